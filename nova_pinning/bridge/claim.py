@@ -1,0 +1,235 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What nova-compute's own claim will make of a guest.
+
+Nova-compute claims CPUs with nova.virt.hardware.numa_fit_instance_to_host,
+whatever the scheduler found. That function is wrong for some guests of
+several cells: it remembers which guest cell fits where under ids that it
+overwrites while it goes, and it lets a page size that was tried on one cell
+stick for the next. It also walks permutations, which can take minutes.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Any
+
+from nova.virt import hardware
+
+from nova_pinning import fit
+from nova_pinning.fit import cell as one_cell
+from nova_pinning import model
+from nova_pinning.model import Reason
+from nova_pinning.model import Refusal
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaArguments:
+    """What numa_fit_instance_to_host is called with, under its own names."""
+
+    host_topology: Any
+    instance_topology: Any
+    provider_mapping: dict[str, list[str]] | None
+    limits: Any = None
+    pci_requests: Any = None
+    pci_stats: Any = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Attempt:
+    """The same as the engine sees it; the fields are those of fit.fit()."""
+
+    host: model.Host
+    guest: model.Guest
+    pack: bool = False
+    pci: fit.PciCheck | None = None
+
+    def choose_cells(self) -> tuple[model.CellView, ...] | Refusal:
+        return fit.choose_cells(
+            self.host, self.guest, pack=self.pack, pci=self.pci)
+
+    def cells_in_order(self) -> tuple[model.CellView, ...]:
+        return fit.cells_in_order(
+            self.host, self.guest, pack=self.pack, pci=self.pci)
+
+
+def foresee(
+    arguments: NovaArguments,
+    attempt: Attempt,
+    chosen: Sequence[model.CellView],
+    max_permutations: int,
+) -> model.Fit | Refusal | None:
+    """What nova's claim makes of a guest that fits.
+
+    Nova looks at the first permutation of host cells without memory of any
+    other, so what it finds there is right; what comes later is asked of nova
+    itself, for guests of the kinds that it is known to get wrong.
+
+    :param arguments: not changed
+    :param chosen: the host cells that the engine chose
+    :param max_permutations: how many of them nova may walk through
+    :returns: nova's answer if it differs from the engine's but is valid too,
+        None if nova comes to the engine's answer, a Refusal if it goes wrong
+    """
+    order = [cell.id for cell in attempt.cells_in_order()]
+    before = permutations_before(order, [cell.id for cell in chosen])
+    if not before:
+        return None
+    if before >= max_permutations:
+        return Refusal(
+            Reason.NOVA_SLOW,
+            detail=f'it would try {before} permutations of cells first')
+    if not is_doubtful(attempt):
+        return None
+    return _ask_nova(arguments, attempt, max_permutations)
+
+
+def permutations_before(order: Sequence[int], chosen: Sequence[int]) -> int:
+    """How many permutations nova walks through before it comes to chosen.
+
+    :param order: host cell ids in the order in which nova tries them
+    :param chosen: the ids of the guest's host cells
+    """
+    left = list(order)
+    before = 0
+    for index, cell_id in enumerate(chosen):
+        position = left.index(cell_id)
+        del left[position]
+        before += position * math.perm(len(left), len(chosen) - index - 1)
+    return before
+
+
+def is_doubtful(attempt: Attempt) -> bool:
+    """Whether nova is known to get guests of this kind wrong at times."""
+    guest = attempt.guest
+    if any((cell.page_size_kib or 0) < 0 for cell in guest.cells):
+        return True
+    if guest.is_pinned:
+        if (guest.emulator_isolated and
+                guest.thread_policy is model.ThreadPolicy.ISOLATE):
+            return True
+        if any(cell.dedicated_count and not cell.free_in_cores and
+               cell.free_count for cell in attempt.host.cells):
+            # Sibling lists that are empty or overlap: nova fails on the one
+            # and pins two vCPUs to one CPU on the other.
+            return True
+    if len(guest.cells) < 2:
+        return False
+    return (len(set(guest.demands)) > 1 or
+            guest.cpu_policy is model.CpuPolicy.MIXED or
+            any(cell.page_size_kib for cell in guest.cells) or
+            fit.set_check(attempt.host, guest, attempt.pci) is not None)
+
+
+def _ask_nova(
+    arguments: NovaArguments, attempt: Attempt, max_permutations: int,
+) -> model.Fit | Refusal:
+    asked = _Bounded(arguments.instance_topology.obj_clone(),
+                     max_permutations)
+    try:
+        answer = hardware.numa_fit_instance_to_host(
+            arguments.host_topology, asked, arguments.provider_mapping,
+            arguments.limits, arguments.pci_requests, arguments.pci_stats)
+    except _TooManyPermutations:
+        return Refusal(
+            Reason.NOVA_SLOW,
+            detail=f'it would try more than {max_permutations} permutations '
+                   f'of cells')
+    except Exception as error:
+        return Refusal(Reason.NOVA_WRONG, detail=f'it fails with {error!r}')
+    if answer is None:
+        return Refusal(Reason.NOVA_WRONG, detail='it finds no place')
+    found = _fit_from_nova(answer)
+    wrong = _what_is_wrong(found, attempt)
+    if wrong:
+        return Refusal(Reason.NOVA_WRONG, detail=wrong)
+    return found
+
+
+def _fit_from_nova(answer: Any) -> model.Fit:
+    return model.Fit(tuple(
+        model.CellFit(
+            host_cell=cell.id,
+            pins=tuple(sorted((cell.cpu_pinning or {}).items())),
+            emulator_cpus=tuple(sorted(cell.cpuset_reserved or ())),
+            page_size_kib=(
+                cell.pagesize or None) if 'pagesize' in cell else None)
+        for cell in answer.cells))
+
+
+def _what_is_wrong(found: model.Fit, attempt: Attempt) -> str:
+    """Why nova's answer is no fit, or '' if it is one.
+
+    Each guest cell must fit its host cell, with the CPUs that nova picks when
+    it looks at these two alone.
+    """
+    host, guest = attempt.host, attempt.guest
+    ids = tuple(cell.host_cell for cell in found.cells)
+    views = {cell.id: cell for cell in host.cells}
+    if len(set(ids)) < len(ids) or not views.keys() >= set(ids):
+        return f'it puts the guest cells on host cells {_join(ids)}'
+    for index, (demand, cell_fit) in enumerate(
+            zip(guest.demands, found.cells)):
+        view = views[cell_fit.host_cell]
+        if cell_fit.page_size_kib is not None:
+            demand = dataclasses.replace(
+                demand, page_size_kib=cell_fit.page_size_kib)
+        missing = one_cell.shortage(view, host, guest, demand)
+        if missing:
+            return f'it puts guest cell {index} where {missing}'
+        right = fit.pin_cell(guest, index, view)
+        if (right.pins, right.emulator_cpus) != (
+                cell_fit.pins, cell_fit.emulator_cpus):
+            cpus = _join([cpu for _vcpu, cpu in cell_fit.pins])
+            return (f'it pins guest cell {index} to CPUs {cpus or "(none)"} '
+                    f'on host cell {view.id}')
+    check = fit.set_check(host, guest, attempt.pci)
+    if check and check(tuple(sorted(ids))):
+        return (f'it takes host cells {_join(ids)}, which are not near the '
+                f'devices or networks asked for')
+    return ''
+
+
+class _TooManyPermutations(Exception):
+    pass
+
+
+class _Bounded:
+    """A guest topology that nova can look at only so many times.
+
+    Nova reads ``cells`` once for each permutation, and a few times before.
+    """
+
+    def __init__(self, asked: Any, max_permutations: int) -> None:
+        self._asked = asked
+        self._reads_left = max_permutations + 8
+
+    @property
+    def cells(self) -> Any:
+        self._reads_left -= 1
+        if self._reads_left < 0:
+            raise _TooManyPermutations
+        return self._asked.cells
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._asked, name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._asked
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+
+def _join(ids: Sequence[int]) -> str:
+    return ', '.join(map(str, ids))

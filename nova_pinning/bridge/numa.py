@@ -1,0 +1,109 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The engine under nova's own signature."""
+
+from typing import Any
+
+from nova import objects
+import nova.conf
+
+from nova_pinning.bridge import pci
+from nova_pinning.bridge import topology
+from nova_pinning import fit
+from nova_pinning import model
+
+CONF = nova.conf.CONF
+
+
+def packs_cells() -> bool:
+    """Whether nova fills the host cells that are used most first."""
+    return bool(CONF.compute.packing_host_numa_cells_allocation_strategy)
+
+
+def explain(
+    host_topology: Any,
+    instance_topology: Any,
+    provider_mapping: dict[str, list[str]] | None,
+    limits: Any = None,
+    pci_requests: Any = None,
+    pci_stats: Any = None,
+) -> model.Fit | model.Refusal:
+    """As :func:`numa_fit_instance_to_host`, but with the reason if not."""
+    if not host_topology or not instance_topology:
+        return model.Refusal(model.Reason.NO_TOPOLOGY)
+    network_metadata = None
+    if limits and 'network_metadata' in limits:
+        network_metadata = limits.network_metadata
+    check = None
+    if pci_stats is not None:
+        check = pci.NovaPciCheck(pci_stats, pci_requests, provider_mapping)
+    try:
+        return fit.fit(
+            topology.host_from_nova(host_topology, limits),
+            topology.guest_from_nova(instance_topology, network_metadata),
+            pack=packs_cells(), pci=check)
+    except topology.BrokenTopology as error:
+        return model.Refusal(model.Reason.BROKEN_TOPOLOGY, detail=str(error))
+
+
+def numa_fit_instance_to_host(
+    host_topology: Any,
+    instance_topology: Any,
+    provider_mapping: dict[str, list[str]] | None,
+    limits: Any = None,
+    pci_requests: Any = None,
+    pci_stats: Any = None,
+) -> Any:
+    """Stand in for nova.virt.hardware.numa_fit_instance_to_host.
+
+    Unlike nova's, it changes none of its arguments.
+
+    :param host_topology: nova.objects.NUMATopology
+    :param instance_topology: nova.objects.InstanceNUMATopology
+    :param provider_mapping: resource provider UUIDs by request group, or
+        None if the PCI requests carry them
+    :param limits: nova.objects.NUMATopologyLimits or None
+    :param pci_requests: list of nova.objects.InstancePCIRequest or None
+    :param pci_stats: nova.pci.stats.PciDeviceStats or None
+    :returns: nova.objects.InstanceNUMATopology, or None if it does not fit
+    """
+    outcome = explain(host_topology, instance_topology, provider_mapping,
+                      limits, pci_requests, pci_stats)
+    if isinstance(outcome, model.Refusal):
+        return None
+    return instance_topology_from_fit(instance_topology, outcome)
+
+
+def instance_topology_from_fit(
+    instance_topology: Any, outcome: model.Fit,
+) -> Any:
+    """The guest's nova topology with the host cells and CPUs filled in.
+
+    :param instance_topology: nova.objects.InstanceNUMATopology that the fit
+        was made for; not changed
+    """
+    cells = []
+    for asked, cell_fit in zip(instance_topology.cells, outcome.cells):
+        cell = asked.obj_clone()
+        cell.id = cell_fit.host_cell
+        if cell_fit.pins:
+            cell.cpu_pinning = dict(cell_fit.pins)
+        if cell.cpu_policy in ('dedicated', 'mixed'):
+            cell.cpuset_reserved = set(cell_fit.emulator_cpus) or None
+        if cell_fit.page_size_kib is not None:
+            cell.pagesize = cell_fit.page_size_kib
+        cells.append(cell)
+    policy = (instance_topology.emulator_threads_policy
+              if 'emulator_threads_policy' in instance_topology else None)
+    return objects.InstanceNUMATopology(
+        cells=cells, emulator_threads_policy=policy)

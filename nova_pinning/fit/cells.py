@@ -1,0 +1,356 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Which host cell each guest cell goes to.
+
+Nova walks the permutations of the host cells in a certain order and takes the
+first in which every guest cell fits (nova.virt.hardware.
+numa_fit_instance_to_host). The same answer is found here without walking
+them: a bipartite matching says whether there is one at all, and putting each
+guest cell in turn on the first host cell that leaves the others a matching
+gives the first one. PCI devices and NUMA-aware networks depend on the set of
+host cells only, not on who gets which, so they are tried over sets.
+"""
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Sequence
+from typing import Protocol
+
+from nova_pinning.fit import cell as one_cell
+from nova_pinning import model
+from nova_pinning.model import Reason
+from nova_pinning.model import Refusal
+from nova_pinning.model import Shortage
+
+#: Says why a set of host cells (given by their ids) will not do, or None.
+SetCheck = Callable[[tuple[int, ...]], Reason | None]
+
+
+class PciCheck(Protocol):
+    """A host's PCI devices, as far as NUMA affinity goes.
+
+    :ivar is_requested: whether the guest asks for devices
+    """
+
+    is_requested: bool
+
+    def device_count(self, cell_id: int) -> int:
+        """Free devices near the host cell, of whatever kind."""
+
+    def label(self, cell: model.CellView) -> Hashable:
+        """Equal for host cells that may stand for each other in a set."""
+
+    def supports(self, cell_ids: tuple[int, ...]) -> bool:
+        """Whether the guest's devices are to be had for this set of cells."""
+
+
+def choose_cells(
+    host: model.Host,
+    guest: model.Guest,
+    *,
+    pack: bool = False,
+    pci: PciCheck | None = None,
+) -> tuple[model.CellView, ...] | Refusal:
+    """A host cell for each guest cell, or why there are none.
+
+    1. Order the host cells as nova does.
+    2. For each guest cell, see which host cells have room for it.
+    3. Match guest cells to host cells, the first in order.
+    4. If devices or networks matter, take the first match whose set of host
+       cells has them near.
+
+    :param pack: nova's packing_host_numa_cells_allocation_strategy
+    :param pci: the host's PCI devices, None if it has no tracker of them
+    """
+    count = len(guest.cells)
+    if not host.cells or not count:
+        return Refusal(Reason.NO_TOPOLOGY)
+    if len(host.cells) < count:
+        return Refusal(
+            Reason.TOO_FEW_CELLS,
+            detail=f'{len(host.cells)} host cells, {count} guest cells')
+    cells = host.cells
+    if len(cells) > 1:
+        if len({cell.id for cell in cells}) < len(cells):
+            return Refusal(Reason.BROKEN_TOPOLOGY,
+                           detail='two cells have the same id')
+        cells = cells_in_order(host, guest, pack=pack, pci=pci)
+    check = set_check(host, guest, pci)
+    if count == 1 and check is None:
+        return _first_cell(host, guest, cells)
+    rows = _rows(host, guest, cells)
+    if isinstance(rows, Refusal):
+        return rows
+    match = _first_match(rows, len(cells))
+    if isinstance(match, Refusal):
+        return match
+    if check is not None:
+        labels = [_label(cell, guest, pci) for cell in cells]
+        ids = [cell.id for cell in cells]
+        found = _first_match_of_sets(rows, labels, ids, check)
+        if isinstance(found, Refusal):
+            return found
+        match = found
+    return tuple(cells[index] for index in match)
+
+
+def cells_in_order(
+    host: model.Host,
+    guest: model.Guest,
+    *,
+    pack: bool = False,
+    pci: PciCheck | None = None,
+) -> tuple[model.CellView, ...]:
+    """The host cells in the order in which nova tries them.
+
+    Cells without devices first, unless the guest asks for devices; then the
+    emptiest by CPU (the fullest if packing), then by memory. If the guest
+    needs every cell, nova leaves them as the host lists them.
+    """
+    if len(host.cells) == len(guest.cells):
+        return host.cells
+    sign = 1 if pack else -1
+
+    def rank(cell: model.CellView) -> tuple[int, int, int]:
+        devices = 0
+        if pci is not None:
+            devices = pci.device_count(cell.id)
+            if pci.is_requested:
+                devices = -devices
+        cpus = cell.free_count if guest.is_pinned else -cell.shared_used
+        return (devices, sign * cpus,
+                sign * (cell.memory_mib - cell.memory_used_mib))
+
+    return tuple(sorted(host.cells, key=rank))
+
+
+def _first_cell(
+    host: model.Host, guest: model.Guest, cells: Sequence[model.CellView],
+) -> tuple[model.CellView, ...] | Refusal:
+    """The first host cell with room for a guest of one cell."""
+    demand = guest.demands[0]
+    shortages = []
+    for cell in cells:
+        missing = one_cell.shortage(cell, host, guest, demand)
+        if missing is None:
+            return (cell,)
+        shortages.append(missing)
+    return Refusal.of_cell(0, tuple(shortages))
+
+
+def _rows(
+    host: model.Host, guest: model.Guest, cells: Sequence[model.CellView],
+) -> list[int] | Refusal:
+    """For each guest cell, a bitmask of the host cells with room for it.
+
+    Bit n stands for cells[n]. Guest cells with equal demands are looked at
+    once.
+    """
+    known: dict[model.Demand, int] = {}
+    for index, demand in enumerate(guest.demands):
+        if demand in known:
+            continue
+        row = 0
+        shortages: list[Shortage] = []
+        for position, cell in enumerate(cells):
+            missing = one_cell.shortage(cell, host, guest, demand)
+            if missing is None:
+                row |= 1 << position
+            else:
+                shortages.append(missing)
+        if not row:
+            return Refusal.of_cell(index, tuple(shortages))
+        known[demand] = row
+    return [known[demand] for demand in guest.demands]
+
+
+def _first_match(rows: Sequence[int], width: int) -> list[int] | Refusal:
+    """The first assignment, in lexicographic order, of rows to columns.
+
+    Kuhn's augmenting paths find a matching; then each row in turn moves to
+    the lowest column from which the rows after it can still be matched.
+
+    :param rows: a bitmask of allowed columns each
+    :param width: the number of columns
+    :returns: a column for each row
+    """
+    column_of = [-1] * len(rows)
+    row_of = [-1] * width
+
+    def place(row: int, closed: int) -> int:
+        """Match row, moving others if need be, but into no closed column.
+
+        :returns: 0 if it was matched, else the columns that were tried
+        """
+        tried = closed
+        todo = rows[row] & ~tried
+        while todo:
+            bit = todo & -todo
+            tried |= bit
+            column = bit.bit_length() - 1
+            other = row_of[column]
+            if other >= 0:
+                reached = place(other, tried)
+                if reached:
+                    tried |= reached
+                    todo = rows[row] & ~tried
+                    continue
+            column_of[row] = column
+            row_of[column] = row
+            return 0
+        return tried
+
+    for row in range(len(rows)):
+        tried = place(row, 0)
+        if tried or not rows[row]:
+            return _contended(rows, tried)
+
+    fixed = 0
+    for row in range(len(rows)):
+        allowed = rows[row] & ~fixed
+        while True:
+            bit = allowed & -allowed
+            column = bit.bit_length() - 1
+            old = column_of[row]
+            other = row_of[column]
+            if column == old:
+                break
+            row_of[old] = -1
+            row_of[column] = row
+            column_of[row] = column
+            if other < 0 or not place(other, fixed | bit):
+                break
+            row_of[column] = other
+            row_of[old] = row
+            column_of[row] = old
+            allowed &= ~bit
+        fixed |= 1 << column
+    return column_of
+
+
+def _contended(rows: Sequence[int], columns: int) -> Refusal:
+    """Too few host cells for the guest cells that fit nowhere else."""
+    rivals = [row for row, mask in enumerate(rows) if not mask & ~columns]
+    return Refusal(
+        Reason.CELLS_CONTENDED,
+        detail=(f'guest cells {", ".join(map(str, rivals))} have only '
+                f'{columns.bit_count()} host cells with room for them'))
+
+
+def set_check(
+    host: model.Host, guest: model.Guest, pci: PciCheck | None,
+) -> SetCheck | None:
+    """What a set of host cells must meet, or None if any set will do."""
+    wants_pci = pci is not None and pci.is_requested
+    wants_network = _wants_network(host, guest)
+    if not wants_pci and not wants_network:
+        return None
+
+    def check(cell_ids: tuple[int, ...]) -> Reason | None:
+        if wants_pci and pci is not None and not pci.supports(cell_ids):
+            return Reason.PCI
+        if wants_network and not _near_networks(host, guest, cell_ids):
+            return Reason.NETWORK
+        return None
+
+    return check
+
+
+def _wants_network(host: model.Host, guest: model.Guest) -> bool:
+    """Whether any host cell is bound to a network that the guest uses."""
+    if not guest.physnets and not guest.tunneled:
+        return False
+    return any(
+        guest.physnets & cell.physnets or guest.tunneled and cell.tunneled
+        for cell in host.cells)
+
+
+def _near_networks(
+    host: model.Host, guest: model.Guest, cell_ids: tuple[int, ...],
+) -> bool:
+    """Whether each network with an affinity has it to one of the cells.
+
+    A network that is bound to no cell at all sets no condition
+    (nova.virt.hardware._numa_cells_support_network_metadata).
+    """
+    outside = [cell for cell in host.cells if cell.id not in cell_ids]
+    inside = [cell for cell in host.cells if cell.id in cell_ids]
+    far = guest.physnets.difference(*(cell.physnets for cell in inside))
+    if any(far & cell.physnets for cell in outside):
+        return False
+    if guest.tunneled and not any(cell.tunneled for cell in inside):
+        return not any(cell.tunneled for cell in outside)
+    return True
+
+
+def _label(
+    cell: model.CellView, guest: model.Guest, pci: PciCheck | None,
+) -> Hashable:
+    return (
+        guest.physnets & cell.physnets,
+        guest.tunneled and cell.tunneled,
+        pci.label(cell) if pci is not None and pci.is_requested else None)
+
+
+def _first_match_of_sets(
+    rows: Sequence[int],
+    labels: Sequence[Hashable],
+    ids: Sequence[int],
+    check: SetCheck,
+) -> list[int] | Refusal:
+    """The first assignment whose set of columns passes the check.
+
+    Columns with the same label that the same rows allow stand for each
+    other, so of such columns the lowest free one is taken, and what remains
+    possible depends only on how many of each kind are taken. A state that
+    failed once is not entered again; a set is never checked twice.
+    """
+    kinds: dict[Hashable, int] = {}
+    kind_of = []
+    for column, label in enumerate(labels):
+        allows = tuple(row >> column & 1 for row in rows)
+        kind_of.append(kinds.setdefault((label, allows), len(kinds)))
+    taken_per_kind = [0] * len(kinds)
+    dead: set[tuple[int, ...]] = set()
+    chosen: list[int] = []
+    reasons: list[Reason] = []
+
+    def extend() -> bool:
+        if len(chosen) == len(rows):
+            reason = check(tuple(sorted(ids[column] for column in chosen)))
+            if reason is None:
+                return True
+            reasons.append(reason)
+            return False
+        state = tuple(taken_per_kind)
+        if state in dead:
+            return False
+        seen_kinds = set()
+        for column, kind in enumerate(kind_of):
+            if (not rows[len(chosen)] >> column & 1 or column in chosen or
+                    kind in seen_kinds):
+                continue
+            seen_kinds.add(kind)
+            taken_per_kind[kind] += 1
+            chosen.append(column)
+            if extend():
+                return True
+            chosen.pop()
+            taken_per_kind[kind] -= 1
+        dead.add(state)
+        return False
+
+    if extend():
+        return chosen
+    reason = max(set(reasons), key=reasons.count)
+    return Refusal(reason, detail=f'{len(reasons)} sets of cells tried')

@@ -1,0 +1,182 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""How good a fit is for what comes after it: fragmentation, cache locality."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning import model
+
+_KIB_PER_MIB = 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """A size of guest on sale, as far as one NUMA cell is concerned.
+
+    A guest of several cells counts as so many sizes.
+    """
+
+    vcpus: int
+    memory_mib: int
+    thread_policy: model.ThreadPolicy = model.ThreadPolicy.PREFER
+    page_size_kib: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stock:
+    """What a host cell still has to sell.
+
+    :param free: free dedicated CPUs
+    :param paired: those of them on cores with two or more free threads
+    :param whole_cores: cores with every thread free
+    :param memory_kib: free memory by page size; under 0 what is to be had
+        without asking for a page size
+    """
+
+    free: int
+    paired: int
+    whole_cores: int
+    memory_kib: dict[int, int]
+
+
+def stock(
+    cell: model.CellView, taken: model.CellFit | None = None,
+    taken_memory_mib: int = 0,
+) -> Stock:
+    """What the cell has left, after taken if that is given."""
+    gone = set()
+    if taken is not None:
+        gone = {cpu for _vcpu, cpu in taken.pins}
+        gone.update(taken.emulator_cpus)
+    free = paired = whole = 0
+    for core, size in zip(cell.free_cores, cell.core_sizes):
+        left = len(core)
+        if left and gone:
+            left -= sum(cpu in gone for cpu in core)
+        free += left
+        if left > 1:
+            paired += left
+        if left == size:
+            whole += 1
+    memory_kib = {
+        pool.size_kib: pool.free_kib for pool in reversed(cell.pages)}
+    if memory_kib:
+        memory_kib[0] = memory_kib[min(memory_kib)]
+        page_size = (taken.page_size_kib if taken else None) or min(
+            size for size in memory_kib if size)
+        memory_kib[page_size] -= taken_memory_mib * _KIB_PER_MIB
+        if page_size == min(size for size in memory_kib if size):
+            memory_kib[0] = memory_kib[page_size]
+    else:
+        memory_kib[0] = _KIB_PER_MIB * (
+            cell.memory_mib - cell.memory_used_mib - taken_memory_mib)
+    return Stock(free, paired, whole, memory_kib)
+
+
+def stranded(left: Stock, size: Size) -> int:
+    """Free CPUs that no further guest of the size can be sold.
+
+    What remains after as many such guests as CPUs and memory allow: all free
+    CPUs if not one fits.
+    """
+    memory_kib = size.memory_mib * _KIB_PER_MIB
+    guests = _guests_by_cpu(left, size)
+    if guests and memory_kib:
+        guests = min(guests, max(0, _free_memory(left, size)) // memory_kib)
+    return left.free - guests * size.vcpus
+
+
+def fragmentation_growth(
+    guest: model.Guest,
+    cells: Sequence[model.CellView],
+    fit: model.Fit,
+    mix: Iterable[tuple[Size, float]],
+) -> float:
+    """By how many CPUs placing the guest raises what is stranded.
+
+    The expectation over the mix of sizes on sale, so negative where the guest
+    takes up CPUs that were stranded before. After the fragmentation gradient
+    descent of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing
+    Workloads with Fragmentation Gradient Descent", USENIX ATC 2023, with NUMA
+    cells, whole cores and pages in the place of GPUs.
+
+    :param cells: the host cell of each guest cell
+    :param fit: the guest on these cells
+    :param mix: sizes with their shares, which sum to 1
+    """
+    mix = tuple(mix)
+    growth = 0.0
+    for demand, cell, cell_fit in zip(guest.demands, cells, fit.cells):
+        before = stock(cell)
+        after = stock(cell, cell_fit, demand.memory_mib)
+        growth += sum(
+            share * (stranded(after, size) - stranded(before, size))
+            for size, share in mix)
+    return growth
+
+
+def _guests_by_cpu(left: Stock, size: Size) -> int:
+    if size.vcpus <= 0:
+        return 0
+    if size.thread_policy is model.ThreadPolicy.REQUIRE:
+        # An odd vCPU leaves the thread beside it to nobody else who wants
+        # whole cores.
+        return left.paired // (size.vcpus + size.vcpus % 2)
+    if size.thread_policy is model.ThreadPolicy.ISOLATE:
+        return left.whole_cores // size.vcpus
+    return left.free // size.vcpus
+
+
+def _free_memory(left: Stock, size: Size) -> int:
+    wanted = size.page_size_kib
+    pools = left.memory_kib
+    if not wanted:
+        return pools[0]
+    sizes = sorted(key for key in pools if key)
+    if wanted == model.PAGES_SMALL:
+        sizes = sizes[:1]
+    elif wanted == model.PAGES_LARGE:
+        sizes = sizes[1:]
+    elif wanted != model.PAGES_ANY:
+        sizes = [wanted]
+    return max((pools.get(key, 0) for key in sizes), default=0)
+
+
+def l3_domains(
+    cores: Sequence[Iterable[int]], cpus_per_domain: int | None,
+) -> dict[int, int]:
+    """The L3 domain of each CPU of a cell, numbered within the cell.
+
+    Cores are taken to be numbered one after the other through the domains,
+    as the kernel numbers them on x86: CPUs that are not in the list (kept for
+    the host) keep their place.
+
+    :param cores: the sibling sets of the cell
+    :param cpus_per_domain: host CPUs that share an L3 cache; None if unknown,
+        and then the whole cell is one domain
+    :returns: domain number by CPU
+    """
+    members = [sorted(core) for core in cores if core]
+    if cpus_per_domain is None or not members:
+        return {cpu: 0 for core in members for cpu in core}
+    firsts = sorted(core[0] for core in members)
+    # The step from one core to the next: 1 where sibling threads are numbered
+    # after all cores, the number of threads where they are neighbours, the
+    # number of sockets where cores alternate between these.
+    step = min((b - a for a, b in zip(firsts, firsts[1:])), default=1) or 1
+    threads = max(map(len, members))
+    cores_per_domain = max(1, cpus_per_domain // threads)
+    return {cpu: core[0] // step // cores_per_domain
+            for core in members for cpu in core}

@@ -1,0 +1,39 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Hosts, guests and how the one fits on the other: plain, frozen values."""
+
+from nova_pinning.model.guest import CpuPolicy
+from nova_pinning.model.guest import Demand
+from nova_pinning.model.guest import Guest
+from nova_pinning.model.guest import GuestCell
+from nova_pinning.model.guest import PAGES_ANY
+from nova_pinning.model.guest import PAGES_LARGE
+from nova_pinning.model.guest import PAGES_SMALL
+from nova_pinning.model.guest import ThreadPolicy
+from nova_pinning.model.host import CellView
+from nova_pinning.model.host import Host
+from nova_pinning.model.host import HostCell
+from nova_pinning.model.host import PagePool
+from nova_pinning.model.outcome import CellFit
+from nova_pinning.model.outcome import Fit
+from nova_pinning.model.outcome import Reason
+from nova_pinning.model.outcome import Refusal
+from nova_pinning.model.outcome import Shortage
+from nova_pinning.model.outcome import summarise
+
+__all__ = [
+    'PAGES_ANY', 'PAGES_LARGE', 'PAGES_SMALL',
+    'CellFit', 'CellView', 'CpuPolicy', 'Demand', 'Fit', 'Guest', 'GuestCell',
+    'Host', 'HostCell', 'PagePool', 'Reason', 'Refusal', 'Shortage',
+    'ThreadPolicy', 'summarise',
+]

@@ -1,0 +1,108 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A guest as the engine sees it: what each NUMA cell of it asks for."""
+
+import dataclasses
+import enum
+
+#: Page sizes that a guest may ask for besides a number of KiB, with the
+#: values that nova stores for them (nova.virt.hardware.MEMPAGES_*).
+PAGES_SMALL = -1
+PAGES_LARGE = -2
+PAGES_ANY = -3
+
+
+class CpuPolicy(enum.StrEnum):
+    """hw:cpu_policy."""
+
+    SHARED = 'shared'
+    DEDICATED = 'dedicated'
+    MIXED = 'mixed'
+
+
+class ThreadPolicy(enum.StrEnum):
+    """hw:cpu_thread_policy; PREFER is what nova does when none is given."""
+
+    PREFER = 'prefer'
+    REQUIRE = 'require'
+    ISOLATE = 'isolate'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestCell:
+    """One NUMA cell of a guest.
+
+    :param dedicated_vcpus: vCPU numbers to be pinned, ascending
+    :param shared_vcpus: vCPU numbers that float, ascending
+    :param page_size_kib: a size, PAGES_SMALL, PAGES_LARGE, PAGES_ANY, or
+        None where the guest does not ask
+    """
+
+    dedicated_vcpus: tuple[int, ...]
+    shared_vcpus: tuple[int, ...]
+    memory_mib: int
+    page_size_kib: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Demand:
+    """What one guest cell asks of the host cell it is put on.
+
+    Guest cells with equal demands fit the same host cells.
+
+    :param dedicated: vCPUs to be pinned
+    :param shared: vCPUs that float
+    :param emulator: host CPUs set aside for emulator threads, 0 or 1
+    """
+
+    dedicated: int
+    shared: int
+    emulator: int
+    memory_mib: int
+    page_size_kib: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Guest:
+    """The NUMA topology that a guest asks for.
+
+    :param cells: at least one; which host cell each gets is for the engine
+    :param emulator_isolated: whether emulator threads get a host CPU of
+        their own (hw:emulator_threads_policy=isolate); it comes from the
+        host cell of the guest's first cell
+    :param physnets: physical networks that the guest attaches to
+    :param tunneled: whether it attaches to a tunneled network
+    """
+
+    cells: tuple[GuestCell, ...]
+    cpu_policy: CpuPolicy = CpuPolicy.SHARED
+    thread_policy: ThreadPolicy = ThreadPolicy.PREFER
+    emulator_isolated: bool = False
+    physnets: frozenset[str] = frozenset()
+    tunneled: bool = False
+    demands: tuple[Demand, ...] = dataclasses.field(
+        init=False, compare=False, repr=False)
+    is_pinned: bool = dataclasses.field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Worked out once here: the engine reads both for every host.
+        object.__setattr__(
+            self, 'is_pinned', self.cpu_policy is not CpuPolicy.SHARED)
+        object.__setattr__(self, 'demands', tuple(
+            Demand(
+                dedicated=len(cell.dedicated_vcpus),
+                shared=len(cell.shared_vcpus),
+                emulator=int(self.emulator_isolated and not index),
+                memory_mib=cell.memory_mib,
+                page_size_kib=cell.page_size_kib)
+            for index, cell in enumerate(self.cells)))

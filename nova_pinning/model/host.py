@@ -1,0 +1,199 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A host as the engine sees it: NUMA cells, what they have, what is used."""
+
+from collections.abc import Collection
+from collections.abc import Sequence
+import dataclasses
+from typing import Protocol
+
+from nova_pinning import cpuset
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PagePool:
+    """The memory pages of one size in one host cell.
+
+    ``reserved`` pages are kept from guests by the operator
+    (nova's ``reserved_huge_pages``); all counts are in pages.
+    """
+
+    size_kib: int
+    total: int
+    used: int = 0
+    reserved: int = 0
+
+    @property
+    def free_kib(self) -> int:
+        return (self.total - self.used - self.reserved) * self.size_kib
+
+    @property
+    def total_kib(self) -> int:
+        return self.total * self.size_kib
+
+
+class CellView(Protocol):
+    """What the engine reads of a host cell.
+
+    :class:`HostCell` has all of it at hand; the bridge's view of a nova
+    object works out the dearer parts (those that need the sibling sets) only
+    when the engine asks, which it does only after counting has not already
+    settled the matter.
+    """
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def shared_count(self) -> int:
+        """Host CPUs that floating vCPUs may run on."""
+
+    @property
+    def dedicated_count(self) -> int:
+        """Host CPUs that vCPUs may be pinned to, taken ones included."""
+
+    @property
+    def free_count(self) -> int:
+        """Host CPUs that vCPUs may be pinned to and that no guest has."""
+
+    @property
+    def shared_used(self) -> int:
+        """Floating vCPUs that are placed on this cell already."""
+
+    @property
+    def memory_mib(self) -> int: ...
+
+    @property
+    def memory_used_mib(self) -> int: ...
+
+    @property
+    def pages(self) -> tuple[PagePool, ...]:
+        """Page pools; empty where the host reports none."""
+
+    @property
+    def physnets(self) -> frozenset[str]:
+        """Physical networks whose NICs are attached to this cell."""
+
+    @property
+    def tunneled(self) -> bool:
+        """Whether tunneled networks leave the host from this cell."""
+
+    @property
+    def cores(self) -> Sequence[Collection[int]]:
+        """The CPUs of each core (sibling set), free or not."""
+
+    @property
+    def pinned_cpus(self) -> Collection[int]:
+        """CPUs that guests are pinned to."""
+
+    @property
+    def core_sizes(self) -> tuple[int, ...]:
+        """Threads of each core, free or not, cores in nova's order."""
+
+    @property
+    def free_cores(self) -> tuple[tuple[int, ...], ...]:
+        """The free CPUs of each core, cores and CPUs in nova's order.
+
+        Aligned with ``core_sizes``; a core without free CPUs is ``()``.
+        """
+
+    @property
+    def free_in_cores(self) -> int | None:
+        """Free CPUs that belong to a core; None if cores overlap."""
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether pinned and floating guests use the same CPUs.
+
+        So it is on hosts set up with ``vcpu_pin_set``, or with nothing.
+        """
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostCell:
+    """One NUMA cell of a host, complete and unchangeable.
+
+    :param id: the cell's id (nova's NUMACell.id)
+    :param shared_cpus: CPUs for floating vCPUs (nova's NUMACell.cpuset)
+    :param dedicated_cpus: CPUs for pinned vCPUs (nova's NUMACell.pcpuset)
+    :param pinned_cpus: CPUs that guests are pinned to
+    :param cores: the sibling sets, each with its CPUs in the order in which
+        they are to be taken
+    :param socket: the cell's socket, None if unknown
+    """
+
+    id: int
+    shared_cpus: cpuset.CpuSet
+    dedicated_cpus: cpuset.CpuSet
+    pinned_cpus: cpuset.CpuSet
+    cores: tuple[tuple[int, ...], ...]
+    memory_mib: int
+    memory_used_mib: int = 0
+    shared_used: int = 0
+    pages: tuple[PagePool, ...] = ()
+    physnets: frozenset[str] = frozenset()
+    tunneled: bool = False
+    socket: int | None = None
+
+    @property
+    def free_cpus(self) -> cpuset.CpuSet:
+        return self.dedicated_cpus - self.pinned_cpus
+
+    @property
+    def shared_count(self) -> int:
+        return len(self.shared_cpus)
+
+    @property
+    def dedicated_count(self) -> int:
+        return len(self.dedicated_cpus)
+
+    @property
+    def free_count(self) -> int:
+        return len(self.free_cpus)
+
+    @property
+    def core_sizes(self) -> tuple[int, ...]:
+        return tuple(map(len, self.cores))
+
+    @property
+    def free_cores(self) -> tuple[tuple[int, ...], ...]:
+        free = self.free_cpus.mask
+        return tuple(
+            tuple(cpu for cpu in core if free >> cpu & 1)
+            for core in self.cores)
+
+    @property
+    def free_in_cores(self) -> int | None:
+        together = cpuset.CpuSet(cpu for core in self.cores for cpu in core)
+        if len(together) != sum(map(len, self.cores)):
+            return None
+        return len(together & self.free_cpus)
+
+    @property
+    def is_legacy(self) -> bool:
+        return self.dedicated_cpus == self.shared_cpus
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """The cells of a host, in the order in which nova lists them.
+
+    :param cpu_allocation_ratio: floating vCPUs per host CPU, None for no
+        limit
+    :param ram_allocation_ratio: floating guests' memory per host memory, None
+        for no limit
+    """
+
+    cells: tuple[CellView, ...]
+    cpu_allocation_ratio: float | None = None
+    ram_allocation_ratio: float | None = None

@@ -1,0 +1,232 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the engine answers: a Fit, or a Refusal that says why not."""
+
+import collections
+import dataclasses
+import enum
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellFit:
+    """One guest cell on its host cell.
+
+    :param host_cell: the host cell's id
+    :param pins: (vCPU, host CPU) pairs, by vCPU
+    :param emulator_cpus: host CPUs set aside for emulator threads
+    :param page_size_kib: the page size chosen, None where the guest did not
+        ask for one
+    """
+
+    host_cell: int
+    pins: tuple[tuple[int, int], ...] = ()
+    emulator_cpus: tuple[int, ...] = ()
+    page_size_kib: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fit:
+    """Where each guest cell goes, in the order of the guest's cells."""
+
+    cells: tuple[CellFit, ...]
+
+
+class Reason(enum.StrEnum):
+    """Why a guest, or one cell of it, does not go on a host.
+
+    The values are stable names for machines; :func:`Refusal.__str__` has the
+    sentence for people.
+    """
+
+    NO_TOPOLOGY = 'no-topology'
+    BROKEN_TOPOLOGY = 'broken-topology'
+    TOO_FEW_CELLS = 'too-few-cells'
+    FREE_CPUS = 'free-cpus'
+    CELL_TOO_SMALL = 'cell-too-small'
+    FREE_CORES = 'free-cores'
+    NO_THREADS = 'no-threads'
+    ISOLATE_ON_THREADS = 'isolate-on-threads'
+    EMULATOR_CPU = 'emulator-cpu'
+    NO_DEDICATED_VCPUS = 'no-dedicated-vcpus'
+    CORES_UNKNOWN = 'cores-unknown'
+    SHARED_CPUS = 'shared-cpus'
+    CPU_RATIO = 'cpu-ratio'
+    MEMORY = 'memory'
+    MEMORY_RATIO = 'memory-ratio'
+    PAGE_SIZE = 'page-size'
+    PAGE_MULTIPLE = 'page-multiple'
+    PAGES = 'pages'
+    CELLS_CONTENDED = 'cells-contended'
+    PCI = 'pci'
+    NETWORK = 'network'
+    ALLOCATION = 'allocation'
+    HOST_CLASS = 'host-class'
+    NOVA_WRONG = 'nova-wrong'
+    NOVA_SLOW = 'nova-slow'
+    ERROR = 'error'
+
+
+#: The sentence behind each reason that a single host cell can give, with
+#: what is needed and what there is.
+_CELL_SENTENCES = {
+    Reason.FREE_CPUS: '{have} free dedicated CPUs, {need} needed',
+    Reason.CELL_TOO_SMALL: '{have} dedicated CPUs in all, {need} needed',
+    Reason.FREE_CORES: (
+        'room for {have} vCPUs on cores whose threads are free as the thread '
+        'policy wants, {need} needed'),
+    Reason.NO_THREADS: (
+        'no hardware threads, which thread policy "require" needs'),
+    Reason.ISOLATE_ON_THREADS: (
+        'hardware threads and a dedicated CPU set, on which nova never fits '
+        'thread policy "isolate"'),
+    Reason.EMULATOR_CPU: 'no CPU that nova could set aside for emulator '
+                         'threads',
+    Reason.NO_DEDICATED_VCPUS: (
+        'no way in nova to take a guest cell without dedicated vCPUs under '
+        'this thread or emulator policy'),
+    Reason.CORES_UNKNOWN: (
+        'sibling lists that are empty, overlap or leave CPUs out'),
+    Reason.SHARED_CPUS: '{have} shared CPUs in all, {need} needed at once',
+    Reason.CPU_RATIO: (
+        '{have} floating vCPUs left under the CPU allocation ratio, {need} '
+        'needed'),
+    Reason.MEMORY: '{have} MiB of memory, {need} MiB needed',
+    Reason.MEMORY_RATIO: (
+        '{have} MiB left under the RAM allocation ratio, {need} MiB needed'),
+    Reason.PAGE_SIZE: 'no pages of the size asked for',
+    Reason.PAGE_MULTIPLE: (
+        'pages of {have} KiB, of which the {need} MiB asked for are no '
+        'multiple'),
+    Reason.PAGES: '{have} MiB in free pages of the size asked for, {need} MiB '
+                  'needed',
+}
+
+#: The same for reasons that concern the whole host, filled from ``detail``.
+_HOST_SENTENCES = {
+    Reason.NO_TOPOLOGY: 'the host reports no NUMA topology',
+    Reason.BROKEN_TOPOLOGY: "the host's NUMA topology is broken",
+    Reason.TOO_FEW_CELLS: 'the host has fewer NUMA cells than the guest',
+    Reason.CELLS_CONTENDED: 'the cells of the guest fit one by one but not '
+                            'together',
+    Reason.PCI: 'no set of cells with room for the guest has the PCI devices '
+                'it asks for within the affinity it asks for',
+    Reason.NETWORK: 'no set of cells with room for the guest is near the '
+                    'networks it attaches to',
+    Reason.ALLOCATION: 'Placement offers no allocation on this host',
+    Reason.HOST_CLASS: 'the host is of another class than the guest',
+    Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
+                       'come out wrong',
+    Reason.NOVA_SLOW: "the guest fits, but nova-compute's own claim would "
+                      'take too long',
+    Reason.ERROR: 'an unexpected error',
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why one guest cell does not go on one host cell.
+
+    :param need: what the guest cell needs, in the unit of the reason
+    :param have: what the host cell has of it
+    """
+
+    host_cell: int
+    reason: Reason
+    need: int | float = 0
+    have: int | float = 0
+
+    def __str__(self) -> str:
+        sentence = _CELL_SENTENCES[self.reason].format(
+            need=_number(self.need), have=_number(self.have))
+        return f'cell {self.host_cell} has {sentence}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a guest does not go on a host.
+
+    :param reason: the reason that decides; where cells give several, the one
+        that most of them give
+    :param guest_cell: the guest cell that finds no host cell, if it is one
+    :param shortages: what each host cell lacks for that guest cell
+    :param detail: figures that do not belong to one host cell
+    """
+
+    reason: Reason
+    guest_cell: int | None = None
+    shortages: tuple[Shortage, ...] = ()
+    detail: str = ''
+
+    def __bool__(self) -> bool:
+        """A Refusal counts as false, so that ``if outcome:`` reads well."""
+        return False
+
+    def __str__(self) -> str:
+        if self.shortages:
+            text = '; '.join(map(str, sorted(
+                self.shortages, key=lambda one: one.host_cell)))
+            return self._of_guest_cell() + text
+        text = _HOST_SENTENCES.get(self.reason, self.reason.value)
+        return f'{text}: {self.detail}' if self.detail else text
+
+    def _of_guest_cell(self) -> str:
+        if not self.guest_cell:
+            return ''
+        return f'for guest cell {self.guest_cell}: '
+
+    @classmethod
+    def of_cell(
+        cls, guest_cell: int, shortages: tuple[Shortage, ...],
+    ) -> 'Refusal':
+        """The refusal of a guest cell that no host cell has room for.
+
+        :param shortages: at least one
+        """
+        reason = shortages[0].reason
+        if len(shortages) > 1:
+            votes = collections.Counter(one.reason for one in shortages)
+            reason = votes.most_common(1)[0][0]
+        return cls(reason, guest_cell, shortages)
+
+
+def summarise(reason: Reason) -> str:
+    """A reason in words without figures, for sums over many hosts."""
+    if reason in _HOST_SENTENCES:
+        return _HOST_SENTENCES[reason]
+    return _SUMMARIES[reason]
+
+
+_SUMMARIES = {
+    Reason.FREE_CPUS: 'too few free dedicated CPUs in any one cell',
+    Reason.CELL_TOO_SMALL: 'no cell with that many dedicated CPUs',
+    Reason.FREE_CORES: 'CPUs are free, but not as the thread policy wants',
+    Reason.NO_THREADS: 'no hardware threads for thread policy "require"',
+    Reason.ISOLATE_ON_THREADS: (
+        'hardware threads, on which nova never fits thread policy "isolate"'),
+    Reason.EMULATOR_CPU: 'no CPU to set aside for emulator threads',
+    Reason.NO_DEDICATED_VCPUS: (
+        'a guest cell has no dedicated vCPUs, which nova does not fit under '
+        'this thread or emulator policy'),
+    Reason.CORES_UNKNOWN: 'sibling lists are empty, overlap or leave CPUs out',
+    Reason.SHARED_CPUS: 'too few shared CPUs in any one cell',
+    Reason.CPU_RATIO: 'the CPU allocation ratio is reached in every cell',
+    Reason.MEMORY: 'too little memory in any one cell',
+    Reason.MEMORY_RATIO: 'the RAM allocation ratio is reached in every cell',
+    Reason.PAGE_SIZE: 'no pages of the size asked for',
+    Reason.PAGE_MULTIPLE: 'memory is no multiple of the page size',
+    Reason.PAGES: 'too few free pages of the size asked for in any one cell',
+}
+
+
+def _number(value: int | float) -> str:
+    return f'{value:g}' if isinstance(value, float) else str(value)

@@ -1,0 +1,37 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""How a host's CPUs share L3 caches, as far as anything tells."""
+
+from collections.abc import Callable
+import re
+from typing import Any
+
+#: Aggregate metadata with the number of host CPUs in each L3 domain.
+L3_KEY = 'pinning:l3_cpus'
+
+#: Tells the host CPUs per L3 domain of a nova HostState, or None.
+L3Source = Callable[[Any], int | None]
+
+
+def l3_cpus_from_aggregates(host_state: Any) -> int | None:
+    """What the host's aggregates say under ``pinning:l3_cpus``.
+
+    The smallest number if several say so; what is no positive number counts
+    as not said, since a weigher has no way to refuse.
+    """
+    found = []
+    for aggregate in host_state.aggregates:
+        text = aggregate.metadata.get(L3_KEY, '').strip()
+        if re.fullmatch('[0-9]{1,6}', text) and int(text):
+            found.append(int(text))
+    return min(found, default=None)

@@ -1,0 +1,127 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the filters and weighers need of a request, read once."""
+
+import dataclasses
+from typing import Any
+import weakref
+
+from nova import objects
+import nova.conf
+
+from nova_pinning.bridge import topology
+from nova_pinning import model
+from nova_pinning.scheduler import classes
+
+CONF = nova.conf.CONF
+
+
+@dataclasses.dataclass(slots=True)
+class Request:
+    """A RequestSpec as far as it matters for pinning.
+
+    :param spec_topology: nova.objects.InstanceNUMATopology, None if the
+        guest asks for none
+    :param guest: the same for the engine; None too if it cannot be read
+    :param refusal: why no host will do, if it is the request's own fault
+    :param guest_class: the class of guest; None if it cannot be told
+    :param requires_threads: whether the flavor or image wants hosts with
+        hardware threads
+    """
+
+    spec_topology: Any
+    guest: model.Guest | None
+    refusal: model.Refusal | None
+    guest_class: classes.HostClass | None
+    pci_requests: Any
+    network_metadata: Any
+    requires_threads: bool
+    packs_cells: bool
+    _limits: dict[tuple[float, float], Any] = dataclasses.field(
+        default_factory=dict)
+
+    def limits(self, cpu_ratio: float, ram_ratio: float) -> Any:
+        """nova.objects.NUMATopologyLimits; hosts with like ratios share it.
+
+        Nova only ever reads it, and making one takes as long as a fit.
+        """
+        limits = self._limits.get((cpu_ratio, ram_ratio))
+        if limits is None:
+            limits = objects.NUMATopologyLimits(
+                cpu_allocation_ratio=cpu_ratio, ram_allocation_ratio=ram_ratio)
+            if self.network_metadata:
+                limits.network_metadata = self.network_metadata
+            self._limits[cpu_ratio, ram_ratio] = limits
+        return limits
+
+
+#: The request read last for each RequestSpec that is alive.
+_known: weakref.WeakKeyDictionary[Any, Request] = weakref.WeakKeyDictionary()
+
+
+def read(spec_obj: Any) -> Request:
+    """Read a nova.objects.RequestSpec; the answer is kept with the spec.
+
+    Nova replaces the topology in the spec after each instance of a request
+    for several, so it is read anew then.
+    """
+    request = _known.get(spec_obj)
+    if request is None or request.spec_topology is not spec_obj.numa_topology:
+        request = _known[spec_obj] = _read(spec_obj)
+    return request
+
+
+def _read(spec_obj: Any) -> Request:
+    spec_topology = spec_obj.numa_topology
+    network_metadata = None
+    if 'network_metadata' in spec_obj:
+        network_metadata = spec_obj.network_metadata
+    guest = None
+    guest_class = None
+    refusal = None
+    try:
+        guest_class = classes.guest_class(spec_obj)
+    except classes.UnknownClass as error:
+        refusal = model.Refusal(model.Reason.HOST_CLASS, detail=str(error))
+    if spec_topology:
+        try:
+            guest = topology.guest_from_nova(spec_topology, network_metadata)
+        except topology.BrokenTopology as error:
+            refusal = model.Refusal(
+                model.Reason.BROKEN_TOPOLOGY, detail=str(error))
+    pci_requests = spec_obj.pci_requests
+    return Request(
+        spec_topology=spec_topology,
+        guest=guest,
+        refusal=refusal,
+        guest_class=guest_class,
+        pci_requests=pci_requests.requests if pci_requests else pci_requests,
+        network_metadata=network_metadata,
+        requires_threads=_requires_threads(spec_obj),
+        packs_cells=bool(
+            CONF.compute.packing_host_numa_cells_allocation_strategy))
+
+
+def _requires_threads(spec_obj: Any) -> bool:
+    """Whether a dedicated guest wants thread siblings.
+
+    As nova's NUMATopologyFilter asks it: of the flavor and of the image,
+    whichever says so.
+    """
+    extra_specs = spec_obj.flavor.extra_specs
+    image = spec_obj.image.properties
+    return (
+        'dedicated' in (extra_specs.get('hw:cpu_policy'),
+                        image.get('hw_cpu_policy')) and
+        'require' in (extra_specs.get('hw:cpu_thread_policy'),
+                      image.get('hw_cpu_thread_policy')))

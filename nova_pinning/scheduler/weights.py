@@ -1,0 +1,154 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""FragmentationWeigher and CacheLocalityWeigher, for nova-scheduler."""
+
+import abc
+from typing import Any
+
+from nova.scheduler import utils
+from nova.scheduler import weights
+from oslo_log import log as logging
+
+from nova_pinning import conf
+from nova_pinning.fit import score
+from nova_pinning.scheduler import fitting
+from nova_pinning.scheduler import layout
+from nova_pinning.scheduler import mix
+from nova_pinning.scheduler import requests
+
+CONF = conf.CONF
+LOG = logging.getLogger(__name__)
+
+#: How many L3 domains one counts as in which another guest has CPUs too.
+_SHARED_DOMAIN_COST = 3
+
+
+class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
+    """A weigher that looks at where a pinned guest goes, and never raises.
+
+    Hosts weigh nothing for guests that are not pinned. The fit is the one
+    that PinnedTopologyFilter found; without that filter it is made here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_logged_error = False
+
+    @abc.abstractmethod
+    def weight(
+        self, host_state: Any, placement: fitting.Placement,
+    ) -> float:
+        """How well the host suits the guest; more is better."""
+
+    def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
+        try:
+            return self._weight_of_pinned(obj, weight_properties)
+        except Exception:
+            # A weigher has no way to say no, so the host is left where
+            # nova's weighers put it.
+            if not self._has_logged_error:
+                self._has_logged_error = True
+                LOG.exception(
+                    'Unexpected error in %s on host %s; further ones are not '
+                    'logged', type(self).__name__, obj.host)
+            return 0.0
+
+    def _weight_of_pinned(self, host_state: Any, spec_obj: Any) -> float:
+        guest = requests.read(spec_obj).guest
+        if guest is None or not guest.is_pinned:
+            return 0.0
+        placement = fitting.place(host_state, spec_obj)
+        if not isinstance(placement, fitting.Placement):
+            return 0.0
+        return self.weight(host_state, placement)
+
+
+class FragmentationWeigher(_FitWeigher):
+    """Prefers hosts where the guest strands the fewest CPUs.
+
+    See :func:`nova_pinning.fit.score.fragmentation_growth`.
+
+    :raises oslo_config.cfg.ConfigFileValueError: if the mix is malformed;
+        nova-scheduler then does not start
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._configured = mix.configured_mix(CONF.pinning.fragmentation_mix)
+        self._recent = mix.RecentMix(
+            CONF.pinning.fragmentation_recent_requests)
+        self._mix: mix.Mix = self._configured
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        return float(utils.get_weight_multiplier(
+            host_state, 'fragmentation_weight_multiplier',
+            CONF.pinning.fragmentation_weight_multiplier))
+
+    def weigh_objects(
+        self, weighed_obj_list: Any, weight_properties: Any,
+    ) -> list[float]:
+        if not self._configured:
+            self._remember(weight_properties)
+        return list(super().weigh_objects(weighed_obj_list,
+                                          weight_properties))
+
+    def weight(
+        self, host_state: Any, placement: fitting.Placement,
+    ) -> float:
+        return -score.fragmentation_growth(
+            placement.guest, placement.cells, placement.fit, self._mix)
+
+    def _remember(self, spec_obj: Any) -> None:
+        try:
+            guest = requests.read(spec_obj).guest
+            if guest is not None and guest.is_pinned:
+                self._recent.add(spec_obj.instance_uuid, guest)
+                self._mix = self._recent.mix()
+        except Exception:
+            LOG.debug('A request was not counted', exc_info=True)
+
+
+class CacheLocalityWeigher(_FitWeigher):
+    """Prefers hosts where the guest's CPUs lie in the fewest L3 domains.
+
+    The first of ``sources`` that knows the host's L3 layout tells it; where
+    none does, a NUMA cell is one domain.
+    """
+
+    sources: tuple[layout.L3Source, ...] = (layout.l3_cpus_from_aggregates,)
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        return float(utils.get_weight_multiplier(
+            host_state, 'cache_locality_weight_multiplier',
+            CONF.pinning.cache_locality_weight_multiplier))
+
+    def weight(
+        self, host_state: Any, placement: fitting.Placement,
+    ) -> float:
+        l3_cpus = next(
+            (known for source in self.sources
+             if (known := source(host_state)) is not None), None)
+        cost = 0
+        for cell, cell_fit in zip(placement.cells, placement.fit.cells):
+            domain_of = score.l3_domains(cell.cores, l3_cpus)
+            used = {domain_of[cpu] for _vcpu, cpu in cell_fit.pins}
+            cost += len(used)
+            if CONF.pinning.exclusive_l3:
+                others = {domain_of.get(cpu) for cpu in cell.pinned_cpus}
+                cost += (_SHARED_DOMAIN_COST - 1) * len(used & others)
+        return float(-cost)
+
+
+def all_weighers() -> list[type[weights.BaseHostWeigher]]:
+    """Both weighers, for ``[filter_scheduler] weight_classes``."""
+    return [FragmentationWeigher, CacheLocalityWeigher]
