@@ -1,0 +1,35 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import pathlib
+
+from oslo_config import generator
+from oslotest import base
+
+import nova_pinning
+
+CHECKOUT = pathlib.Path(nova_pinning.__file__).resolve().parent.parent
+ETC = CHECKOUT / 'etc' / 'nova-pinning'
+
+
+class SampleConfigTest(base.BaseTestCase):
+
+    def test_is_up_to_date(self):
+        if not ETC.is_dir():
+            self.skipTest('not run from a checkout')
+        new = self.create_tempfiles([('new', '')])[0]
+        generator.main([
+            '--config-file', str(ETC / 'config-generator.conf'),
+            '--output-file', new])
+        old = ETC / 'nova-pinning.conf.sample'
+        if old.read_text() != pathlib.Path(new).read_text():
+            self.fail(f'{old.name} is stale; run tox -e genconfig')
