@@ -23,6 +23,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 from typing import Any
+from typing import NamedTuple
 
 from nova.virt import hardware
 
@@ -33,8 +34,7 @@ from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NovaArguments:
+class NovaArguments(NamedTuple):
     """What numa_fit_instance_to_host is called with, under its own names."""
 
     host_topology: Any
@@ -45,8 +45,7 @@ class NovaArguments:
     pci_stats: Any = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """The same as the engine sees it; the fields are those of fit.fit()."""
 
     host: model.Host
@@ -54,19 +53,11 @@ class Attempt:
     pack: bool = False
     pci: fit.PciCheck | None = None
 
-    def choose_cells(self) -> tuple[model.CellView, ...] | Refusal:
-        return fit.choose_cells(
-            self.host, self.guest, pack=self.pack, pci=self.pci)
-
-    def cells_in_order(self) -> tuple[model.CellView, ...]:
-        return fit.cells_in_order(
-            self.host, self.guest, pack=self.pack, pci=self.pci)
-
 
 def foresee(
     arguments: NovaArguments,
     attempt: Attempt,
-    chosen: Sequence[model.CellView],
+    choice: fit.Choice,
     max_permutations: int,
 ) -> model.Fit | Refusal | None:
     """What nova's claim makes of a guest that fits.
@@ -76,15 +67,15 @@ def foresee(
     itself, for guests of the kinds that it is known to get wrong.
 
     :param arguments: not changed
-    :param chosen: the host cells that the engine chose
+    :param choice: what the engine chose
     :param max_permutations: how many of them nova may walk through
-    :returns: nova's answer if it differs from the engine's but is valid too,
-        None if nova comes to the engine's answer, a Refusal if it goes wrong
+    :returns: nova's answer if that was asked and is valid, None if nova comes
+        to the engine's answer, a Refusal if it goes wrong
     """
-    order = [cell.id for cell in attempt.cells_in_order()]
-    before = permutations_before(order, [cell.id for cell in chosen])
-    if not before:
+    if choice.is_first:
         return None
+    before = permutations_before(
+        [cell.id for cell in choice.order], [cell.id for cell in choice.cells])
     if before >= max_permutations:
         return Refusal(
             Reason.NOVA_SLOW,
@@ -134,12 +125,44 @@ def is_doubtful(attempt: Attempt) -> bool:
 def _ask_nova(
     arguments: NovaArguments, attempt: Attempt, max_permutations: int,
 ) -> model.Fit | Refusal:
-    asked = _Bounded(arguments.instance_topology.obj_clone(),
-                     max_permutations)
+    """Nova's answer if it is valid under each set of ids it may start from.
+
+    What nova remembers hangs on the ids of the guest's cells: those in the
+    request (nova-scheduler goes by them), those of a new server (from 0), and
+    those that an aborted claim on another host leaves behind (-1), with which
+    nova-compute tries the alternate hosts.
+    """
+    topology = arguments.instance_topology
+    asked_ids = tuple(cell.id for cell in topology.cells)
+    new_ids = tuple(range(len(asked_ids)))
+    aborted_ids = (-1,) * len(asked_ids)
+    answers = []
+    for ids in dict.fromkeys((asked_ids, new_ids, aborted_ids)):
+        asked = topology.obj_clone()
+        for cell, cell_id in zip(asked.cells, ids):
+            cell.id = cell_id
+        answer = _one_answer(arguments, attempt, asked, max_permutations)
+        if isinstance(answer, Refusal):
+            if ids == aborted_ids:
+                return dataclasses.replace(
+                    answer,
+                    detail=f'after one elsewhere is aborted, {answer.detail}')
+            return answer
+        answers.append(answer)
+    return answers[0]
+
+
+def _one_answer(
+    arguments: NovaArguments,
+    attempt: Attempt,
+    asked: Any,
+    max_permutations: int,
+) -> model.Fit | Refusal:
     try:
         answer = hardware.numa_fit_instance_to_host(
-            arguments.host_topology, asked, arguments.provider_mapping,
-            arguments.limits, arguments.pci_requests, arguments.pci_stats)
+            arguments.host_topology, _Bounded(asked, max_permutations),
+            arguments.provider_mapping, arguments.limits,
+            arguments.pci_requests, arguments.pci_stats)
     except _TooManyPermutations:
         return Refusal(
             Reason.NOVA_SLOW,

@@ -42,14 +42,17 @@ def explain(
     if not host_topology or not instance_topology:
         return model.Refusal(model.Reason.NO_TOPOLOGY)
     network_metadata = None
-    if limits and 'network_metadata' in limits:
-        network_metadata = limits.network_metadata
+    ratios: tuple[float, ...] = ()
+    if limits:
+        ratios = limits.cpu_allocation_ratio, limits.ram_allocation_ratio
+        if 'network_metadata' in limits:
+            network_metadata = limits.network_metadata
     check = None
     if pci_stats is not None:
         check = pci.NovaPciCheck(pci_stats, pci_requests, provider_mapping)
     try:
         return fit.fit(
-            topology.host_from_nova(host_topology, limits),
+            topology.host_from_nova(host_topology, *ratios),
             topology.guest_from_nova(instance_topology, network_metadata),
             pack=packs_cells(), pci=check)
     except topology.BrokenTopology as error:

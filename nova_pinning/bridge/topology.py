@@ -14,9 +14,12 @@
 
 from collections.abc import Collection
 from collections.abc import Sequence
+import operator
 from typing import Any
 
 from nova_pinning import model
+
+_SIZE = operator.attrgetter('_obj_size_kb')
 
 
 class BrokenTopology(Exception):
@@ -27,125 +30,150 @@ class NovaCell:
     """A nova.objects.NUMACell as a :class:`nova_pinning.model.CellView`.
 
     What counting needs is read at once, the rest when asked for: for most
-    hosts of a request nobody asks. Sets stay as nova has them, since nova
-    takes the threads of a core in the order in which Python iterates over
-    just these sets (``free_siblings`` in nova.objects.numa).
+    cells nobody asks. Free CPUs are counted from the lengths of nova's sets,
+    since even to look into these takes longer than all the rest. Sets stay as
+    nova has them, since nova takes the threads of a core in the order in
+    which Python iterates over just these sets (``free_siblings`` in
+    nova.objects.numa).
+
+    Fields are read from where oslo.versionedobjects keeps them
+    (``_get_attrname`` there): its getters take most of the time of a fit.
 
     :param cell: the nova object; it is not changed, and must not be while
         this view is used
-    :raises BrokenTopology: if a field that is always needed is missing
+    :raises BrokenTopology: if a field that is always needed is missing; the
+        same goes for the properties
     """
 
-    __slots__ = ('_cell', '_core_sizes', '_free', '_free_cores', '_pages',
-                 'dedicated_count', 'free_count', 'id', 'memory_mib',
-                 'memory_used_mib', 'shared_count', 'shared_used')
+    __slots__ = ('_cell', '_free_cores', 'free_count', 'id', 'memory_mib',
+                 'memory_used_mib')
 
     def __init__(self, cell: Any) -> None:
         self._cell = cell
-        self._pages: tuple[model.PagePool, ...] | None = None
         self._free_cores: tuple[tuple[int, ...], ...] | None = None
-        self._core_sizes: tuple[int, ...] | None = None
         try:
-            self.id: int = cell.id
-            dedicated = cell.pcpuset
-            self._free: set[int] = dedicated - cell.pinned_cpus
-            self.dedicated_count = len(dedicated)
-            self.free_count = len(self._free)
-            self.shared_count = len(cell.cpuset)
-            self.shared_used: int = cell.cpu_usage
-            self.memory_mib: int = cell.memory
-            self.memory_used_mib: int = cell.memory_usage
-        except Exception as error:
+            self.id: int = cell._obj_id
+            self.free_count = (
+                len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus))
+            self.memory_mib: int = cell._obj_memory
+            self.memory_used_mib: int = cell._obj_memory_usage
+        except (AttributeError, TypeError) as error:
             raise _broken(cell, error) from error
+
+    def _read(self, field: str) -> Any:
+        try:
+            return getattr(self._cell, field)
+        except AttributeError as error:
+            raise _broken(self._cell, error) from error
+
+    @property
+    def shared_count(self) -> int:
+        return len(self._read('_obj_cpuset'))
+
+    @property
+    def dedicated_count(self) -> int:
+        return len(self._read('_obj_pcpuset'))
+
+    @property
+    def shared_used(self) -> int:
+        used: int = self._read('_obj_cpu_usage')
+        return used
 
     @property
     def pages(self) -> tuple[model.PagePool, ...]:
-        if self._pages is None:
-            try:
-                self._pages = tuple(
-                    model.PagePool(
-                        pool.size_kb, pool.total, pool.used,
-                        pool.reserved if 'reserved' in pool else 0)
-                    for pool in self._cell.mempages)
-            except Exception as error:
-                raise _broken(self._cell, error) from error
-        return self._pages
+        try:
+            return tuple(map(_page_pool, self._cell._obj_mempages))
+        except (AttributeError, TypeError) as error:
+            raise _broken(self._cell, error) from error
+
+    @property
+    def smallest_pages(self) -> model.PagePool | None:
+        try:
+            pools = self._cell._obj_mempages
+            return _page_pool(min(pools, key=_SIZE)) if pools else None
+        except (AttributeError, TypeError) as error:
+            raise _broken(self._cell, error) from error
+
+    @property
+    def cores(self) -> Sequence[set[int]]:
+        cores: Sequence[set[int]] = self._read('_obj_siblings')
+        return cores
 
     @property
     def core_sizes(self) -> tuple[int, ...]:
-        if self._core_sizes is None:
-            self._core_sizes = tuple(map(len, self._siblings()))
-        return self._core_sizes
+        return tuple(map(len, self.cores))
 
     @property
     def free_cores(self) -> tuple[tuple[int, ...], ...]:
         if self._free_cores is None:
-            free = self._free
+            free = self._free()
             self._free_cores = tuple(
-                [tuple(core & free) for core in self._siblings()])
+                [tuple(core & free) for core in self.cores])
         return self._free_cores
 
     @property
     def free_in_cores(self) -> int | None:
-        cores = self._siblings()
+        cores = self.cores
+        listed = sum(map(len, cores))
+        dedicated, shared = self.dedicated_count, self.shared_count
+        if listed == dedicated + shared or listed == dedicated == shared:
+            # As many CPUs are listed as the cell has: the usual case, settled
+            # without a look into the sets.
+            return self.free_count
         together = set().union(*cores)
-        if len(together) != sum(map(len, cores)):
+        free = self._free()
+        if not together or len(together) != listed or (
+                len(free) != self.free_count):
             return None
-        return len(together & self._free)
+        return len(free & together)
+
+    def _free(self) -> set[int]:
+        free: set[int] = (
+            self._read('_obj_pcpuset') - self._read('_obj_pinned_cpus'))
+        return free
 
     @property
     def is_legacy(self) -> bool:
-        return bool(self._cell.pcpuset == self._cell.cpuset)
-
-    @property
-    def physnets(self) -> frozenset[str]:
-        network = self._network()
-        return frozenset(network.physnets) if network else frozenset()
-
-    @property
-    def tunneled(self) -> bool:
-        network = self._network()
-        return bool(network.tunneled) if network else False
-
-    @property
-    def cores(self) -> Sequence[Collection[int]]:
-        return self._siblings()
+        return bool(self._read('_obj_pcpuset') == self._read('_obj_cpuset'))
 
     @property
     def pinned_cpus(self) -> Collection[int]:
-        pinned: Collection[int] = self._cell.pinned_cpus
+        pinned: Collection[int] = self._read('_obj_pinned_cpus')
         return pinned
 
-    def _network(self) -> Any:
-        cell = self._cell
-        return cell.network_metadata if 'network_metadata' in cell else None
+    @property
+    def physnets(self) -> frozenset[str]:
+        network = getattr(self._cell, '_obj_network_metadata', None)
+        return frozenset(getattr(network, '_obj_physnets', ()))
 
-    def _siblings(self) -> Sequence[set[int]]:
-        try:
-            siblings: Sequence[set[int]] = self._cell.siblings
-        except Exception as error:
-            raise _broken(self._cell, error) from error
-        return siblings
+    @property
+    def tunneled(self) -> bool:
+        network = getattr(self._cell, '_obj_network_metadata', None)
+        return bool(getattr(network, '_obj_tunneled', False))
 
 
-def host_from_nova(topology: Any, limits: Any = None) -> model.Host:
+def host_from_nova(
+    topology: Any,
+    cpu_allocation_ratio: float | None = None,
+    ram_allocation_ratio: float | None = None,
+) -> model.Host:
     """A nova.objects.NUMATopology as the engine's host.
 
     :param topology: the nova object, or None
-    :param limits: nova.objects.NUMATopologyLimits, or None for no limits
+    :param cpu_allocation_ratio: floating vCPUs per host CPU, None for no
+        limit
+    :param ram_allocation_ratio: the same for memory
     :raises BrokenTopology: if it cannot be read
     """
     if topology is None:
         return model.Host(())
     try:
-        cells = topology.cells
-    except Exception as error:
-        raise BrokenTopology(f'no list of cells: {error}') from error
-    host_cells = tuple([NovaCell(cell) for cell in cells])
-    if limits is None:
-        return model.Host(host_cells)
+        cells = topology._obj_cells
+    except AttributeError as error:
+        raise BrokenTopology('the list of cells is missing') from error
     return model.Host(
-        host_cells, limits.cpu_allocation_ratio, limits.ram_allocation_ratio)
+        tuple([NovaCell(cell) for cell in cells]),
+        cpu_allocation_ratio, ram_allocation_ratio)
 
 
 def guest_from_nova(topology: Any, network_metadata: Any = None) -> model.Guest:
@@ -197,6 +225,14 @@ def _networks(metadata: Any) -> tuple[frozenset[str], bool]:
     return frozenset(physnets), bool(tunneled)
 
 
+def _page_pool(pool: Any) -> model.PagePool:
+    return model.PagePool(
+        pool._obj_size_kb, pool._obj_total, pool._obj_used,
+        getattr(pool, '_obj_reserved', 0))
+
+
 def _broken(cell: Any, error: Exception) -> BrokenTopology:
-    name = cell.id if 'id' in cell else '?'
-    return BrokenTopology(f'cell {name}: {error}')
+    why = str(error)
+    if isinstance(error, AttributeError) and error.name:
+        why = f'field {error.name.removeprefix("_obj_")} is not set'
+    return BrokenTopology(f'cell {getattr(cell, "_obj_id", "?")}: {why}')

@@ -13,15 +13,14 @@
 """The engine: does a guest fit on a host, and exactly where."""
 
 from nova_pinning.fit import cell as one_cell
-from nova_pinning.fit.cells import cells_in_order
+from nova_pinning.fit.cells import Choice
 from nova_pinning.fit.cells import choose_cells
 from nova_pinning.fit.cells import PciCheck
 from nova_pinning.fit.cells import set_check
 from nova_pinning import model
 
 __all__ = [
-    'PciCheck', 'cells_in_order', 'choose_cells', 'fit', 'pin', 'pin_cell',
-    'set_check',
+    'Choice', 'PciCheck', 'choose_cells', 'fit', 'pin', 'pin_cell', 'set_check',
 ]
 
 
@@ -42,10 +41,24 @@ def fit(
     :param pci: the host's PCI devices and what the guest wants of them, None
         if the host has no tracker of them
     """
-    cells = choose_cells(host, guest, pack=pack, pci=pci)
-    if isinstance(cells, model.Refusal):
-        return cells
-    return pin(guest, cells)
+    choice = choose_cells(host, guest, pack=pack, pci=pci)
+    if isinstance(choice, model.Refusal):
+        return choice
+    found = pin(guest, choice.cells)
+    if not _is_complete(guest, found):
+        return model.Refusal(
+            model.Reason.BROKEN_TOPOLOGY,
+            detail='sibling lists name some CPUs twice and others not at all')
+    return found
+
+
+def _is_complete(guest: model.Guest, found: model.Fit) -> bool:
+    """Whether each vCPU has a CPU of its own, as on any sane host."""
+    for demand, cell in zip(guest.demands, found.cells):
+        cpus = {cpu for _vcpu, cpu in cell.pins}.union(cell.emulator_cpus)
+        if len(cpus) != demand.dedicated + demand.emulator * guest.is_pinned:
+            return False
+    return True
 
 
 def pin(

@@ -127,7 +127,7 @@ def _core_shortage(
 ) -> Shortage | None:
     """What the cores lack, given that enough CPUs are free in number."""
     free = cell.free_in_cores
-    if free is None or not cell.core_sizes:
+    if free is None:
         return Shortage(cell.id, Reason.CORES_UNKNOWN)
     # Nova sets a CPU aside only after it has pinned at least one vCPU.
     if demand.emulator and not demand.dedicated:
@@ -218,8 +218,8 @@ def _memory_shortage(
     """What is lacking of memory: overcommit is for floating guests only."""
     if demand.page_size_kib:
         return _page_shortage(cell, demand)
-    pages = cell.pages
-    if not pages:
+    smallest = cell.smallest_pages
+    if smallest is None:
         have_mib = cell.memory_mib
         if guest.is_pinned:
             have_mib -= cell.memory_used_mib
@@ -227,7 +227,6 @@ def _memory_shortage(
             return Shortage(cell.id, Reason.MEMORY, demand.memory_mib,
                             have_mib)
         return None
-    smallest = min(pages, key=lambda pool: pool.size_kib)
     have_kib = smallest.free_kib if guest.is_pinned else smallest.total_kib
     memory_kib = demand.memory_mib * _KIB_PER_MIB
     if memory_kib > have_kib:

@@ -24,6 +24,7 @@ host cells only, not on who gets which, so they are tried over sets.
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
+from typing import NamedTuple
 from typing import Protocol
 
 from nova_pinning.fit import cell as one_cell
@@ -54,13 +55,25 @@ class PciCheck(Protocol):
         """Whether the guest's devices are to be had for this set of cells."""
 
 
+class Choice(NamedTuple):
+    """A host cell for each guest cell, of the host cells in nova's order."""
+
+    cells: tuple[model.CellView, ...]
+    order: tuple[model.CellView, ...]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no assignment comes before this one."""
+        return self.cells == self.order[:len(self.cells)]
+
+
 def choose_cells(
     host: model.Host,
     guest: model.Guest,
     *,
     pack: bool = False,
     pci: PciCheck | None = None,
-) -> tuple[model.CellView, ...] | Refusal:
+) -> Choice | Refusal:
     """A host cell for each guest cell, or why there are none.
 
     1. Order the host cells as nova does.
@@ -84,11 +97,15 @@ def choose_cells(
         if len({cell.id for cell in cells}) < len(cells):
             return Refusal(Reason.BROKEN_TOPOLOGY,
                            detail='two cells have the same id')
-        cells = cells_in_order(host, guest, pack=pack, pci=pci)
+        if len(cells) > count:
+            cells = order_cells(cells, guest, pack, pci)
     check = set_check(host, guest, pci)
-    if count == 1 and check is None:
-        return _first_cell(host, guest, cells)
-    rows = _rows(host, guest, cells)
+    finder = _Finder(host, guest, cells)
+    if check is None:
+        first = finder.first_come()
+        if first is not None:
+            return Choice(first, cells)
+    rows = finder.rows()
     if isinstance(rows, Refusal):
         return rows
     match = _first_match(rows, len(cells))
@@ -101,77 +118,92 @@ def choose_cells(
         if isinstance(found, Refusal):
             return found
         match = found
-    return tuple(cells[index] for index in match)
+    return Choice(tuple([cells[index] for index in match]), cells)
 
 
-def cells_in_order(
-    host: model.Host,
+def order_cells(
+    cells: Sequence[model.CellView],
     guest: model.Guest,
-    *,
-    pack: bool = False,
-    pci: PciCheck | None = None,
+    pack: bool,
+    pci: PciCheck | None,
 ) -> tuple[model.CellView, ...]:
     """The host cells in the order in which nova tries them.
 
     Cells without devices first, unless the guest asks for devices; then the
-    emptiest by CPU (the fullest if packing), then by memory. If the guest
-    needs every cell, nova leaves them as the host lists them.
+    emptiest by CPU (the fullest if packing), then by memory.
     """
-    if len(host.cells) == len(guest.cells):
-        return host.cells
     sign = 1 if pack else -1
 
-    def rank(cell: model.CellView) -> tuple[int, int, int]:
-        devices = 0
-        if pci is not None:
-            devices = pci.device_count(cell.id)
-            if pci.is_requested:
-                devices = -devices
-        cpus = cell.free_count if guest.is_pinned else -cell.shared_used
-        return (devices, sign * cpus,
-                sign * (cell.memory_mib - cell.memory_used_mib))
+    def rank(cell: model.CellView) -> tuple[int, ...]:
+        cpus = cell.free_count if is_pinned else -cell.shared_used
+        memory = cell.memory_mib - cell.memory_used_mib
+        if pci is None:
+            return sign * cpus, sign * memory
+        devices = pci.device_count(cell.id)
+        return (-devices if pci.is_requested else devices,
+                sign * cpus, sign * memory)
 
-    return tuple(sorted(host.cells, key=rank))
-
-
-def _first_cell(
-    host: model.Host, guest: model.Guest, cells: Sequence[model.CellView],
-) -> tuple[model.CellView, ...] | Refusal:
-    """The first host cell with room for a guest of one cell."""
-    demand = guest.demands[0]
-    shortages = []
-    for cell in cells:
-        missing = one_cell.shortage(cell, host, guest, demand)
-        if missing is None:
-            return (cell,)
-        shortages.append(missing)
-    return Refusal.of_cell(0, tuple(shortages))
+    is_pinned = guest.is_pinned
+    return tuple(sorted(cells, key=rank))
 
 
-def _rows(
-    host: model.Host, guest: model.Guest, cells: Sequence[model.CellView],
-) -> list[int] | Refusal:
-    """For each guest cell, a bitmask of the host cells with room for it.
+class _Finder:
+    """Finds out which guest cell fits which host cell, each pair once.
 
-    Bit n stands for cells[n]. Guest cells with equal demands are looked at
-    once.
+    :param cells: the host cells in the order in which they are tried
     """
-    known: dict[model.Demand, int] = {}
-    for index, demand in enumerate(guest.demands):
-        if demand in known:
-            continue
-        row = 0
-        shortages: list[Shortage] = []
-        for position, cell in enumerate(cells):
-            missing = one_cell.shortage(cell, host, guest, demand)
-            if missing is None:
-                row |= 1 << position
+
+    def __init__(
+        self,
+        host: model.Host,
+        guest: model.Guest,
+        cells: tuple[model.CellView, ...],
+    ) -> None:
+        self._host = host
+        self._guest = guest
+        self._cells = cells
+        # Guest cells with equal demands share what was found for them.
+        self._found: dict[model.Demand, list[Shortage | None]] = {}
+
+    def first_come(self) -> tuple[model.CellView, ...] | None:
+        """Give each guest cell in turn the first host cell left with room.
+
+        If each gets one, no assignment comes before this one in order. If
+        not, there may still be others.
+        """
+        host, guest = self._host, self._guest
+        taken: list[model.CellView] = []
+        for demand in guest.demands:
+            found = self._found.setdefault(demand, [])
+            for position, cell in enumerate(self._cells):
+                if position == len(found):
+                    found.append(
+                        one_cell.shortage(cell, host, guest, demand))
+                if found[position] is None and cell not in taken:
+                    taken.append(cell)
+                    break
             else:
-                shortages.append(missing)
-        if not row:
-            return Refusal.of_cell(index, tuple(shortages))
-        known[demand] = row
-    return [known[demand] for demand in guest.demands]
+                return None
+        return tuple(taken)
+
+    def rows(self) -> list[int] | Refusal:
+        """For each guest cell, a bitmask of the host cells with room for it.
+
+        Bit n stands for the n-th host cell in order.
+        """
+        rows = []
+        for index, demand in enumerate(self._guest.demands):
+            found = self._found.setdefault(demand, [])
+            for cell in self._cells[len(found):]:
+                found.append(one_cell.shortage(
+                    cell, self._host, self._guest, demand))
+            row = sum(1 << position for position, missing in enumerate(found)
+                      if missing is None)
+            if not row:
+                return Refusal.of_cell(
+                    index, tuple([one for one in found if one is not None]))
+            rows.append(row)
+        return rows
 
 
 def _first_match(rows: Sequence[int], width: int) -> list[int] | Refusal:
@@ -268,11 +300,10 @@ def set_check(
 
 def _wants_network(host: model.Host, guest: model.Guest) -> bool:
     """Whether any host cell is bound to a network that the guest uses."""
-    if not guest.physnets and not guest.tunneled:
-        return False
-    return any(
-        guest.physnets & cell.physnets or guest.tunneled and cell.tunneled
-        for cell in host.cells)
+    if guest.tunneled and any([cell.tunneled for cell in host.cells]):
+        return True
+    return bool(guest.physnets) and any(
+        guest.physnets & cell.physnets for cell in host.cells)
 
 
 def _near_networks(

@@ -15,13 +15,13 @@
 from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
+from typing import NamedTuple
 from typing import Protocol
 
 from nova_pinning import cpuset
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PagePool:
+class PagePool(NamedTuple):
     """The memory pages of one size in one host cell.
 
     ``reserved`` pages are kept from guests by the operator
@@ -81,6 +81,10 @@ class CellView(Protocol):
         """Page pools; empty where the host reports none."""
 
     @property
+    def smallest_pages(self) -> PagePool | None:
+        """The pool of the smallest pages, which guests get by default."""
+
+    @property
     def physnets(self) -> frozenset[str]:
         """Physical networks whose NICs are attached to this cell."""
 
@@ -109,7 +113,11 @@ class CellView(Protocol):
 
     @property
     def free_in_cores(self) -> int | None:
-        """Free CPUs that belong to a core; None if cores overlap."""
+        """Free CPUs that belong to a core.
+
+        None if that is not known: no list of cores, a CPU twice in it, or
+        CPUs pinned that are not among the dedicated ones.
+        """
 
     @property
     def is_legacy(self) -> bool:
@@ -162,6 +170,10 @@ class HostCell:
         return len(self.free_cpus)
 
     @property
+    def smallest_pages(self) -> PagePool | None:
+        return min(self.pages, key=lambda pool: pool.size_kib, default=None)
+
+    @property
     def core_sizes(self) -> tuple[int, ...]:
         return tuple(map(len, self.cores))
 
@@ -175,7 +187,9 @@ class HostCell:
     @property
     def free_in_cores(self) -> int | None:
         together = cpuset.CpuSet(cpu for core in self.cores for cpu in core)
-        if len(together) != sum(map(len, self.cores)):
+        if not together or len(together) != sum(map(len, self.cores)):
+            return None
+        if not self.pinned_cpus.issubset(self.dedicated_cpus):
             return None
         return len(together & self.free_cpus)
 
@@ -184,8 +198,7 @@ class HostCell:
         return self.dedicated_cpus == self.shared_cpus
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """The cells of a host, in the order in which nova lists them.
 
     :param cpu_allocation_ratio: floating vCPUs per host CPU, None for no

@@ -47,15 +47,16 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         self._logged_errors: set[str] = set()
 
     @abc.abstractmethod
-    def refusal(self, host_state: Any, spec_obj: Any) -> Refusal | None:
+    def refusal(
+        self, host_state: Any, request: requests.Request,
+    ) -> Refusal | None:
         """Why the host will not do, or None if it will.
 
         :param host_state: nova.scheduler.host_manager.HostState
-        :param spec_obj: nova.objects.RequestSpec
         """
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
-        return self._refusal_or_error(host_state, spec_obj) is None
+        return self._judge(host_state, spec_obj) is None
 
     def filter_all(
         self, filter_obj_list: Iterable[Any], spec_obj: Any,
@@ -63,10 +64,15 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         if self._is_rebuild(spec_obj):
             yield from filter_obj_list
             return
+        try:
+            request = requests.read(spec_obj)
+        except Exception:
+            # Each host will meet the same error, and say so.
+            request = None
         refused = tally.Tally()
         passed = False
         for host_state in filter_obj_list:
-            refusal = self._refusal_or_error(host_state, spec_obj)
+            refusal = self._judge(host_state, spec_obj, request)
             if refusal is None:
                 passed = True
                 yield host_state
@@ -76,11 +82,16 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             LOG.info('No host for instance %s after %s: %s',
                      spec_obj.instance_uuid, type(self).__name__, refused)
 
-    def _refusal_or_error(
-        self, host_state: Any, spec_obj: Any,
+    def _judge(
+        self,
+        host_state: Any,
+        spec_obj: Any,
+        request: requests.Request | None = None,
     ) -> Refusal | None:
+        """What refusal() says, or what is configured if it fails."""
         try:
-            refusal = self.refusal(host_state, spec_obj)
+            refusal = self.refusal(
+                host_state, request or requests.read(spec_obj))
         except Exception as error:
             refusal = self._judge_error(host_state, spec_obj, error)
         if refusal is not None and LOG.isEnabledFor(logging.DEBUG):
@@ -135,17 +146,16 @@ class PinnedTopologyFilter(_ReasonedFilter):
     that is wrong: see "What nova's NUMA fit gets wrong" in the admin guide.
     """
 
-    def refusal(self, host_state: Any, spec_obj: Any) -> Refusal | None:
-        request = requests.read(spec_obj)
+    def refusal(
+        self, host_state: Any, request: requests.Request,
+    ) -> Refusal | None:
         if request.requires_threads and not self._has_threads(host_state):
             return Refusal(Reason.NO_THREADS)
-        outcome = fitting.place(host_state, spec_obj)
+        outcome = fitting.place(host_state, request)
         if isinstance(outcome, Refusal):
             return outcome
         if outcome is not None:
-            host_state.limits['numa_topology'] = request.limits(
-                host_state.cpu_allocation_ratio,
-                host_state.ram_allocation_ratio)
+            host_state.limits['numa_topology'] = outcome.limits
         return None
 
     @staticmethod
@@ -166,8 +176,9 @@ class HostClassFilter(_ReasonedFilter):
         classes.class_from_topology,
     )
 
-    def refusal(self, host_state: Any, spec_obj: Any) -> Refusal | None:
-        request = requests.read(spec_obj)
+    def refusal(
+        self, host_state: Any, request: requests.Request,
+    ) -> Refusal | None:
         if request.guest_class is None:
             return request.refusal
         try:

@@ -12,104 +12,89 @@
 
 """One fit for each host and request, shared by filters and weighers."""
 
-import dataclasses
-import functools
 from typing import Any
-import weakref
 
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
-from nova_pinning import conf
 from nova_pinning import fit
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 from nova_pinning.scheduler import requests
 
-CONF = conf.CONF
 
-
-@dataclasses.dataclass
 class Placement:
     """A guest that fits on a host.
 
     :param cells: the host cell of each guest cell
-    :param claimed: nova's own answer, where it differs from ours
+    :param limits: nova.objects.NUMATopologyLimits that it was found under
+    :param claimed: nova's own answer, where that was asked for
     """
 
-    guest: model.Guest
-    cells: tuple[model.CellView, ...]
-    claimed: model.Fit | None = None
+    __slots__ = ('_fit', 'cells', 'guest', 'limits')
 
-    @functools.cached_property
+    def __init__(
+        self,
+        guest: model.Guest,
+        cells: tuple[model.CellView, ...],
+        limits: Any,
+        claimed: model.Fit | None = None,
+    ) -> None:
+        self.guest = guest
+        self.cells = cells
+        self.limits = limits
+        self._fit = claimed
+
+    @property
     def fit(self) -> model.Fit:
         """The CPUs; only weighers ask, and only for hosts that passed."""
-        return self.claimed or fit.pin(self.guest, self.cells)
+        if self._fit is None:
+            self._fit = fit.pin(self.guest, self.cells)
+        return self._fit
 
 
-@dataclasses.dataclass(slots=True)
-class _Known:
-    """What was found for a host, with what it was found for.
-
-    Nova makes HostStates anew for each request. Within a request for several
-    instances it replaces the topology of the host that takes one, and the
-    topology of the spec, so that both are compared by identity.
-    """
-
-    host_topology: Any
-    request: requests.Request
-    outcome: Placement | Refusal
-
-
-_known: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
-
-
-def place(host_state: Any, spec_obj: Any) -> Placement | Refusal | None:
+def place(
+    host_state: Any, request: requests.Request,
+) -> Placement | Refusal | None:
     """Whether and where the guest fits on the host.
+
+    The answer is kept with the request. Nova makes HostStates and topologies
+    anew for each request; within one for several instances it replaces the
+    topology of the host that takes an instance, which is how a stale answer
+    is told.
 
     :param host_state: nova.scheduler.host_manager.HostState; its list of
         allocation candidates is narrowed to those that do
-    :param spec_obj: nova.objects.RequestSpec
     :returns: None if the guest asks for no NUMA topology
     """
-    request = requests.read(spec_obj)
     if request.spec_topology is None:
         return None
-    outcome = known(host_state, request)
-    if outcome is None:
-        outcome = _place(host_state, request)
-        _known[host_state] = _Known(
-            host_state.numa_topology, request, outcome)
+    host_topology = host_state.numa_topology
+    known = request.placements.get(host_state)
+    if known is not None and known[0] is host_topology:
+        outcome: Placement | Refusal = known[1]
+        return outcome
+    outcome = _place(host_state, request)
+    request.placements[host_state] = (host_topology, outcome)
     return outcome
-
-
-def known(
-    host_state: Any, request: requests.Request,
-) -> Placement | Refusal | None:
-    """What place() found, if nothing has changed since."""
-    entry = _known.get(host_state)
-    if (entry is None or entry.request is not request or
-            entry.host_topology is not host_state.numa_topology):
-        return None
-    return entry.outcome
 
 
 def _place(
     host_state: Any, request: requests.Request,
 ) -> Placement | Refusal:
     host_topology = host_state.numa_topology
-    if not host_topology:
+    if host_topology is None:
         return Refusal(Reason.NO_TOPOLOGY)
     if request.guest is None:
         return request.refusal or Refusal(Reason.BROKEN_TOPOLOGY)
     candidates = host_state.allocation_candidates
     if not candidates:
         return Refusal(Reason.ALLOCATION)
-    limits = request.limits(
-        host_state.cpu_allocation_ratio, host_state.ram_allocation_ratio)
+    ratios = host_state.cpu_allocation_ratio, host_state.ram_allocation_ratio
+    limits = request.limits(ratios)
     try:
-        host = topology.host_from_nova(host_topology, limits)
+        host = topology.host_from_nova(host_topology, *ratios)
         if not request.pci_requests:
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
@@ -140,19 +125,21 @@ def _try(
     check = None
     if stats is not None and (request.pci_requests or stats.pools):
         check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-    attempt = claim.Attempt(host, request.guest, request.packs_cells, check)
-    cells = attempt.choose_cells()
-    if isinstance(cells, Refusal):
-        return cells
-    placement = Placement(request.guest, cells)
-    if CONF.pinning.check_nova_claim and len(host.cells) > 1:
-        arguments = claim.NovaArguments(
-            host_state.numa_topology, request.spec_topology, mappings,
-            limits, request.pci_requests, stats)
-        claimed = claim.foresee(
-            arguments, attempt, cells,
-            CONF.pinning.nova_claim_max_permutations)
-        if isinstance(claimed, Refusal):
-            return claimed
-        placement.claimed = claimed
-    return placement
+    choice = fit.choose_cells(
+        host, request.guest, pack=request.packs_cells, pci=check)
+    if isinstance(choice, Refusal):
+        return choice
+    if request.check_nova_claim and not choice.is_first:
+        answer = claim.foresee(
+            claim.NovaArguments(
+                host_state.numa_topology, request.spec_topology, mappings,
+                limits, request.pci_requests, stats),
+            claim.Attempt(host, request.guest, request.packs_cells, check),
+            choice, request.nova_claim_max_permutations)
+        if isinstance(answer, Refusal):
+            return answer
+        if answer is not None:
+            views = {cell.id: cell for cell in host.cells}
+            cells = tuple(views[cell.host_cell] for cell in answer.cells)
+            return Placement(request.guest, cells, limits, answer)
+    return Placement(request.guest, choice.cells, limits)

@@ -17,13 +17,13 @@ from typing import Any
 import weakref
 
 from nova import objects
-import nova.conf
 
 from nova_pinning.bridge import topology
+from nova_pinning import conf
 from nova_pinning import model
 from nova_pinning.scheduler import classes
 
-CONF = nova.conf.CONF
+CONF = conf.CONF
 
 
 @dataclasses.dataclass(slots=True)
@@ -37,6 +37,8 @@ class Request:
     :param guest_class: the class of guest; None if it cannot be told
     :param requires_threads: whether the flavor or image wants hosts with
         hardware threads
+    :param placements: for the shared fits: what was found for each HostState,
+        with the host topology that it was found for
     """
 
     spec_topology: Any
@@ -47,21 +49,28 @@ class Request:
     network_metadata: Any
     requires_threads: bool
     packs_cells: bool
+    check_nova_claim: bool
+    nova_claim_max_permutations: int
+    placements: dict[Any, tuple[Any, Any]] = dataclasses.field(
+        default_factory=dict)
     _limits: dict[tuple[float, float], Any] = dataclasses.field(
         default_factory=dict)
 
-    def limits(self, cpu_ratio: float, ram_ratio: float) -> Any:
+    def limits(self, ratios: tuple[float, float]) -> Any:
         """nova.objects.NUMATopologyLimits; hosts with like ratios share it.
 
         Nova only ever reads it, and making one takes as long as a fit.
+
+        :param ratios: the host's CPU and RAM allocation ratios
         """
-        limits = self._limits.get((cpu_ratio, ram_ratio))
+        limits = self._limits.get(ratios)
         if limits is None:
+            cpu_ratio, ram_ratio = ratios
             limits = objects.NUMATopologyLimits(
                 cpu_allocation_ratio=cpu_ratio, ram_allocation_ratio=ram_ratio)
             if self.network_metadata:
                 limits.network_metadata = self.network_metadata
-            self._limits[cpu_ratio, ram_ratio] = limits
+            self._limits[ratios] = limits
         return limits
 
 
@@ -109,7 +118,10 @@ def _read(spec_obj: Any) -> Request:
         network_metadata=network_metadata,
         requires_threads=_requires_threads(spec_obj),
         packs_cells=bool(
-            CONF.compute.packing_host_numa_cells_allocation_strategy))
+            CONF.compute.packing_host_numa_cells_allocation_strategy),
+        # Looked up once: an option takes about as long as half a fit.
+        check_nova_claim=CONF.pinning.check_nova_claim,
+        nova_claim_max_permutations=CONF.pinning.nova_claim_max_permutations)
 
 
 def _requires_threads(spec_obj: Any) -> bool:

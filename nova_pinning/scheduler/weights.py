@@ -64,10 +64,10 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
             return 0.0
 
     def _weight_of_pinned(self, host_state: Any, spec_obj: Any) -> float:
-        guest = requests.read(spec_obj).guest
-        if guest is None or not guest.is_pinned:
+        request = requests.read(spec_obj)
+        if request.guest is None or not request.guest.is_pinned:
             return 0.0
-        placement = fitting.place(host_state, spec_obj)
+        placement = fitting.place(host_state, request)
         if not isinstance(placement, fitting.Placement):
             return 0.0
         return self.weight(host_state, placement)
