@@ -1,0 +1,245 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The cases, their bars, and what each side does in one sample."""
+
+# nova.objects has its classes only once they are registered.
+from __future__ import annotations
+
+import dataclasses
+import random
+import typing as ty
+
+from nova import objects
+from nova.scheduler import filters as nova_filters
+from nova.scheduler.filters import numa_topology_filter
+from nova.scheduler import host_manager
+from nova.scheduler import weights as nova_weights
+
+from benchmarks import bars
+from benchmarks import hosts
+from benchmarks import requests
+
+# How many differently filled hosts one process measures.
+HOSTS = 8
+
+# The fleet of the whole request: hosts that Placement returned. Filling a
+# thousand hosts one by one would take longer than measuring them, so every
+# filling is used by several hosts.
+FLEET = 1000
+FLEET_FILLINGS = 125
+
+Answer = tuple[str, ...]
+
+
+class Side(ty.Protocol):
+    """One of the two contestants."""
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> Answer:
+        """Answer a request with the names of the hosts that may take it."""
+
+
+class FilterSide:
+    """A filter on its own."""
+
+    def __init__(self, host_filter: nova_filters.BaseHostFilter) -> None:
+        self._filter = host_filter
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> Answer:
+        return tuple(
+            state.host for state in self._filter.filter_all(states, spec))
+
+
+class RequestSide:
+    """Filters and weighers, through the handlers of nova-scheduler."""
+
+    def __init__(self, filters: ty.Sequence[nova_filters.BaseHostFilter],
+                 weighers: ty.Sequence[nova_weights.BaseHostWeigher],
+                 ) -> None:
+        self._filters = filters
+        self._weighers = weighers
+        self._filter_handler = nova_filters.HostFilterHandler()
+        self._weight_handler = nova_weights.HostWeightHandler()
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> Answer:
+        passed = self._filter_handler.get_filtered_objects(
+            self._filters, states, spec)
+        weighed = self._weight_handler.get_weighed_objects(
+            self._weighers, passed, spec)
+        return tuple(sorted(item.obj.host for item in weighed))
+
+
+@dataclasses.dataclass(slots=True)
+class Scene:
+    """What a case measures: a request and the hosts it is tried on."""
+
+    request: requests.Request
+    records: list[hosts.Record]
+    whole_request: bool = False
+    aggregates: dict[bool, list[objects.Aggregate]] = dataclasses.field(
+        default_factory=dict)
+
+    def sides(self, calibrate: bool) -> tuple[Side, Side]:
+        """Return nova's side and ours; nova's twice to calibrate."""
+        nova = numa_topology_filter.NUMATopologyFilter()
+        if not self.whole_request:
+            if calibrate:
+                return FilterSide(nova), FilterSide(nova)
+            from nova_pinning.scheduler import filters
+            return FilterSide(nova), FilterSide(
+                filters.PinnedTopologyFilter())
+        baseline = RequestSide([nova], [])
+        if calibrate:
+            return baseline, RequestSide([nova], [])
+        from nova_pinning.scheduler import filters
+        from nova_pinning.scheduler import weights
+        return baseline, RequestSide(
+            [filters.HostClassFilter(), filters.PinnedTopologyFilter()],
+            [weights.FragmentationWeigher(), weights.CacheLocalityWeigher()])
+
+    def states(self) -> list[host_manager.HostState]:
+        """Return HostStates that nobody has seen yet."""
+        return [
+            hosts.host_state(
+                record,
+                [self.request.candidate(
+                    record.uuid, 'VCPU' if record.layout.shared else 'PCPU')],
+                self.aggregates.get(record.layout.shared, []))
+            for record in self.records]
+
+
+def _dedicated(vcpus: int, cells: int = 1, **extra_specs: str,
+               ) -> requests.Request:
+    specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(cells)}
+    specs.update((f'hw:{key}', value) for key, value in extra_specs.items())
+    return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs)
+
+
+def _filled(layout: hosts.Layout, used: float, seed: str,
+            ) -> list[hosts.Record]:
+    return [hosts.fill(layout, used, f'{seed}-{number}')
+            for number in range(HOSTS)]
+
+
+def _cells_with_room(layout: hosts.Layout, room: int, seed: str,
+                     ) -> list[hosts.Record]:
+    """Hosts on which just so many cells have 8 free CPUs or more."""
+    records = []
+    for number in range(HOSTS):
+        name = f'{seed}-{number}'
+        rng = random.Random(name)
+        roomy = set(rng.sample(range(layout.cells), room))
+        records.append(hosts.fill_cells(
+            layout,
+            [rng.randint(8, 14) if cell in roomy else rng.randint(2, 7)
+             for cell in range(layout.cells)],
+            name))
+    return records
+
+
+def _one_cell(seed: str) -> Scene:
+    return Scene(_dedicated(8), _filled(hosts.TWO_SOCKETS, 0.5, seed))
+
+
+def _one_cell_require(seed: str) -> Scene:
+    return Scene(
+        _dedicated(8, cpu_thread_policy='require',
+                   emulator_threads_policy='isolate'),
+        _filled(hosts.TWO_SOCKETS, 0.5, seed))
+
+
+def _two_cells(seed: str) -> Scene:
+    return Scene(_dedicated(16, 2), _filled(hosts.EIGHT_CELLS, 0.5, seed))
+
+
+def _two_cells_require(seed: str) -> Scene:
+    return Scene(_dedicated(16, 2, cpu_thread_policy='require'),
+                 _filled(hosts.EIGHT_CELLS, 0.5, seed))
+
+
+def _four_cells(seed: str) -> Scene:
+    return Scene(_dedicated(32, 4), _filled(hosts.EIGHT_CELLS, 0.8, seed))
+
+
+def _sixteen_short(seed: str) -> Scene:
+    return Scene(_dedicated(64, 8),
+                 _cells_with_room(hosts.SIXTEEN_CELLS, 7, seed))
+
+
+def _twenty_four_fits(seed: str) -> Scene:
+    return Scene(_dedicated(64, 8),
+                 _cells_with_room(hosts.TWENTY_FOUR_CELLS, 12, seed))
+
+
+def _twenty_four_short(seed: str) -> Scene:
+    return Scene(_dedicated(64, 8),
+                 _cells_with_room(hosts.TWENTY_FOUR_CELLS, 7, seed))
+
+
+def _fleet(seed: str) -> Scene:
+    """Build the hosts that Placement returns for an 8-vCPU guest.
+
+    Three dedicated hosts in four are nearly full, the others filled to any
+    degree; those with fewer than 8 free CPUs in all are not there, as
+    Placement leaves them out. A fifth of the hosts are shared ones, which
+    nova-scheduler asks for as well (its fallback query for VCPU). Every
+    host is in the aggregate of its class.
+    """
+    request = _dedicated(8, cpu_thread_policy='require', cpu_sockets='1',
+                         cpu_cores='4', cpu_threads='2')
+    rng = random.Random(seed)
+    fillings: list[hosts.Record] = []
+    while len(fillings) < FLEET_FILLINGS:
+        name = f'{seed}-{len(fillings)}-{rng.random()}'
+        if len(fillings) % 5 == 0:
+            record = hosts.fill(hosts.TWO_SOCKETS_SHARED,
+                                rng.uniform(0.4, 0.95), name)
+        else:
+            used = rng.uniform(0.8, 0.9)
+            if len(fillings) % 4 == 0:
+                used = rng.uniform(0.0, 0.8)
+            record = hosts.fill(hosts.TWO_SOCKETS, used, name)
+        if sum(record.free) >= request.vcpus:
+            fillings.append(record)
+    records = [
+        hosts.renamed(fillings[number % FLEET_FILLINGS], f'host{number:04}')
+        for number in range(FLEET)]
+    rng.shuffle(records)
+    aggregates = {
+        shared: [objects.Aggregate(
+            id=shared + 1, name=name,
+            hosts=[record.name for record in records
+                   if record.layout.shared is shared],
+            metadata={'pinning:class': name})]
+        for shared, name in ((False, 'dedicated'), (True, 'shared'))}
+    return Scene(request, records, True, aggregates)
+
+
+BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
+    'one-cell': _one_cell,
+    'one-cell-require': _one_cell_require,
+    'two-cells': _two_cells,
+    'two-cells-require': _two_cells_require,
+    'four-cells': _four_cells,
+    '16-cells-short': _sixteen_short,
+    '24-cells-fits': _twenty_four_fits,
+    '24-cells-short': _twenty_four_short,
+    'request': _fleet,
+}
+
+
+def build(case: bars.Case, process: int) -> Scene:
+    """Build a case's hosts; every process has others, always the same."""
+    return BUILDERS[case.name](f'{case.name}-{process}')
