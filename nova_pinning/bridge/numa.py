@@ -14,8 +14,8 @@
 
 from typing import Any
 
-from nova import objects
 import nova.conf
+from nova import objects
 
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology

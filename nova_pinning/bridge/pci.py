@@ -46,7 +46,7 @@ class NovaPciCheck:
             node = pool.get('numa_node')
             self._counts[node] = self._counts.get(node, 0) + pool['count']
         self._sockets: dict[int, int | None] = {}
-        if any(self._policy(request) == 'socket' for request in requests or ()):
+        if 'socket' in map(self._policy, requests or ()):
             self._by_socket = True
             self._sockets = {
                 cell.id: cell.socket for cell in stats.numa_topology.cells}

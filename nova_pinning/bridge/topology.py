@@ -176,7 +176,9 @@ def host_from_nova(
         cpu_allocation_ratio, ram_allocation_ratio)
 
 
-def guest_from_nova(topology: Any, network_metadata: Any = None) -> model.Guest:
+def guest_from_nova(
+    topology: Any, network_metadata: Any = None,
+) -> model.Guest:
     """A nova.objects.InstanceNUMATopology as the engine's guest.
 
     :param topology: the nova object

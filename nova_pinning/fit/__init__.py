@@ -20,7 +20,8 @@ from nova_pinning.fit.cells import set_check
 from nova_pinning import model
 
 __all__ = [
-    'Choice', 'PciCheck', 'choose_cells', 'fit', 'pin', 'pin_cell', 'set_check',
+    'Choice', 'PciCheck', 'choose_cells', 'fit', 'pin', 'pin_cell',
+    'set_check',
 ]
 
 

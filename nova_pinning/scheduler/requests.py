@@ -18,6 +18,7 @@ import weakref
 
 from nova import objects
 
+from nova_pinning.bridge import numa
 from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import model
@@ -117,8 +118,7 @@ def _read(spec_obj: Any) -> Request:
         pci_requests=pci_requests.requests if pci_requests else pci_requests,
         network_metadata=network_metadata,
         requires_threads=_requires_threads(spec_obj),
-        packs_cells=bool(
-            CONF.compute.packing_host_numa_cells_allocation_strategy),
+        packs_cells=numa.packs_cells(),
         # Looked up once: an option takes about as long as half a fit.
         check_nova_claim=CONF.pinning.check_nova_claim,
         nova_claim_max_permutations=CONF.pinning.nova_claim_max_permutations)
