@@ -1,0 +1,232 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""One case through the engine, the oracle and nova itself."""
+
+from __future__ import annotations
+
+import collections.abc
+import contextlib
+import dataclasses
+import typing as ty
+from unittest import mock
+
+from nova import objects
+from nova.pci import stats
+from nova.virt import hardware
+
+from nova_pinning.tests.oracle import case as case_lib
+from nova_pinning.tests.oracle import check
+from nova_pinning.tests.oracle import oracle
+
+#: A function with the signature of nova's numa_fit_instance_to_host.
+FitFunction = collections.abc.Callable[
+    ..., 'objects.InstanceNUMATopology | None']
+
+#: Kinds of wrong answers of nova besides those that a check.Fault names.
+REFUSES = 'refused though it fits'
+REFUSES_PAGES = 'refused though it fits: the page size of an earlier attempt'
+REJECTED = "accepted, but nova's own accounting rejects the answer"
+RAISES = 'raises'
+ACCEPTS = 'accepted though no valid assignment exists'
+#: Added to the kind if the host is one that no real machine has.
+ODD = ' (broken host data)'
+
+
+@dataclasses.dataclass(slots=True)
+class Verdict:
+    """What one case showed.
+
+    :param fits: whether the oracle found an assignment
+    :param disagreements: how the engine differs from the oracle, in words
+    :param nova_wrong: in which ways nova's own answer is wrong
+    :param nova_differs: nova's answer is right, but not the oracle's
+    """
+
+    fits: bool
+    disagreements: list[str]
+    nova_wrong: set[str]
+    nova_differs: bool = False
+
+
+class _Silent:
+    """Takes nova's log lines; making them up costs more than the fit."""
+
+    def __getattr__(self, name: str) -> ty.Callable[..., None]:
+        return _ignore
+
+
+def _ignore(*args: ty.Any, **kwargs: ty.Any) -> None:
+    pass
+
+
+@contextlib.contextmanager
+def silence() -> ty.Iterator[None]:
+    """Keep nova's fit from logging: it does so for each pair of cells."""
+    with mock.patch.object(hardware, 'LOG', _Silent()), \
+            mock.patch.object(stats, 'LOG', _Silent()):
+        yield
+
+
+def compare(case: case_lib.Case, fit: FitFunction | None,
+            explain: ty.Callable[..., ty.Any] | None = None) -> Verdict:
+    """Run one case.
+
+    :param fit: the engine under nova's signature; None leaves it out
+    :param explain: the engine's other entrance, which gives a reason; its
+        verdict has to be the same
+    """
+    with case.configured():
+        # Making a host takes longer than anything that is done with it. The
+        # oracle and nova may have one between them as both only read it, by
+        # means of the same functions of nova.
+        host = case.host()
+        expected = oracle.fit(*case.inputs_with(host))
+        verdict = Verdict(expected is not None, [], set())
+        if expected is not None:
+            verdict.disagreements += [
+                f'the oracle itself is wrong: {fault}'
+                for fault in sorted(check.faults(case, expected))]
+        if fit is not None:
+            verdict.disagreements += _judge_engine(
+                case, fit, explain, expected)
+        _judge_nova(case, host, expected, verdict)
+    if case.data['odd']:
+        verdict.nova_wrong = {kind + ODD for kind in verdict.nova_wrong}
+    return verdict
+
+
+def fits(case: case_lib.Case) -> bool:
+    """Whether the oracle finds a place for the case's guest."""
+    with case.configured():
+        return oracle.fit(*case.inputs()) is not None
+
+
+def _judge_engine(
+    case: case_lib.Case, fit: FitFunction,
+    explain: ty.Callable[..., ty.Any] | None, expected: oracle.Answer | None,
+) -> list[str]:
+    inputs = case.inputs()
+    before = _snapshot(inputs)
+    try:
+        topology = fit(*inputs)
+        outcome = explain(*inputs) if explain else None
+    except Exception as e:
+        return [f'the engine raises {type(e).__name__}: {e}']
+    found = []
+    if _snapshot(inputs) != before:
+        found.append('the engine changes its arguments')
+    wanted = 'Refusal' if expected is None else 'Fit'
+    if explain and type(outcome).__name__ != wanted:
+        found.append(f'explain has {outcome}, not a {wanted}')
+    if topology is None:
+        if expected is not None:
+            found.append(f'the engine refuses; the oracle has {expected}')
+        return found
+    actual = oracle.answer_of(topology)
+    found += [
+        f'the answer of the engine is wrong: {fault}'
+        for fault in sorted(check.faults(case, actual))]
+    if expected is None:
+        found.append(f'the engine has {actual}; the oracle refuses')
+    elif actual != expected:
+        found.append(f'the engine has {actual}; the oracle has {expected}')
+    if _request(topology) != _request(inputs.instance_topology):
+        found.append('the answer of the engine is to another request')
+    return found
+
+
+def _judge_nova(
+    case: case_lib.Case, host: objects.NUMATopology,
+    expected: oracle.Answer | None, verdict: Verdict,
+) -> None:
+    try:
+        topology = hardware.numa_fit_instance_to_host(
+            *case.inputs_with(host))
+    except Exception:
+        verdict.nova_wrong.add(RAISES)
+        return
+    if topology is None:
+        if expected is not None:
+            mended = _fit_with_page_sizes_mended(case)
+            verdict.nova_wrong.add(REFUSES_PAGES if mended else REFUSES)
+        return
+    actual = oracle.answer_of(topology)
+    if actual == expected:
+        return
+    wrong = set(check.faults(case, actual))
+    verdict.nova_wrong |= {f'accepted, but {fault}' for fault in wrong}
+    if _is_rejected(case, topology):
+        verdict.nova_wrong.add(REJECTED)
+    if verdict.nova_wrong:
+        return
+    if expected is None:
+        verdict.nova_wrong.add(ACCEPTS)
+    else:
+        verdict.nova_differs = True
+
+
+def _is_rejected(case: case_lib.Case,
+                 topology: objects.InstanceNUMATopology) -> bool:
+    """Whether nova's accounting refuses nova's answer."""
+    host = objects.NUMATopology(
+        cells=[oracle.ledger(cell) for cell in case.host().cells])
+    try:
+        hardware.numa_usage_from_instance_numa(host, topology)
+    except Exception:
+        return True
+    return False
+
+
+def _fit_with_page_sizes_mended(case: case_lib.Case) -> bool:
+    """Whether nova accepts once page sizes no longer stick to guest cells."""
+    asked = case.data['guest']['pagesize']
+    if not asked:
+        return False
+    original = hardware._numa_fit_instance_cell
+
+    def mended(host_cell: objects.NUMACell,
+               instance_cell: objects.InstanceNUMACell,
+               *args: ty.Any) -> objects.InstanceNUMACell | None:
+        instance_cell.pagesize = asked
+        return original(host_cell, instance_cell, *args)
+
+    with mock.patch.object(hardware, '_numa_fit_instance_cell', mended):
+        try:
+            return bool(hardware.numa_fit_instance_to_host(*case.inputs()))
+        except Exception:
+            return False
+
+
+def _request(topology: objects.InstanceNUMATopology) -> tuple[ty.Any, ...]:
+    """What a guest asked for, which no answer may alter."""
+    return topology.emulator_threads_policy, [
+        (set(cell.cpuset), set(cell.pcpuset), cell.memory, cell.cpu_policy,
+         cell.cpu_thread_policy) for cell in topology.cells]
+
+
+def _snapshot(inputs: case_lib.Inputs) -> tuple[ty.Any, ...]:
+    """Everything that may not change, iteration order of sets included."""
+    host = [
+        (cell.id, list(cell.cpuset), list(cell.pcpuset),
+         list(cell.pinned_cpus), list(map(list, cell.siblings)), cell.memory,
+         cell.memory_usage, cell.cpu_usage, cell.socket,
+         [(pages.size_kb, pages.total, pages.used, pages.reserved)
+          for pages in cell.mempages])
+        for cell in inputs.host_topology.cells]
+    guest = _request(inputs.instance_topology), [
+        (cell.id, cell.pagesize, cell.cpu_pinning and dict(cell.cpu_pinning),
+         cell.cpuset_reserved and set(cell.cpuset_reserved))
+        for cell in inputs.instance_topology.cells]
+    pci = repr(inputs.provider_mapping), repr(inputs.pci_requests), repr(
+        inputs.pci_stats and inputs.pci_stats.pools)
+    return host, guest, pci, repr(inputs.limits)

@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import gc
+import json
+import random
+
+from nova import objects
+from oslotest import base
+
+from benchmarks import bars
+from benchmarks import hosts
+from benchmarks import measure
+from benchmarks import report
+from benchmarks import scenes
+
+PLAN = measure.Plan(processes=1, rounds=1, request_rounds=1, time_limit=1)
+
+
+def _samples(nova_us, ours_us, passed=2, differ=()):
+    """Return samples of one process that measured two hosts."""
+    return measure.Samples(
+        2, [0.5, 0.5], [int(2000 * value) for value in nova_us],
+        [int(2000 * value) for value in ours_us], passed, passed,
+        list(differ))
+
+
+class TestHosts(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+
+    def test_fill(self):
+        record = hosts.fill(hosts.TWO_SOCKETS, 0.5, 'test')
+        again = hosts.fill(hosts.TWO_SOCKETS, 0.5, 'test')
+        self.assertEqual(json.loads(record.numa_topology),
+                         json.loads(again.numa_topology))
+        self.assertTrue(0.2 < record.used <= 0.5, record.used)
+        cells = hosts.host_state(record).numa_topology.cells
+        self.assertEqual(record.free,
+                         tuple(cell.avail_pcpus for cell in cells))
+        kept = set(hosts.TWO_SOCKETS.kept)
+        self.assertFalse(kept & cells[0].pcpuset)
+        self.assertIn({2, 42}, cells[0].siblings)
+
+    def test_fill_cells(self):
+        rng = random.Random(0)
+        free = [rng.randint(0, 16) for _ in range(16)]
+        record = hosts.fill_cells(hosts.SIXTEEN_CELLS, free, 'test')
+        self.assertEqual(tuple(free), record.free)
+
+    def test_host_states_share_nothing(self):
+        record = hosts.fill(hosts.TWO_SOCKETS, 0.5, 'test')
+        one, two = (hosts.host_state(record) for _ in range(2))
+        self.assertIsNot(one.numa_topology, two.numa_topology)
+        self.assertIsNot(one.numa_topology.cells[0].pcpuset,
+                         two.numa_topology.cells[0].pcpuset)
+
+
+class TestCases(base.BaseTestCase):
+    """Every case builds, and both sides give the same answer."""
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.addCleanup(gc.unfreeze)
+        for name, value in (('HOSTS', 1), ('FLEET', 24),
+                            ('FLEET_FILLINGS', 12)):
+            original = getattr(scenes, name)
+            setattr(scenes, name, value)
+            self.addCleanup(setattr, scenes, name, original)
+
+    def test_names(self):
+        self.assertEqual([case.name for case in bars.CASES],
+                         list(scenes.BUILDERS))
+
+    def test_answers(self):
+        for case in bars.CASES:
+            samples = measure.measure(case, 0, PLAN, lambda: None)
+            limited = measure.Limited(1, False) if case.endless else None
+            row = report.summarise(case, [samples], limited)
+            self.assertEqual((), row.problems, case.name)
+            self.assertGreater(row.ours_us, 0)
+
+
+class TestReport(base.BaseTestCase):
+
+    case = bars.Case('x', 'a case', ratio=20)
+
+    def test_ratio(self):
+        row = report.summarise(
+            self.case, [_samples([100, 300, 200], [10, 10, 10]),
+                        _samples([200, 600, 400], [10, 10, 10])], None)
+        self.assertEqual((300, 10, 30),
+                         (row.nova_us, row.ours_us, row.ratio))
+        low, high = row.interval
+        self.assertTrue(15 <= low <= 30 <= high <= 45)
+        self.assertEqual('met', row.verdict)
+        self.assertEqual('4/4', row.fits)
+
+    def test_missed(self):
+        row = report.summarise(
+            self.case, [_samples([100], [10])], None)
+        self.assertEqual('MISSED', row.verdict)
+
+    def test_wrong(self):
+        row = report.summarise(
+            self.case, [_samples([1000], [10], differ=['host1'])], None)
+        self.assertEqual('WRONG', row.verdict)
+        self.assertFalse(row.met)
+
+    def test_expected_answer(self):
+        case = bars.Case('x', 'a case', limit_us=2000,
+                         expect=bars.Expect.REFUSE)
+        row = report.summarise(case, [_samples([], [10])], None)
+        self.assertEqual('WRONG', row.verdict)
+
+    def test_lower_bound(self):
+        case = bars.Case('x', 'a case', limit_us=2000, endless=True)
+        row = report.summarise(case, [_samples([], [30])],
+                               measure.Limited(10, False))
+        self.assertEqual(
+            ('a case', '2/2', '> 10 s', '30 us', '> 330,000', '', '< 2 ms',
+             'met'), report.cells(row))
+
+    def test_table_fits(self):
+        rows = [
+            report.summarise(
+                case,
+                [_samples([] if case.endless else [4000], [30], 1)],
+                measure.Limited(600, False) if case.endless else None)
+            for case in bars.CASES]
+        lines = report.table(rows)
+        self.assertLessEqual(max(map(len, lines)), 100)
+        for case in bars.CASES:
+            self.assertIn(case.title, '\n'.join(lines))
