@@ -23,6 +23,7 @@ host cells only, not on who gets which, so they are tried over sets.
 
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Protocol
@@ -73,6 +74,7 @@ def choose_cells(
     *,
     pack: bool = False,
     pci: PciCheck | None = None,
+    max_sets: int | None = None,
 ) -> Choice | Refusal:
     """A host cell for each guest cell, or why there are none.
 
@@ -84,6 +86,8 @@ def choose_cells(
 
     :param pack: nova's packing_host_numa_cells_allocation_strategy
     :param pci: the host's PCI devices, None if it has no tracker of them
+    :param max_sets: how many sets of host cells to try for devices and
+        networks; None for all
     """
     count = len(guest.cells)
     if not host.cells or not count:
@@ -114,7 +118,8 @@ def choose_cells(
     if check is not None:
         labels = [_label(cell, guest, pci) for cell in cells]
         ids = [cell.id for cell in cells]
-        found = _first_match_of_sets(rows, labels, ids, check)
+        found = _first_match_of_sets(
+            rows, labels, ids, check, max_sets)
         if isinstance(found, Refusal):
             return found
         match = found
@@ -338,50 +343,75 @@ def _first_match_of_sets(
     labels: Sequence[Hashable],
     ids: Sequence[int],
     check: SetCheck,
+    max_sets: int | None = None,
 ) -> list[int] | Refusal:
     """The first assignment whose set of columns passes the check.
 
     Columns with the same label that the same rows allow stand for each
     other, so of such columns the lowest free one is taken, and what remains
-    possible depends only on how many of each kind are taken. A state that
-    failed once is not entered again; a set is never checked twice.
+    possible depends only on how many of each kind are taken: a state. One
+    that failed is not entered again, so no set is checked twice.
+
+    :param rows: a bitmask of allowed columns each
+    :param labels: for each column, what the check knows it by
+    :param ids: for each column, the host cell's id
     """
-    kinds: dict[Hashable, int] = {}
-    kind_of = []
-    for column, label in enumerate(labels):
-        allows = tuple(row >> column & 1 for row in rows)
-        kind_of.append(kinds.setdefault((label, allows), len(kinds)))
-    taken_per_kind = [0] * len(kinds)
+    kind_of = _kinds(rows, labels)
+    taken_per_kind = [0] * len(ids)
     dead: set[tuple[int, ...]] = set()
     chosen: list[int] = []
     reasons: list[Reason] = []
 
     def extend() -> bool:
+        """Find columns for the rows that are left, if that can be done."""
+        state = tuple(taken_per_kind)
+        if state in dead or len(reasons) == max_sets:
+            return False
         if len(chosen) == len(rows):
             reason = check(tuple(sorted(ids[column] for column in chosen)))
             if reason is None:
                 return True
             reasons.append(reason)
-            return False
-        state = tuple(taken_per_kind)
-        if state in dead:
-            return False
-        seen_kinds = set()
-        for column, kind in enumerate(kind_of):
-            if (not rows[len(chosen)] >> column & 1 or column in chosen or
-                    kind in seen_kinds):
-                continue
-            seen_kinds.add(kind)
-            taken_per_kind[kind] += 1
-            chosen.append(column)
-            if extend():
-                return True
-            chosen.pop()
-            taken_per_kind[kind] -= 1
+        else:
+            tried_kinds = set()
+            for column in _columns(rows[len(chosen)]):
+                kind = kind_of[column]
+                if column in chosen or kind in tried_kinds:
+                    continue
+                tried_kinds.add(kind)
+                chosen.append(column)
+                taken_per_kind[kind] += 1
+                if extend():
+                    return True
+                taken_per_kind[kind] -= 1
+                chosen.pop()
         dead.add(state)
         return False
 
     if extend():
         return chosen
-    reason = max(set(reasons), key=reasons.count)
+    if len(reasons) == max_sets:
+        return Refusal(
+            Reason.NOVA_SLOW, detail=f'none of {max_sets} sets of cells will '
+                                     f'do, and there are more')
+    reason = max(sorted(set(reasons)), key=reasons.count)
     return Refusal(reason, detail=f'{len(reasons)} sets of cells tried')
+
+
+def _kinds(
+    rows: Sequence[int], labels: Sequence[Hashable],
+) -> list[int]:
+    """For each column, a number that like columns share."""
+    numbers: dict[Hashable, int] = {}
+    return [
+        numbers.setdefault(
+            (label, tuple(row >> column & 1 for row in rows)), len(numbers))
+        for column, label in enumerate(labels)]
+
+
+def _columns(row: int) -> Iterator[int]:
+    """The columns that a bitmask allows, lowest first."""
+    while row:
+        bit = row & -row
+        yield bit.bit_length() - 1
+        row ^= bit

@@ -126,8 +126,7 @@ _HOST_SENTENCES = {
     Reason.HOST_CLASS: 'the host is of another class than the guest',
     Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
                        'come out wrong',
-    Reason.NOVA_SLOW: "the guest fits, but nova-compute's own claim would "
-                      'take too long',
+    Reason.NOVA_SLOW: "nova-compute's own claim would take too long",
     Reason.ERROR: 'an unexpected error',
 }
 

@@ -125,8 +125,13 @@ def _try(
     check = None
     if stats is not None and (request.pci_requests or stats.pools):
         check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
+    # Nova walks through each set at least once, so what is not among the
+    # first is refused in the end anyway.
+    max_sets = (request.nova_claim_max_permutations
+                if request.check_nova_claim else None)
     choice = fit.choose_cells(
-        host, request.guest, pack=request.packs_cells, pci=check)
+        host, request.guest, pack=request.packs_cells, pci=check,
+        max_sets=max_sets)
     if isinstance(choice, Refusal):
         return choice
     if request.check_nova_claim and not choice.is_first:
