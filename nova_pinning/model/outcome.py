@@ -71,6 +71,7 @@ class Reason(enum.StrEnum):
     NETWORK = 'network'
     ALLOCATION = 'allocation'
     HOST_CLASS = 'host-class'
+    CLASS_UNKNOWN = 'class-unknown'
     NOVA_WRONG = 'nova-wrong'
     NOVA_SLOW = 'nova-slow'
     ERROR = 'error'
@@ -114,7 +115,7 @@ _CELL_SENTENCES = {
 #: The same for reasons that concern the whole host, filled from ``detail``.
 _HOST_SENTENCES = {
     Reason.NO_TOPOLOGY: 'the host reports no NUMA topology',
-    Reason.BROKEN_TOPOLOGY: "the host's NUMA topology is broken",
+    Reason.BROKEN_TOPOLOGY: 'a NUMA topology is broken',
     Reason.TOO_FEW_CELLS: 'the host has fewer NUMA cells than the guest',
     Reason.CELLS_CONTENDED: 'the cells of the guest fit one by one but not '
                             'together',
@@ -124,6 +125,7 @@ _HOST_SENTENCES = {
                     'networks it attaches to',
     Reason.ALLOCATION: 'Placement offers no allocation on this host',
     Reason.HOST_CLASS: 'the host is of another class than the guest',
+    Reason.CLASS_UNKNOWN: 'the class of the host or the guest is not known',
     Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
                        'come out wrong',
     Reason.NOVA_SLOW: "nova-compute's own claim would take too long",
@@ -170,18 +172,22 @@ class Refusal:
         """A Refusal counts as false, so that ``if outcome:`` reads well."""
         return False
 
+    @property
+    def figures(self) -> str:
+        """What lies behind the reason on this host; may be empty."""
+        if not self.shortages:
+            return self.detail
+        cells = '; '.join(map(str, sorted(
+            self.shortages, key=lambda one: one.host_cell)))
+        if not self.guest_cell:
+            return cells
+        return f'for guest cell {self.guest_cell}: {cells}'
+
     def __str__(self) -> str:
         if self.shortages:
-            text = '; '.join(map(str, sorted(
-                self.shortages, key=lambda one: one.host_cell)))
-            return self._of_guest_cell() + text
-        text = _HOST_SENTENCES.get(self.reason, self.reason.value)
+            return self.figures
+        text = summarise(self.reason)
         return f'{text}: {self.detail}' if self.detail else text
-
-    def _of_guest_cell(self) -> str:
-        if not self.guest_cell:
-            return ''
-        return f'for guest cell {self.guest_cell}: '
 
     @classmethod
     def of_cell(

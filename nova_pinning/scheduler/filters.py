@@ -184,12 +184,12 @@ class HostClassFilter(_ReasonedFilter):
         try:
             host_class = self._host_class(host_state)
         except classes.UnknownClass as error:
-            return Refusal(Reason.HOST_CLASS, detail=str(error))
+            return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
         if host_class is None:
             if CONF.pinning.unknown_host_class == 'allow':
                 return None
             return Refusal(
-                Reason.HOST_CLASS, detail='nothing tells the host\'s class')
+                Reason.CLASS_UNKNOWN, detail="nothing tells the host's class")
         if host_class is request.guest_class:
             return None
         return Refusal(

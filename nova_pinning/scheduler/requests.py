@@ -102,7 +102,8 @@ def _read(spec_obj: Any) -> Request:
     try:
         guest_class = classes.guest_class(spec_obj)
     except classes.UnknownClass as error:
-        refusal = model.Refusal(model.Reason.HOST_CLASS, detail=str(error))
+        refusal = model.Refusal(
+            model.Reason.CLASS_UNKNOWN, detail=str(error))
     if spec_topology:
         try:
             guest = topology.guest_from_nova(spec_topology, network_metadata)

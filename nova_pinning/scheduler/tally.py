@@ -41,6 +41,7 @@ class Tally:
         for reason, count in self._counts.most_common():
             host_name, refusal = self._examples[reason]
             hosts = 'host' if count == 1 else 'hosts'
-            parts.append(f'{count} {hosts}: {model.summarise(reason)} '
-                         f'({host_name}: {refusal})')
+            example = f'{host_name}: {refusal.figures}'.removesuffix(': ')
+            parts.append(
+                f'{count} {hosts}: {model.summarise(reason)} ({example})')
         return '; '.join(parts)

@@ -27,8 +27,7 @@ it is nova that has accepted it in either case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 import itertools
 import json
 import typing as ty
@@ -42,11 +41,8 @@ from testtools import matchers
 from nova_pinning.demo import threads  # noqa: F401 isort: skip
 
 from nova.compute import resource_tracker
-from nova import exception
 from nova.tests.fixtures import libvirt as fakelibvirt
-from nova.tests.functional.api import client as api_client
 from nova.virt import hardware
-from nova.virt.libvirt import driver
 
 from nova_pinning.demo import cloud
 from nova_pinning.demo import hosts
@@ -54,6 +50,10 @@ from nova_pinning.demo import hosts
 GIB = 1024  # in MiB
 
 DEDICATED = {'hw:cpu_policy': 'dedicated'}
+
+#: Products of PCI devices: what flavors ask for, and something else.
+NIC = '1533'
+OTHER = '10fb'
 
 #: How a refusal reads when it is nova-compute that would go wrong.
 NOVA_WRONG = "nova-compute's own claim would come out wrong"
@@ -108,6 +108,29 @@ class NovaNumaFitTestCase(testtools.TestCase):
             resource_tracker.ResourceTracker, 'instance_claim', recorded))
         return claims
 
+    def start_host_with_devices(
+        self, name: str, shape: hosts.HostShape, products: Sequence[str],
+        numa_policy: str = 'required',
+    ) -> None:
+        """Start a host whose cells have a PCI device each.
+
+        A flavor asks for those of product NIC by the alias ``nic``.
+        """
+        self.nova.stage.flags(
+            device_spec=[json.dumps({'vendor_id': '8086', 'product_id': each})
+                         for each in (NIC, OTHER)],
+            alias=[json.dumps({
+                'name': 'nic', 'vendor_id': '8086', 'product_id': NIC,
+                'device_type': 'type-PCI', 'numa_policy': numa_policy})],
+            group='pci')
+        devices = fakelibvirt.HostPCIDevicesInfo(
+            num_pci=0, num_pfs=0, num_vfs=0)
+        for cell, product in enumerate(products):
+            devices.add_device(
+                dev_type='PCI', bus=0x81, slot=cell, function=0,
+                iommu_group=40 + cell, numa_node=cell, prod_id=product)
+        self.nova.start_host(name, shape, devices)
+
     def flavor(self, vcpus: int, memory_mib: int,
                extra_specs: Mapping[str, str]) -> str:
         return self.nova.create_flavor(
@@ -137,34 +160,6 @@ class NovaNumaFitTestCase(testtools.TestCase):
         self.assertEqual('ERROR', server.status)
         self.assertThat(server.fault, matchers.Contains('No valid host'))
         self.assertEqual([], self.claims)
-
-    @contextlib.contextmanager
-    def first_spawn_fails(self) -> Iterator[None]:
-        """Let libvirt fail once, so that nova goes to another host."""
-        spawn = driver.LibvirtDriver.spawn
-        attempts = itertools.count()
-
-        def failing(*args: ty.Any, **kwargs: ty.Any) -> ty.Any:
-            if next(attempts) == 0:
-                raise exception.NovaException('the disk is broken')
-            return spawn(*args, **kwargs)
-
-        with mock.patch.object(driver.LibvirtDriver, 'spawn', failing):
-            yield
-
-    def shelve(self, server: cloud.Server) -> None:
-        """Take a server off its host, keeping it for later."""
-        with mock.patch.object(driver.LibvirtDriver, 'snapshot'):
-            self.nova.stage._shelve_server(
-                {'id': server.id}, expected_state='SHELVED_OFFLOADED')
-
-    def unshelve(self, server: cloud.Server) -> cloud.Server:
-        # The harness makes each cast a call, so that an error of
-        # nova-compute comes out of the API, which it never would otherwise.
-        with contextlib.suppress(api_client.OpenStackApiException):
-            self.nova.stage.api.post_server_action(
-                server.id, {'unshelve': None})
-        return self.nova.show(server)
 
 
 class TestCellTooLarge(NovaNumaFitTestCase):
@@ -369,3 +364,109 @@ class TestIsolatedTwice(NovaNumaFitTestCase):
         self.assert_refused(
             self.nova.boot('second', self.flavor(1, GIB, self.SPECS)),
             'no CPU to set aside for emulator threads')
+
+
+class TestPciOverTwoCells(NovaNumaFitTestCase):
+    """Two alike guest cells and two devices that have to be near them."""
+
+    SPECS = {**DEDICATED, 'hw:numa_nodes': '2',
+             'pci_passthrough:alias': 'nic:2'}
+    HOST = hosts.HostShape(
+        sockets=4, cores_per_cell=1, threads=1, memory_mib=16 * GIB,
+        dedicated='0-3')
+
+    def statuses(self, host: str) -> list[str]:
+        """What nova-compute has its devices down as, cell by cell."""
+        tracker = self.nova.stage.computes[host].rt.pci_tracker
+        return [device.status for device in sorted(
+            tracker.pci_devs, key=lambda device: device.address)]
+
+    def test_nova(self) -> None:
+        self.start_nova()
+        self.start_host_with_devices(
+            'host', self.HOST, (OTHER, NIC, OTHER, NIC))
+        server = self.nova.boot(
+            'guest', self.flavor(2, 2 * GIB, self.SPECS))
+        self.assertEqual([('host', 'CPUPinningUnknown')], self.claims)
+        self.assertEqual(('ERROR', None), (server.status, server.host))
+        topology = self.nova.guest_topology(server)
+        # Host CPU 2 is in host cell 2.
+        self.assertEqual(
+            [(1, {0: 1}), (3, {1: 2})],
+            [(cell.id, cell.cpu_pinning) for cell in topology.cells])
+        # The devices are taken until nova-compute looks through them again.
+        free, taken = 'available', 'allocated'
+        self.assertEqual([free, taken] * 2, self.statuses('host'))
+        self.nova.stage._run_periodics()
+        self.assertEqual([free] * 4, self.statuses('host'))
+
+    def test_ours(self) -> None:
+        self.start_ours()
+        self.start_host_with_devices(
+            'host', self.HOST, (OTHER, NIC, OTHER, NIC))
+        flavor = self.flavor(2, 2 * GIB, self.SPECS)
+        self.assert_refused(self.nova.boot('refused', flavor), NOVA_WRONG)
+
+        # The cells that come first in nova's order are the right ones.
+        self.start_host_with_devices(
+            'easy', self.HOST, (NIC, NIC, OTHER, OTHER))
+        server = self.nova.boot('placed', flavor)
+        self.assertEqual(('ACTIVE', 'easy'), (server.status, server.host))
+        self.assertEqual({0: '0', 1: '1'}, self.pins(server))
+
+
+class TestPermutations(NovaNumaFitTestCase):
+    """Nova tries each way in which host cells can be put in a row."""
+
+    CELLS = 6
+    SPECS = {**DEDICATED, 'hw:numa_nodes': str(CELLS)}
+    #: Every cell has two CPUs to sell, except that the last has but one.
+    HOST = hosts.HostShape(
+        sockets=CELLS, cores_per_cell=2, threads=1, memory_mib=24 * GIB,
+        dedicated='0-10')
+
+    def count_permutations(self) -> list[int]:
+        """Where the permutations that nova walks through are counted."""
+        walked = [0]
+
+        def counted(*args: ty.Any) -> Iterator[ty.Any]:
+            for permutation in itertools.permutations(*args):
+                walked[0] += 1
+                yield permutation
+
+        self.useFixture(fixtures.MockPatchObject(
+            hardware, 'itertools', mock.Mock(
+                wraps=itertools, permutations=counted)))
+        return walked
+
+    def test_nova(self) -> None:
+        self.start_nova()
+        self.nova.start_host('host', self.HOST)
+        walked = self.count_permutations()
+        self.assert_no_valid_host(
+            self.nova.boot('guest', self.flavor(12, 12 * GIB, self.SPECS)))
+        self.assertEqual(1 * 2 * 3 * 4 * 5 * 6, walked[0])
+
+    def test_ours(self) -> None:
+        self.start_ours()
+        self.nova.start_host('host', self.HOST)
+        walked = self.count_permutations()
+        self.assert_refused(
+            self.nova.boot('guest', self.flavor(12, 12 * GIB, self.SPECS)),
+            'too few free dedicated CPUs')
+        self.assertEqual(0, walked[0])
+
+    def test_ours_when_nova_would_take_too_long(self) -> None:
+        """The guest fits, but only on the 154th permutation."""
+        self.start_ours()
+        self.nova.stage.flags(
+            nova_claim_max_permutations=100, group='pinning')
+        self.nova.start_host('host', hosts.HostShape(
+            sockets=self.CELLS, cores_per_cell=2, threads=1,
+            memory_mib=24 * GIB, dedicated='0,1,2,4,6,8,10'))
+        walked = self.count_permutations()
+        specs = {**DEDICATED, **cells(*[(1, GIB)] * 5, (2, GIB))}
+        self.assert_refused(
+            self.nova.boot('guest', self.flavor(7, 6 * GIB, specs)),
+            'it would try 153 permutations of cells first')
+        self.assertEqual(0, walked[0])

@@ -13,15 +13,14 @@
 """What the unit tests have in common."""
 
 import contextlib
+import logging
 import os
 
-import fixtures
 import hypothesis
 from oslo_config import fixture as config_fixture
 from oslotest import base
 
 from nova_pinning import conf
-from nova_pinning.tests.oracle import compare
 
 
 def settings(max_examples):
@@ -38,37 +37,31 @@ def settings(max_examples):
 
 
 class TestCase(base.BaseTestCase):
-    """A test with options of its own and a look at the project's log."""
+    """A test that may set options."""
 
     def setUp(self):
         super().setUp()
-        self.config = self.useFixture(config_fixture.Config(conf.CONF)).config
-        # Nova's fit logs each pair of cells that it looks at.
-        self.enterContext(compare.silence())
+        self.options = self.useFixture(config_fixture.Config(conf.CONF))
 
-    @contextlib.contextmanager
-    def records(self):
-        """Collect what the project logs, whatever nova may log beside it.
-
-        :returns: a list of records, complete after the with statement
-        """
-        found = []
-        with _Logged(found):
-            yield found
+    def set_option(self, name, value):
+        self.options.config(group='pinning', **{name: value})
 
 
-class _Logged(fixtures.FakeLogger):
-    """Keeps log records, which FakeLogger turns into text."""
+@contextlib.contextmanager
+def log_records(name='nova_pinning', level=logging.DEBUG):
+    """Collect what is logged under a name at a level or above.
 
-    def __init__(self, found):
-        super().__init__('nova_pinning')
-        self._found = found
-
-    def _setUp(self):
-        super()._setUp()
-        import logging
-        handler = logging.Handler()
-        handler.emit = self._found.append
-        logger = logging.getLogger('nova_pinning')
-        logger.addHandler(handler)
-        self.addCleanup(logger.removeHandler, handler)
+    :returns: a list of logging.LogRecord, filled within the with statement
+    """
+    found = []
+    handler = logging.Handler(level)
+    handler.emit = found.append
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield found
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
