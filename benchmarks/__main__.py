@@ -27,10 +27,11 @@ from benchmarks import bars
 from benchmarks import measure
 from benchmarks import report
 
-QUICK = measure.Plan(processes=1, rounds=10, request_rounds=3, time_limit=3)
-DEFAULT = measure.Plan(processes=3, rounds=20, request_rounds=5,
+QUICK = measure.Plan(processes=1, rounds=3, passes=3, request_rounds=2,
+                     time_limit=2)
+DEFAULT = measure.Plan(processes=3, rounds=7, request_rounds=4,
                        time_limit=10)
-RIGOROUS = measure.Plan(processes=8, rounds=50, request_rounds=10,
+RIGOROUS = measure.Plan(processes=8, rounds=20, request_rounds=10,
                         time_limit=60)
 
 
@@ -166,13 +167,12 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
         print('stopped', file=sys.stderr)
         return 130
     print('\n'.join(report.table(rows)))
-    print('Times are per host, for the whole request per request; medians '
-          f'of {plan.processes} x {plan.rounds} rounds.')
+    print(textwrap.fill(report.explain(rows, plan), 79))
     versions = facts['versions']
     print(textwrap.fill(
         f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}, '
         f'nova {versions["nova"]}; load {facts["load_average"][0]:.1f} at '
-        f'the start; took {time.monotonic() - start:.0f} s', 96))
+        f'the start; took {time.monotonic() - start:.0f} s', 79))
     for row in rows:
         for problem in row.problems:
             print(f'{row.case.name}: {problem}')

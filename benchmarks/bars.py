@@ -29,7 +29,8 @@ class Case:
     """One row of the table.
 
     Either ``ratio`` (nova's time over ours) or ``limit_us`` (our time) is
-    the bar; neither when the harness is calibrated. With ``endless`` nova's
+    the bar, both over the same HostStates; neither when the harness is
+    calibrated. With ``endless`` nova's
     time has no practical bound, so nova is tried once in a process of its
     own and stopped.
     """
@@ -54,16 +55,16 @@ class Case:
 
 CASES = (
     Case('one-cell', '80 CPUs: 8 vCPUs, 1 cell', ratio=60),
-    Case('one-cell-require', '80 CPUs: same, require + isolate', ratio=20),
+    Case('one-cell-require', '80 CPUs: require, isolate', ratio=20),
     Case('two-cells', '256 CPUs: 16 vCPUs, 2 cells', ratio=30),
-    Case('two-cells-require', '256 CPUs: same, require', ratio=8),
-    Case('four-cells', '256 CPUs, 80%: 32 vCPUs, 4 cells', ratio=40),
-    Case('16-cells-short', '16 cells: guest of 8, 7 have room', limit_us=2000,
+    Case('two-cells-require', '256 CPUs: require', ratio=8),
+    Case('four-cells', '256 CPUs, 80%: 32, 4 cells', ratio=40),
+    Case('16-cells-short', '16 cells: guest of 8, short', limit_us=2000,
          endless=True, expect=Expect.REFUSE),
-    Case('24-cells-fits', '24 cells: guest of 8, 12 have room', limit_us=5000,
+    Case('24-cells-fits', '24 cells: guest of 8, fits', limit_us=5000,
          expect=Expect.FIT),
-    Case('24-cells-short', '24 cells: guest of 8, 7 have room', limit_us=5000,
+    Case('24-cells-short', '24 cells: guest of 8, short', limit_us=5000,
          endless=True, expect=Expect.REFUSE),
-    Case('request', '1,000 hosts: a whole request', ratio=5,
+    Case('request', '1,000 hosts: whole request', ratio=5,
          whole_request=True),
 )

@@ -29,8 +29,12 @@ from benchmarks import bars
 from benchmarks import hosts
 from benchmarks import requests
 
-# How many differently filled hosts one process measures.
+# The hosts of a sample: so many are filled differently, and each filling is
+# used by several. Real requests see hundreds, which would take too long to
+# make; with too few, what a filter does once per request would count too
+# much.
 HOSTS = 8
+COPIES = 5
 
 # The fleet of the whole request: hosts that Placement returned. Filling a
 # thousand hosts one by one would take longer than measuring them, so every
@@ -109,15 +113,23 @@ class Scene:
             [filters.HostClassFilter(), filters.PinnedTopologyFilter()],
             [weights.FragmentationWeigher(), weights.CacheLocalityWeigher()])
 
+    def _candidates(self, record: hosts.Record) -> list[dict[str, ty.Any]]:
+        return [self.request.candidate(
+            record.uuid, 'VCPU' if record.layout.shared else 'PCPU')]
+
     def states(self) -> list[host_manager.HostState]:
         """Return HostStates that nobody has seen yet."""
         return [
             hosts.host_state(
-                record,
-                [self.request.candidate(
-                    record.uuid, 'VCPU' if record.layout.shared else 'PCPU')],
+                record, self._candidates(record),
                 self.aggregates.get(record.layout.shared, []))
             for record in self.records]
+
+    def renew(self, states: list[host_manager.HostState]) -> None:
+        """Undo what a filter changes on the HostStates of this scene."""
+        for record, state in zip(self.records, states, strict=True):
+            state.limits = {}
+            state.allocation_candidates = self._candidates(record)
 
 
 def _dedicated(vcpus: int, cells: int = 1, **extra_specs: str,
@@ -127,10 +139,15 @@ def _dedicated(vcpus: int, cells: int = 1, **extra_specs: str,
     return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs)
 
 
+def _copied(records: list[hosts.Record]) -> list[hosts.Record]:
+    return [hosts.renamed(record, f'{record.name}-{number}')
+            for number in range(COPIES) for record in records]
+
+
 def _filled(layout: hosts.Layout, used: float, seed: str,
             ) -> list[hosts.Record]:
-    return [hosts.fill(layout, used, f'{seed}-{number}')
-            for number in range(HOSTS)]
+    return _copied([hosts.fill(layout, used, f'{seed}-{number}')
+                    for number in range(HOSTS)])
 
 
 def _cells_with_room(layout: hosts.Layout, room: int, seed: str,
@@ -146,7 +163,7 @@ def _cells_with_room(layout: hosts.Layout, room: int, seed: str,
             [rng.randint(8, 14) if cell in roomy else rng.randint(2, 7)
              for cell in range(layout.cells)],
             name))
-    return records
+    return _copied(records)
 
 
 def _one_cell(seed: str) -> Scene:
