@@ -52,7 +52,8 @@ class Stock:
 
 
 def stock(
-    cell: model.CellView, taken: model.CellFit | None = None,
+    cell: model.CellView,
+    taken: model.CellFit | None = None,
     taken_memory_mib: int = 0,
 ) -> Stock:
     """What the cell has left, after taken if that is given."""
@@ -70,19 +71,27 @@ def stock(
             paired += left
         if left == size:
             whole += 1
-    memory_kib = {
-        pool.size_kib: pool.free_kib for pool in reversed(cell.pages)}
-    if memory_kib:
-        memory_kib[0] = memory_kib[min(memory_kib)]
-        page_size = (taken.page_size_kib if taken else None) or min(
-            size for size in memory_kib if size)
-        memory_kib[page_size] -= taken_memory_mib * _KIB_PER_MIB
-        if page_size == min(size for size in memory_kib if size):
-            memory_kib[0] = memory_kib[page_size]
-    else:
-        memory_kib[0] = _KIB_PER_MIB * (
-            cell.memory_mib - cell.memory_used_mib - taken_memory_mib)
-    return Stock(free, paired, whole, memory_kib)
+    page_size_kib = taken.page_size_kib if taken is not None else None
+    return Stock(free, paired, whole, _memory_left(
+        cell, page_size_kib, taken_memory_mib * _KIB_PER_MIB))
+
+
+def _memory_left(
+    cell: model.CellView, page_size_kib: int | None, taken_kib: int,
+) -> dict[int, int]:
+    """Free memory in KiB by page size, and under 0 that of no page size.
+
+    Who asks for no page size gets the smallest pages.
+    """
+    pools = {pool.size_kib: pool.free_kib for pool in reversed(cell.pages)
+             if pool.size_kib > 0}
+    if not pools:
+        free_mib = cell.memory_mib - cell.memory_used_mib
+        return {0: free_mib * _KIB_PER_MIB - taken_kib}
+    smallest = min(pools)
+    pools[page_size_kib or smallest] -= taken_kib
+    pools[0] = pools[smallest]
+    return pools
 
 
 def stranded(left: Stock, size: Size) -> int:
