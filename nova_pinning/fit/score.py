@@ -69,7 +69,7 @@ def stock(
         free += left
         if left > 1:
             paired += left
-        if left == size:
+        if left and left == size:
             whole += 1
     page_size_kib = taken.page_size_kib if taken is not None else None
     return Stock(free, paired, whole, _memory_left(
@@ -100,10 +100,7 @@ def stranded(left: Stock, size: Size) -> int:
     What remains after as many such guests as CPUs and memory allow: all free
     CPUs if not one fits.
     """
-    memory_kib = size.memory_mib * _KIB_PER_MIB
-    guests = _guests_by_cpu(left, size)
-    if guests and memory_kib:
-        guests = min(guests, max(0, _free_memory(left, size)) // memory_kib)
+    guests = min(_guests_by_cpu(left, size), _guests_by_memory(left, size))
     return left.free - guests * size.vcpus
 
 
@@ -148,19 +145,24 @@ def _guests_by_cpu(left: Stock, size: Size) -> int:
     return left.free // size.vcpus
 
 
-def _free_memory(left: Stock, size: Size) -> int:
-    wanted = size.page_size_kib
-    pools = left.memory_kib
+def _guests_by_memory(left: Stock, size: Size) -> int:
+    memory_kib = size.memory_mib * _KIB_PER_MIB
+    if not memory_kib:
+        return left.free
+    return sum(max(0, left.memory_kib.get(pages, 0)) // memory_kib
+               for pages in _allowed_pages(left, size.page_size_kib))
+
+
+def _allowed_pages(left: Stock, wanted: int | None) -> Sequence[int]:
+    """The page sizes that a guest which asks for wanted may get."""
     if not wanted:
-        return pools[0]
-    sizes = sorted(key for key in pools if key)
+        return [0]
+    sizes = sorted(key for key in left.memory_kib if key)
     if wanted == model.PAGES_SMALL:
-        sizes = sizes[:1]
-    elif wanted == model.PAGES_LARGE:
-        sizes = sizes[1:]
-    elif wanted != model.PAGES_ANY:
-        sizes = [wanted]
-    return max((pools.get(key, 0) for key in sizes), default=0)
+        return sizes[:1]
+    if wanted == model.PAGES_LARGE:
+        return sizes[1:]
+    return sizes if wanted == model.PAGES_ANY else [wanted]
 
 
 def l3_domains(
@@ -180,12 +182,21 @@ def l3_domains(
     members = [sorted(core) for core in cores if core]
     if cpus_per_domain is None or not members:
         return {cpu: 0 for core in members for cpu in core}
-    firsts = sorted(core[0] for core in members)
+    threads = max(map(len, members))
+    whole = [core for core in members if len(core) == threads]
     # The step from one core to the next: 1 where sibling threads are numbered
     # after all cores, the number of threads where they are neighbours, the
     # number of sockets where cores alternate between these.
-    step = min((b - a for a, b in zip(firsts, firsts[1:])), default=1) or 1
-    threads = max(map(len, members))
+    firsts = sorted(core[0] for core in whole)
+    step = min((b - a for a, b in zip(firsts, firsts[1:])), default=1)
     cores_per_domain = max(1, cpus_per_domain // threads)
-    return {cpu: core[0] // step // cores_per_domain
-            for core in members for cpu in core}
+    # A core of which a thread is kept for the host may start with its second.
+    offset = whole[0][1] - whole[0][0] if threads > 1 else 0
+    seconds = min(core[threads > 1] for core in whole)
+    domains = {}
+    for core in members:
+        is_second = len(core) < threads and core[0] >= seconds
+        first = core[0] - offset if is_second else core[0]
+        for cpu in core:
+            domains[cpu] = first // step // cores_per_domain
+    return domains
