@@ -184,19 +184,23 @@ def l3_domains(
         return {cpu: 0 for core in members for cpu in core}
     threads = max(map(len, members))
     whole = [core for core in members if len(core) == threads]
+    firsts = sorted({core[0] for core in whole})
     # The step from one core to the next: 1 where sibling threads are numbered
     # after all cores, the number of threads where they are neighbours, the
     # number of sockets where cores alternate between these.
-    firsts = sorted(core[0] for core in whole)
     step = min((b - a for a, b in zip(firsts, firsts[1:])), default=1)
+    offset = whole[0][-1] - whole[0][0]
     cores_per_domain = max(1, cpus_per_domain // threads)
-    # A core of which a thread is kept for the host may start with its second.
-    offset = whole[0][1] - whole[0][0] if threads > 1 else 0
-    seconds = min(core[threads > 1] for core in whole)
+
+    def far_from_firsts(cpu: int) -> int:
+        return max(firsts[0] - cpu, cpu - firsts[-1])
+
     domains = {}
     for core in members:
-        is_second = len(core) < threads and core[0] >= seconds
-        first = core[0] - offset if is_second else core[0]
+        first = core[0]
+        if len(core) < threads:
+            # The first thread may be the one that is kept for the host.
+            first = min(first, first - offset, key=far_from_firsts)
         for cpu in core:
             domains[cpu] = first // step // cores_per_domain
     return domains
