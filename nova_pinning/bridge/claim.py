@@ -127,37 +127,28 @@ def _ask_nova(
 ) -> model.Fit | Refusal:
     """Nova's answer if it is valid under each set of ids it may start from.
 
-    What nova remembers hangs on the ids of the guest's cells: those in the
-    request (nova-scheduler goes by them), those of a new server (from 0), and
-    those that an aborted claim on another host leaves behind (-1), with which
-    nova-compute tries the alternate hosts.
+    What nova remembers hangs on the ids of the guest's cells: those of a new
+    server (from 0), and those that an aborted claim on another host leaves
+    behind (-1), with which nova-compute tries the alternate hosts.
     """
-    topology = arguments.instance_topology
-    asked_ids = tuple(cell.id for cell in topology.cells)
-    new_ids = tuple(range(len(asked_ids)))
-    aborted_ids = (-1,) * len(asked_ids)
-    answers = []
-    for ids in dict.fromkeys((asked_ids, new_ids, aborted_ids)):
-        asked = topology.obj_clone()
-        for cell, cell_id in zip(asked.cells, ids):
-            cell.id = cell_id
-        answer = _one_answer(arguments, attempt, asked, max_permutations)
-        if isinstance(answer, Refusal):
-            if ids == aborted_ids:
-                return dataclasses.replace(
-                    answer,
-                    detail=f'after one elsewhere is aborted, {answer.detail}')
-            return answer
-        answers.append(answer)
-    return answers[0]
+    count = len(attempt.guest.cells)
+    first = _one_answer(arguments, attempt, range(count), max_permutations)
+    if isinstance(first, Refusal):
+        return first
+    second = _one_answer(arguments, attempt, [-1] * count, max_permutations)
+    if isinstance(second, Refusal):
+        return dataclasses.replace(
+            second, detail=f'after one elsewhere is aborted, {second.detail}')
+    return first
 
 
 def _one_answer(
     arguments: NovaArguments,
     attempt: Attempt,
-    asked: Any,
+    ids: Sequence[int],
     max_permutations: int,
 ) -> model.Fit | Refusal:
+    asked = _as_asked(arguments.instance_topology, attempt.guest, ids)
     try:
         answer = hardware.numa_fit_instance_to_host(
             arguments.host_topology, _Bounded(asked, max_permutations),
@@ -177,6 +168,19 @@ def _one_answer(
     if wrong:
         return Refusal(Reason.NOVA_WRONG, detail=wrong)
     return found
+
+
+def _as_asked(
+    instance_topology: Any, guest: model.Guest, ids: Sequence[int],
+) -> Any:
+    """A copy of the guest's topology as if nova had not tried it anywhere."""
+    asked = instance_topology.obj_clone()
+    for cell, cell_id, guest_cell in zip(asked.cells, ids, guest.cells):
+        cell.id = cell_id
+        cell.pagesize = guest_cell.page_size_kib
+        cell.cpu_pinning_raw = None
+        cell.cpuset_reserved = None
+    return asked
 
 
 def _fit_from_nova(answer: Any) -> model.Fit:

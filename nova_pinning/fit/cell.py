@@ -265,14 +265,15 @@ def _allowed_pools(
     wanted = demand.page_size_kib
     if not wanted:
         return []
-    # Where a host lists a size twice, nova looks at the first one only.
-    free_kib = {pool.size_kib: pool.free_kib for pool in reversed(cell.pages)
-                if pool.size_kib > 0}
-    sizes = sorted(free_kib, reverse=True)
+    # Where a host lists a size twice, nova counts the first of the two only,
+    # but does take the size for one that is not the smallest.
+    free_kib = {pool.size_kib: pool.free_kib for pool in reversed(cell.pages)}
+    sizes = sorted((pool.size_kib for pool in cell.pages if pool.size_kib > 0),
+                   reverse=True)
     if wanted == model.PAGES_SMALL:
         sizes = sizes[-1:]
     elif wanted == model.PAGES_LARGE:
         sizes = sizes[:-1]
     elif wanted != model.PAGES_ANY:
-        sizes = [wanted] if wanted in free_kib else []
+        sizes = [wanted] if wanted in sizes else []
     return [(size, free_kib[size]) for size in sizes]

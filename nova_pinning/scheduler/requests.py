@@ -75,18 +75,21 @@ class Request:
         return limits
 
 
-#: The request read last for each RequestSpec that is alive.
+#: The request read from each RequestSpec that is alive.
 _known: weakref.WeakKeyDictionary[Any, Request] = weakref.WeakKeyDictionary()
 
 
 def read(spec_obj: Any) -> Request:
     """Read a nova.objects.RequestSpec; the answer is kept with the spec.
 
-    Nova replaces the topology in the spec after each instance of a request
-    for several, so it is read anew then.
+    It is never read again. Nova-scheduler gets a new spec with each request,
+    and in one for several instances it replaces the topology in the spec
+    after each of them by what its own fit made of it: with other ids, pages
+    of a certain size instead of any large ones, or None where that went
+    wrong. The next instance asks for what the first one did all the same.
     """
     request = _known.get(spec_obj)
-    if request is None or request.spec_topology is not spec_obj.numa_topology:
+    if request is None:
         request = _known[spec_obj] = _read(spec_obj)
     return request
 

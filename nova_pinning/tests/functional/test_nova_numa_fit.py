@@ -420,10 +420,11 @@ class TestPermutations(NovaNumaFitTestCase):
 
     CELLS = 6
     SPECS = {**DEDICATED, 'hw:numa_nodes': str(CELLS)}
-    #: Every cell has two CPUs to sell, except that the last has but one.
+    #: There are 12 CPUs to sell: 3 in the first cell, 1 in the last, and 2
+    #: in each of the others.
     HOST = hosts.HostShape(
-        sockets=CELLS, cores_per_cell=2, threads=1, memory_mib=24 * GIB,
-        dedicated='0-10')
+        sockets=CELLS, cores_per_cell=3, threads=1, memory_mib=24 * GIB,
+        dedicated='0-4,6,7,9,10,12,13,15')
 
     def count_permutations(self) -> list[int]:
         """Where the permutations that nova walks through are counted."""
@@ -453,7 +454,7 @@ class TestPermutations(NovaNumaFitTestCase):
         walked = self.count_permutations()
         self.assert_refused(
             self.nova.boot('guest', self.flavor(12, 12 * GIB, self.SPECS)),
-            'too few free dedicated CPUs')
+            'the cells of the guest fit one by one but not together')
         self.assertEqual(0, walked[0])
 
     def test_ours_when_nova_would_take_too_long(self) -> None:

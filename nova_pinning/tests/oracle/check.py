@@ -141,11 +141,13 @@ def _memory(
 ) -> set[Fault]:
     guest = case.data['guest']
     wanted_kib = asked['memory'] * 1024
-    free_kib = {}
-    total_kib = {}
+    free_kib: dict[int, int] = {}
+    total_kib: dict[int, int] = {}
     for size, total, used, reserved in host_cell['pages']:
-        free_kib[size] = (total - used - reserved) * size
-        total_kib[size] = total * size
+        # Of two pools of one size, nova looks at the first.
+        free_kib.setdefault(size, (total - used - reserved) * size)
+        total_kib.setdefault(size, total * size)
+    sizes = sorted(pool[0] for pool in host_cell['pages'])
     if guest['pagesize']:
         size = cell.page_size_kib
         if (size not in free_kib or wanted_kib > free_kib[size] or
@@ -153,7 +155,7 @@ def _memory(
             return {Fault.PAGES}
         asked_for = {
             _SMALL: size == min(free_kib),
-            _LARGE: size != min(free_kib),
+            _LARGE: size in sizes[1:],
             _ANY: True,
         }.get(guest['pagesize'], size == guest['pagesize'])
         return set() if asked_for else {Fault.PAGES}

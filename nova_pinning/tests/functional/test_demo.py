@@ -1,0 +1,141 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The demo, from the command line to the files it writes."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import fixtures
+from oslotest import base
+
+from nova_pinning.demo import __main__ as demo
+from nova_pinning.demo import guestxml
+from nova_pinning.demo import hosts
+
+
+class TestDemo(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.out = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def test_story(self):
+        printed, errors = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(printed),
+              contextlib.redirect_stderr(errors)):
+            status = demo.main(['--out', str(self.out), '--format', 'json'])
+
+        self.assertEqual('', errors.getvalue())
+        found = json.loads(printed.getvalue())
+        self.assertEqual(
+            [], [check for check in found['checks'] if not check['held']])
+        self.assertTrue(found['as_told'])
+        self.assertEqual(0, status)
+        self.check_guests(found['guests'])
+        self.check_refused(found['refused'])
+        self.check_files(found)
+
+    def check_guests(self, guests):
+        cores = {frozenset(core) for cell in hosts.enterprise_host().cells
+                 for core in cell.cores}
+        dedicated = [one for one in guests if one['class'] == 'dedicated']
+        self.assertEqual(9, len(dedicated))
+        used = []
+        for guest in dedicated:
+            self.assertEqual('compute-dedicated', guest['host'])
+            pins = [int(guest['pins'][str(vcpu)]) for vcpu in range(8)]
+            used += pins
+            for pair in zip(pins[::2], pins[1::2]):
+                self.assertIn(frozenset(pair), cores)
+        self.assertEqual(72, len(set(used)))
+        self.assertTrue({0, 1, 40, 41}.isdisjoint(used))
+
+        shared = [one for one in guests if one['class'] == 'shared']
+        self.assertEqual(15, len(shared))
+        for guest in shared:
+            self.assertEqual('compute-shared', guest['host'])
+            self.assertEqual({}, guest['pins'])
+            self.assertEqual('0-79', guest['floats_over'])
+
+    def check_refused(self, refused):
+        self.assertEqual(['enterprise-10', 'big-memory'],
+                         [one['name'] for one in refused])
+        tenth, big = [
+            {why['source']: why['text'] for why in one['reasons']}
+            for one in refused]
+        self.assertIn('4 PCPU left of 76, 8 needed', tenth['Placement'])
+        self.assertIn('cell 0 has 4 free dedicated CPUs, 8 needed',
+                      tenth['the engine'])
+        self.assertIn('No host for big-memory after PinnedTopologyFilter',
+                      big['the filters'])
+        self.assertIn('327680 MiB of memory, 409600 MiB needed',
+                      big['the filters'])
+        self.assertNotIn('Placement', big)
+
+    def check_files(self, found):
+        self.assertEqual(
+            sorted(f'{guest["name"]}.xml' for guest in found['guests']),
+            sorted(path.name for path in self.out.iterdir()))
+        for guest in found['guests']:
+            placed = guestxml.read(
+                (self.out / f'{guest["name"]}.xml').read_text())
+            self.assertEqual(
+                guest['pins'],
+                {str(vcpu): str(cpus) for vcpu, cpus in placed.pins})
+
+    def test_begins_at_once_and_can_be_interrupted(self):
+        before = time.monotonic()
+        with subprocess.Popen(
+                [sys.executable, '-m', 'nova_pinning.demo', '--out',
+                 str(self.out)],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                # A shell's background jobs ignore SIGINT, and hand that on.
+                preexec_fn=lambda: signal.signal(
+                    signal.SIGINT, signal.default_int_handler),
+                env=os.environ | {'COLUMNS': '80'}) as process:
+            line = process.stdout.readline()
+            self.assertLess(time.monotonic() - before, 3)
+            self.assertIn('nova', line.lower())
+            while not line.startswith('Booting'):
+                line = process.stdout.readline()
+                self.assertNotEqual('', line, 'it ended early')
+            process.send_signal(signal.SIGINT)
+            rest = process.stdout.read()
+
+        self.assertEqual(130, process.returncode, rest)
+        self.assertIn('Interrupted', rest)
+        self.assertNotIn('Traceback', rest)
+        self.assertEqual([], list(self.out.iterdir()))
+
+    def test_story_that_broke_off(self):
+        self.useFixture(fixtures.MockPatch(
+            'nova_pinning.demo.story.Story.play',
+            side_effect=RuntimeError('the script is lost')))
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = demo.main(['--out', str(self.out)])
+
+        self.assertEqual(1, status)
+        self.assertIn('the script is lost', printed.getvalue())
+        log = self.out / 'nova.log'
+        self.assertIn(str(log), re.sub(r'\s', '', printed.getvalue()))
+        self.assertIn('Traceback', log.read_text())

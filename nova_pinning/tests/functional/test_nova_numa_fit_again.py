@@ -1,0 +1,261 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What nova's NUMA fit gets wrong when it is asked a second time.
+
+Like :mod:`nova_pinning.tests.functional.test_nova_numa_fit`, which see:
+here nova starts from what an earlier answer has left in the request or in
+the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import contextlib
+import itertools
+import typing as ty
+from unittest import mock
+
+from nova_pinning.demo import threads  # noqa: F401 isort: skip
+
+from nova import exception
+from nova.tests.functional.api import client as api_client
+from nova.virt.libvirt import driver
+
+from nova_pinning.demo import cloud
+from nova_pinning.demo import hosts
+from nova_pinning.tests.functional import test_nova_numa_fit as base
+
+DEDICATED = base.DEDICATED
+GIB = base.GIB
+NOVA_WRONG = base.NOVA_WRONG
+
+
+class TestSecondAttempt(base.NovaNumaFitTestCase):
+    """Nova goes to another host after the first has failed."""
+
+    #: Only the second pair of cells that nova tries is right.
+    CROSSED_HOST = hosts.HostShape(
+        sockets=2, cores_per_cell=4, threads=1, memory_mib=16 * GIB,
+        dedicated='0-5')
+    CROSSED = {**DEDICATED, **base.cells((2, GIB), (4, GIB))}
+    LARGE_PAGES = {**DEDICATED, 'hw:mem_page_size': 'large'}
+
+    @contextlib.contextmanager
+    def first_spawn_fails(self) -> Iterator[None]:
+        """Let libvirt fail once, so that nova goes to another host."""
+        spawn = driver.LibvirtDriver.spawn
+        attempts = itertools.count()
+
+        def failing(*args: ty.Any, **kwargs: ty.Any) -> ty.Any:
+            if next(attempts) == 0:
+                raise exception.NovaException('the disk is broken')
+            return spawn(*args, **kwargs)
+
+        with mock.patch.object(driver.LibvirtDriver, 'spawn', failing):
+            yield
+
+    def shelve(self, server: cloud.Server) -> None:
+        """Take a server off its host, keeping it for later."""
+        with mock.patch.object(driver.LibvirtDriver, 'snapshot'):
+            self.nova.stage._shelve_server(
+                {'id': server.id}, expected_state='SHELVED_OFFLOADED')
+
+    def unshelve(self, server: cloud.Server) -> cloud.Server:
+        # The harness makes each cast a call, so that an error of
+        # nova-compute comes out of the API, which it never would otherwise.
+        with contextlib.suppress(api_client.OpenStackApiException):
+            self.nova.stage.api.post_server_action(
+                server.id, {'unshelve': None})
+        return self.nova.show(server)
+
+    @staticmethod
+    def paged_host(memory_gib: int, size_kib: int,
+                   count: int) -> hosts.HostShape:
+        return hosts.HostShape(
+            cores_per_cell=4, threads=1, memory_mib=memory_gib * GIB,
+            dedicated='0-3', huge_pages={size_kib: count})
+
+    def start_paged_hosts(self) -> None:
+        """Start two hosts; nova prefers the one with more memory."""
+        self.nova.start_host('pages-1g', self.paged_host(16, 1024 * 1024, 2))
+        self.nova.start_host('pages-2m', self.paged_host(15, 2048, 1024))
+
+    def test_nova_first_attempt(self) -> None:
+        self.start_nova()
+        self.nova.start_host('host', self.CROSSED_HOST)
+        server = self.nova.boot(
+            'guest', self.flavor(6, 2 * GIB, self.CROSSED))
+        self.assertEqual([1, 0], self.placed_on(server))
+        self.assertEqual(
+            ['0', '1', '2', '3', '4', '5'],
+            sorted(self.pins(server).values()))
+
+    def test_nova_second_attempt(self) -> None:
+        self.start_nova()
+        for name in ('one', 'two'):
+            self.nova.start_host(name, self.CROSSED_HOST)
+        with self.first_spawn_fails():
+            server = self.nova.boot(
+                'guest', self.flavor(6, 2 * GIB, self.CROSSED))
+        self.assertEqual('ACTIVE', server.status)
+        self.assertEqual([1, 0], self.placed_on(server))
+        self.assertEqual(
+            ['', '', '', '', '4', '5'], sorted(self.pins(server).values()))
+        topology = self.nova.host_topology(server.host)
+        self.assertEqual([set(), {4, 5}],
+                         [cell.pinned_cpus for cell in topology.cells])
+        # Placement counts all six, so the two do not agree from now on.
+        self.assertEqual(6, self.nova.usages(server.host)['PCPU'])
+
+    def test_nova_second_attempt_page_size(self) -> None:
+        self.start_nova()
+        self.start_paged_hosts()
+        with self.first_spawn_fails():
+            server = self.nova.boot(
+                'guest', self.flavor(2, 2 * GIB, self.LARGE_PAGES))
+        self.assertEqual('ERROR', server.status)
+        self.assertEqual(
+            [('pages-1g', None), ('pages-2m', 'ComputeResourcesUnavailable')],
+            self.claims)
+
+    def test_nova_several_at_once(self) -> None:
+        """The second server of a request is scheduled like a leftover."""
+        self.start_nova()
+        for name in ('one', 'two'):
+            self.nova.start_host(name, self.CROSSED_HOST)
+        flavor = self.flavor(6, 2 * GIB, self.CROSSED)
+        for server in self.nova.boot_many('together', flavor, 2):
+            self.assert_no_valid_host(server)
+        hosts_used = {self.nova.boot(name, flavor).host
+                      for name in ('by-itself', 'by-itself-too')}
+        self.assertEqual({'one', 'two'}, hosts_used)
+
+    def test_nova_several_at_once_page_size(self) -> None:
+        self.start_nova()
+        self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
+        for server in self.nova.boot_many('together', flavor, 2):
+            self.assert_no_valid_host(server)
+        hosts_used = {self.nova.boot(name, flavor).host
+                      for name in ('by-itself', 'by-itself-too')}
+        self.assertEqual({'pages-1g', 'pages-2m'}, hosts_used)
+
+    def test_nova_unshelve(self) -> None:
+        """Not even the host that the server has just left will do."""
+        self.start_nova()
+        self.nova.start_host('host', self.CROSSED_HOST)
+        server = self.nova.boot(
+            'guest', self.flavor(6, 2 * GIB, self.CROSSED))
+        self.shelve(server)
+        server = self.unshelve(server)
+        self.assertEqual('SHELVED_OFFLOADED', server.status)
+        self.assertEqual(
+            [('host', None), ('host', 'ComputeResourcesUnavailable')],
+            self.claims)
+
+    def test_nova_unshelve_page_size(self) -> None:
+        self.start_nova()
+        self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
+        server = self.nova.boot('guest', flavor)
+        self.shelve(server)
+        self.assertEqual('pages-1g', self.nova.boot('other', flavor).host)
+        server = self.unshelve(server)
+        self.assertEqual('SHELVED_OFFLOADED', server.status)
+        self.assertEqual(
+            ('pages-2m', 'ComputeResourcesUnavailable'), self.claims[-1])
+
+    def test_ours(self) -> None:
+        """A host is refused when a claim on it may be a second attempt."""
+        self.start_ours()
+        for name in ('one', 'two'):
+            self.nova.start_host(name, self.CROSSED_HOST)
+        flavor = self.flavor(6, 2 * GIB, self.CROSSED)
+        self.assert_refused(self.nova.boot('refused', flavor), NOVA_WRONG)
+
+        for name in ('easy', 'easy-too'):
+            self.nova.start_host(name, base.TestFitNotFound.EASY_HOST)
+        with self.first_spawn_fails():
+            server = self.nova.boot('placed', flavor)
+        self.assertEqual('ACTIVE', server.status)
+        self.assertEqual([0, 1], self.placed_on(server))
+        self.assertEqual(
+            ['0', '1', '4', '5', '6', '7'],
+            sorted(self.pins(server).values()))
+
+    def test_ours_several_at_once(self) -> None:
+        """Each server of a request asks for what the first one did."""
+        self.start_ours()
+        for name in ('easy', 'easy-too'):
+            self.nova.start_host(name, base.TestFitNotFound.EASY_HOST)
+        flavor = self.flavor(6, 2 * GIB, self.CROSSED)
+        servers = self.nova.boot_many('together', flavor, 2)
+        self.assertEqual(
+            {'easy', 'easy-too'}, {server.host for server in servers})
+        for server in servers:
+            self.assertEqual([0, 1], self.placed_on(server))
+
+    def test_ours_several_at_once_page_size(self) -> None:
+        self.start_ours()
+        self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
+        servers = self.nova.boot_many('together', flavor, 2)
+        self.assertEqual(
+            {'pages-1g', 'pages-2m'}, {server.host for server in servers})
+
+
+class TestSecondCandidate(base.NovaNumaFitTestCase):
+    """Placement offers a host twice, once with each of its two devices.
+
+    The second guest cell is larger than any host cell. Two cells are not
+    enough for nova to accept that at once, but it looks at both offers with
+    the same guest.
+    """
+
+    SPECS = {**DEDICATED, **base.cells((1, GIB), (1, 6 * GIB)),
+             'pci_passthrough:alias': 'nic:1'}
+    HOST = hosts.HostShape(
+        sockets=2, cores_per_cell=2, threads=1, memory_mib=8 * GIB,
+        dedicated='0-3')
+
+    def start_host(self) -> None:
+        self.nova.stage.flags(report_in_placement=True, group='pci')
+        self.nova.stage.flags(pci_in_placement=True, group='filter_scheduler')
+        self.start_host_with_devices(
+            'host', self.HOST, (base.NIC, base.NIC), numa_policy='legacy')
+
+    def test_nova(self) -> None:
+        self.start_nova()
+        self.start_host()
+        server = self.nova.boot('guest', self.flavor(2, 7 * GIB, self.SPECS))
+        self.assertEqual('ERROR', server.status)
+        # Nova-compute begins anew, and refuses.
+        self.assertEqual(
+            [('host', 'ComputeResourcesUnavailable')], self.claims)
+
+    def test_nova_single_candidate(self) -> None:
+        """Without a device to choose, nova-scheduler is right."""
+        self.start_nova()
+        self.start_host()
+        specs = {**self.SPECS}
+        del specs['pci_passthrough:alias']
+        self.assert_no_valid_host(
+            self.nova.boot('guest', self.flavor(2, 7 * GIB, specs)))
+
+    def test_ours(self) -> None:
+        self.start_ours()
+        self.start_host()
+        self.assert_refused(
+            self.nova.boot('guest', self.flavor(2, 7 * GIB, self.SPECS)),
+            'too little memory in any one cell')
