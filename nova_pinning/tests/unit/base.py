@@ -16,6 +16,7 @@ import contextlib
 import logging
 import os
 
+import fixtures
 import hypothesis
 from oslo_config import fixture as config_fixture
 from oslotest import base
@@ -37,10 +38,11 @@ def settings(max_examples):
 
 
 class TestCase(base.BaseTestCase):
-    """A test that may set options."""
+    """A test that may set options, and whose log is shown if it fails."""
 
     def setUp(self):
         super().setUp()
+        self.useFixture(fixtures.FakeLogger())
         self.options = self.useFixture(config_fixture.Config(conf.CONF))
 
     def set_option(self, name, value):

@@ -1,0 +1,224 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The demo: ``python -m nova_pinning.demo``."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import json
+import logging
+import pathlib
+import signal
+import sys
+import threading
+import traceback
+import warnings
+
+from rich import console as rich_console
+
+from nova_pinning.demo import outcome
+from nova_pinning.demo import progress
+from nova_pinning.demo import report
+
+# Nova is imported only after the first words are on the screen: that takes
+# seconds.
+
+_INTRODUCTION = """\
+Nova's own API, conductor, scheduler, compute managers and Placement run in
+this process; only the hypervisor is a fake. The filters and weighers of
+nova-pinning choose among two hosts with 80 CPUs and 768 GiB each: one sells
+dedicated CPUs, one sells each CPU three times."""
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='python -m nova_pinning.demo',
+        description='Place dedicated and shared guests through nova and show '
+                    'where they landed.',
+        epilog='Exits with 0 if the story came out as told, with 1 if it did '
+               'not, with 2 if it could not begin.')
+    parser.add_argument(
+        '--out', metavar='DIR', type=pathlib.Path,
+        default=pathlib.Path('demo-output'),
+        help="where to write each guest's XML (default: %(default)s)")
+    parser.add_argument(
+        '--format', choices=('text', 'json'), default='text',
+        help='what to print in the end; JSON goes to standard output, '
+             'progress to standard error (default: %(default)s)')
+    parser.add_argument(
+        '--no-color', action='store_true',
+        help='no colours; the environment variable NO_COLOR does the same')
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo.
+
+    :returns: the exit status
+    """
+    options = _arguments(argv)
+    no_color = options.no_color or None
+    console = rich_console.Console(no_color=no_color, highlight=False)
+    errors = rich_console.Console(
+        no_color=no_color, highlight=False, stderr=True)
+    try:
+        report.check_directory(options.out)
+    except OSError as error:
+        errors.print(f'demo: cannot write to {options.out}: {error.strerror}. '
+                     'Name another directory with --out.', soft_wrap=True)
+        return 2
+    try:
+        if options.format == 'json':
+            result = _run(options.out, errors, quiet=not errors.is_terminal)
+        else:
+            result = _run(options.out, console)
+        if result is None:
+            return 1
+        written = report.write_guests(result, options.out)
+    except KeyboardInterrupt:
+        errors.print('\nInterrupted. No guest was written.')
+        return 130
+    except OSError as error:
+        errors.print(f'demo: {error}', soft_wrap=True)
+        return 1
+    if options.format == 'json':
+        json.dump(outcome.to_json(result) | {
+            'files': [str(path) for path in written]}, sys.stdout, indent=2)
+        print()
+    else:
+        report.show(result, console)
+        console.print(
+            f'\nThe XML of each of the {len(written)} guests is in '
+            f'{options.out}: {_span_of_names(written)}', soft_wrap=True)
+    return 0 if result.as_told else 1
+
+
+def _span_of_names(paths: list[pathlib.Path]) -> str:
+    if not paths:
+        return 'none'
+    return f'{paths[0].name} to {paths[-1].name}'
+
+
+def _run(
+    directory: pathlib.Path,
+    console: rich_console.Console,
+    quiet: bool = False,
+) -> outcome.Outcome | None:
+    """Play the story.
+
+    :param quiet: say nothing unless something is wrong
+    :returns: None if it broke off; the reason has been printed then
+    """
+    if not quiet:
+        console.print(_INTRODUCTION + '\n')
+    lines = rich_console.Console(quiet=True) if quiet else console
+    bars = (progress.Bars(console) if console.is_terminal
+            else progress.Lines(lines))
+    with _quiet_libraries(), bars:
+        with bars.announce('Loading nova', 1) as advance:
+            from nova_pinning.demo import cloud
+            from nova_pinning.demo import story
+            _mute_logging()  # nova has just set it up
+            advance()
+        nova = cloud.Cloud()
+        with bars.announce('Starting nova and Placement', 1) as advance:
+            nova.setUp()
+            advance()
+        try:
+            with _interrupts_between_steps() as check:
+                return story.Story(nova, _with_check(bars, check)).play()
+        except Exception as error:
+            log = directory / 'nova.log'
+            report.write_file(log, nova.nova_log + traceback.format_exc())
+            console.print(f'\ndemo: {error}\nThe log of nova is in {log}',
+                          soft_wrap=True)
+            return None
+        finally:
+            nova.cleanUp()
+
+
+@contextlib.contextmanager
+def _interrupts_between_steps() -> Iterator[Callable[[], None]]:
+    """Put off a Ctrl-C until nova has finished what it is at.
+
+    That takes a second or two. Interrupted anywhere, its threads would wait
+    a minute for each other. Another Ctrl-C takes effect at once.
+
+    :returns: what to call between steps, raises KeyboardInterrupt
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Python hands signals to the main thread only.
+        yield lambda: None
+        return
+    pending = False
+
+    def put_off(number: int, frame: object) -> None:
+        nonlocal pending
+        if pending:
+            raise KeyboardInterrupt
+        pending = True
+
+    def check() -> None:
+        if pending:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, put_off)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _with_check(
+    bars: progress.Bars | progress.Lines, check: Callable[[], None],
+) -> progress.Announce:
+    """The way to announce parts, with a check after each of their steps."""
+    @contextlib.contextmanager
+    def announce(sentence: str, steps: int) -> Iterator[Callable[[], None]]:
+        with bars.announce(sentence, steps) as advance:
+            def advance_and_check() -> None:
+                advance()
+                check()
+
+            yield advance_and_check
+
+    return announce
+
+
+def _mute_logging() -> None:
+    logging.getLogger().handlers[:] = [logging.NullHandler()]
+
+
+@contextlib.contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keep warnings and log lines off the terminal.
+
+    What warnings there are is nova's business, not the reader's; and nova's
+    harness keeps nova's log, except while it is being set up or taken down.
+    """
+    root = logging.getLogger()
+    handlers, hook = root.handlers[:], sys.excepthook
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        _mute_logging()
+        try:
+            yield
+        finally:
+            root.handlers[:] = handlers
+            # Loading nova makes oslo.log print uncaught errors its own way.
+            sys.excepthook = hook
+
+
+if __name__ == '__main__':
+    sys.exit(main())

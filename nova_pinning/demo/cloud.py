@@ -1,0 +1,358 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A whole Nova in one process, for the demo and the functional tests.
+
+Everything that decides is the real thing: Nova's API, conductor, scheduler
+and compute managers, Placement, and the libvirt driver that writes the
+guest's XML. Only the hypervisor, the image store and the network are
+nova's own fakes. Hosts may have any shape, and each has its own nova.conf.
+
+::
+
+    from nova_pinning.demo import cloud
+    from nova_pinning.demo import hosts
+
+    with cloud.Cloud() as nova:               # or self.useFixture(Cloud())
+        nova.start_host('dedicated-1', hosts.enterprise_host())
+        flavor = nova.create_flavor(
+            'pinned', vcpus=8, memory_mib=16384,
+            extra_specs={'hw:cpu_policy': 'dedicated'})
+        server = nova.boot('guest-1', flavor)
+        server.status, server.host, server.fault
+        nova.guest_xml(server)                # as nova gave it to libvirt
+        nova.guest_topology(server)           # nova's InstanceNUMATopology
+        nova.host_topology('dedicated-1')     # nova's NUMATopology
+        nova.usages('dedicated-1')            # what Placement has, per class
+        nova.explanations                     # our filters' refusals in words
+
+``Cloud(filters=NOVA_FILTERS, ...)`` runs nova's own NUMATopologyFilter in
+place of this project's filters, to show what nova does by itself. What is
+not offered here can be reached through ``Cloud.stage``, which is nova's
+own functional test case (``stage.api``, ``stage.placement``,
+``stage.computes[host]``, ``stage.flags(...)`` and so on).
+
+Importing this module imports most of nova, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import logging
+import time
+import typing as ty
+from unittest import mock
+
+import fixtures
+from testtools import content
+from testtools import content_type
+
+# Before nova: it settles what kind of threads nova's harness runs on.
+from nova_pinning.demo import threads  # noqa: F401
+
+from nova import context as nova_context
+from nova import objects
+from nova.tests.functional.api import client as api_client
+
+from nova_pinning.demo import hosts
+from nova_pinning.demo import stage
+
+#: Where nova-scheduler finds the filters and weighers, in every cloud.
+FILTER_PATHS = ('nova.scheduler.filters.all_filters',
+                'nova_pinning.scheduler.filters.all_filters')
+WEIGHER_PATHS = ('nova.scheduler.weights.all_weighers',
+                 'nova_pinning.scheduler.weights.all_weighers')
+
+#: The filters enabled besides nova's default ones.
+PINNING_FILTERS = ('HostClassFilter', 'PinnedTopologyFilter')
+NOVA_FILTERS = ('NUMATopologyFilter',)
+
+#: Long enough for a slow and busy machine; a boot normally takes a second.
+_PATIENCE_S = 120
+#: Each look at a server costs the API tens of milliseconds.
+_POLL_S = 0.1
+
+
+class CloudError(Exception):
+    """The cloud did something that no valid story has in it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server as the API shows it.
+
+    :param status: ACTIVE, ERROR, VERIFY_RESIZE, ...
+    :param host: the host it runs on, None when it runs nowhere
+    :param fault: the message of its fault, None when it has none
+    """
+
+    id: str
+    name: str
+    status: str
+    host: str | None
+    fault: str | None
+
+
+class _Explanations(logging.Handler):
+    """Collects what the filters say about requests they refused."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message.startswith('No host for'):
+            self.messages.append(message)
+
+
+class Cloud(fixtures.Fixture):
+    """Nova and Placement, running until the fixture is cleaned up.
+
+    Only one at a time can be up in a process: nova is full of globals.
+
+    :param filters: scheduler filters to enable besides nova's default ones
+    :param filter_paths: where the scheduler finds its filters
+    :param weigher_paths: where the scheduler finds its weighers
+    """
+
+    def __init__(self, filters: Sequence[str] = PINNING_FILTERS,
+                 filter_paths: Sequence[str] = FILTER_PATHS,
+                 weigher_paths: Sequence[str] = WEIGHER_PATHS) -> None:
+        super().__init__()
+        self._filters = filters
+        self._filter_paths = filter_paths
+        self._weigher_paths = weigher_paths
+        self._shapes: dict[str, hosts.HostShape] = {}
+
+    def _setUp(self) -> None:
+        self.stage = stage.Stage(
+            self._filters, self._filter_paths, self._weigher_paths)
+        self.addCleanup(self.stage.doCleanups)
+        self.stage.setUp()
+
+        self._log = self.stage.stdlog.logger
+        self.addDetail('nova-log', content.Content(
+            content_type.UTF8_TEXT,
+            lambda: [self.nova_log.encode('utf-8')]))
+
+        self._explanations = _Explanations()
+        logger = logging.getLogger('nova_pinning.scheduler')
+        logger.addHandler(self._explanations)
+        self.addCleanup(logger.removeHandler, self._explanations)
+
+    @property
+    def explanations(self) -> tuple[str, ...]:
+        """What our filters said about refused requests, oldest first."""
+        return tuple(self._explanations.messages)
+
+    @property
+    def nova_log(self) -> str:
+        """What nova has logged so far, at INFO and above."""
+        return self._log.output
+
+    # Hosts.
+
+    def start_host(self, name: str, shape: hosts.HostShape,
+                   pci_info: ty.Any = None) -> None:
+        """Start nova-compute on a new host.
+
+        :param pci_info: the host's PCI devices, as nova's fake libvirt
+            takes them (fakelibvirt.HostPCIDevicesInfo)
+        """
+        self._shapes[name] = shape
+        self.stage.start_host(name, shape, pci_info)
+
+    def restart_host(self, name: str) -> None:
+        """Restart a host's nova-compute; its guests go on as they are."""
+        self.stage.restart_host(name, self._shapes[name])
+
+    def shape(self, host: str) -> hosts.HostShape:
+        """The shape a host was started with."""
+        return self._shapes[host]
+
+    def host_topology(self, host: str) -> objects.NUMATopology:
+        """A host's NUMA topology, usage included, as the scheduler sees it.
+
+        :raises CloudError: when nova-compute reported none
+        """
+        node = objects.ComputeNode.get_by_nodename(_context(), host)
+        if node.numa_topology is None:
+            raise CloudError(f'host {host} reported no NUMA topology')
+        return objects.NUMATopology.obj_from_db_obj(node.numa_topology)
+
+    def usages(self, host: str) -> dict[str, int]:
+        """What Placement says is in use on a host, per resource class."""
+        return dict(self._placement(host, 'usages')['usages'])
+
+    def inventories(self, host: str) -> dict[str, dict[str, ty.Any]]:
+        """What Placement says a host has, per resource class."""
+        return dict(self._placement(host, 'inventories')['inventories'])
+
+    def _placement(self, host: str, what: str) -> dict[str, ty.Any]:
+        provider = self.stage.compute_rp_uuids[host]
+        return self.stage.placement.get(
+            f'/resource_providers/{provider}/{what}').body
+
+    def create_aggregate(self, name: str, members: Sequence[str],
+                         metadata: Mapping[str, str]) -> None:
+        """Put hosts into a new aggregate with this metadata."""
+        api = self.stage.admin_api
+        aggregate = api.post_aggregate({'aggregate': {'name': name}})['id']
+        for host in members:
+            api.add_host_to_aggregate(aggregate, host)
+        api.api_post(f'os-aggregates/{aggregate}/action',
+                     {'set_metadata': {'metadata': dict(metadata)}})
+
+    # Flavors and servers.
+
+    def create_flavor(self, name: str, vcpus: int, memory_mib: int,
+                      extra_specs: Mapping[str, str] | None = None) -> str:
+        """Create a flavor.
+
+        :returns: its id
+        """
+        return self.stage._create_flavor(
+            name=name, vcpu=vcpus, memory_mb=memory_mib, disk=10,
+            ephemeral=0, extra_spec=dict(extra_specs or {}))
+
+    def boot(self, name: str, flavor: str, host: str | None = None) -> Server:
+        """Boot a server and wait until it is ACTIVE or in ERROR.
+
+        :param flavor: id of the flavor
+        :param host: the host that the request names, None leaves the
+            choice to the scheduler
+        """
+        body = self.stage._build_server(
+            name, flavor_id=flavor, networks='none', host=host)
+        server = self.stage.api.post_server({'server': body})
+        return self._settle(server['id'], ('ACTIVE', 'ERROR'))
+
+    def boot_many(self, name: str, flavor: str, count: int) -> list[Server]:
+        """Boot several servers with one request.
+
+        :returns: the servers ``name-1``, ``name-2``, ... in this order,
+            each ACTIVE or in ERROR
+        """
+        body = self.stage._build_server(
+            name, flavor_id=flavor, networks='none')
+        body.update(min_count=count, max_count=count,
+                    return_reservation_id=True)
+        reservation = self.stage.api.post_server(
+            {'server': body})['reservation_id']
+        found = self.stage.api.get_servers(
+            search_opts={'reservation_id': reservation})
+        servers = [self._settle(server['id'], ('ACTIVE', 'ERROR'))
+                   for server in found]
+        return sorted(servers, key=lambda server: (len(server.name),
+                                                   server.name))
+
+    def show(self, server: Server) -> Server:
+        """The server as it is now."""
+        return _server(self.stage.api.get_server(server.id))
+
+    def delete(self, server: Server) -> None:
+        """Delete a server and wait until nothing is held for it."""
+        self.stage.api.delete_server(server.id)
+        self._wait(f'{server.name} to go', lambda: not self._exists(server))
+
+    def _exists(self, server: Server) -> bool:
+        try:
+            self.stage.api.get_server(server.id)
+        except api_client.OpenStackApiNotFoundException:
+            # Nova gives the resources back after the server has gone.
+            return bool(
+                self.stage._get_allocations_by_server_uuid(server.id))
+        return True
+
+    def migrate(self, server: Server) -> Server:
+        """Move a server to another host, switched off on the way."""
+        return self._move(server, {'migrate': None})
+
+    def resize(self, server: Server, flavor: str) -> Server:
+        """Give a server another flavor."""
+        return self._move(server, {'resize': {'flavorRef': flavor}})
+
+    def _move(self, server: Server, action: dict[str, ty.Any]) -> Server:
+        # There are no disks to be copied.
+        with mock.patch('nova.virt.libvirt.driver.LibvirtDriver.'
+                        'migrate_disk_and_power_off', return_value='{}'):
+            self.stage.api.post_server_action(server.id, action)
+            self._settle(server.id, ('VERIFY_RESIZE', 'ERROR'))
+            self.stage.api.post_server_action(
+                server.id, {'confirmResize': None})
+            return self._settle(server.id, ('ACTIVE', 'ERROR'))
+
+    def guest_topology(self,
+                       server: Server) -> objects.InstanceNUMATopology | None:
+        """Where a server's vCPUs and memory are, None when they float."""
+        instance = objects.Instance.get_by_uuid(
+            _context(), server.id, expected_attrs=['numa_topology'])
+        return instance.numa_topology
+
+    def requested_topology(
+            self, server: Server) -> objects.InstanceNUMATopology | None:
+        """The cells that a server asked for, wherever it is or is not."""
+        request = objects.RequestSpec.get_by_instance_uuid(
+            _context(), server.id)
+        return request.numa_topology
+
+    def guest_xml(self, server: Server) -> str:
+        """The XML with which nova defined a server's guest in libvirt.
+
+        :raises CloudError: when the server's host has no such guest
+        """
+        if server.host in self.stage.computes:
+            connection = (self.stage.computes[server.host]
+                          .driver._host.get_connection())
+            if server.id in connection.guest_xml:
+                return connection.guest_xml[server.id]
+        raise CloudError(f'no guest was defined for server {server.name}')
+
+    def _settle(self, server_id: str, states: Sequence[str]) -> Server:
+        """Wait until a server is in one of these states.
+
+        An ERROR counts once the fault is there: nova writes it afterwards.
+        """
+        def settled() -> Server | None:
+            shown = self.stage.api.get_server(server_id)
+            if shown['status'] not in states:
+                return None
+            if shown['status'] == 'ERROR' and 'fault' not in shown:
+                return None
+            return _server(shown)
+
+        return self._wait(
+            f'server {server_id} to be {" or ".join(states)}', settled)
+
+    @staticmethod
+    def _wait(what: str, done: Callable[[], ty.Any]) -> ty.Any:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not (result := done()):
+            if time.monotonic() > deadline:
+                raise CloudError(f'waited {_PATIENCE_S} s for {what}')
+            time.sleep(_POLL_S)
+        return result
+
+
+def _server(shown: Mapping[str, ty.Any]) -> Server:
+    return Server(
+        id=shown['id'], name=shown['name'], status=shown['status'],
+        host=shown['OS-EXT-SRV-ATTR:host'] or None,
+        fault=shown.get('fault', {}).get('message'))
+
+
+def _context() -> nova_context.RequestContext:
+    return nova_context.get_admin_context()

@@ -1,0 +1,312 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What has to be arranged around nova's functional harness.
+
+Nova's own harness is a test case for one kind of small host. This module
+bends it, and nothing else does: importing it imports most of nova, which
+takes seconds. :mod:`nova_pinning.demo.cloud` is the interface to use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import contextvars
+import importlib.metadata
+import types
+import typing as ty
+from unittest import mock
+
+import fixtures
+import nova.conf
+from nova import service
+from nova.tests.fixtures import libvirt as fakelibvirt
+from nova.tests.functional.libvirt import base
+from nova.virt.libvirt import config as vconfig
+from nova.virt.libvirt import host as libvirt_host
+
+from nova_pinning.demo import hosts
+
+CONF = nova.conf.CONF
+
+# Nova's base class replaces this with a fixed set of 16 CPUs; the real one,
+# taken before it does, asks the (fake) libvirt.
+_REAL_GET_ONLINE_CPUS = libvirt_host.Host.get_online_cpus
+
+#: A disk that is never the reason why a guest is refused, in GB.
+_DISK_GB = {'total': 100_000, 'used': 0, 'free': 100_000}
+
+
+class PerHostOptions(fixtures.Fixture):
+    """Gives each nova-compute its own nova.conf within one process.
+
+    Nova reads its options from one global object whenever it needs them:
+    nova-compute reads ``[compute] cpu_dedicated_set`` each time it reports
+    its resources and each time it writes a guest's XML. With several hosts
+    in one process, setting the option before a host starts is therefore
+    not enough, and the host started last would rule them all.
+
+    While a host's code runs, a lookup of one of the options named for that
+    host is answered with the host's own value. Which host that is, is kept
+    in a context variable, so threads serving different hosts do not
+    disturb each other. All other lookups go their usual way.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._current: contextvars.ContextVar[hosts.Options] = (
+            contextvars.ContextVar('host_options', default={}))
+
+    def _setUp(self) -> None:
+        lookup = CONF._get
+
+        def host_lookup(name: str, group: ty.Any = None,
+                        namespace: ty.Any = None) -> ty.Any:
+            options = self._current.get()
+            if options and namespace is None:
+                key = (getattr(group, 'name', group), name)
+                if key in options:
+                    return options[key]
+            return lookup(name, group, namespace)
+
+        self.useFixture(fixtures.MockPatchObject(CONF, '_get', host_lookup))
+
+    @contextlib.contextmanager
+    def active(self, options: hosts.Options) -> Iterator[None]:
+        """Let these options apply to what the calling thread does."""
+        token = self._current.set(options)
+        try:
+            yield
+        finally:
+            self._current.reset(token)
+
+    def bind(self, owner: ty.Any, options: hosts.Options) -> None:
+        """Let these options apply whenever a method of an object runs.
+
+        Methods are looked up at the time of the call, so that patching
+        the object's class goes on working.
+        """
+        kind = type(owner)
+        active = self.active
+
+        class Bound(kind):  # type: ignore[misc, valid-type]
+            def __getattribute__(self, name: str) -> ty.Any:
+                value = super().__getattribute__(name)
+                if not isinstance(value, types.MethodType):
+                    return value
+
+                def with_options(*args: ty.Any, **kwargs: ty.Any) -> ty.Any:
+                    with active(options):
+                        return value(*args, **kwargs)
+
+                return with_options
+
+        Bound.__name__ = kind.__name__
+        owner.__class__ = Bound
+
+
+class Connection(fakelibvirt.Connection):
+    """A fake libvirt connection to a host of any shape.
+
+    It also keeps each guest's XML as nova wrote it: nova's fake forgets,
+    among other things, the CPU pinning when it is asked for it later.
+    """
+
+    def __init__(self, *args: ty.Any, offline: frozenset[int] = frozenset(),
+                 **kwargs: ty.Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.offline = offline
+        #: The XML last given to libvirt, by the guest's UUID.
+        self.guest_xml: dict[str, str] = {}
+
+    def defineXML(self, xml: ty.Any) -> ty.Any:
+        domain = super().defineXML(xml)
+        self._keep(domain, xml)
+        return domain
+
+    def createXML(self, xml: ty.Any, flags: ty.Any) -> ty.Any:
+        domain = super().createXML(xml, flags)
+        self._keep(domain, xml)
+        return domain
+
+    def _keep(self, domain: ty.Any, xml: str | bytes) -> None:
+        if isinstance(xml, bytes):
+            xml = xml.decode('utf-8')
+        self.guest_xml[domain.UUIDString()] = xml
+
+    def getCPUMap(self) -> tuple[int, list[bool], int]:
+        count = self.host_info.cpus
+        online = [cpu not in self.offline for cpu in range(count)]
+        return count, online, sum(online)
+
+    def getInfo(self) -> list[ty.Any]:
+        # libvirt answers in MiB here, nova's fake hands on its KiB.
+        info = list(super().getInfo())
+        info[1] = self.host_info.kB_mem // 1024
+        return info
+
+
+class HostInfo(fakelibvirt.HostInfo):
+    """A host of a given shape, the way nova's fake libvirt knows it."""
+
+    def __init__(self, shape: hosts.HostShape) -> None:
+        super().__init__(
+            cpu_nodes=shape.sockets * shape.cells_per_socket,
+            cpu_sockets=1,
+            cpu_cores=shape.cores_per_cell,
+            cpu_threads=shape.threads,
+            kB_mem=shape.memory_mib * 1024)
+        self.offline = shape.offline
+        self.numa_topology = vconfig.LibvirtConfigCapsNUMATopology()
+        self.numa_topology.cells = [
+            self._cell(shape, cell) for cell in shape.cells]
+
+    @staticmethod
+    def _cell(shape: hosts.HostShape,
+              cell: hosts.CellShape) -> vconfig.LibvirtConfigCapsNUMACell:
+        found = vconfig.LibvirtConfigCapsNUMACell()
+        found.id = cell.id
+        found.memory = cell.memory_mib * 1024
+        found.mempages = fakelibvirt.create_mempages([
+            (4, shape.small_pages_kib // 4), *shape.huge_pages.items()])
+        for core_id, core in enumerate(cell.cores):
+            for cpu_id in core:
+                cpu = vconfig.LibvirtConfigCapsNUMACPU()
+                cpu.id = cpu_id
+                cpu.socket_id = cell.socket
+                cpu.core_id = core_id
+                cpu.siblings = set(core)
+                found.cpus.append(cpu)
+        found.cpus.sort(key=lambda cpu: cpu.id)
+        return found
+
+
+class Stage(base.ServersTestBase):
+    """Nova's functional harness, set up by hand instead of by a runner.
+
+    :param filters: names of scheduler filters to enable besides nova's
+        default ones
+    :param filter_paths: where the scheduler finds its filters
+    :param weigher_paths: where the scheduler finds its weighers
+    """
+
+    ADMIN_API = True
+    microversion = 'latest'
+    REQUIRES_LOCKING = True
+
+    def __init__(self, filters: Sequence[str], filter_paths: Sequence[str],
+                 weigher_paths: Sequence[str]) -> None:
+        super().__init__('runTest')
+        self._filters = list(filters)
+        self._filter_paths = list(filter_paths)
+        self._weigher_paths = list(weigher_paths)
+
+    def runTest(self) -> None:
+        """Nothing: the one who set this up says what happens."""
+
+    def setUp(self) -> None:
+        # Capturing output and watching the time is left to the test or
+        # program that this is part of.
+        with contextlib.ExitStack() as environment:
+            for name in ('OS_STDOUT_CAPTURE', 'OS_STDERR_CAPTURE',
+                         'OS_TEST_TIMEOUT'):
+                environment.enter_context(
+                    fixtures.EnvironmentVariable(name, '0'))
+            super().setUp()
+        self.options = self.useFixture(PerHostOptions())
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.libvirt.host.Host.get_online_cpus',
+            _REAL_GET_ONLINE_CPUS))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.libvirt.LibvirtDriver._get_local_gb_info',
+            staticmethod(lambda: dict(_DISK_GB))))
+
+    def _setup_services(self) -> None:
+        # The first place where nova's test options are loaded and no
+        # service has read them yet.
+        self.flags(api_paste_config=_api_paste(), group='wsgi')
+        # Guests are refused by the scheduler here, never by a quota.
+        self.flags(instances=-1, cores=-1, ram=-1, group='quota')
+        # Neither is looked at here, and both cost time on every request.
+        self.flags(response_validation='ignore', group='api')
+        self.flags(notification_format='unversioned', group='notifications')
+        super()._setup_services()
+
+    def _setup_scheduler_service(self) -> ty.Any:
+        self.flags(
+            available_filters=self._filter_paths,
+            enabled_filters=(CONF.filter_scheduler.enabled_filters +
+                             self._filters),
+            weight_classes=self._weigher_paths,
+            group='filter_scheduler')
+        return self.start_service('scheduler')
+
+    def _get_connection(
+        self, host_info: ty.Any = None, pci_info: ty.Any = None,
+        mdev_info: ty.Any = None, vdpa_info: ty.Any = None,
+        libvirt_version: int | None = None, qemu_version: int | None = None,
+        hostname: str | None = None,
+    ) -> Connection:
+        return Connection(
+            'qemu:///system',
+            version=libvirt_version or fakelibvirt.FAKE_LIBVIRT_VERSION,
+            hv_version=qemu_version or fakelibvirt.FAKE_QEMU_VERSION,
+            host_info=host_info, pci_info=pci_info, mdev_info=mdev_info,
+            vdpa_info=vdpa_info, hostname=hostname,
+            offline=getattr(host_info, 'offline', frozenset()))
+
+    def start_host(self, name: str, shape: hosts.HostShape,
+                   pci_info: ty.Any = None) -> None:
+        """Start nova-compute on a new host of this shape."""
+        with self._nova_conf(shape):
+            self.start_compute(name, HostInfo(shape), pci_info)
+
+    def restart_host(self, name: str, shape: hosts.HostShape) -> None:
+        """Restart a host's nova-compute; its guests stay as they are."""
+        with self._nova_conf(shape):
+            self.restart_compute_service(name)
+
+    @contextlib.contextmanager
+    def _nova_conf(self, shape: hosts.HostShape) -> Iterator[None]:
+        """Give the compute service started meanwhile its host's options.
+
+        Creating the service reads them in this thread. Starting it already
+        reports the host's resources from another one, so the service has
+        to be bound in between.
+        """
+        options = shape.nova_options()
+        start = service.Service.start
+
+        def bind_and_start(started: service.Service) -> None:
+            manager = started.manager
+            for owner in (manager, manager.rt, manager.driver):
+                self.options.bind(owner, options)
+            start(started)
+
+        with (self.options.active(options),
+              mock.patch.object(service.Service, 'start', bind_and_start)):
+            yield
+
+
+def _api_paste() -> str:
+    """The path of nova's api-paste.ini.
+
+    :raises FileNotFoundError: when nova was installed without it
+    """
+    for path in importlib.metadata.files('nova') or ():
+        if path.name == 'api-paste.ini':
+            return str(path.locate())
+    raise FileNotFoundError(
+        'nova is installed without its etc/nova/api-paste.ini; '
+        'install nova from its wheel')

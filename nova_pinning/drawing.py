@@ -1,0 +1,171 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Host CPUs as a drawing for the terminal.
+
+A cell is drawn with its cores as columns and the threads of a core below
+each other, so that what shares a core stands together::
+
+    CPUs 0-5    # A A B B .
+    CPUs 12-17  # A A B B .
+
+Pure: a drawing is a list of lines, a line a list of spans, and a span is a
+piece of text with a mark that says what it stands for. Whoever shows the
+drawing turns marks into colours, or leaves them out: the text alone says it
+all.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import string
+import typing
+
+from nova_pinning import cpuset
+
+
+class Span(typing.NamedTuple):
+    """A piece of a line.
+
+    :param mark: what it stands for, '' for nothing in particular
+    """
+
+    text: str
+    mark: str = ''
+
+
+Line = list[Span]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tile:
+    """How one CPU is drawn.
+
+    :param symbol: one character, or more where there are very many guests
+    :param mark: what the CPU is used for, see :class:`Span`
+    """
+
+    symbol: str
+    mark: str = ''
+
+
+FREE = Tile('.', 'free')
+KEPT = Tile('#', 'kept')
+FLOATING = Tile('~', 'floating')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """One NUMA cell to draw.
+
+    :param title: what is written above it
+    :param cores: the ids of each core's CPUs
+    """
+
+    title: str
+    cores: tuple[tuple[int, ...], ...]
+
+
+def symbols() -> Iterator[str]:
+    """Names for guests: A to Z, a to z, 0 to 9, then AA, AB and so on."""
+    letters = string.ascii_letters.swapcase() + string.digits
+    for length in itertools.count(1):
+        for name in itertools.product(letters, repeat=length):
+            yield ''.join(name)
+
+
+def draw_cells(
+    cells: Iterable[Cell],
+    tiles: Mapping[int, Tile],
+    width: int = 80,
+) -> list[Line]:
+    """Draw the cells of a host below each other.
+
+    :param tiles: how to draw each CPU, by its id; KEPT where it is missing,
+        since a CPU that nobody may use is kept for the host
+    :param width: columns of the terminal; cores that find no room go to
+        another block of rows. One core a block is drawn in any case.
+    """
+    lines: list[Line] = []
+    for cell in cells:
+        lines.append([Span(cell.title, 'title')])
+        lines += _draw_cores(cell.cores, tiles, width)
+    return lines
+
+
+def _draw_cores(
+    cores: Sequence[tuple[int, ...]],
+    tiles: Mapping[int, Tile],
+    width: int,
+) -> list[Line]:
+    if not cores:
+        return [[Span('  no CPUs', 'label')]]
+    size = max(len(tiles.get(cpu, KEPT).symbol)
+               for core in cores for cpu in core)
+    per_block = len(cores)
+    while True:
+        blocks = [cores[first:first + per_block]
+                  for first in range(0, len(cores), per_block)]
+        label_size = max(len(label) for block in blocks
+                         for label in _labels(block))
+        room = (width - label_size) // (size + 1)
+        if per_block <= max(room, 1):
+            break
+        # Shorter rows may have longer labels, so look again.
+        per_block = max(1, min(room, per_block - 1))
+    lines = []
+    for block in blocks:
+        for thread, label in enumerate(_labels(block)):
+            line = [Span(label.ljust(label_size), 'label')]
+            for core in block:
+                line.append(Span(' '))
+                line.append(_span(core, thread, tiles, size))
+            lines.append(line)
+    return lines
+
+
+def _labels(cores: Sequence[tuple[int, ...]]) -> list[str]:
+    """The CPU ids of each row."""
+    rows = itertools.zip_longest(*cores)
+    return ['  CPUs ' + _ids([cpu for cpu in row if cpu is not None])
+            for row in rows]
+
+
+def _ids(cpus: Sequence[int]) -> str:
+    """CPU ids in the kernel's list syntax, with a stride where it helps."""
+    step = cpus[1] - cpus[0] if len(cpus) > 2 else 0
+    if step > 1 and list(cpus) == list(range(cpus[0], cpus[-1] + 1, step)):
+        return f'{cpus[0]}-{cpus[-1]}:{step}'
+    text = str(cpuset.CpuSet(cpus))
+    # Ids without any order would leave no room for the drawing.
+    return text if len(text) <= 24 else f'{min(cpus)}...{max(cpus)}'
+
+
+def _span(
+    core: tuple[int, ...],
+    thread: int,
+    tiles: Mapping[int, Tile],
+    size: int,
+) -> Span:
+    if thread >= len(core):
+        # A core with fewer threads than others, or one of them offline.
+        return Span(' ' * size)
+    tile = tiles.get(core[thread], KEPT)
+    return Span(tile.symbol.ljust(size), tile.mark)
+
+
+def plain(line: Iterable[Span]) -> str:
+    """A line without its marks."""
+    return ''.join(span.text for span in line).rstrip()

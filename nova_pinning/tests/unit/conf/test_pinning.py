@@ -1,0 +1,88 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import re
+
+from oslo_config import cfg
+from oslotest import base as oslotest
+
+from nova_pinning import conf
+from nova_pinning.conf import opts
+from nova_pinning.conf import pinning
+
+
+class TestOptions(oslotest.BaseTestCase):
+
+    def _read(self, text=''):
+        """Options of their own, read from a file with this text."""
+        path = self.create_tempfiles([('nova', text)], ext='.conf')[0]
+        options = cfg.ConfigOpts()
+        options(['--config-file', path], project='nova')
+        pinning.register_opts(options)
+        return options.pinning
+
+    def test_defaults(self):
+        options = self._read()
+        self.assertEqual({
+            'unknown_host_class': 'allow',
+            'on_error': 'by-class',
+            'check_nova_claim': True,
+            'nova_claim_max_permutations': 20000,
+            'fragmentation_weight_multiplier': 2.0,
+            'fragmentation_mix': None,
+            'fragmentation_recent_requests': 256,
+            'cache_locality_weight_multiplier': 1.0,
+            'exclusive_l3': False,
+        }, {name: options[name] for name in options})
+
+    def test_a_mix(self):
+        options = self._read(
+            '[pinning]\n'
+            'fragmentation_mix = vcpus:8,memory_mib:16384,weight:3\n'
+            'fragmentation_mix = vcpus:16, memory_mib:1\n')
+        self.assertEqual(
+            [{'vcpus': '8', 'memory_mib': '16384', 'weight': '3'},
+             {'vcpus': '16', 'memory_mib': '1'}], options.fragmentation_mix)
+
+    def test_errors_name_the_option(self):
+        for name, value in (
+                ('unknown_host_class', 'reject'),
+                ('on_error', 'raise'),
+                ('check_nova_claim', 'perhaps'),
+                ('nova_claim_max_permutations', '0'),
+                ('nova_claim_max_permutations', 'many'),
+                ('fragmentation_weight_multiplier', 'much'),
+                ('fragmentation_mix', 'vcpus=8'),
+                ('fragmentation_recent_requests', '0'),
+                ('cache_locality_weight_multiplier', '1,5'),
+                ('exclusive_l3', 'maybe')):
+            options = self._read(f'[pinning]\n{name} = {value}\n')
+            error = self.assertRaises(
+                cfg.ConfigFileValueError, getattr, options, name)
+            self.assertIn(name, str(error))
+
+    def test_every_option_says_when_to_change_it(self):
+        verbs = re.compile(r'\b([Ss]et|Turn|Raise|Lower)\b')
+        for group, options in opts.list_opts():
+            self.assertEqual('pinning', group.name)
+            self.assertTrue(group.help)
+            for option in options:
+                self.assertRegex(option.help, verbs, option.name)
+                self.assertTrue(option.help.rstrip().endswith('.'))
+
+    def test_list_has_all_that_is_registered(self):
+        listed = {option.name for _group, options in opts.list_opts()
+                  for option in options}
+        self.assertEqual(listed, set(conf.CONF.pinning))
+
+    def test_registered_twice(self):
+        pinning.register_opts(conf.CONF)

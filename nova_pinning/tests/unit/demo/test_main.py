@@ -1,0 +1,101 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import contextlib
+import io
+import json
+import pathlib
+import subprocess
+import sys
+from unittest import mock
+
+import fixtures
+from oslotest import base as oslotest
+
+from nova_pinning.demo import __main__ as demo
+from nova_pinning.tests.unit.demo import samples
+
+
+class TestMain(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path)
+        self.run = self.useFixture(fixtures.MockPatchObject(
+            demo, '_run', return_value=samples.small_outcome())).mock
+
+    def main(self, *arguments):
+        """The exit status, what was printed, and the errors."""
+        printed, errors = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(printed),
+              contextlib.redirect_stderr(errors)):
+            status = demo.main(['--out', str(self.directory), *arguments])
+        return status, printed.getvalue(), errors.getvalue()
+
+    def test_text(self):
+        status, printed, errors = self.main()
+        self.assertEqual(0, status)
+        self.assertIn(f'The XML of each of the 2 guests is in '
+                      f'{self.directory}: pinned.xml to floating.xml',
+                      printed)
+        self.assertEqual('', errors)
+        self.assertTrue((self.directory / 'pinned.xml').is_file())
+
+    def test_json(self):
+        status, printed, errors = self.main('--format', 'json')
+        self.assertEqual(0, status)
+        found = json.loads(printed)
+        self.assertEqual([str(self.directory / 'pinned.xml'),
+                          str(self.directory / 'floating.xml')],
+                         found['files'])
+        self.assertEqual('', errors)
+
+    def test_not_as_told(self):
+        self.run.return_value = samples.small_outcome(held=False)
+        self.assertEqual(1, self.main()[0])
+
+    def test_broke_off(self):
+        self.run.return_value = None
+        self.assertEqual(1, self.main()[0])
+
+    def test_interrupted(self):
+        self.run.side_effect = KeyboardInterrupt
+        status, _printed, errors = self.main()
+        self.assertEqual(130, status)
+        self.assertIn('Interrupted', errors)
+
+    def test_disk_full(self):
+        with mock.patch.object(demo.report, 'write_guests',
+                               side_effect=OSError(28, 'No space left')):
+            status, _printed, errors = self.main()
+        self.assertEqual(1, status)
+        self.assertIn('No space left', errors)
+
+    def test_unwritable_directory(self):
+        (self.directory / 'file').write_text('')
+        self.directory = self.directory / 'file'
+        status, printed, errors = self.main()
+        self.assertEqual((2, ''), (status, printed))
+        self.assertIn(f'cannot write to {self.directory}', errors)
+        self.assertIn('--out', errors)
+        # Before anything that takes long.
+        self.run.assert_not_called()
+
+
+class TestStart(oslotest.BaseTestCase):
+
+    def test_nova_is_not_loaded_before_the_first_words(self):
+        subprocess.run(
+            [sys.executable, '-c',
+             'import sys, nova_pinning.demo.__main__; '
+             'sys.exit("nova" in sys.modules)'], check=True)

@@ -1,0 +1,205 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Which guest cell goes where, against trying out every permutation."""
+
+import itertools
+
+import hypothesis
+from hypothesis import strategies
+from oslotest import base as oslotest
+
+from nova_pinning.fit import cells
+from nova_pinning.model import Reason
+from nova_pinning.model import Refusal
+from nova_pinning.tests.unit import base
+
+
+def _first_by_trying(rows, width, accepts=lambda columns: True):
+    """The first permutation of columns that every row allows, or None."""
+    for columns in itertools.permutations(range(width), len(rows)):
+        if all(row >> column & 1 for row, column in zip(rows, columns)):
+            if accepts(columns):
+                return list(columns)
+    return None
+
+
+@strategies.composite
+def _rows(draw):
+    """(rows, width); dense, sparse and alike rows, so that all happens."""
+    width = draw(strategies.integers(1, 6))
+    few = draw(strategies.lists(
+        strategies.integers(1, 2 ** width - 1), min_size=1, max_size=6))
+    rows = draw(strategies.lists(
+        strategies.sampled_from(few), min_size=1, max_size=width))
+    return rows, width
+
+
+class TestFirstMatch(oslotest.BaseTestCase):
+
+    @base.settings(250)
+    @hypothesis.given(_rows())
+    def test_against_all_permutations(self, case):
+        rows, width = case
+        expected = _first_by_trying(rows, width)
+        found = cells._first_match(rows, width)
+        if expected is not None:
+            self.assertEqual(expected, found)
+            return
+        self.assertIsInstance(found, Refusal)
+        self.assertEqual(Reason.CELLS_CONTENDED, found.reason)
+        self._assert_proves_it(found, rows)
+
+    def _assert_proves_it(self, refusal, rows):
+        """The refusal names guest cells that are more than their cells."""
+        self.assertRegex(
+            refusal.detail, '^guest cells [0-9, ]+ have only [0-9]+ host '
+            'cells with room for them$')
+        named, count = refusal.detail.removeprefix('guest cells ').split(
+            ' have only ')
+        rivals = [int(number) for number in named.split(', ')]
+        wanted = 0
+        for rival in rivals:
+            wanted |= rows[rival]
+        self.assertEqual(int(count.split()[0]), wanted.bit_count())
+        self.assertGreater(len(rivals), wanted.bit_count())
+
+    def test_moves_others_along_a_chain(self):
+        # Each row wants the column of the one before it, the last one has to
+        # move them all.
+        rows = [0b000011, 0b000110, 0b001100, 0b011000, 0b110000, 0b000001]
+        self.assertEqual(
+            [1, 2, 3, 4, 5, 0], cells._first_match(rows, 6))
+
+    def test_a_row_without_columns(self):
+        self.assertIsInstance(cells._first_match([0b1, 0], 2), Refusal)
+
+    def test_twenty_four_cells_alike(self):
+        everything = 2 ** 24 - 1
+        self.assertEqual(
+            list(range(8)), cells._first_match([everything] * 8, 24))
+        found = cells._first_match([0b1111111] * 8, 24)
+        self.assertEqual(
+            'guest cells 0, 1, 2, 3, 4, 5, 6, 7 have only 7 host cells with '
+            'room for them', found.detail)
+
+    def test_twenty_four_cells_with_one_way_only(self):
+        # Row n allows columns 0 to n, so that each takes the last of its own.
+        rows = [2 ** (row + 1) - 1 for row in range(24)]
+        self.assertEqual(
+            list(range(24)), cells._first_match(rows, 24))
+        self.assertEqual(
+            list(range(24))[::-1], cells._first_match(rows[::-1], 24))
+
+
+@strategies.composite
+def _set_case(draw):
+    """(rows, labels, ids, accepted): with a predicate on labels."""
+    rows, width = draw(_rows())
+    labels = draw(strategies.lists(
+        strategies.sampled_from('abc'), min_size=width, max_size=width))
+    ids = draw(strategies.permutations(range(10, 10 + width)))
+    kinds = sorted({
+        ''.join(sorted(labels[column] for column in columns))
+        for columns in itertools.combinations(range(width), len(rows))})
+    accepted = draw(strategies.sets(strategies.sampled_from(kinds)))
+    return rows, labels, ids, accepted
+
+
+class TestFirstMatchOfSets(oslotest.BaseTestCase):
+
+    @base.settings(200)
+    @hypothesis.given(_set_case(), strategies.booleans())
+    def test_against_all_permutations(self, case, by_id):
+        """Any predicate on the labels; or on the ids if all are labels."""
+        rows, labels, ids, accepted = case
+        asked = []
+
+        def is_accepted(cell_ids):
+            if by_id:
+                # Any set may be right or wrong, in no regular way.
+                return hash(cell_ids) % 3 == 0
+            return ''.join(sorted(
+                labels[ids.index(cell_id)] for cell_id in cell_ids)
+            ) in accepted
+
+        def check(cell_ids):
+            asked.append(cell_ids)
+            return None if is_accepted(cell_ids) else Reason.PCI
+
+        def accepts(columns):
+            return is_accepted(tuple(sorted(ids[col] for col in columns)))
+
+        expected = _first_by_trying(rows, len(labels), accepts)
+        hypothesis.assume(
+            expected or _first_by_trying(rows, len(labels)))
+        found = cells._first_match_of_sets(
+            rows, ids if by_id else labels, ids, check)
+        if expected is None:
+            self.assertEqual(Reason.PCI, found.reason)
+            self.assertEqual(
+                f'{len(asked)} sets of cells tried', found.detail)
+        else:
+            self.assertEqual(expected, found)
+        self.assertTrue(all(list(one) == sorted(one) for one in asked))
+
+    def _sets_asked(self, rows, labels, verdict):
+        asked = []
+
+        def check(cell_ids):
+            asked.append(cell_ids)
+            return verdict
+
+        outcome = cells._first_match_of_sets(
+            rows, labels, range(len(labels)), check)
+        return outcome, asked
+
+    def test_cells_alike_are_asked_about_once(self):
+        """However many cells there are, like sets are one set."""
+        labels = ['near'] * 2 + ['far'] * 22
+        outcome, asked = self._sets_asked(
+            [2 ** 24 - 1] * 4, labels, Reason.NETWORK)
+        self.assertEqual(Reason.NETWORK, outcome.reason)
+        # With none, one or two of the cells that are near.
+        self.assertEqual(
+            {0, 1, 2}, {len({0, 1}.intersection(one)) for one in asked})
+        self.assertEqual(3, len(asked))
+
+    def test_no_set_is_asked_about_twice(self):
+        _outcome, asked = self._sets_asked(
+            [2 ** 6 - 1] * 3, list(range(6)), Reason.PCI)
+        self.assertEqual(sorted(set(asked)), sorted(asked))
+        self.assertEqual(20, len(asked))
+
+    def test_only_so_many_sets(self):
+        for max_sets in (1, 19, 20, 21):
+            asked = []
+            outcome = cells._first_match_of_sets(
+                [2 ** 6 - 1] * 3, list(range(6)), range(6),
+                lambda ids: asked.append(ids) or Reason.PCI, max_sets)
+            self.assertEqual(min(max_sets, 20), len(asked))
+            if max_sets < 20:
+                self.assertEqual(Reason.NOVA_SLOW, outcome.reason)
+                self.assertIn(f'none of {max_sets} sets', outcome.detail)
+            elif max_sets > 20:
+                self.assertEqual(Reason.PCI, outcome.reason)
+
+    def test_a_set_within_the_limit_is_found(self):
+        self.assertEqual([0, 3], cells._first_match_of_sets(
+            [2 ** 6 - 1] * 2, list(range(6)), range(6),
+            lambda ids: None if ids == (0, 3) else Reason.PCI, 3))
+
+    def test_the_most_frequent_reason_decides(self):
+        reasons = {(0,): Reason.NETWORK, (1,): Reason.PCI, (2,): Reason.PCI}
+        outcome = cells._first_match_of_sets(
+            [0b111], 'abc', range(3), reasons.get)
+        self.assertEqual(Reason.PCI, outcome.reason)

@@ -1,0 +1,229 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+from nova.virt import hardware
+
+from nova_pinning.model import Reason
+from nova_pinning.scheduler import classes
+from nova_pinning.scheduler import filters
+from nova_pinning.scheduler import requests
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.oracle import cases
+
+DEDICATED, SHARED = classes.HostClass.DEDICATED, classes.HostClass.SHARED
+
+
+class TestGuestClass(base.TestCase):
+
+    def _class(self, extra_specs=None, image=None, topology=None):
+        return classes.guest_class(
+            builders.spec(topology, extra_specs, image))
+
+    def test_flavor_and_image(self):
+        for extra_specs, image, expected in (
+                ({}, {}, SHARED),
+                ({'hw:cpu_policy': 'shared'}, {}, SHARED),
+                ({'hw:cpu_policy': 'dedicated'}, {}, DEDICATED),
+                ({'hw:cpu_policy': 'mixed'}, {}, DEDICATED),
+                ({}, {'hw_cpu_policy': 'dedicated'}, DEDICATED),
+                ({}, {'hw_cpu_policy': 'mixed'}, DEDICATED),
+                ({}, {'hw_cpu_policy': 'shared'}, SHARED),
+                ({'hw:cpu_policy': 'dedicated'},
+                 {'hw_cpu_policy': 'shared'}, DEDICATED),
+                ({'resources:PCPU': '4'}, {}, DEDICATED),
+                ({'resources1:PCPU': '4'}, {}, DEDICATED),
+                ({'resources12:PCPU': ' 4 '}, {}, DEDICATED),
+                ({'resources_CPUS:PCPU': '1'}, {}, DEDICATED),
+                ({'resources:PCPU': '0'}, {}, SHARED),
+                ({'resources:PCPU': ''}, {}, SHARED),
+                ({'resources:VCPU': '4'}, {}, SHARED),
+                ({'resources:CUSTOM_PCPU': '4'}, {}, SHARED),
+                ({'myresources:PCPU': '4'}, {}, SHARED),
+                ({'hw:mem_page_size': 'large'}, {}, SHARED),
+                # What the operator says outweighs all of it.
+                ({'hw:cpu_policy': 'dedicated', 'pinning:class': 'shared'},
+                 {'hw_cpu_policy': 'dedicated'}, SHARED),
+                ({'pinning:class': 'dedicated'}, {}, DEDICATED),
+                ({'pinning:class': ' Shared '}, {}, SHARED)):
+            self.assertIs(
+                expected, self._class(extra_specs, image),
+                (extra_specs, image))
+
+    def test_topology(self):
+        """As nova worked it out, from whatever that came."""
+        for policy, expected in (
+                ('dedicated', DEDICATED), ('mixed', DEDICATED),
+                ('shared', SHARED), (None, SHARED)):
+            topology = builders.guest_topology((1, 1), policy=policy)
+            self.assertIs(expected, self._class(topology=topology), policy)
+
+    def test_same_as_novas_own_reading(self):
+        """Of policies and of resources, with and without groups."""
+        for extra_specs in (
+                {}, {'hw:cpu_policy': 'dedicated'}, {'resources:PCPU': '1'},
+                {'resources3:PCPU': '1'}, {'resources:VCPU': '1'}):
+            spec = builders.spec(None, extra_specs)
+            topology = hardware.numa_get_constraints(spec.flavor, spec.image)
+            self.assertIs(
+                DEDICATED if topology else SHARED,
+                self._class(extra_specs), extra_specs)
+
+    def test_nonsense(self):
+        for name in ('', 'gold', 'dedicated,shared'):
+            error = self.assertRaises(
+                classes.UnknownClass, self._class, {'pinning:class': name})
+            self.assertEqual(
+                f'flavor extra spec pinning:class is {name!r}; it can be '
+                f'dedicated or shared', str(error))
+
+
+class TestHostClass(base.TestCase):
+
+    def _from_aggregates(self, *names):
+        return classes.class_from_aggregates(builders.host_state(
+            aggregates=[
+                builders.aggregate(
+                    f'aggregate{number}', **(
+                        {'pinning__class': name} if name is not None else {}))
+                for number, name in enumerate(names)]))
+
+    def test_aggregates(self):
+        for names, expected in (
+                ([], None),
+                ([None], None),
+                (['dedicated'], DEDICATED),
+                (['shared'], SHARED),
+                ([None, ' SHARED', None], SHARED),
+                (['dedicated', 'dedicated'], DEDICATED)):
+            self.assertIs(expected, self._from_aggregates(*names), names)
+
+    def test_aggregates_in_conflict(self):
+        error = self.assertRaises(
+            classes.UnknownClass, self._from_aggregates,
+            'shared', None, 'dedicated')
+        self.assertEqual(
+            'its aggregates name both classes under pinning:class',
+            str(error))
+
+    def test_aggregates_with_nonsense(self):
+        for name in ('', 'gold', 'dedicated shared'):
+            error = self.assertRaises(
+                classes.UnknownClass, self._from_aggregates, 'shared', name)
+            self.assertEqual(
+                f'pinning:class of aggregate aggregate1 is {name!r}; it can '
+                f'be dedicated or shared', str(error))
+
+    def test_topology(self):
+        dedicated = cases.host_cell(0, [0, 1])
+        shared = cases.host_cell(1, shared=[2, 3])
+        legacy = cases.host_cell(2, [4, 5], shared=[4, 5])
+        both = cases.host_cell(3, [6], shared=[7])
+        nothing = cases.host_cell(4)
+        for cells, expected in (
+                ([dedicated], DEDICATED), ([shared], SHARED),
+                ([both], DEDICATED), ([legacy], None), ([nothing], None),
+                ([], None), ([shared, dedicated], DEDICATED),
+                ([nothing, shared], SHARED), ([nothing, both], DEDICATED)):
+            topology = builders.host_topology(*cells)
+            self.assertIs(expected, classes.class_from_topology(
+                builders.host_state(topology=topology)), cells)
+        self.assertIsNone(classes.class_from_topology(builders.host_state()))
+
+
+class TestHostClassFilter(base.TestCase):
+
+    def _refusal(self, guest=None, aggregate=None, cells=()):
+        state = builders.host_state(
+            topology=builders.host_topology(*cells) if cells else None)
+        if aggregate:
+            state.aggregates = [
+                builders.aggregate(pinning__class=aggregate)]
+        spec = builders.spec(
+            None, {'pinning:class': guest} if guest else {})
+        refusal = filters.HostClassFilter().refusal(
+            state, requests.read(spec))
+        self.assertEqual(
+            refusal is None,
+            filters.HostClassFilter().host_passes(state, spec))
+        return refusal
+
+    def test_like_to_like(self):
+        for guest in ('dedicated', 'shared'):
+            for host in ('dedicated', 'shared'):
+                refusal = self._refusal(guest, host)
+                if guest == host:
+                    self.assertIsNone(refusal)
+                else:
+                    self.assertEqual(Reason.HOST_CLASS, refusal.reason)
+                    self.assertEqual(
+                        'the host is of another class than the guest: a '
+                        f'{host} host, a {guest} guest', str(refusal))
+
+    def test_aggregates_outweigh_the_topology(self):
+        cells = [cases.host_cell(0, [0])]
+        self.assertIsNone(self._refusal('dedicated', None, cells))
+        self.assertIsNotNone(self._refusal('dedicated', 'shared', cells))
+        self.assertIsNone(self._refusal('shared', 'shared', cells))
+
+    def test_unknown_hosts(self):
+        for policy, passing in (
+                ('allow', ['dedicated', 'shared']), ('refuse', []),
+                ('dedicated', ['dedicated']), ('shared', ['shared'])):
+            self.set_option('unknown_host_class', policy)
+            for guest in ('dedicated', 'shared'):
+                for cells in ((), [cases.host_cell(0, [1], shared=[1])]):
+                    refusal = self._refusal(guest, None, cells)
+                    self.assertEqual(
+                        guest in passing, refusal is None, (policy, guest))
+            # A host that is known is no matter of this.
+            self.assertIsNone(self._refusal('shared', 'shared'))
+            self.assertIsNone(self._refusal('dedicated', 'dedicated'))
+        self.set_option('unknown_host_class', 'refuse')
+        refusal = self._refusal('shared')
+        self.assertEqual(Reason.CLASS_UNKNOWN, refusal.reason)
+        self.assertIn("nothing tells the host's class", str(refusal))
+
+    def test_nonsense(self):
+        for guest, host, where in (
+                ('gold', 'shared', 'flavor extra spec pinning:class'),
+                ('shared', 'gold', 'pinning:class of aggregate aggregate1')):
+            refusal = self._refusal(guest, host)
+            self.assertEqual(Reason.CLASS_UNKNOWN, refusal.reason)
+            self.assertIn(f"{where} is 'gold'", str(refusal))
+
+    def test_a_source_in_front(self):
+        """The seam for placement traits."""
+        asked = []
+
+        class WithTraits(filters.HostClassFilter):
+            sources = (
+                classes.class_from_aggregates,
+                lambda state: asked.append(state.host) or SHARED,
+                classes.class_from_topology)
+
+        cells = [cases.host_cell(0, [0])]
+        state = builders.host_state(topology=builders.host_topology(*cells))
+        self.assertTrue(WithTraits().host_passes(state, builders.spec()))
+        self.assertEqual(['host1'], asked)
+        state.aggregates = [builders.aggregate(pinning__class='dedicated')]
+        self.assertFalse(WithTraits().host_passes(state, builders.spec()))
+        self.assertEqual(['host1'], asked)
+
+    def test_rebuild(self):
+        state = builders.host_state(
+            aggregates=[builders.aggregate(pinning__class='dedicated')])
+        spec = builders.spec()
+        chosen = filters.HostClassFilter()
+        self.assertEqual([], list(chosen.filter_all([state], spec)))
+        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertEqual([state], list(chosen.filter_all([state], spec)))

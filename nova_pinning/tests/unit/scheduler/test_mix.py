@@ -1,0 +1,145 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import collections
+import math
+
+import hypothesis
+from hypothesis import strategies
+from oslo_config import cfg
+
+from nova_pinning.fit import score
+from nova_pinning import model
+from nova_pinning.scheduler import mix
+from nova_pinning.scheduler import weights
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import builders
+
+REQUIRE = model.ThreadPolicy.REQUIRE
+
+
+class TestConfigured(base.TestCase):
+
+    def test_unset(self):
+        for unset in (None, []):
+            self.assertEqual((), mix.configured_mix(unset))
+
+    def test_all_keys(self):
+        self.assertEqual(
+            ((score.Size(8, 16384, REQUIRE, 1048576), 0.75),
+             (score.Size(2, 0), 0.25)),
+            mix.configured_mix([
+                {'vcpus': '8', 'memory_mib': '16384', 'weight': '3',
+                 'thread_policy': 'require', 'page_size_kib': '1048576'},
+                {'vcpus': '2', 'memory_mib': '0'}]))
+
+    def test_the_same_size_twice(self):
+        size = {'vcpus': '8', 'memory_mib': '1'}
+        self.assertEqual(
+            ((score.Size(8, 1), 1.0),),
+            mix.configured_mix([size, size | {'weight': '0.5'}]))
+
+    def test_errors_name_option_value_and_key(self):
+        good = {'vcpus': '8', 'memory_mib': '1'}
+        for option, why in (
+                ({'memory_mib': '1'}, 'vcpus is missing'),
+                ({'vcpus': '8'}, 'memory_mib is missing'),
+                ({}, 'is missing'),
+                (good | {'memory': '1'}, "unknown key 'memory'"),
+                (good | {'vcpus': 'many'}, "'many'"),
+                (good | {'vcpus': '1.5'}, "'1.5'"),
+                (good | {'vcpus': '0'}, 'vcpus and weight must be above 0'),
+                (good | {'vcpus': '-1'}, 'vcpus and weight must be above 0'),
+                (good | {'memory_mib': '-1'}, 'memory_mib not below'),
+                (good | {'thread_policy': 'none'}, "'none'"),
+                (good | {'page_size_kib': 'large'}, "'large'"),
+                (good | {'weight': '0'}, 'vcpus and weight must be above 0'),
+                (good | {'weight': '-2'}, 'vcpus and weight'),
+                (good | {'weight': 'nan'}, 'vcpus and weight'),
+                (good | {'weight': 'inf'}, 'vcpus and weight'),
+                (good | {'weight': 'often'}, "'often'")):
+            error = self.assertRaises(
+                cfg.ConfigFileValueError, mix.configured_mix, [option])
+            text = ','.join(f'{key}:{value}' for key, value in option.items())
+            self.assertTrue(str(error).startswith(
+                f'[pinning] fragmentation_mix = {text}: '), str(error))
+            self.assertIn(why, str(error))
+
+    def test_found_out_when_nova_scheduler_starts(self):
+        self.set_option('fragmentation_mix', [{'vcpus': 'many'}])
+        error = self.assertRaises(
+            cfg.ConfigFileValueError, weights.FragmentationWeigher)
+        self.assertIn('[pinning] fragmentation_mix', str(error))
+
+    def test_read_from_a_file(self):
+        path = self.create_tempfiles([('nova', (
+            '[pinning]\n'
+            'fragmentation_mix = vcpus:8,memory_mib:16,weight:3\n'
+            'fragmentation_mix = vcpus:2,memory_mib:4\n'))], ext='.conf')[0]
+        self.options.set_config_files([path])
+        self.options.conf.reload_config_files()
+        self.assertEqual(
+            [0.75, 0.25],
+            [share for _size, share in weights.FragmentationWeigher()._mix])
+
+
+class TestRecent(base.TestCase):
+
+    @base.settings(100)
+    @hypothesis.given(strategies.lists(strategies.integers(1, 20)),
+                      strategies.integers(1, 10))
+    def test_shares(self, vcpus, length):
+        recent = mix.RecentMix(length)
+        for number, count in enumerate(vcpus):
+            recent.add(f'instance {number}', builders.guest((count, 1024)))
+        counts = collections.Counter(vcpus[-length:])
+        self.assertEqual(
+            {score.Size(count, 1024): how_often / len(vcpus[-length:])
+             for count, how_often in counts.items()},
+            dict(recent.mix()))
+
+    def test_nothing_yet(self):
+        self.assertEqual((), mix.RecentMix(3).mix())
+
+    def test_the_most_frequent_sizes_only(self):
+        recent = mix.RecentMix(1000)
+        for vcpus in range(1, 31):
+            for number in range(vcpus):
+                recent.add(f'{vcpus}/{number}', builders.guest((vcpus, 1)))
+        found = dict(recent.mix())
+        self.assertEqual(
+            set(range(19, 31)), {size.vcpus for size in found})
+        self.assertTrue(math.isclose(1.0, sum(found.values())))
+        self.assertAlmostEqual(
+            30 / 19, found[score.Size(30, 1)] / found[score.Size(19, 1)])
+
+    def test_one_instance_counts_once(self):
+        """Nova weighs hosts for an instance more than once."""
+        recent = mix.RecentMix(10)
+        for instance, vcpus in (('a', 2), ('a', 2), ('b', 4), ('b', 4),
+                                ('b', 4), ('c', 4)):
+            recent.add(instance, builders.guest((vcpus, 1)))
+        self.assertEqual(
+            {score.Size(2, 1): 1 / 3, score.Size(4, 1): 2 / 3},
+            dict(recent.mix()))
+
+    def test_guests_of_several_cells(self):
+        guest = builders.guest((2, 1), (4, 1, 2048), thread_policy=REQUIRE)
+        self.assertEqual(
+            [score.Size(2, 1, REQUIRE), score.Size(4, 1, REQUIRE, 2048)],
+            mix.sizes(guest))
+
+    def test_cells_without_dedicated_vcpus_are_no_size(self):
+        guest = model.Guest(
+            (model.GuestCell((0,), (1,), 1), model.GuestCell((), (2,), 1)),
+            model.CpuPolicy.MIXED)
+        self.assertEqual([score.Size(1, 1)], mix.sizes(guest))

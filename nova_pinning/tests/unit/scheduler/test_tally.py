@@ -1,0 +1,123 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What is logged about a request: one line, and the reasons in it."""
+
+import logging
+
+from oslotest import base as oslotest
+
+from nova_pinning import model
+from nova_pinning.model import Reason
+from nova_pinning.scheduler import filters
+from nova_pinning.scheduler import tally
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.oracle import cases
+
+
+class TestTally(oslotest.BaseTestCase):
+
+    def test_nothing(self):
+        self.assertFalse(tally.Tally())
+
+    def test_counts_by_reason_the_most_frequent_first(self):
+        counts = tally.Tally()
+        counts.add('host1', model.Refusal(Reason.PCI))
+        for number in (2, 3):
+            counts.add(f'host{number}', model.Refusal.of_cell(0, (
+                model.Shortage(0, Reason.FREE_CPUS, 8, number),)))
+        self.assertTrue(counts)
+        self.assertEqual(
+            '2 hosts: too few free dedicated CPUs in any one cell (host2: '
+            'cell 0 has 2 free dedicated CPUs, 8 needed); '
+            f'1 host: {model.summarise(Reason.PCI)} (host1)', str(counts))
+
+    def test_every_reason(self):
+        for reason in Reason:
+            for refusal in (model.Refusal(reason),
+                            model.Refusal(reason, detail='why')):
+                counts = tally.Tally()
+                counts.add('host1', refusal)
+                self.assertTrue(str(counts).startswith('1 host: '))
+                self.assertIn(model.summarise(reason), str(counts))
+
+
+class TestLog(base.TestCase, cases.TestCase):
+
+    def _states(self, count, pinned=(0, 1)):
+        return [
+            builders.host_state(f'host{number}', builders.host_topology(
+                cases.host_cell(0, [0, 1], pinned=list(pinned))))
+            for number in range(count)]
+
+    def _records(self, kind, states, spec):
+        with base.log_records() as records:
+            left = list(kind().filter_all(states, spec))
+        return left, records
+
+    def test_one_line_for_any_number_of_hosts(self):
+        for kind in filters.all_filters():
+            lengths = set()
+            for count in (1, 2, 300):
+                spec = builders.spec(
+                    builders.guest_topology((2, 1)),
+                    {'pinning:class': 'shared'})
+                left, records = self._records(
+                    kind, self._states(count), spec)
+                self.assertEqual([], left)
+                line, = [one for one in records
+                         if one.levelno > logging.DEBUG]
+                self.assertEqual(logging.INFO, line.levelno)
+                text = line.getMessage()
+                self.assertIn(spec.instance_uuid, text)
+                self.assertIn(kind.__name__, text)
+                self.assertIn(f'{count} host', text)
+                self.assertIn('host0: ', text)
+                lengths.add(len(text))
+            self.assertLess(max(lengths) - min(lengths), 5)
+
+    def test_nothing_if_a_host_is_left(self):
+        for kind in filters.all_filters():
+            states = self._states(3) + self._states(1, ())
+            states[-1].aggregates = [
+                builders.aggregate(pinning__class='shared')]
+            left, records = self._records(kind, states, builders.spec(
+                builders.guest_topology((2, 1)),
+                {'pinning:class': 'shared'}))
+            self.assertEqual(states[-1:], left)
+            self.assertEqual(
+                [], [one for one in records if one.levelno > logging.DEBUG])
+
+    def test_nothing_without_hosts(self):
+        for kind in filters.all_filters():
+            left, records = self._records(kind, [], builders.spec())
+            self.assertEqual(([], []), (left, records))
+
+    def test_a_line_a_host_for_those_who_debug(self):
+        _left, records = self._records(
+            filters.PinnedTopologyFilter, self._states(3),
+            builders.spec(builders.guest_topology((2, 1))))
+        self.assertEqual(
+            ['host0', 'host1', 'host2'],
+            [one.args[1] for one in records
+             if one.levelno == logging.DEBUG])
+        self.assertIn('cell 0 has 0 free dedicated CPUs, 2 needed',
+                      records[0].getMessage())
+
+    def test_hosts_are_passed_on_as_they_come(self):
+        """Nova may ask for one host after the other."""
+        states = self._states(1, ()) + self._states(1)
+        found = filters.PinnedTopologyFilter().filter_all(
+            iter(states), builders.spec(builders.guest_topology((2, 1))))
+        self.assertIs(states[0], next(found))
+        self.assertEqual([], list(found))

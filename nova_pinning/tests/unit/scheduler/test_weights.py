@@ -1,0 +1,295 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+from nova.scheduler import weights as nova_weights
+
+from nova_pinning.scheduler import layout
+from nova_pinning.scheduler import weights
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.oracle import cases
+
+
+def _state(name, *cells, **values):
+    return builders.host_state(name, builders.host_topology(*cells), **values)
+
+
+def _cell(number, cpus, pinned=(), threads=2, **values):
+    """A host cell whose cores are pairs of neighbours."""
+    cpus = list(cpus)
+    return cases.host_cell(
+        number, cpus, pinned=list(pinned), siblings=[
+            cpus[first:first + threads]
+            for first in range(0, len(cpus), threads)], **values)
+
+
+def _spec(*cells, **values):
+    return builders.spec(builders.guest_topology(*cells, **values))
+
+
+def _weigh(weigher, states, spec):
+    """Raw weights by host name."""
+    found = weigher.weigh_objects(
+        [nova_weights.WeighedHost(state, 0.0) for state in states], spec)
+    return {state.host: weight for state, weight in zip(states, found)}
+
+
+def _stranded_by_hand(free_pairs, free_singles, size):
+    """Free CPUs left after selling guests that want whole cores."""
+    return 2 * free_pairs + free_singles - size * (2 * free_pairs // size)
+
+
+class TestFragmentation(base.TestCase, cases.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '4', 'memory_mib': '256', 'thread_policy': 'require'}])
+
+    def test_by_hand(self):
+        """Every number of free cores, for guests of every even size."""
+        weigher = weights.FragmentationWeigher()
+        for free in range(1, 7):
+            for vcpus in range(2, 2 * free + 1, 2):
+                state = _state('h', _cell(
+                    0, range(12), pinned=range(2 * free, 12)))
+                found = _weigh(
+                    weigher, [state], _spec((vcpus, 256), threads='require'))
+                before = _stranded_by_hand(free, 0, 4)
+                after = _stranded_by_hand(free - vcpus // 2, 0, 4)
+                self.assertEqual(
+                    {'h': float(before - after)}, found, (free, vcpus))
+
+    def test_prefers_the_host_that_strands_least(self):
+        states = [
+            # Six free CPUs in whole cores: two of them are stranded anyway.
+            _state('uses the rest', _cell(0, range(6))),
+            # Four free CPUs, which the guest would cut in two.
+            _state('breaks a guest', _cell(0, range(4))),
+            # Single threads, which nobody else can be sold.
+            _state('uses up threads', _cell(
+                0, range(8), pinned=[0, 2, 4, 6])),
+            _state('room for many', _cell(0, range(16))),
+        ]
+        spec = _spec((2, 256))
+        self.assertEqual(
+            {'uses the rest': 2.0, 'breaks a guest': -2.0,
+             'uses up threads': 2.0, 'room for many': -2.0},
+            _weigh(weights.FragmentationWeigher(), states, spec))
+        best = nova_weights.HostWeightHandler().get_weighed_objects(
+            [weights.FragmentationWeigher()], states[1:], spec)[0]
+        self.assertEqual('uses up threads', best.obj.host)
+
+    def test_memory_counts_too(self):
+        """Taking the last memory strands all CPUs that are left."""
+        states = [
+            _state(name, _cell(0, range(8), memory=memory, pages=[]))
+            for name, memory in (('tight', 512), ('ample', 4096))]
+        self.assertEqual(
+            {'tight': 0.0, 'ample': 0.0}, _weigh(
+                weights.FragmentationWeigher(), states,
+                _spec((4, 256), threads='require')))
+        self.assertEqual(
+            {'tight': -4.0, 'ample': 0.0}, _weigh(
+                weights.FragmentationWeigher(), states,
+                _spec((4, 512), threads='require')))
+
+    def test_guests_that_are_not_pinned(self):
+        state = _state('h', _cell(0, range(4), shared=range(4)))
+        shared = builders.spec(builders.guest_topology((2, 1)))
+        for cell in shared.numa_topology.cells:
+            cell.cpu_policy = 'shared'
+            cell.cpuset, cell.pcpuset = cell.pcpuset, set()
+        for spec in (shared, builders.spec()):
+            for kind in weights.all_weighers():
+                self.assertEqual({'h': 0.0}, _weigh(kind(), [state], spec))
+
+    def test_hosts_on_which_the_guest_does_not_fit(self):
+        """No filter of ours ran; the weigher says nothing of its own."""
+        states = [_state('full', _cell(0, range(4), pinned=range(4)))]
+        for kind in weights.all_weighers():
+            self.assertEqual(
+                {'full': 0.0}, _weigh(kind(), states, _spec((2, 1))))
+
+    def test_stock_after_the_emulators_cpu(self):
+        """Its sibling is lost to guests that want whole cores."""
+        state = _state('h', _cell(0, range(8)))
+        found = _weigh(weights.FragmentationWeigher(), [state], _spec(
+            (4, 256), threads='require', emulator='isolate'))
+        self.assertEqual({'h': -3.0}, found)
+
+
+class TestRecentMix(base.TestCase, cases.TestCase):
+
+    def _weight(self, weigher, spec):
+        states = [_state('h', _cell(0, range(6)))]
+        return _weigh(weigher, states, spec)['h']
+
+    def test_learns_from_requests(self):
+        weigher = weights.FragmentationWeigher()
+        # Guests of 2 strand nothing for guests of 2 ...
+        self.assertEqual(0.0, self._weight(weigher, _spec((2, 1))))
+        # ... but once half of what is asked for is of 6, the loss is 4.
+        self.assertEqual(0.0, self._weight(weigher, _spec((6, 1))))
+        self.assertEqual(
+            -4 / 3, self._weight(weigher, _spec((2, 1))))
+
+    def test_one_request_counts_once(self):
+        weigher = weights.FragmentationWeigher()
+        six, two = _spec((6, 1)), _spec((2, 1))
+        self._weight(weigher, six)
+        for _again in range(3):
+            self.assertEqual(-4 / 2, self._weight(weigher, two))
+
+    def test_forgets(self):
+        self.set_option('fragmentation_recent_requests', 2)
+        weigher = weights.FragmentationWeigher()
+        for spec in (_spec((6, 1)), _spec((2, 1))):
+            self._weight(weigher, spec)
+        self.assertEqual(0.0, self._weight(weigher, _spec((2, 1))))
+
+    def test_learns_from_pinned_guests_only(self):
+        weigher = weights.FragmentationWeigher()
+        for spec in (builders.spec(), _spec((2, 1), policy='shared')):
+            self._weight(weigher, spec)
+        self.assertEqual((), weigher._recent.mix())
+
+    def test_a_configured_mix_does_not_learn(self):
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '2', 'memory_mib': '1'}])
+        weigher = weights.FragmentationWeigher()
+        self._weight(weigher, _spec((6, 1)))
+        self.assertEqual(0.0, self._weight(weigher, _spec((2, 1))))
+
+
+class TestCacheLocality(base.TestCase, cases.TestCase):
+
+    def _weights(self, l3_cpus, *states, spec=None):
+        for state in states:
+            if l3_cpus is not None:
+                state.aggregates = [builders.aggregate(
+                    pinning__l3_cpus=l3_cpus)]
+        return _weigh(weights.CacheLocalityWeigher(), states,
+                      spec or _spec((4, 1)))
+
+    def test_the_fewest_domains(self):
+        # Domains of CPUs 0-3, 4-7 and 8-11; a domain in one piece is free
+        # on the first host, none on the others.
+        states = [
+            _state('one', _cell(0, range(12), pinned=range(4, 12))),
+            _state('two', _cell(0, range(12), pinned=[0, 1, 6, 7, 8, 9, 10,
+                                                      11])),
+            _state('three', _cell(0, range(12), pinned=[
+                0, 1, 2, 5, 6, 7, 9, 11]))]
+        self.assertEqual(
+            {'one': -1.0, 'two': -2.0, 'three': -3.0},
+            self._weights('4', *states))
+        best, *_rest, worst = (
+            nova_weights.HostWeightHandler().get_weighed_objects(
+                [weights.CacheLocalityWeigher()], states[::-1],
+                _spec((4, 1))))
+        self.assertEqual(('one', 'three'), (best.obj.host, worst.obj.host))
+
+    def test_where_unknown_a_cell_is_a_domain(self):
+        state = _state('h', _cell(0, range(12), pinned=[
+            0, 1, 2, 5, 6, 7, 9, 11]))
+        for unknown in (None, '', 'many', '0'):
+            self.assertEqual({'h': -1.0}, self._weights(unknown, state))
+
+    def test_guests_of_several_cells(self):
+        state = _state('h', _cell(0, range(8)), _cell(1, range(8, 16)))
+        spec = _spec((4, 1), (6, 1))
+        self.assertEqual({'h': -2.0}, self._weights(None, state, spec=spec))
+        self.assertEqual({'h': -3.0}, self._weights('4', state, spec=spec))
+
+    def test_shared_domains(self):
+        # The guest takes CPUs 2, 3 and 4, 5; another guest has 0.
+        state = _state('h', _cell(0, range(8), pinned=[0, 1, 6, 7]))
+        quiet = _state('quiet', _cell(0, range(8), pinned=[]))
+        for exclusive, expected in (
+                (False, {'h': -2.0, 'quiet': -1.0}),
+                (True, {'h': -6.0, 'quiet': -1.0})):
+            self.set_option('exclusive_l3', exclusive)
+            self.assertEqual(expected, self._weights('4', state, quiet))
+
+    def test_only_shared_domains_count_more(self):
+        self.set_option('exclusive_l3', True)
+        state = _state('h', _cell(0, range(8), pinned=[0, 1]))
+        # CPUs 2, 3 are in a domain with the other guest, 4, 5 are not.
+        self.assertEqual({'h': -4.0}, self._weights('4', state))
+
+    def test_a_source_in_front(self):
+        """The seam for placement traits."""
+        class WithTraits(weights.CacheLocalityWeigher):
+            sources = (lambda state: 2, layout.l3_cpus_from_aggregates)
+
+        state = _state('h', _cell(0, range(8)), aggregates=[
+            builders.aggregate(pinning__l3_cpus='8')])
+        self.assertEqual(
+            {'h': -2.0}, _weigh(WithTraits(), [state], _spec((4, 1))))
+
+    def test_l3_of_several_aggregates(self):
+        for texts, expected in (
+                ([], None), (['16'], 16), (['16', '8'], 8), ([' 8 '], 8),
+                (['many', '8'], 8), (['0', '-8', '', '1e3'], None),
+                (['1' * 7], None)):
+            state = builders.host_state(aggregates=[
+                builders.aggregate(pinning__l3_cpus=text) for text in texts
+            ] + [builders.aggregate()])
+            self.assertEqual(
+                expected, layout.l3_cpus_from_aggregates(state), texts)
+
+
+class TestMultipliers(base.TestCase):
+
+    def test_options_and_aggregates(self):
+        for kind, name, default in (
+                (weights.FragmentationWeigher,
+                 'fragmentation_weight_multiplier', 2.0),
+                (weights.CacheLocalityWeigher,
+                 'cache_locality_weight_multiplier', 1.0)):
+            weigher = kind()
+            self.assertEqual(
+                default, weigher.weight_multiplier(builders.host_state()))
+            self.set_option(name, 3.5)
+            for texts, expected in (
+                    ([], 3.5), (['-1.5'], -1.5), (['0'], 0.0),
+                    (['4', '2.5'], 2.5), (['much'], 3.5)):
+                state = builders.host_state(aggregates=[
+                    builders.aggregate(), *(
+                        builders.aggregate(**{name: text})
+                        for text in texts)])
+                self.assertEqual(
+                    expected, weigher.weight_multiplier(state), texts)
+
+    def test_a_multiplier_turns_the_order_round(self):
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '4', 'memory_mib': '1'}])
+        states = [_state('worse', _cell(0, range(4))),
+                  _state('better', _cell(0, range(6)))]
+        for multiplier, first in ((1.0, 'better'), (-1.0, 'worse')):
+            self.set_option('fragmentation_weight_multiplier', multiplier)
+            best = nova_weights.HostWeightHandler().get_weighed_objects(
+                [weights.FragmentationWeigher()], states, _spec((2, 1)))[0]
+            self.assertEqual(first, best.obj.host)
+
+    def test_nonsense_is_not_logged_for_each_host(self):
+        states = [
+            builders.host_state(f'host{number}', aggregates=[
+                builders.aggregate(fragmentation_weight_multiplier='much')])
+            for number in range(20)]
+        weigher = weights.FragmentationWeigher()
+        with base.log_records(name='') as records:
+            for state in states:
+                weigher.weight_multiplier(state)
+        self.assertLess(
+            len([one for one in records if one.levelname != 'DEBUG']), 2)
