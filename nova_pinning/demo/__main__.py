@@ -68,10 +68,8 @@ def main(argv: list[str] | None = None) -> int:
     :returns: the exit status
     """
     options = _arguments(argv)
-    no_color = options.no_color or None
-    console = rich_console.Console(no_color=no_color, highlight=False)
-    errors = rich_console.Console(
-        no_color=no_color, highlight=False, stderr=True)
+    console = _console(options.no_color)
+    errors = _console(options.no_color, stderr=True)
     try:
         report.check_directory(options.out)
     except OSError as error:
@@ -80,9 +78,10 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     try:
         if options.format == 'json':
-            result = _run(options.out, errors, quiet=not errors.is_terminal)
+            shown = errors if errors.is_terminal else None
+            result = _run(options.out, shown, errors)
         else:
-            result = _run(options.out, console)
+            result = _run(options.out, console, errors)
         if result is None:
             return 1
         written = report.write_guests(result, options.out)
@@ -110,42 +109,58 @@ def _span_of_names(paths: list[pathlib.Path]) -> str:
     return f'{paths[0].name} to {paths[-1].name}'
 
 
+def _console(no_color: bool, stderr: bool = False) -> rich_console.Console:
+    # Nothing here is written in rich's markup, and file names and messages
+    # may look like it.
+    return rich_console.Console(
+        no_color=no_color or None, stderr=stderr, highlight=False,
+        markup=False, emoji=False)
+
+
 def _run(
     directory: pathlib.Path,
-    console: rich_console.Console,
-    quiet: bool = False,
+    console: rich_console.Console | None,
+    errors: rich_console.Console,
 ) -> outcome.Outcome | None:
     """Play the story.
 
-    :param quiet: say nothing unless something is wrong
-    :returns: None if it broke off; the reason has been printed then
+    :param directory: where to leave nova's log if it breaks off
+    :param console: where to say what is going on, None for nowhere
+    :param errors: where to say what went wrong
+    :returns: None if it broke off
     """
-    if not quiet:
-        console.print(_INTRODUCTION + '\n')
-    lines = rich_console.Console(quiet=True) if quiet else console
+    console = console or rich_console.Console(quiet=True)
+    console.print(_INTRODUCTION + '\n')
     bars = (progress.Bars(console) if console.is_terminal
-            else progress.Lines(lines))
-    with _quiet_libraries(), bars:
-        with bars.announce('Loading nova', 1) as advance:
-            from nova_pinning.demo import cloud
-            from nova_pinning.demo import story
-            _mute_logging()  # nova has just set it up
-            advance()
-        nova = cloud.Cloud()
-        with bars.announce('Starting nova and Placement', 1) as advance:
-            nova.setUp()
-            advance()
-        try:
-            with _interrupts_between_steps() as check:
-                return story.Story(nova, _with_check(bars, check)).play()
-        except Exception as error:
-            log = directory / 'nova.log'
-            report.write_file(log, nova.nova_log + traceback.format_exc())
-            console.print(f'\ndemo: {error}\nThe log of nova is in {log}',
-                          soft_wrap=True)
-            return None
-        finally:
-            nova.cleanUp()
+            else progress.Lines(console))
+    nova_log = ''
+    try:
+        with _quiet_libraries(), bars:
+            with bars.announce('Loading nova', 1) as advance:
+                from nova_pinning.demo import cloud
+                from nova_pinning.demo import story
+                _mute_logging()  # nova has just set it up
+                advance()
+            nova = cloud.Cloud()
+            with bars.announce('Starting nova and Placement', 1) as advance:
+                nova.setUp()
+                advance()
+            try:
+                with _interrupts_between_steps() as check:
+                    return story.Story(nova, _with_check(bars, check)).play()
+            finally:
+                nova_log = nova.nova_log
+                nova.cleanUp()
+    except ImportError as error:
+        errors.print(f'\ndemo: {error}. The demo needs more than '
+                     'nova-pinning itself does: pip install '
+                     '"nova-pinning[demo]"', soft_wrap=True)
+    except Exception as error:
+        log = directory / 'nova.log'
+        report.write_file(log, nova_log + traceback.format_exc())
+        errors.print(f'\ndemo: {error}\nThe log of nova is in {log}',
+                     soft_wrap=True)
+    return None
 
 
 @contextlib.contextmanager

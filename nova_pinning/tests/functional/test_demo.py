@@ -17,7 +17,6 @@ import io
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -125,17 +124,35 @@ class TestDemo(base.BaseTestCase):
         self.assertNotIn('Traceback', rest)
         self.assertEqual([], list(self.out.iterdir()))
 
-    def test_story_that_broke_off(self):
+    def fail(self):
+        """Run the demo into an error.
+
+        :returns: what it has to say about it, and nova's log
+        """
+        printed, errors = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(printed),
+              contextlib.redirect_stderr(errors)):
+            status = demo.main(['--out', str(self.out)])
+        self.assertEqual(1, status)
+        self.assertIn('Loading nova', printed.getvalue())
+        self.assertNotIn('Traceback', printed.getvalue() + errors.getvalue())
+        log = self.out / 'nova.log'
+        self.assertIn(f'is in {log}\n', errors.getvalue())
+        return errors.getvalue(), log.read_text()
+
+    def test_story_breaks_off(self):
         self.useFixture(fixtures.MockPatch(
             'nova_pinning.demo.story.Story.play',
-            side_effect=RuntimeError('the script is lost')))
-        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            status = demo.main(['--out', str(self.out)])
+            side_effect=RuntimeError('the [script] is lost')))
+        errors, log = self.fail()
+        self.assertIn('the [script] is lost', errors)
+        self.assertIn('Traceback', log)
+        self.assertIn('nova.service', log)
 
-        self.assertEqual(1, status)
-        self.assertIn('the script is lost', printed.getvalue())
-        log = self.out / 'nova.log'
-        self.assertIn(str(log), re.sub(r'\s', '', printed.getvalue()))
-        self.assertIn('Traceback', log.read_text())
+    def test_nova_does_not_start(self):
+        self.useFixture(fixtures.MockPatch(
+            'nova_pinning.demo.cloud.Cloud.setUp',
+            side_effect=FileNotFoundError('no api-paste.ini')))
+        errors, log = self.fail()
+        self.assertIn('no api-paste.ini', errors)
+        self.assertIn('Traceback', log)
