@@ -23,10 +23,11 @@ from typing import Self
 #: below it, and a typing error like ``0-99999999999`` must not eat the memory.
 MAX_CPU_ID = 65535
 
+# Numbers are cut off where Python would refuse, or take long, to read them.
 _ITEM = re.compile(
-    r'(?P<exclude>\^)?'
-    r'(?P<first>\d+)'
-    r'(?:-(?P<last>\d+)(?::(?P<used>\d+)(?:/(?P<group>\d+))?)?)?',
+    r'(?P<exclude>\^)?\s*(?P<first>\d{1,18})'
+    r'(?:\s*-\s*(?P<last>\d{1,18})'
+    r'(?:\s*:\s*(?P<used>\d{1,18})(?:/(?P<group>\d{1,18}))?)?)?',
     re.ASCII)
 
 
@@ -83,7 +84,7 @@ class CpuSet:
             item = raw.strip()
             if not item:
                 continue
-            match = _ITEM.fullmatch(re.sub(r'\s+', '', item))
+            match = _ITEM.fullmatch(item)
             if match is None:
                 raise ValueError(
                     f'{item!r} in CPU list {text!r} is not a CPU id, a range '

@@ -209,6 +209,8 @@ def _what_is_wrong(found: model.Fit, attempt: Attempt) -> str:
             zip(guest.demands, found.cells)):
         view = views[cell_fit.host_cell]
         if cell_fit.page_size_kib is not None:
+            if cell_fit.page_size_kib < 0:
+                return f'it leaves open which pages guest cell {index} gets'
             demand = dataclasses.replace(
                 demand, page_size_kib=cell_fit.page_size_kib)
         missing = one_cell.shortage(view, host, guest, demand)

@@ -114,18 +114,16 @@ class NovaCell:
     @property
     def free_in_cores(self) -> int | None:
         cores = self.cores
-        listed = sum(map(len, cores))
-        dedicated, shared = self.dedicated_count, self.shared_count
-        if listed == dedicated + shared or listed == dedicated == shared:
-            # As many CPUs are listed as the cell has: the usual case, settled
-            # without a look into the sets.
-            return self.free_count
-        together = set().union(*cores)
+        try:
+            together = set().union(*cores)
+            listed = sum(map(len, cores))
+        except TypeError as error:
+            raise _broken(self._cell, error) from error
         free = self._free()
-        if not together or len(together) != listed or (
+        if (not together or len(together) != listed or
                 len(free) != self.free_count):
             return None
-        return len(free & together)
+        return len(free if free <= together else free & together)
 
     def _free(self) -> set[int]:
         free: set[int] = (

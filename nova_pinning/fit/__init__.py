@@ -45,21 +45,7 @@ def fit(
     choice = choose_cells(host, guest, pack=pack, pci=pci)
     if isinstance(choice, model.Refusal):
         return choice
-    found = pin(guest, choice.cells)
-    if not _is_complete(guest, found):
-        return model.Refusal(
-            model.Reason.BROKEN_TOPOLOGY,
-            detail='sibling lists name some CPUs twice and others not at all')
-    return found
-
-
-def _is_complete(guest: model.Guest, found: model.Fit) -> bool:
-    """Whether each vCPU has a CPU of its own, as on any sane host."""
-    for demand, cell in zip(guest.demands, found.cells):
-        cpus = {cpu for _vcpu, cpu in cell.pins}.union(cell.emulator_cpus)
-        if len(cpus) != demand.dedicated + demand.emulator * guest.is_pinned:
-            return False
-    return True
+    return pin(guest, choice.cells)
 
 
 def pin(

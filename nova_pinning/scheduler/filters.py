@@ -37,7 +37,8 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
     """A filter that knows why it refuses a host, and never raises.
 
     Reasons are logged at DEBUG for each host. When no host is left, one line
-    at INFO sums them up for the request.
+    at INFO sums them up for the request, those of our filters that ran before
+    included.
     """
 
     RUN_ON_REBUILD = False
@@ -69,6 +70,7 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         except Exception:
             # Each host will meet the same error, and say so.
             request = None
+        instance = _instance(spec_obj)
         refused = tally.Tally()
         passed = False
         for host_state in filter_obj_list:
@@ -78,9 +80,14 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
                 yield host_state
             else:
                 refused.add(host_state.host, refusal)
+        tallies = {}
+        if request is not None:
+            tallies = request.tallies.setdefault(instance, {})
+        tallies[type(self).__name__] = refused
         if refused and not passed:
-            LOG.info('No host for instance %s after %s: %s',
-                     spec_obj.instance_uuid, type(self).__name__, refused)
+            LOG.info('No host for instance %s. %s', instance,
+                     '. '.join(f'{name} refused {what}'
+                               for name, what in tallies.items() if what))
 
     def _judge(
         self,
@@ -97,7 +104,7 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         if refusal is not None and LOG.isEnabledFor(logging.DEBUG):
             LOG.debug('%s refuses host %s for instance %s: %s',
                       type(self).__name__, host_state.host,
-                      spec_obj.instance_uuid, refusal)
+                      _instance(spec_obj), refusal)
         return refusal
 
     def _judge_error(
@@ -205,6 +212,14 @@ class HostClassFilter(_ReasonedFilter):
         if unknown in ('dedicated', 'shared'):
             return classes.HostClass(unknown)
         return None
+
+
+def _instance(spec_obj: Any) -> str:
+    try:
+        return str(spec_obj.instance_uuid)
+    except Exception:
+        # Nova's objects raise for a field that was never set.
+        return '(unknown)'
 
 
 def all_filters() -> list[type[filters.BaseHostFilter]]:

@@ -23,6 +23,7 @@ from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import model
 from nova_pinning.scheduler import classes
+from nova_pinning.scheduler import tally
 
 CONF = conf.CONF
 
@@ -40,6 +41,8 @@ class Request:
         hardware threads
     :param placements: for the shared fits: what was found for each HostState,
         with the host topology that it was found for
+    :param tallies: for each instance of the request, by filter, which hosts
+        that refused and why
     """
 
     spec_topology: Any
@@ -53,6 +56,8 @@ class Request:
     check_nova_claim: bool
     nova_claim_max_permutations: int
     placements: dict[Any, tuple[Any, Any]] = dataclasses.field(
+        default_factory=dict)
+    tallies: dict[str, dict[str, tally.Tally]] = dataclasses.field(
         default_factory=dict)
     _limits: dict[tuple[float, float], Any] = dataclasses.field(
         default_factory=dict)

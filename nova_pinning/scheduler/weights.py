@@ -13,9 +13,10 @@
 """FragmentationWeigher and CacheLocalityWeigher, for nova-scheduler."""
 
 import abc
+import math
 from typing import Any
 
-from nova.scheduler import utils
+from nova.scheduler.filters import utils
 from nova.scheduler import weights
 from oslo_log import log as logging
 
@@ -40,9 +41,30 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
     that PinnedTopologyFilter found; without that filter it is made here.
     """
 
+    #: Option of [pinning], and aggregate metadata, with the multiplier.
+    multiplier_name: str
+
     def __init__(self) -> None:
         super().__init__()
         self._has_logged_error = False
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        """As nova.scheduler.utils.get_weight_multiplier finds it.
+
+        That one raises if aggregates cannot be read, and logs a warning for
+        each host where they say nonsense.
+        """
+        configured = float(getattr(CONF.pinning, self.multiplier_name))
+        try:
+            value = float(utils.validate_num_values(
+                utils.aggregate_values_from_key(
+                    host_state, self.multiplier_name),
+                configured, cast_to=float))
+        except Exception as error:
+            LOG.debug('%s of host %s cannot be used: %s',
+                      self.multiplier_name, host_state.host, error)
+            return configured
+        return value if math.isfinite(value) else configured
 
     @abc.abstractmethod
     def weight(
@@ -82,17 +104,14 @@ class FragmentationWeigher(_FitWeigher):
         nova-scheduler then does not start
     """
 
+    multiplier_name = 'fragmentation_weight_multiplier'
+
     def __init__(self) -> None:
         super().__init__()
         self._configured = mix.configured_mix(CONF.pinning.fragmentation_mix)
         self._recent = mix.RecentMix(
             CONF.pinning.fragmentation_recent_requests)
         self._mix: mix.Mix = self._configured
-
-    def weight_multiplier(self, host_state: Any) -> float:
-        return float(utils.get_weight_multiplier(
-            host_state, 'fragmentation_weight_multiplier',
-            CONF.pinning.fragmentation_weight_multiplier))
 
     def weigh_objects(
         self, weighed_obj_list: Any, weight_properties: Any,
@@ -125,12 +144,8 @@ class CacheLocalityWeigher(_FitWeigher):
     none does, a NUMA cell is one domain.
     """
 
+    multiplier_name = 'cache_locality_weight_multiplier'
     sources: tuple[layout.L3Source, ...] = (layout.l3_cpus_from_aggregates,)
-
-    def weight_multiplier(self, host_state: Any) -> float:
-        return float(utils.get_weight_multiplier(
-            host_state, 'cache_locality_weight_multiplier',
-            CONF.pinning.cache_locality_weight_multiplier))
 
     def weight(
         self, host_state: Any, placement: fitting.Placement,

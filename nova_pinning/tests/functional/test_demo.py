@@ -83,7 +83,7 @@ class TestDemo(base.BaseTestCase):
         self.assertIn('4 PCPU left of 76, 8 needed', tenth['Placement'])
         self.assertIn('cell 0 has 4 free dedicated CPUs, 8 needed',
                       tenth['the engine'])
-        self.assertIn('No host for big-memory after PinnedTopologyFilter',
+        self.assertIn('PinnedTopologyFilter refused 1 host: too little memory',
                       big['the filters'])
         self.assertIn('327680 MiB of memory, 409600 MiB needed',
                       big['the filters'])
