@@ -14,8 +14,11 @@
 
 from collections.abc import Hashable
 from collections.abc import Sequence
+import copy
 import types
 from typing import Any
+
+from nova import exception
 
 from nova_pinning import model
 
@@ -39,17 +42,17 @@ class NovaPciCheck:
         self._stats = stats
         self._requests = requests
         self._provider_mapping = provider_mapping
-        self._by_socket = False
+        self._known: dict[tuple[int, ...], bool] = {}
         self.is_requested = bool(requests)
         self._counts: dict[int | None, int] = {}
         for pool in stats.pools:
             node = pool.get('numa_node')
             self._counts[node] = self._counts.get(node, 0) + pool['count']
-        self._sockets: dict[int, int | None] = {}
+        self._sockets: dict[int, int | None] | None = None
         if 'socket' in map(self._policy, requests or ()):
-            self._by_socket = True
             self._sockets = {
-                cell.id: cell.socket for cell in stats.numa_topology.cells}
+                cell.id: cell.socket if 'socket' in cell else None
+                for cell in stats.numa_topology.cells}
 
     def device_count(self, cell_id: int) -> int:
         return self._counts.get(cell_id, 0)
@@ -62,15 +65,49 @@ class NovaPciCheck:
         """
         if cell.id in self._counts:
             return 'cell', cell.id
-        if self._by_socket:
+        if self._sockets is not None:
             return 'socket', self._sockets.get(cell.id)
         return None
 
     def supports(self, cell_ids: tuple[int, ...]) -> bool:
+        """As nova.pci.stats.PciDeviceStats.support_requests, but remembered.
+
+        That one copies the host's NUMA topology each time. It is the pools
+        that get used up, so here they alone are copied.
+        """
+        known = self._known.get(cell_ids)
+        if known is None:
+            known = self._known[cell_ids] = self._ask_nova(cell_ids)
+        return known
+
+    def _ask_nova(self, cell_ids: tuple[int, ...]) -> bool:
+        stats = copy.copy(self._stats)
+        stats.pools = [dict(pool) for pool in self._stats.pools]
         # Nova reads nothing of the guest's cells but the host cells' ids.
         cells = [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids]
-        return bool(self._stats.support_requests(
-            self._requests, self._provider_mapping, cells))
+        try:
+            stats.apply_requests(
+                self._requests, self._provider_mapping, cells)
+        except exception.PciDeviceRequestFailed:
+            return False
+        except NotImplementedError:
+            # A field that the policy needs is not set, as the socket of
+            # cells from before it was there; nova's claim fails just so.
+            return False
+        return True
+
+    def as_stats(self) -> Any:
+        """A stand-in for the stats with which nova can be asked many times.
+
+        :returns: what numa_fit_instance_to_host reads of PciDeviceStats
+        """
+        def support_requests(
+            _requests: Any, _mapping: Any, cells: Sequence[Any],
+        ) -> bool:
+            return self.supports(tuple(sorted(cell.id for cell in cells)))
+
+        return types.SimpleNamespace(
+            pools=self._stats.pools, support_requests=support_requests)
 
     @staticmethod
     def _policy(request: Any) -> str | None:

@@ -112,7 +112,7 @@ def choose_cells(
     rows = finder.rows()
     if isinstance(rows, Refusal):
         return rows
-    match = _first_match(rows, len(cells))
+    match = _first_match(rows)
     if isinstance(match, Refusal):
         return match
     if check is not None:
@@ -211,68 +211,80 @@ class _Finder:
         return rows
 
 
-def _first_match(rows: Sequence[int], width: int) -> list[int] | Refusal:
-    """The first assignment, in lexicographic order, of rows to columns.
-
-    Kuhn's augmenting paths find a matching; then each row in turn moves to
-    the lowest column from which the rows after it can still be matched.
+class _Matching:
+    """A matching of rows to columns, by Kuhn's augmenting paths.
 
     :param rows: a bitmask of allowed columns each
-    :param width: the number of columns
-    :returns: a column for each row
     """
-    column_of = [-1] * len(rows)
-    row_of = [-1] * width
 
-    def place(row: int, closed: int) -> int:
+    def __init__(self, rows: Sequence[int]) -> None:
+        self._rows = rows
+        #: The column of each row that is matched, and the reverse.
+        self.column_of: dict[int, int] = {}
+        self.row_of: dict[int, int] = {}
+
+    def place(self, row: int, closed: int = 0) -> int | None:
         """Match row, moving others if need be, but into no closed column.
 
-        :returns: 0 if it was matched, else the columns that were tried
+        :returns: None if it was matched, else the columns that were tried
+            and the closed ones
         """
         tried = closed
-        todo = rows[row] & ~tried
+        todo = self._rows[row] & ~tried
         while todo:
             bit = todo & -todo
             tried |= bit
             column = bit.bit_length() - 1
-            other = row_of[column]
-            if other >= 0:
-                reached = place(other, tried)
-                if reached:
-                    tried |= reached
-                    todo = rows[row] & ~tried
-                    continue
-            column_of[row] = column
-            row_of[column] = row
-            return 0
+            other = self.row_of.get(column)
+            reached = None if other is None else self.place(other, tried)
+            if reached is None:
+                self.put(row, column)
+                return None
+            tried |= reached
+            todo = self._rows[row] & ~tried
         return tried
 
-    for row in range(len(rows)):
-        tried = place(row, 0)
-        if tried or not rows[row]:
-            return _contended(rows, tried)
+    def put(self, row: int, column: int) -> None:
+        self.column_of[row] = column
+        self.row_of[column] = row
 
+
+def _can_match(rows: Sequence[int]) -> bool:
+    """Whether each row can have a column of its own."""
+    matching = _Matching(rows)
+    return all(matching.place(row) is None for row in range(len(rows)))
+
+
+def _first_match(rows: Sequence[int]) -> list[int] | Refusal:
+    """The first assignment, in lexicographic order, of rows to columns.
+
+    Once there is a matching, each row in turn moves to the lowest column
+    from which the rows after it can still be matched.
+
+    :param rows: a bitmask of allowed columns each
+    :returns: a column for each row
+    """
+    matching = _Matching(rows)
+    for row in range(len(rows)):
+        tried = matching.place(row)
+        if tried is not None:
+            return _contended(rows, tried)
     fixed = 0
     for row in range(len(rows)):
-        allowed = rows[row] & ~fixed
-        while True:
-            bit = allowed & -allowed
-            column = bit.bit_length() - 1
-            old = column_of[row]
-            other = row_of[column]
+        old = matching.column_of[row]
+        for column in _columns(rows[row] & ~fixed):
             if column == old:
                 break
-            row_of[old] = -1
-            row_of[column] = row
-            column_of[row] = column
-            if other < 0 or not place(other, fixed | bit):
+            other = matching.row_of.get(column)
+            del matching.row_of[old]
+            matching.put(row, column)
+            if other is None or matching.place(
+                    other, fixed | 1 << column) is None:
                 break
-            row_of[column] = other
-            row_of[old] = row
-            column_of[row] = old
-            allowed &= ~bit
-        fixed |= 1 << column
-    return column_of
+            matching.put(other, column)
+            matching.put(row, old)
+        fixed |= 1 << matching.column_of[row]
+    return [matching.column_of[row] for row in range(len(rows))]
 
 
 def _contended(rows: Sequence[int], columns: int) -> Refusal:
@@ -350,7 +362,8 @@ def _first_match_of_sets(
     Columns with the same label that the same rows allow stand for each
     other, so of such columns the lowest free one is taken, and what remains
     possible depends only on how many of each kind are taken: a state. One
-    that failed is not entered again, so no set is checked twice.
+    that failed is not entered again, so no set is checked twice, nor is one
+    from which the rows that are left have no match at all.
 
     :param rows: a bitmask of allowed columns each
     :param labels: for each column, what the check knows it by
@@ -372,7 +385,7 @@ def _first_match_of_sets(
             if reason is None:
                 return True
             reasons.append(reason)
-        else:
+        elif _can_match(_without(rows[len(chosen):], chosen)):
             tried_kinds = set()
             for column in _columns(rows[len(chosen)]):
                 kind = kind_of[column]
@@ -407,6 +420,12 @@ def _kinds(
         numbers.setdefault(
             (label, tuple(row >> column & 1 for row in rows)), len(numbers))
         for column, label in enumerate(labels)]
+
+
+def _without(rows: Sequence[int], columns: Sequence[int]) -> list[int]:
+    """The rows with some columns no longer allowed."""
+    taken = sum(1 << column for column in columns)
+    return [row & ~taken for row in rows]
 
 
 def _columns(row: int) -> Iterator[int]:

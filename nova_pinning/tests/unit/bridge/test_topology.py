@@ -13,6 +13,7 @@
 import re
 
 import hypothesis
+from hypothesis import strategies
 from nova import objects
 from oslo_versionedobjects import base as ovo
 
@@ -23,6 +24,8 @@ from nova_pinning.tests.oracle import case as case_lib
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import cases
+
+_FEW_IDS = strategies.integers(0, 5)
 
 _FIELDS = ('id', 'cpuset', 'pcpuset', 'pinned_cpus', 'siblings', 'memory',
            'memory_usage', 'cpu_usage', 'mempages', 'network_metadata')
@@ -51,11 +54,7 @@ class TestHost(cases.TestCase):
         theirs = topology.host_from_nova(case.host(), *ratios)
         self.assertEqual(ours[1:], theirs[1:])
         for one, other in zip(ours.cells, theirs.cells, strict=True):
-            one, other = _properties(one), _properties(other)
-            if not one['cores']:
-                # Nothing there and nothing known come to the same.
-                del one['free_in_cores'], other['free_in_cores']
-            self.assertEqual(one, other)
+            self.assertEqual(_properties(one), _properties(other))
 
     @base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
@@ -81,6 +80,23 @@ class TestHost(cases.TestCase):
         self.assertEqual((2, 4), (view.free_count, view.dedicated_count))
         refusal = fit.fit(builders.host(view), builders.guest((3, 1)))
         self.assertEqual(model.Reason.FREE_CPUS, refusal.reason)
+
+    @base.settings(150)
+    @hypothesis.given(
+        strategies.lists(strategies.sets(_FEW_IDS, max_size=3), max_size=4),
+        strategies.sets(_FEW_IDS), strategies.sets(_FEW_IDS),
+        strategies.sets(_FEW_IDS))
+    def test_sibling_lists_of_all_kinds(
+            self, siblings, dedicated, shared, pinned):
+        """Whatever the sets, they are looked into before CPUs are given."""
+        cell = builders.host_topology(cases.host_cell(
+            0, dedicated, shared=shared, pinned=pinned, siblings=siblings,
+        )).cells[0]
+        known = builders.host_cell(
+            0, dedicated_cpus=dedicated, shared_cpus=shared,
+            pinned_cpus=pinned, cores=tuple(map(tuple, siblings)))
+        self.assertEqual(
+            known.free_in_cores, topology.NovaCell(cell).free_in_cores)
 
     def test_siblings_that_overlap(self):
         for siblings in ([[0, 1], [1, 2]], [[0, 1], [0, 1]], [[0], [0]],

@@ -182,20 +182,6 @@ class TestRefusals(oslotest.BaseTestCase):
             builders.host(near, builders.host_cell(1, [1])),
             builders.guest((1, 1), physnets=frozenset(['red'])))
 
-    def test_cpus_listed_twice_and_others_not_at_all(self):
-        """Views that only count (as the bridge's) let such lists through."""
-        cell = builders.host_cell(0, range(4), cores=((0, 1), (1, 2)))
-        view = mock.Mock(wraps=cell, **{
-            name: getattr(cell, name) for name in (
-                'id', 'free_count', 'memory_mib', 'memory_used_mib',
-                'smallest_pages', 'pages', 'free_cores', 'core_sizes',
-                'dedicated_count')}, free_in_cores=4)
-        self._assert_refused(
-            Reason.BROKEN_TOPOLOGY,
-            'a NUMA topology is broken: sibling lists name some CPUs twice '
-            'and others not at all',
-            builders.host(view), builders.guest((4, 1)))
-
 
 class TestDevicesAndNetworks(oslotest.BaseTestCase):
 

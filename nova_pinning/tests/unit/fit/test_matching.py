@@ -51,7 +51,7 @@ class TestFirstMatch(oslotest.BaseTestCase):
     def test_against_all_permutations(self, case):
         rows, width = case
         expected = _first_by_trying(rows, width)
-        found = cells._first_match(rows, width)
+        found = cells._first_match(rows)
         if expected is not None:
             self.assertEqual(expected, found)
             return
@@ -78,16 +78,16 @@ class TestFirstMatch(oslotest.BaseTestCase):
         # move them all.
         rows = [0b000011, 0b000110, 0b001100, 0b011000, 0b110000, 0b000001]
         self.assertEqual(
-            [1, 2, 3, 4, 5, 0], cells._first_match(rows, 6))
+            [1, 2, 3, 4, 5, 0], cells._first_match(rows))
 
     def test_a_row_without_columns(self):
-        self.assertIsInstance(cells._first_match([0b1, 0], 2), Refusal)
+        self.assertIsInstance(cells._first_match([0b1, 0]), Refusal)
 
     def test_twenty_four_cells_alike(self):
         everything = 2 ** 24 - 1
         self.assertEqual(
-            list(range(8)), cells._first_match([everything] * 8, 24))
-        found = cells._first_match([0b1111111] * 8, 24)
+            list(range(8)), cells._first_match([everything] * 8))
+        found = cells._first_match([0b1111111] * 8)
         self.assertEqual(
             'guest cells 0, 1, 2, 3, 4, 5, 6, 7 have only 7 host cells with '
             'room for them', found.detail)
@@ -96,9 +96,9 @@ class TestFirstMatch(oslotest.BaseTestCase):
         # Row n allows columns 0 to n, so that each takes the last of its own.
         rows = [2 ** (row + 1) - 1 for row in range(24)]
         self.assertEqual(
-            list(range(24)), cells._first_match(rows, 24))
+            list(range(24)), cells._first_match(rows))
         self.assertEqual(
-            list(range(24))[::-1], cells._first_match(rows[::-1], 24))
+            list(range(24))[::-1], cells._first_match(rows[::-1]))
 
 
 @strategies.composite

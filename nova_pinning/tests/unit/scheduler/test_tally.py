@@ -86,6 +86,41 @@ class TestLog(base.TestCase, cases.TestCase):
                 lengths.add(len(text))
             self.assertLess(max(lengths) - min(lengths), 5)
 
+    def test_reasons_of_both_filters(self):
+        """Those of the first, which left hosts, come with the last."""
+        states = self._states(3)
+        for state in states[:2]:
+            state.aggregates = [builders.aggregate(pinning__class='shared')]
+        spec = builders.spec(
+            builders.guest_topology((2, 1)), {'hw:cpu_policy': 'dedicated'})
+        with base.log_records() as records:
+            left = list(filters.HostClassFilter().filter_all(states, spec))
+            self.assertEqual(states[2:], left)
+            self.assertEqual([], [
+                one for one in records if one.levelno > logging.DEBUG])
+            self.assertEqual([], list(
+                filters.PinnedTopologyFilter().filter_all(left, spec)))
+        line, = [one.getMessage() for one in records
+                 if one.levelno > logging.DEBUG]
+        self.assertIn('HostClassFilter refused 2 hosts', line)
+        self.assertIn('PinnedTopologyFilter refused 1 host', line)
+        self.assertIn('a shared host, a dedicated guest', line)
+        self.assertIn('0 free dedicated CPUs, 2 needed', line)
+
+    def test_reasons_of_one_instance_only(self):
+        """What another instance of the request met is not told again."""
+        spec = builders.spec(
+            builders.guest_topology((2, 1)), {'hw:cpu_policy': 'dedicated'})
+        shared = self._states(1)
+        shared[0].aggregates = [builders.aggregate(pinning__class='shared')]
+        list(filters.HostClassFilter().filter_all(shared, spec))
+        spec.instance_uuid = 'b6d2a4f0-5c3e-4b8a-9a5e-0d8f4b1c7e21'
+        with base.log_records() as records:
+            list(filters.PinnedTopologyFilter().filter_all(
+                self._states(1), spec))
+        self.assertNotIn('HostClassFilter', records[-1].getMessage())
+        self.assertIn(spec.instance_uuid, records[-1].getMessage())
+
     def test_nothing_if_a_host_is_left(self):
         for kind in filters.all_filters():
             states = self._states(3) + self._states(1, ())

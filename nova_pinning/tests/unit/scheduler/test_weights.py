@@ -263,7 +263,9 @@ class TestMultipliers(base.TestCase):
             self.set_option(name, 3.5)
             for texts, expected in (
                     ([], 3.5), (['-1.5'], -1.5), (['0'], 0.0),
-                    (['4', '2.5'], 2.5), (['much'], 3.5)):
+                    (['4', '2.5'], 2.5), (['much'], 3.5),
+                    (['nan'], 3.5), (['inf'], 3.5), (['-inf', '1'], 3.5),
+                    ([''], 3.5)):
                 state = builders.host_state(aggregates=[
                     builders.aggregate(), *(
                         builders.aggregate(**{name: text})
@@ -282,14 +284,20 @@ class TestMultipliers(base.TestCase):
                 [weights.FragmentationWeigher()], states, _spec((2, 1)))[0]
             self.assertEqual(first, best.obj.host)
 
-    def test_nonsense_is_not_logged_for_each_host(self):
-        states = [
-            builders.host_state(f'host{number}', aggregates=[
-                builders.aggregate(fragmentation_weight_multiplier='much')])
-            for number in range(20)]
+    def _assert_quiet(self, *texts):
         weigher = weights.FragmentationWeigher()
         with base.log_records(name='') as records:
-            for state in states:
-                weigher.weight_multiplier(state)
+            for number in range(20):
+                weigher.weight_multiplier(builders.host_state(
+                    f'host{number}', aggregates=[
+                        builders.aggregate(
+                            fragmentation_weight_multiplier=text)
+                        for text in texts]))
         self.assertLess(
             len([one for one in records if one.levelname != 'DEBUG']), 2)
+
+    def test_nonsense_is_not_logged_for_each_host(self):
+        self._assert_quiet('much')
+
+    def test_two_values_are_not_logged_for_each_host(self):
+        self._assert_quiet('1', '2')
