@@ -22,3 +22,8 @@ from nova_pinning.conf import pinning
 CONF = cfg.CONF
 
 pinning.register_opts(CONF)
+
+
+def check() -> None:
+    """See :func:`nova_pinning.conf.pinning.check`."""
+    pinning.check(CONF)

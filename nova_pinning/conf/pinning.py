@@ -12,6 +12,8 @@
 
 """The options of group [pinning]."""
 
+import math
+
 from oslo_config import cfg
 from oslo_config import types
 
@@ -64,12 +66,15 @@ cloud going again while a fault is being looked into.
         help="""
 Whether PinnedTopologyFilter also asks nova's own NUMA fit about guests which
 that is known to get wrong: guests of several cells that differ or have page
-sizes, mixed CPU policy, PCI devices or NUMA-aware networks. Nova-compute
+sizes, mixed CPU policy, PCI devices or NUMA-aware networks; any guest with
+page size ``small``, ``large`` or ``any``, or with isolated threads and
+isolated emulator threads; and hosts with odd sibling lists. Nova-compute
 claims CPUs with that function, so a host on which it would go wrong is
 refused, with a reason that says so.
 
 Turn this off when the nova of all compute hosts is mended; the guests in
 question then get hosts that they were refused before.
+``nova_claim_max_permutations`` has no effect then.
 """),
     cfg.IntOpt(
         'nova_claim_max_permutations',
@@ -78,8 +83,9 @@ question then get hosts that they were refused before.
         help="""
 How many permutations of host cells nova-compute's claim may walk through for
 a guest of several NUMA cells; the host is refused where it would take more.
-Nova walks about 150,000 a second, and nova-compute does nothing else in the
-meantime.
+Nova walks about 150,000 a second, a few hundred if the guest asks for PCI
+devices, and nova-compute does nothing else in the meantime. Of sets of host
+cells near PCI devices and networks, no more than this are tried.
 
 Raise this if guests of many cells are refused as taking too long and slow
 claims are acceptable.
@@ -106,7 +112,8 @@ of the same name overrides it for its hosts.
 The guests that are expected to be sold, one option a size, for
 FragmentationWeigher. Keys: ``vcpus`` and ``memory_mib`` of the guest in one
 NUMA cell (required), ``thread_policy`` (prefer, require or isolate; default
-prefer), ``page_size_kib`` (default: none asked for), ``weight`` (how often
+prefer), ``page_size_kib`` (a size, small, large or any; default: none asked
+for), ``weight`` (how often
 this size is sold, relative to the others; default 1). For example::
 
     fragmentation_mix = vcpus:8,memory_mib:16384,thread_policy:require,weight:3
@@ -119,6 +126,7 @@ sale are known, or several schedulers should decide alike.
         'fragmentation_recent_requests',
         default=256,
         min=1,
+        max=100000,
         help="""
 How many recent requests make up the mix if ``fragmentation_mix`` is not set.
 Each nova-scheduler process counts its own.
@@ -153,6 +161,20 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to conf; registering twice does no harm."""
     conf.register_group(pinning_group)
     conf.register_opts(filter_opts + weigher_opts, group=pinning_group)
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Read each option once, so that a wrong one ends the start-up.
+
+    oslo.config looks at a value in a file only when it is asked for.
+
+    :raises oslo_config.cfg.ConfigFileValueError: naming the option
+    """
+    for opt in filter_opts + weigher_opts:
+        value = getattr(conf.pinning, opt.dest)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise cfg.ConfigFileValueError(
+                f'[pinning] {opt.name} = {value}: a number is needed')
 
 
 def list_opts() -> dict[cfg.OptGroup, list[cfg.Opt]]:

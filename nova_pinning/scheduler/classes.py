@@ -20,7 +20,8 @@ from typing import Any
 #: Flavor extra spec, and aggregate metadata, that names the class.
 CLASS_KEY = 'pinning:class'
 
-_PCPU_KEY = re.compile(r'resources\w*:PCPU')
+# Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
+_PCPU_KEY = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:PCPU')
 
 
 class HostClass(enum.StrEnum):
@@ -54,14 +55,22 @@ def guest_class(spec_obj: Any) -> HostClass:
     topology = spec_obj.numa_topology
     policies = {
         extra_specs.get('hw:cpu_policy'),
-        spec_obj.image.properties.get('hw_cpu_policy'),
+        image_property(spec_obj, 'hw_cpu_policy'),
         topology.cells[0].cpu_policy if topology else None,
     }
     if policies & {'dedicated', 'mixed'} or any(
-            _PCPU_KEY.fullmatch(key) and value.strip() not in ('', '0')
+            _PCPU_KEY.fullmatch(key) and value.strip(' 0')
             for key, value in extra_specs.items()):
         return HostClass.DEDICATED
     return HostClass.SHARED
+
+
+def image_property(spec_obj: Any, name: str) -> Any:
+    """A property of the image in a nova.objects.RequestSpec, or None.
+
+    A spec may have no image, as for a server that boots from a volume.
+    """
+    return spec_obj.image.properties.get(name) if spec_obj.image else None
 
 
 def class_from_aggregates(host_state: Any) -> HostClass | None:
@@ -91,6 +100,9 @@ def class_from_topology(host_state: Any) -> HostClass | None:
     topology = host_state.numa_topology
     floating = False
     for cell in topology.cells if topology else ():
+        if 'pcpuset' not in cell:
+            # From a nova that did not tell the two kinds of CPUs apart.
+            return None
         if cell.pcpuset:
             if cell.pcpuset == cell.cpuset:
                 return None

@@ -45,6 +45,7 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
 
     def __init__(self) -> None:
         super().__init__()
+        conf.check()
         self._logged_errors: set[str] = set()
 
     @abc.abstractmethod
@@ -156,13 +157,14 @@ class PinnedTopologyFilter(_ReasonedFilter):
     def refusal(
         self, host_state: Any, request: requests.Request,
     ) -> Refusal | None:
-        if request.requires_threads and not self._has_threads(host_state):
-            return Refusal(Reason.NO_THREADS)
         outcome = fitting.place(host_state, request)
         if isinstance(outcome, Refusal):
             return outcome
+        if request.requires_threads and not self._has_threads(host_state):
+            return Refusal(Reason.NO_THREADS)
         if outcome is not None:
             host_state.limits['numa_topology'] = outcome.limits
+            host_state.allocation_candidates = outcome.candidates
         return None
 
     @staticmethod
@@ -187,13 +189,14 @@ class HostClassFilter(_ReasonedFilter):
         self, host_state: Any, request: requests.Request,
     ) -> Refusal | None:
         if request.guest_class is None:
-            return request.refusal
+            return request.class_refusal
+        unknown = request.options.unknown_host_class
         try:
-            host_class = self._host_class(host_state)
+            host_class = self._host_class(host_state, unknown)
         except classes.UnknownClass as error:
             return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
         if host_class is None:
-            if CONF.pinning.unknown_host_class == 'allow':
+            if unknown == 'allow':
                 return None
             return Refusal(
                 Reason.CLASS_UNKNOWN, detail="nothing tells the host's class")
@@ -203,12 +206,13 @@ class HostClassFilter(_ReasonedFilter):
             Reason.HOST_CLASS,
             detail=f'a {host_class} host, a {request.guest_class} guest')
 
-    def _host_class(self, host_state: Any) -> classes.HostClass | None:
+    def _host_class(
+        self, host_state: Any, unknown: str,
+    ) -> classes.HostClass | None:
         for source in self.sources:
             host_class = source(host_state)
             if host_class is not None:
                 return host_class
-        unknown = CONF.pinning.unknown_host_class
         if unknown in ('dedicated', 'shared'):
             return classes.HostClass(unknown)
         return None

@@ -30,9 +30,11 @@ class Placement:
     :param cells: the host cell of each guest cell
     :param limits: nova.objects.NUMATopologyLimits that it was found under
     :param claimed: nova's own answer, where that was asked for
+    :ivar candidates: the allocation candidates under which it fits; the fit
+        is that of the first
     """
 
-    __slots__ = ('_fit', 'cells', 'guest', 'limits')
+    __slots__ = ('_fit', 'candidates', 'cells', 'guest', 'limits')
 
     def __init__(
         self,
@@ -44,11 +46,15 @@ class Placement:
         self.guest = guest
         self.cells = cells
         self.limits = limits
+        self.candidates: list[Any] = []
         self._fit = claimed
 
     @property
     def fit(self) -> model.Fit:
-        """The CPUs; only weighers ask, and only for hosts that passed."""
+        """The CPUs; only weighers ask, and only for hosts that passed.
+
+        :raises BrokenTopology: if the sibling lists cannot be read
+        """
         if self._fit is None:
             self._fit = fit.pin(self.guest, self.cells)
         return self._fit
@@ -64,8 +70,7 @@ def place(
     topology of the host that takes an instance, which is how a stale answer
     is told.
 
-    :param host_state: nova.scheduler.host_manager.HostState; its list of
-        allocation candidates is narrowed to those that do
+    :param host_state: nova.scheduler.host_manager.HostState; not changed
     :returns: None if the guest asks for no NUMA topology
     """
     if request.spec_topology is None:
@@ -87,7 +92,8 @@ def _place(
     if host_topology is None:
         return Refusal(Reason.NO_TOPOLOGY)
     if request.guest is None:
-        return request.refusal or Refusal(Reason.BROKEN_TOPOLOGY)
+        assert request.guest_refusal is not None
+        return request.guest_refusal
     candidates = host_state.allocation_candidates
     if not candidates:
         return Refusal(Reason.ALLOCATION)
@@ -98,18 +104,23 @@ def _place(
         if not request.pci_requests:
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
-            return _try(host_state, request, host, limits, None)
+            outcome = _try(host_state, request, host, limits, None)
+            if isinstance(outcome, Placement):
+                outcome.candidates = candidates
+            return outcome
         outcomes = [
             _try(host_state, request, host, limits, candidate['mappings'])
             for candidate in candidates]
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
-    good = [index for index, outcome in enumerate(outcomes)
+    good = [(candidate, outcome)
+            for candidate, outcome in zip(candidates, outcomes)
             if isinstance(outcome, Placement)]
     if not good:
         return outcomes[0]
-    host_state.allocation_candidates = [candidates[index] for index in good]
-    return outcomes[good[0]]
+    placement = good[0][1]
+    placement.candidates = [candidate for candidate, _outcome in good]
+    return placement
 
 
 def _try(
@@ -127,20 +138,20 @@ def _try(
         check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
     # Nova walks through each set at least once, so what is not among the
     # first is refused in the end anyway.
-    max_sets = (request.nova_claim_max_permutations
-                if request.check_nova_claim else None)
+    max_sets = (request.options.nova_claim_max_permutations
+                if request.options.check_nova_claim else None)
     choice = fit.choose_cells(
         host, request.guest, pack=request.packs_cells, pci=check,
         max_sets=max_sets)
     if isinstance(choice, Refusal):
         return choice
-    if request.check_nova_claim and not choice.is_first:
+    if request.options.check_nova_claim and not choice.is_first:
         answer = claim.foresee(
             claim.NovaArguments(
                 host_state.numa_topology, request.spec_topology, mappings,
-                limits, request.pci_requests, stats),
+                limits, request.pci_requests, check and check.as_stats()),
             claim.Attempt(host, request.guest, request.packs_cells, check),
-            choice, request.nova_claim_max_permutations)
+            choice, request.options.nova_claim_max_permutations)
         if isinstance(answer, Refusal):
             return answer
         if answer is not None:

@@ -16,6 +16,10 @@ from collections.abc import Callable
 import re
 from typing import Any
 
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
 #: Aggregate metadata with the number of host CPUs in each L3 domain.
 L3_KEY = 'pinning:l3_cpus'
 
@@ -31,7 +35,12 @@ def l3_cpus_from_aggregates(host_state: Any) -> int | None:
     """
     found = []
     for aggregate in host_state.aggregates:
-        text = aggregate.metadata.get(L3_KEY, '').strip()
+        if L3_KEY not in aggregate.metadata:
+            continue
+        text = aggregate.metadata[L3_KEY].strip()
         if re.fullmatch('[0-9]{1,6}', text) and int(text):
             found.append(int(text))
+        else:
+            LOG.debug('%s of aggregate %s is %r, which is no number of CPUs',
+                      L3_KEY, aggregate.name, text)
     return min(found, default=None)

@@ -15,9 +15,12 @@
 import collections
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
+import re
 
 from oslo_config import cfg
 
+from nova_pinning import conf
 from nova_pinning.fit import score
 from nova_pinning import model
 
@@ -25,7 +28,18 @@ from nova_pinning import model
 #: ones, so that a weigher's time does not grow with the variety of flavors.
 _MOST_SIZES = 12
 
+_PAGE_SIZES = {
+    'small': model.PAGES_SMALL,
+    'large': model.PAGES_LARGE,
+    'any': model.PAGES_ANY,
+}
+
+#: Sums of so large weights are still exact enough to divide by.
+_MAX_WEIGHT = 1e15
+
 _KEYS = {'vcpus', 'memory_mib', 'thread_policy', 'page_size_kib', 'weight'}
+
+CONF = conf.CONF
 
 Mix = tuple[tuple[score.Size, float], ...]
 
@@ -37,19 +51,27 @@ class RecentMix:
     """
 
     def __init__(self, length: int) -> None:
-        self._recent: collections.deque[tuple[str | None, model.Guest]] = (
+        self._recent: collections.deque[list[score.Size]] = (
             collections.deque(maxlen=length))
+        self._counts: collections.Counter[score.Size] = collections.Counter()
 
-    def add(self, instance_uuid: str | None, guest: model.Guest) -> None:
-        """Remember a request; nova weighs hosts for one more than once."""
-        if not self._recent or self._recent[-1][0] != instance_uuid:
-            self._recent.append((instance_uuid, guest))
+    def add(self, guest: model.Guest) -> None:
+        """Remember a request."""
+        if len(self._recent) == self._recent.maxlen:
+            self._counts.subtract(self._recent[0])
+            self._counts += collections.Counter()
+        asked = sizes(guest)
+        self._recent.append(asked)
+        self._counts.update(asked)
 
     def mix(self) -> Mix:
-        counts = collections.Counter(
-            size for _uuid, guest in list(self._recent)
-            for size in sizes(guest))
-        return _shares(dict(counts.most_common(_MOST_SIZES)))
+        return _shares(dict(self._counts.most_common(_MOST_SIZES)))
+
+
+@functools.cache
+def recent() -> RecentMix:
+    """The mix of what this nova-scheduler was asked for lately."""
+    return RecentMix(CONF.pinning.fragmentation_recent_requests)
 
 
 def sizes(guest: model.Guest) -> list[score.Size]:
@@ -79,22 +101,31 @@ def _parse(option: Mapping[str, str]) -> tuple[score.Size, float]:
         raise _error(option, f'unknown key {unknown[0]!r}')
     try:
         size = score.Size(
-            vcpus=int(option['vcpus']),
-            memory_mib=int(option['memory_mib']),
+            vcpus=_whole(option['vcpus']),
+            memory_mib=_whole(option['memory_mib']),
             thread_policy=model.ThreadPolicy(
                 option.get('thread_policy', 'prefer')),
-            page_size_kib=(
-                int(option['page_size_kib'])
-                if 'page_size_kib' in option else None))
+            page_size_kib=_page_size(option.get('page_size_kib')))
         weight = float(option.get('weight', 1))
     except KeyError as error:
         raise _error(option, f'{error.args[0]} is missing') from None
     except ValueError as error:
         raise _error(option, str(error)) from None
-    if size.vcpus < 1 or size.memory_mib < 0 or not 0 < weight < float('inf'):
-        raise _error(option, 'vcpus and weight must be above 0, memory_mib '
-                             'not below')
+    if size.vcpus < 1 or not 0 < weight < _MAX_WEIGHT:
+        raise _error(option, 'vcpus and weight must be above 0')
     return size, weight
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch('[0-9]{1,12}', text):
+        raise ValueError(f'{text!r} is no whole number')
+    return int(text)
+
+
+def _page_size(text: str | None) -> int | None:
+    if text is None:
+        return None
+    return _PAGE_SIZES.get(text) or _whole(text) or None
 
 
 def _error(option: Mapping[str, str], why: str) -> Exception:

@@ -23,9 +23,20 @@ from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import model
 from nova_pinning.scheduler import classes
+from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import tally
 
 CONF = conf.CONF
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """The options of [pinning] that are needed for each host."""
+
+    check_nova_claim: bool
+    nova_claim_max_permutations: int
+    unknown_host_class: str
+    exclusive_l3: bool
 
 
 @dataclasses.dataclass(slots=True)
@@ -35,10 +46,17 @@ class Request:
     :param spec_topology: nova.objects.InstanceNUMATopology, None if the
         guest asks for none
     :param guest: the same for the engine; None too if it cannot be read
-    :param refusal: why no host will do, if it is the request's own fault
+    :param guest_refusal: why no host will do, if it cannot
     :param guest_class: the class of guest; None if it cannot be told
+    :param class_refusal: why no host will do, if it cannot
+    :param pci_requests: nova.objects.InstancePCIRequest, none or several
+    :param network_metadata: nova.objects.NetworkMetadata or None
     :param requires_threads: whether the flavor or image wants hosts with
         hardware threads
+    :param packs_cells: as nova is configured
+    :param recent_mix: of pinned guests, this one included
+    :param options: group [pinning], read once: to look up an option takes
+        about as long as half a fit
     :param placements: for the shared fits: what was found for each HostState,
         with the host topology that it was found for
     :param tallies: for each instance of the request, by filter, which hosts
@@ -47,14 +65,15 @@ class Request:
 
     spec_topology: Any
     guest: model.Guest | None
-    refusal: model.Refusal | None
+    guest_refusal: model.Refusal | None
     guest_class: classes.HostClass | None
+    class_refusal: model.Refusal | None
     pci_requests: Any
     network_metadata: Any
     requires_threads: bool
     packs_cells: bool
-    check_nova_claim: bool
-    nova_claim_max_permutations: int
+    recent_mix: mix.Mix
+    options: Options
     placements: dict[Any, tuple[Any, Any]] = dataclasses.field(
         default_factory=dict)
     tallies: dict[str, dict[str, tally.Tally]] = dataclasses.field(
@@ -100,37 +119,54 @@ def read(spec_obj: Any) -> Request:
 
 
 def _read(spec_obj: Any) -> Request:
-    spec_topology = spec_obj.numa_topology
     network_metadata = None
     if 'network_metadata' in spec_obj:
         network_metadata = spec_obj.network_metadata
-    guest = None
-    guest_class = None
-    refusal = None
-    try:
-        guest_class = classes.guest_class(spec_obj)
-    except classes.UnknownClass as error:
-        refusal = model.Refusal(
-            model.Reason.CLASS_UNKNOWN, detail=str(error))
-    if spec_topology:
-        try:
-            guest = topology.guest_from_nova(spec_topology, network_metadata)
-        except topology.BrokenTopology as error:
-            refusal = model.Refusal(
-                model.Reason.BROKEN_TOPOLOGY, detail=str(error))
+    guest_class, class_refusal = _guest_class(spec_obj)
+    guest, guest_refusal = _guest(spec_obj.numa_topology, network_metadata)
+    recent_mix: mix.Mix = ()
+    if guest is not None and guest.is_pinned:
+        mix.recent().add(guest)
+        recent_mix = mix.recent().mix()
     pci_requests = spec_obj.pci_requests
+    options = CONF.pinning
     return Request(
-        spec_topology=spec_topology,
+        spec_topology=spec_obj.numa_topology or None,
         guest=guest,
-        refusal=refusal,
+        guest_refusal=guest_refusal,
         guest_class=guest_class,
-        pci_requests=pci_requests.requests if pci_requests else pci_requests,
+        class_refusal=class_refusal,
+        pci_requests=pci_requests.requests if pci_requests else None,
         network_metadata=network_metadata,
         requires_threads=_requires_threads(spec_obj),
         packs_cells=numa.packs_cells(),
-        # Looked up once: an option takes about as long as half a fit.
-        check_nova_claim=CONF.pinning.check_nova_claim,
-        nova_claim_max_permutations=CONF.pinning.nova_claim_max_permutations)
+        recent_mix=recent_mix,
+        options=Options(
+            options.check_nova_claim, options.nova_claim_max_permutations,
+            options.unknown_host_class, options.exclusive_l3))
+
+
+def _guest_class(
+    spec_obj: Any,
+) -> tuple[classes.HostClass | None, model.Refusal | None]:
+    try:
+        return classes.guest_class(spec_obj), None
+    except classes.UnknownClass as error:
+        return None, model.Refusal(
+            model.Reason.CLASS_UNKNOWN, detail=str(error))
+
+
+def _guest(
+    spec_topology: Any, network_metadata: Any,
+) -> tuple[model.Guest | None, model.Refusal | None]:
+    if not spec_topology:
+        return None, None
+    try:
+        guest = topology.guest_from_nova(spec_topology, network_metadata)
+    except topology.BrokenTopology as error:
+        return None, model.Refusal(
+            model.Reason.BROKEN_TOPOLOGY, detail=str(error))
+    return guest, None
 
 
 def _requires_threads(spec_obj: Any) -> bool:
@@ -140,9 +176,9 @@ def _requires_threads(spec_obj: Any) -> bool:
     whichever says so.
     """
     extra_specs = spec_obj.flavor.extra_specs
-    image = spec_obj.image.properties
-    return (
-        'dedicated' in (extra_specs.get('hw:cpu_policy'),
-                        image.get('hw_cpu_policy')) and
-        'require' in (extra_specs.get('hw:cpu_thread_policy'),
-                      image.get('hw_cpu_thread_policy')))
+    policies = (extra_specs.get('hw:cpu_policy'),
+                classes.image_property(spec_obj, 'hw_cpu_policy'))
+    thread_policies = (
+        extra_specs.get('hw:cpu_thread_policy'),
+        classes.image_property(spec_obj, 'hw_cpu_thread_policy'))
+    return 'dedicated' in policies and 'require' in thread_policies

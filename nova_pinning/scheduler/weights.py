@@ -38,7 +38,12 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
     """A weigher that looks at where a pinned guest goes, and never raises.
 
     Hosts weigh nothing for guests that are not pinned. The fit is the one
-    that PinnedTopologyFilter found; without that filter it is made here.
+    that PinnedTopologyFilter found; without that filter it is made here. A
+    host on which the guest does not fit, or which cannot be weighed, weighs
+    as little as the worst of the others.
+
+    :raises oslo_config.cfg.ConfigFileValueError: if an option of [pinning] is
+        wrong; nova-scheduler then does not start
     """
 
     #: Option of [pinning], and aggregate metadata, with the multiplier.
@@ -46,62 +51,69 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
 
     def __init__(self) -> None:
         super().__init__()
+        conf.check()
         self._has_logged_error = False
+        self._multiplier = float(getattr(CONF.pinning, self.multiplier_name))
 
     def weight_multiplier(self, host_state: Any) -> float:
         """As nova.scheduler.utils.get_weight_multiplier finds it.
 
-        That one raises if aggregates cannot be read, and logs a warning for
-        each host where they say nonsense.
+        The least of what the host's aggregates say, else the option. Nova's
+        function raises if aggregates cannot be read, and logs a line for each
+        host where they say nonsense or several things.
         """
-        configured = float(getattr(CONF.pinning, self.multiplier_name))
         try:
-            value = float(utils.validate_num_values(
-                utils.aggregate_values_from_key(
-                    host_state, self.multiplier_name),
-                configured, cast_to=float))
+            value = min(map(float, utils.aggregate_values_from_key(
+                host_state, self.multiplier_name)), default=self._multiplier)
         except Exception as error:
             LOG.debug('%s of host %s cannot be used: %s',
                       self.multiplier_name, host_state.host, error)
-            return configured
-        return value if math.isfinite(value) else configured
+            return self._multiplier
+        return value if math.isfinite(value) else self._multiplier
 
     @abc.abstractmethod
     def weight(
-        self, host_state: Any, placement: fitting.Placement,
+        self,
+        host_state: Any,
+        request: requests.Request,
+        placement: fitting.Placement,
     ) -> float:
         """How well the host suits the guest; more is better."""
 
+    def weigh_objects(
+        self, weighed_obj_list: Any, weight_properties: Any,
+    ) -> list[float]:
+        found = [self._weight_or_none(item.obj, weight_properties)
+                 for item in weighed_obj_list]
+        worst = min((weight for weight in found if weight is not None),
+                    default=0.0)
+        return [worst if weight is None else weight for weight in found]
+
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
+        return self._weight_or_none(obj, weight_properties) or 0.0
+
+    def _weight_or_none(self, host_state: Any, spec_obj: Any) -> float | None:
         try:
-            return self._weight_of_pinned(obj, weight_properties)
+            request = requests.read(spec_obj)
+            if request.guest is None or not request.guest.is_pinned:
+                return 0.0
+            placement = fitting.place(host_state, request)
+            if not isinstance(placement, fitting.Placement):
+                return None
+            return self.weight(host_state, request, placement)
         except Exception:
-            # A weigher has no way to say no, so the host is left where
-            # nova's weighers put it.
             if not self._has_logged_error:
                 self._has_logged_error = True
                 LOG.exception(
                     'Unexpected error in %s on host %s; further ones are not '
-                    'logged', type(self).__name__, obj.host)
-            return 0.0
-
-    def _weight_of_pinned(self, host_state: Any, spec_obj: Any) -> float:
-        request = requests.read(spec_obj)
-        if request.guest is None or not request.guest.is_pinned:
-            return 0.0
-        placement = fitting.place(host_state, request)
-        if not isinstance(placement, fitting.Placement):
-            return 0.0
-        return self.weight(host_state, placement)
+                    'logged', type(self).__name__, host_state.host)
+            return None
 
 
 class FragmentationWeigher(_FitWeigher):
     """Prefers hosts where the guest strands the fewest CPUs.
 
     See :func:`nova_pinning.fit.score.fragmentation_growth`.
-
-    :raises oslo_config.cfg.ConfigFileValueError: if the mix is malformed;
-        nova-scheduler then does not start
     """
 
     multiplier_name = 'fragmentation_weight_multiplier'
@@ -109,32 +121,16 @@ class FragmentationWeigher(_FitWeigher):
     def __init__(self) -> None:
         super().__init__()
         self._configured = mix.configured_mix(CONF.pinning.fragmentation_mix)
-        self._recent = mix.RecentMix(
-            CONF.pinning.fragmentation_recent_requests)
-        self._mix: mix.Mix = self._configured
-
-    def weigh_objects(
-        self, weighed_obj_list: Any, weight_properties: Any,
-    ) -> list[float]:
-        if not self._configured:
-            self._remember(weight_properties)
-        return list(super().weigh_objects(weighed_obj_list,
-                                          weight_properties))
 
     def weight(
-        self, host_state: Any, placement: fitting.Placement,
+        self,
+        host_state: Any,
+        request: requests.Request,
+        placement: fitting.Placement,
     ) -> float:
         return -score.fragmentation_growth(
-            placement.guest, placement.cells, placement.fit, self._mix)
-
-    def _remember(self, spec_obj: Any) -> None:
-        try:
-            guest = requests.read(spec_obj).guest
-            if guest is not None and guest.is_pinned:
-                self._recent.add(spec_obj.instance_uuid, guest)
-                self._mix = self._recent.mix()
-        except Exception:
-            LOG.debug('A request was not counted', exc_info=True)
+            placement.guest, placement.cells, placement.fit,
+            self._configured or request.recent_mix)
 
 
 class CacheLocalityWeigher(_FitWeigher):
@@ -148,17 +144,24 @@ class CacheLocalityWeigher(_FitWeigher):
     sources: tuple[layout.L3Source, ...] = (layout.l3_cpus_from_aggregates,)
 
     def weight(
-        self, host_state: Any, placement: fitting.Placement,
+        self,
+        host_state: Any,
+        request: requests.Request,
+        placement: fitting.Placement,
     ) -> float:
         l3_cpus = next(
             (known for source in self.sources
              if (known := source(host_state)) is not None), None)
+        is_exclusive = request.options.exclusive_l3
+        if l3_cpus is None and not is_exclusive:
+            return -float(sum(
+                bool(cell.pins) for cell in placement.fit.cells))
         cost = 0
         for cell, cell_fit in zip(placement.cells, placement.fit.cells):
             domain_of = score.l3_domains(cell.cores, l3_cpus)
             used = {domain_of[cpu] for _vcpu, cpu in cell_fit.pins}
             cost += len(used)
-            if CONF.pinning.exclusive_l3:
+            if is_exclusive:
                 others = {domain_of.get(cpu) for cpu in cell.pinned_cpus}
                 cost += (_SHARED_DOMAIN_COST - 1) * len(used & others)
         return float(-cost)

@@ -22,6 +22,7 @@ from oslo_config import fixture as config_fixture
 from oslotest import base
 
 from nova_pinning import conf
+from nova_pinning.scheduler import mix
 
 
 def settings(max_examples):
@@ -44,6 +45,9 @@ class TestCase(base.BaseTestCase):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
         self.options = self.useFixture(config_fixture.Config(conf.CONF))
+        # What is remembered of requests is one thing for the whole process.
+        mix.recent.cache_clear()
+        self.addCleanup(mix.recent.cache_clear)
 
     def set_option(self, name, value):
         self.options.config(group='pinning', **{name: value})

@@ -58,10 +58,13 @@ class TestConfigured(base.TestCase):
                 (good | {'vcpus': 'many'}, "'many'"),
                 (good | {'vcpus': '1.5'}, "'1.5'"),
                 (good | {'vcpus': '0'}, 'vcpus and weight must be above 0'),
-                (good | {'vcpus': '-1'}, 'vcpus and weight must be above 0'),
-                (good | {'memory_mib': '-1'}, 'memory_mib not below'),
+                (good | {'vcpus': '-1'}, "'-1' is no whole number"),
+                (good | {'memory_mib': '-1'}, "'-1' is no whole number"),
+                (good | {'vcpus': '8_0'}, "'8_0' is no whole number"),
+                (good | {'page_size_kib': '-7'}, "'-7' is no whole number"),
                 (good | {'thread_policy': 'none'}, "'none'"),
-                (good | {'page_size_kib': 'large'}, "'large'"),
+                (good | {'page_size_kib': 'huge'}, "'huge'"),
+                (good | {'weight': '1e308'}, 'vcpus and weight'),
                 (good | {'weight': '0'}, 'vcpus and weight must be above 0'),
                 (good | {'weight': '-2'}, 'vcpus and weight'),
                 (good | {'weight': 'nan'}, 'vcpus and weight'),
@@ -89,7 +92,7 @@ class TestConfigured(base.TestCase):
         self.options.conf.reload_config_files()
         self.assertEqual(
             [0.75, 0.25],
-            [share for _size, share in weights.FragmentationWeigher()._mix])
+            [share for _size, share in weights.FragmentationWeigher()._configured])
 
 
 class TestRecent(base.TestCase):
@@ -99,8 +102,8 @@ class TestRecent(base.TestCase):
                       strategies.integers(1, 10))
     def test_shares(self, vcpus, length):
         recent = mix.RecentMix(length)
-        for number, count in enumerate(vcpus):
-            recent.add(f'instance {number}', builders.guest((count, 1024)))
+        for count in vcpus:
+            recent.add(builders.guest((count, 1024)))
         counts = collections.Counter(vcpus[-length:])
         self.assertEqual(
             {score.Size(count, 1024): how_often / len(vcpus[-length:])
@@ -113,8 +116,8 @@ class TestRecent(base.TestCase):
     def test_the_most_frequent_sizes_only(self):
         recent = mix.RecentMix(1000)
         for vcpus in range(1, 31):
-            for number in range(vcpus):
-                recent.add(f'{vcpus}/{number}', builders.guest((vcpus, 1)))
+            for _again in range(vcpus):
+                recent.add(builders.guest((vcpus, 1)))
         found = dict(recent.mix())
         self.assertEqual(
             set(range(19, 31)), {size.vcpus for size in found})
@@ -122,15 +125,13 @@ class TestRecent(base.TestCase):
         self.assertAlmostEqual(
             30 / 19, found[score.Size(30, 1)] / found[score.Size(19, 1)])
 
-    def test_one_instance_counts_once(self):
-        """Nova weighs hosts for an instance more than once."""
-        recent = mix.RecentMix(10)
-        for instance, vcpus in (('a', 2), ('a', 2), ('b', 4), ('b', 4),
-                                ('b', 4), ('c', 4)):
-            recent.add(instance, builders.guest((vcpus, 1)))
-        self.assertEqual(
-            {score.Size(2, 1): 1 / 3, score.Size(4, 1): 2 / 3},
-            dict(recent.mix()))
+    def test_symbols_for_page_sizes(self):
+        for text, value in (('small', model.PAGES_SMALL),
+                            ('large', model.PAGES_LARGE),
+                            ('any', model.PAGES_ANY), ('2048', 2048)):
+            ((size, _share),) = mix.configured_mix([
+                {'vcpus': '1', 'memory_mib': '1', 'page_size_kib': text}])
+            self.assertEqual(value, size.page_size_kib)
 
     def test_guests_of_several_cells(self):
         guest = builders.guest((2, 1), (4, 1, 2048), thread_policy=REQUIRE)

@@ -12,7 +12,9 @@
 
 from nova.scheduler import weights as nova_weights
 
+from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import layout
+from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import weights
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
@@ -150,6 +152,12 @@ class TestRecentMix(base.TestCase, cases.TestCase):
         for _again in range(3):
             self.assertEqual(-4 / 2, self._weight(weigher, two))
 
+    def test_counts_requests_for_which_nothing_is_weighed(self):
+        """Nova asks no weigher where at most one host is left."""
+        list(filters.PinnedTopologyFilter().filter_all([], _spec((6, 1))))
+        self.assertEqual(-4 / 2, self._weight(
+            weights.FragmentationWeigher(), _spec((2, 1))))
+
     def test_forgets(self):
         self.set_option('fragmentation_recent_requests', 2)
         weigher = weights.FragmentationWeigher()
@@ -161,7 +169,7 @@ class TestRecentMix(base.TestCase, cases.TestCase):
         weigher = weights.FragmentationWeigher()
         for spec in (builders.spec(), _spec((2, 1), policy='shared')):
             self._weight(weigher, spec)
-        self.assertEqual((), weigher._recent.mix())
+        self.assertEqual((), mix.recent().mix())
 
     def test_a_configured_mix_does_not_learn(self):
         self.set_option('fragmentation_mix', [
@@ -257,10 +265,10 @@ class TestMultipliers(base.TestCase):
                  'fragmentation_weight_multiplier', 2.0),
                 (weights.CacheLocalityWeigher,
                  'cache_locality_weight_multiplier', 1.0)):
-            weigher = kind()
             self.assertEqual(
-                default, weigher.weight_multiplier(builders.host_state()))
+                default, kind().weight_multiplier(builders.host_state()))
             self.set_option(name, 3.5)
+            weigher = kind()
             for texts, expected in (
                     ([], 3.5), (['-1.5'], -1.5), (['0'], 0.0),
                     (['4', '2.5'], 2.5), (['much'], 3.5),
