@@ -141,6 +141,8 @@ class CpuSet:
 
     def __lt__(self, other: 'CpuSet') -> bool:
         """By lowest ids first, so that lists of sets sort as people read."""
+        if not isinstance(other, CpuSet):
+            return NotImplemented
         return tuple(self) < tuple(other)
 
     def __hash__(self) -> int:

@@ -19,9 +19,13 @@ overwrites while it goes, and it lets a page size that was tried on one cell
 stick for the next. It also walks permutations, which can take minutes.
 """
 
+from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import dataclasses
+import logging
 import math
+import threading
 from typing import Any
 from typing import NamedTuple
 
@@ -32,6 +36,33 @@ from nova_pinning.fit import cell as one_cell
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
+
+
+class _Hush(logging.Filter):
+    """Keeps what nova's fit logs, at INFO and above, to itself.
+
+    It would be several lines for each host. Only what the thread logs that
+    asks on behalf of the scheduler is dropped.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.local()
+
+    @contextlib.contextmanager
+    def hushed(self) -> Iterator[None]:
+        self._thread.is_hushed = True
+        try:
+            yield
+        finally:
+            self._thread.is_hushed = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(self._thread, 'is_hushed', False)
+
+
+_HUSH = _Hush()
+logging.getLogger(hardware.__name__).addFilter(_HUSH)
 
 
 class NovaArguments(NamedTuple):
@@ -150,10 +181,11 @@ def _one_answer(
 ) -> model.Fit | Refusal:
     asked = _as_asked(arguments.instance_topology, attempt.guest, ids)
     try:
-        answer = hardware.numa_fit_instance_to_host(
-            arguments.host_topology, _Bounded(asked, max_permutations),
-            arguments.provider_mapping, arguments.limits,
-            arguments.pci_requests, arguments.pci_stats)
+        with _HUSH.hushed():
+            answer = hardware.numa_fit_instance_to_host(
+                arguments.host_topology, _Bounded(asked, max_permutations),
+                arguments.provider_mapping, arguments.limits,
+                arguments.pci_requests, arguments.pci_stats)
     except _TooManyPermutations:
         return Refusal(
             Reason.NOVA_SLOW,

@@ -31,8 +31,8 @@ class NovaCell:
 
     What counting needs is read at once, the rest when asked for: for most
     cells nobody asks. Free CPUs are counted from the lengths of nova's sets,
-    since even to look into these takes longer than all the rest. Sets stay as
-    nova has them, since nova takes the threads of a core in the order in
+    since to look into these for every cell takes longer than all the rest.
+    Sets stay as nova has them, since nova takes the threads of a core in the order in
     which Python iterates over just these sets (``free_siblings`` in
     nova.objects.numa).
 
@@ -119,16 +119,20 @@ class NovaCell:
             listed = sum(map(len, cores))
         except TypeError as error:
             raise _broken(self._cell, error) from error
-        free = self._free()
-        if (not together or len(together) != listed or
-                len(free) != self.free_count):
+        if not together or len(together) != listed:
             return None
+        free = self._free()
         return len(free if free <= together else free & together)
 
     def _free(self) -> set[int]:
         free: set[int] = (
             self._read('_obj_pcpuset') - self._read('_obj_pinned_cpus'))
         return free
+
+    @property
+    def has_stray_pins(self) -> bool:
+        pinned = self._read('_obj_pinned_cpus')
+        return not pinned <= self._read('_obj_pcpuset')
 
     @property
     def is_legacy(self) -> bool:

@@ -48,6 +48,8 @@ def shortage(
             if needed > cell.dedicated_count:
                 return Shortage(cell.id, Reason.CELL_TOO_SMALL, needed,
                                 cell.dedicated_count)
+            if cell.has_stray_pins:
+                return Shortage(cell.id, Reason.STRAY_PINS)
             return Shortage(cell.id, Reason.FREE_CPUS, needed,
                             cell.free_count)
     if guest.cpu_policy is not model.CpuPolicy.DEDICATED:
@@ -129,6 +131,8 @@ def _core_shortage(
     free = cell.free_in_cores
     if free is None:
         return Shortage(cell.id, Reason.CORES_UNKNOWN)
+    if cell.has_stray_pins:
+        return Shortage(cell.id, Reason.STRAY_PINS)
     # Nova sets a CPU aside only after it has pinned at least one vCPU.
     if demand.emulator and not demand.dedicated:
         return Shortage(cell.id, Reason.NO_DEDICATED_VCPUS)

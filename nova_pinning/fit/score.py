@@ -40,7 +40,9 @@ class Stock:
 
     :param free: free dedicated CPUs
     :param paired: those of them on cores with two or more free threads
-    :param whole_cores: cores with every thread free
+    :param whole_cores: cores with every thread free, where nova can give
+        them to a guest that wants its vCPUs isolated; else 0
+    :param threads: threads of a core
     :param memory_kib: free memory by page size; under 0 what is to be had
         without asking for a page size
     """
@@ -48,6 +50,7 @@ class Stock:
     free: int
     paired: int
     whole_cores: int
+    threads: int
     memory_kib: dict[int, int]
 
 
@@ -55,24 +58,34 @@ def stock(
     cell: model.CellView,
     taken: model.CellFit | None = None,
     taken_memory_mib: int = 0,
+    is_isolated: bool = False,
 ) -> Stock:
-    """What the cell has left, after taken if that is given."""
+    """What the cell has left, after taken if that is given.
+
+    :param is_isolated: whether taken keeps the other threads of its cores
+        from others too
+    """
     gone = set()
     if taken is not None:
         gone = {cpu for _vcpu, cpu in taken.pins}
         gone.update(taken.emulator_cpus)
     free = paired = whole = 0
-    for core, size in zip(cell.free_cores, cell.core_sizes):
+    sizes = cell.core_sizes
+    for core, size in zip(cell.free_cores, sizes):
         left = len(core)
         if left and gone:
-            left -= sum(cpu in gone for cpu in core)
+            taken_here = sum(cpu in gone for cpu in core)
+            left -= left if is_isolated and taken_here else taken_here
         free += left
         if left > 1:
             paired += left
         if left and left == size:
             whole += 1
+    threads = max(sizes, default=1) or 1
+    if threads > 1 and not cell.is_legacy:
+        whole = 0
     page_size_kib = taken.page_size_kib if taken is not None else None
-    return Stock(free, paired, whole, _memory_left(
+    return Stock(free, paired, whole, threads, _memory_left(
         cell, page_size_kib, taken_memory_mib * _KIB_PER_MIB))
 
 
@@ -98,10 +111,14 @@ def stranded(left: Stock, size: Size) -> int:
     """Free CPUs that no further guest of the size can be sold.
 
     What remains after as many such guests as CPUs and memory allow: all free
-    CPUs if not one fits.
+    CPUs if not one fits. With more than two threads a core, guests that want
+    whole cores may find less room than is reckoned here.
     """
     guests = min(_guests_by_cpu(left, size), _guests_by_memory(left, size))
-    return left.free - guests * size.vcpus
+    cpus = size.vcpus
+    if size.thread_policy is model.ThreadPolicy.ISOLATE:
+        cpus *= left.threads
+    return left.free - guests * cpus
 
 
 def fragmentation_growth(
@@ -123,10 +140,11 @@ def fragmentation_growth(
     :param mix: sizes with their shares, which sum to 1
     """
     mix = tuple(mix)
+    is_isolated = guest.thread_policy is model.ThreadPolicy.ISOLATE
     growth = 0.0
     for demand, cell, cell_fit in zip(guest.demands, cells, fit.cells):
         before = stock(cell)
-        after = stock(cell, cell_fit, demand.memory_mib)
+        after = stock(cell, cell_fit, demand.memory_mib, is_isolated)
         growth += sum(
             share * (stranded(after, size) - stranded(before, size))
             for size, share in mix)

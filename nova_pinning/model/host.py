@@ -115,8 +115,14 @@ class CellView(Protocol):
     def free_in_cores(self) -> int | None:
         """Free CPUs that belong to a core.
 
-        None if that is not known: no list of cores, a CPU twice in it, or
-        CPUs pinned that are not among the dedicated ones.
+        None if that is not known: no list of cores, or a CPU twice in it.
+        """
+
+    @property
+    def has_stray_pins(self) -> bool:
+        """Whether CPUs are pinned that are not among the dedicated ones.
+
+        Views may count too few free CPUs then.
         """
 
     @property
@@ -189,9 +195,11 @@ class HostCell:
         together = cpuset.CpuSet(cpu for core in self.cores for cpu in core)
         if not together or len(together) != sum(map(len, self.cores)):
             return None
-        if not self.pinned_cpus.issubset(self.dedicated_cpus):
-            return None
         return len(together & self.free_cpus)
+
+    @property
+    def has_stray_pins(self) -> bool:
+        return not self.pinned_cpus.issubset(self.dedicated_cpus)
 
     @property
     def is_legacy(self) -> bool:

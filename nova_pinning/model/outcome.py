@@ -59,6 +59,7 @@ class Reason(enum.StrEnum):
     EMULATOR_CPU = 'emulator-cpu'
     NO_DEDICATED_VCPUS = 'no-dedicated-vcpus'
     CORES_UNKNOWN = 'cores-unknown'
+    STRAY_PINS = 'stray-pins'
     SHARED_CPUS = 'shared-cpus'
     CPU_RATIO = 'cpu-ratio'
     MEMORY = 'memory'
@@ -97,6 +98,8 @@ _CELL_SENTENCES = {
         'this thread or emulator policy'),
     Reason.CORES_UNKNOWN: (
         'sibling lists that are empty, overlap or leave CPUs out'),
+    Reason.STRAY_PINS: (
+        'guests pinned to CPUs that are not among its dedicated ones'),
     Reason.SHARED_CPUS: '{have} shared CPUs in all, {need} needed at once',
     Reason.CPU_RATIO: (
         '{have} floating vCPUs left under the CPU allocation ratio, {need} '
@@ -223,6 +226,7 @@ _SUMMARIES = {
         'a guest cell has no dedicated vCPUs, which nova does not fit under '
         'this thread or emulator policy'),
     Reason.CORES_UNKNOWN: 'sibling lists are empty, overlap or leave CPUs out',
+    Reason.STRAY_PINS: 'guests are pinned to CPUs that are not dedicated ones',
     Reason.SHARED_CPUS: 'too few shared CPUs in any one cell',
     Reason.CPU_RATIO: 'the CPU allocation ratio is reached in every cell',
     Reason.MEMORY: 'too little memory in any one cell',

@@ -47,9 +47,10 @@ class TestPermutationsBefore(oslotest.BaseTestCase):
             position, claim.permutations_before(order, walk[position]))
 
 
-def _ask(case, max_permutations=20000):
+def _ask(case, max_permutations=20000, used=None):
     """What the engine chooses and what is foreseen of it.
 
+    :param used: the guest's topology as nova has it by now
     :returns: (attempt, choice, model.Fit | model.Refusal | None)
     """
     inputs = case.inputs()
@@ -70,8 +71,11 @@ def _ask(case, max_permutations=20000):
         attempt.host, attempt.guest, pack=attempt.pack, pci=attempt.pci)
     if not choice:
         return attempt, choice, None
+    arguments = claim.NovaArguments(*inputs)
+    if used is not None:
+        arguments = arguments._replace(instance_topology=used)
     return attempt, choice, claim.foresee(
-        claim.NovaArguments(*inputs), attempt, choice, max_permutations)
+        arguments, attempt, choice, max_permutations)
 
 
 def _novas(case, ids=None):
@@ -163,6 +167,31 @@ class TestForesee(cases.TestCase):
         self.assertFalse(choice.is_first)
         self.assertIsNone(foreseen)
         asked.assert_not_called()
+
+    def test_traces_of_an_earlier_instance(self):
+        """Nova leaves pins, ids and page sizes in what it was asked.
+
+        The next instance of the request is claimed without them.
+        """
+        three_cells = cases.case(
+            _row(2, 1, 1), cases.guest((1, 256), (1, 256), (2, 256)))
+        any_pages = cases.case(
+            [cases.host_cell(0, [0], memory=256,
+                             pages=[[4, 65536, 0, 0], [2048, 192, 0, 0]]),
+             cases.host_cell(1, [], pages=[[4, 65536, 0, 0]])],
+            cases.guest((1, 256), pagesize=model.PAGES_ANY), pack=True)
+        for case in (cases.uneven_cpus(), cases.sticky_page_size(),
+                     _sticky_size_after_abort(), three_cells, any_pages):
+            used = case.guest()
+            for number, cell in enumerate(used.cells):
+                cell.id = number + 1
+                cell.cpu_pinning = {vcpu: 90 + vcpu for vcpu in cell.pcpuset}
+                cell.cpuset_reserved = {99}
+                if cell.pagesize:
+                    cell.pagesize = 2048
+            with case.configured():
+                self.assertEqual(
+                    _ask(case)[-1], _ask(case, used=used)[-1], str(case))
 
     def test_changes_no_arguments(self):
         for case in (cases.uneven_cpus(), _sticky_size_after_abort()):

@@ -160,9 +160,17 @@ class TestShortage(oslotest.BaseTestCase):
             self._assert_lacks(
                 Reason.CORES_UNKNOWN, 0, 0,
                 builders.host_cell(0, range(4), cores=cores), guest)
-        self._assert_lacks(
-            Reason.CORES_UNKNOWN, 0, 0,
-            builders.host_cell(0, range(4), pinned_cpus=[9]), guest)
+
+    def test_stray_pins(self):
+        """Whether or not what is left would be enough."""
+        for pinned in ([9], [9, 10, 11]):
+            cell = builders.host_cell(0, range(4), pinned_cpus=pinned)
+            self._assert_lacks(
+                Reason.STRAY_PINS, 0, 0, cell, builders.guest((2, 1)))
+            self._assert_fits(
+                builders.host_cell(
+                    0, range(4), shared_cpus=[20], pinned_cpus=pinned),
+                builders.floating_guest((1, 1)))
 
     def test_shared_cpus(self):
         cell = builders.host_cell(

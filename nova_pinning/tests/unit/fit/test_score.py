@@ -109,9 +109,9 @@ class TestStranded(oslotest.BaseTestCase):
     def test_stock(self):
         cell = builders.host_cell(
             0, range(12), 4, pinned_cpus=[4, 8, 9, 10],
-            memory_mib=1000, memory_used_mib=400)
+            shared_cpus=range(12), memory_mib=1000, memory_used_mib=400)
         self.assertEqual(
-            score.Stock(free=8, paired=7, whole_cores=1,
+            score.Stock(free=8, paired=7, whole_cores=1, threads=4,
                         memory_kib={0: 600 * 1024}), score.stock(cell))
 
     def test_cores_without_threads_are_not_whole(self):
@@ -143,9 +143,22 @@ class TestStranded(oslotest.BaseTestCase):
     def test_isolate_needs_whole_cores(self):
         left = score.stock(builders.host_cell(
             0, range(8), 2, pinned_cpus=[0], shared_cpus=range(8)))
+        # The other threads of their cores are taken too.
         self.assertEqual(
-            7 - 2, score.stranded(left, score.Size(2, 1, ISOLATE)))
+            7 - 4, score.stranded(left, score.Size(2, 1, ISOLATE)))
         self.assertEqual(7, score.stranded(left, score.Size(4, 1, ISOLATE)))
+
+    def test_isolate_takes_whole_cores(self):
+        cell = builders.host_cell(0, range(8), 2, shared_cpus=range(8))
+        guest = builders.guest((2, 1), thread_policy=ISOLATE)
+        found = fit.fit(builders.host(cell), guest)
+        left = score.stock(cell, found.cells[0], 1, is_isolated=True)
+        self.assertEqual((4, 2), (left.free, left.whole_cores))
+
+    def test_isolate_is_never_sold_beside_shared_cpus(self):
+        """Nova does not fit it on threads of a dedicated set."""
+        left = score.stock(builders.host_cell(0, range(8), 2))
+        self.assertEqual(8, score.stranded(left, score.Size(1, 1, ISOLATE)))
 
 
 class TestGrowth(oslotest.BaseTestCase):
