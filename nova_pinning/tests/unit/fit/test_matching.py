@@ -13,6 +13,7 @@
 """Which guest cell goes where, against trying out every permutation."""
 
 import itertools
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
@@ -203,3 +204,13 @@ class TestFirstMatchOfSets(oslotest.BaseTestCase):
         outcome = cells._first_match_of_sets(
             [0b111], 'abc', range(3), reasons.get)
         self.assertEqual(Reason.PCI, outcome.reason)
+
+    def test_sets_that_cannot_be_completed_are_not_walked(self):
+        """The last row has one column, which all others could take too."""
+        rows = [2 ** 24 - 1] * 9 + [1]
+        with mock.patch.object(
+                cells, '_can_match', wraps=cells._can_match) as can_match:
+            self.assertEqual(
+                [*range(1, 10), 0], cells._first_match_of_sets(
+                    rows, list(range(24)), range(24), lambda ids: None))
+        self.assertLess(can_match.call_count, 30)

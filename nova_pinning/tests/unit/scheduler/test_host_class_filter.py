@@ -78,6 +78,27 @@ class TestGuestClass(base.TestCase):
                 DEDICATED if topology else SHARED,
                 self._class(extra_specs), extra_specs)
 
+    def test_no_image(self):
+        """A server that boots from a volume."""
+        for specs, expected in (({}, 'shared'),
+                                ({'hw:cpu_policy': 'mixed'}, 'dedicated')):
+            spec = builders.spec(extra_specs=specs)
+            spec.image = None
+            self.assertEqual(expected, classes.guest_class(spec))
+            state = builders.host_state(aggregates=[
+                builders.aggregate(pinning__class=expected)])
+            self.assertTrue(
+                filters.HostClassFilter().host_passes(state, spec))
+
+    def test_named_groups_of_resources(self):
+        for key, value, expected in (
+                ('resources_my-cpus:PCPU', '4', 'dedicated'),
+                ('resources_A_1:PCPU', '4', 'dedicated'),
+                ('resources:PCPU', '00', 'shared'),
+                ('resources:PCPUS', '4', 'shared')):
+            self.assertEqual(expected, classes.guest_class(
+                builders.spec(extra_specs={key: value})), key)
+
     def test_nonsense(self):
         for name in ('', 'gold', 'dedicated,shared'):
             error = self.assertRaises(
@@ -106,6 +127,18 @@ class TestHostClass(base.TestCase):
                 ([None, ' SHARED', None], SHARED),
                 (['dedicated', 'dedicated'], DEDICATED)):
             self.assertIs(expected, self._from_aggregates(*names), names)
+
+    def test_shared_cpus_in_the_first_cell_only(self):
+        self.assertEqual('shared', classes.class_from_topology(
+            builders.host_state(topology=builders.host_topology(
+                cases.host_cell(0, [], shared=[0, 1]),
+                cases.host_cell(1, [])))))
+
+    def test_topology_of_an_older_nova(self):
+        state = builders.host_state(topology=builders.host_topology(
+            cases.host_cell(0, [0, 1])))
+        del state.numa_topology.cells[0]._obj_pcpuset
+        self.assertIsNone(classes.class_from_topology(state))
 
     def test_aggregates_in_conflict(self):
         error = self.assertRaises(

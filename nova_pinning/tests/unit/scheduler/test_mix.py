@@ -45,8 +45,10 @@ class TestConfigured(base.TestCase):
     def test_the_same_size_twice(self):
         size = {'vcpus': '8', 'memory_mib': '1'}
         self.assertEqual(
-            ((score.Size(8, 1), 1.0),),
-            mix.configured_mix([size, size | {'weight': '0.5'}]))
+            ((score.Size(8, 1), 0.75), (score.Size(2, 1), 0.25)),
+            mix.configured_mix([
+                size, size | {'vcpus': '2', 'weight': '0.5'},
+                size | {'weight': '0.5'}]))
 
     def test_errors_name_option_value_and_key(self):
         good = {'vcpus': '8', 'memory_mib': '1'}
@@ -90,9 +92,9 @@ class TestConfigured(base.TestCase):
             'fragmentation_mix = vcpus:2,memory_mib:4\n'))], ext='.conf')[0]
         self.options.set_config_files([path])
         self.options.conf.reload_config_files()
+        weigher = weights.FragmentationWeigher()
         self.assertEqual(
-            [0.75, 0.25],
-            [share for _size, share in weights.FragmentationWeigher()._configured])
+            [0.75, 0.25], [share for _size, share in weigher._configured])
 
 
 class TestRecent(base.TestCase):

@@ -257,6 +257,31 @@ class TestCacheLocality(base.TestCase, cases.TestCase):
                 expected, layout.l3_cpus_from_aggregates(state), texts)
 
 
+class TestHostsThatWillNotDo(base.TestCase, cases.TestCase):
+
+    def _states(self):
+        return [_state('full', _cell(0, range(4), pinned=range(4))),
+                _state('good', _cell(0, range(4)))]
+
+    def test_weigh_no_more_than_the_worst(self):
+        """As where nova's own filter let pass what ours would not."""
+        for kind in weights.all_weighers():
+            found = _weigh(kind(), self._states(), _spec((4, 1)))
+            self.assertEqual(found['good'], found['full'], kind)
+
+    def test_nothing_to_compare_with(self):
+        for kind in weights.all_weighers():
+            self.assertEqual({'full': 0.0}, _weigh(
+                kind(), self._states()[:1], _spec((4, 1))))
+
+    def test_allocation_candidates_are_left_alone(self):
+        state = self._states()[1]
+        candidates = state.allocation_candidates = [
+            {'mappings': {}}, {'mappings': {}}]
+        _weigh(weights.CacheLocalityWeigher(), [state], _spec((4, 1)))
+        self.assertIs(candidates, state.allocation_candidates)
+
+
 class TestMultipliers(base.TestCase):
 
     def test_options_and_aggregates(self):
