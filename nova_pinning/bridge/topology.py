@@ -32,8 +32,8 @@ class NovaCell:
     What counting needs is read at once, the rest when asked for: for most
     cells nobody asks. Free CPUs are counted from the lengths of nova's sets,
     since to look into these for every cell takes longer than all the rest.
-    Sets stay as nova has them, since nova takes the threads of a core in the order in
-    which Python iterates over just these sets (``free_siblings`` in
+    Sets stay as nova has them, since nova takes the threads of a core in the
+    order in which Python iterates over just these sets (``free_siblings`` in
     nova.objects.numa).
 
     Fields are read from where oslo.versionedobjects keeps them
