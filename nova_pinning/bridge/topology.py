@@ -45,12 +45,13 @@ class NovaCell:
         same goes for the properties
     """
 
-    __slots__ = ('_cell', '_free_cores', 'free_count', 'id', 'memory_mib',
-                 'memory_used_mib')
+    __slots__ = ('_cell', '_free_cores', '_has_stray_pins', 'free_count',
+                 'id', 'memory_mib', 'memory_used_mib')
 
     def __init__(self, cell: Any) -> None:
         self._cell = cell
         self._free_cores: tuple[tuple[int, ...], ...] | None = None
+        self._has_stray_pins: bool | None = None
         try:
             self.id: int = cell._obj_id
             self.free_count = (
@@ -113,16 +114,21 @@ class NovaCell:
 
     @property
     def free_in_cores(self) -> int | None:
-        cores = self.cores
+        cell = self._cell
         try:
+            cores = cell._obj_siblings
             together = set().union(*cores)
             listed = sum(map(len, cores))
-        except TypeError as error:
-            raise _broken(self._cell, error) from error
+            dedicated = cell._obj_pcpuset
+            stray = self._has_stray_pins = (
+                not cell._obj_pinned_cpus <= dedicated)
+        except (AttributeError, TypeError) as error:
+            raise _broken(cell, error) from error
         if not together or len(together) != listed:
             return None
-        free = self._free()
-        return len(free if free <= together else free & together)
+        if dedicated <= together and not stray:
+            return self.free_count
+        return len(self._free() & together)
 
     def _free(self) -> set[int]:
         free: set[int] = (
@@ -131,8 +137,10 @@ class NovaCell:
 
     @property
     def has_stray_pins(self) -> bool:
-        pinned = self._read('_obj_pinned_cpus')
-        return not pinned <= self._read('_obj_pcpuset')
+        if self._has_stray_pins is None:
+            pinned = self._read('_obj_pinned_cpus')
+            self._has_stray_pins = not pinned <= self._read('_obj_pcpuset')
+        return self._has_stray_pins
 
     @property
     def is_legacy(self) -> bool:

@@ -317,8 +317,10 @@ def set_check(
 
 def _wants_network(host: model.Host, guest: model.Guest) -> bool:
     """Whether any host cell is bound to a network that the guest uses."""
-    if guest.tunneled and any([cell.tunneled for cell in host.cells]):
-        return True
+    if guest.tunneled:
+        for cell in host.cells:
+            if cell.tunneled:
+                return True
     return bool(guest.physnets) and any(
         guest.physnets & cell.physnets for cell in host.cells)
 
