@@ -17,6 +17,7 @@ tests of the stestr suites. The exit status is zero only if every suite
 succeeded, something passed and nothing failed.
 """
 
+import argparse
 import collections
 import io
 import pathlib
@@ -35,7 +36,7 @@ STESTR = {
     'functional tests': 'nova_pinning/tests/functional',
 }
 OTHERS = {
-    'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1',
+    'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 --no-shrink',
 }
 
 # What subunit calls the ways a test can end, in our three words.
@@ -51,13 +52,20 @@ OUTCOMES = {
 
 
 def count(stestr):
-    """Count the outcomes of the last run in a stestr repository."""
+    """Count the outcomes of the last run in a stestr repository.
+
+    :returns: the counts, and the names of the tests that failed
+    """
     counts = collections.Counter()
+    failed = []
 
     def note(test):
         # 'exists' tells of a test that was listed but not run.
         if test['status'] != 'exists':
-            counts[OUTCOMES[test['status']]] += 1
+            outcome = OUTCOMES[test['status']]
+            counts[outcome] += 1
+            if outcome == 'failed':
+                failed.append(test['id'])
 
     last = subprocess.run(
         [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
@@ -66,7 +74,7 @@ def count(stestr):
     subunit.ByteStreamToStreamResult(
         io.BytesIO(last.stdout), 'stdout').run(result)
     result.stopTestRun()
-    return counts
+    return counts, failed
 
 
 def run(title, command):
@@ -75,8 +83,13 @@ def run(title, command):
 
 
 def main():
+    argparse.ArgumentParser(
+        description='Unit tests, functional tests and a short fuzz, with '
+                    'their totals. Takes no options: to run some tests only, '
+                    'see ./run py3 and ./run functional.').parse_args()
     good = True
     totals = collections.Counter()
+    failures = []
     with tempfile.TemporaryDirectory() as scratch:
         for title, test_path in STESTR.items():
             # A repository of its own, so that only this run is counted.
@@ -84,7 +97,8 @@ def main():
             repo.mkdir()
             stestr = ['stestr', '--repo-url', str(repo)]
             good &= run(title, [*stestr, '--test-path', test_path, 'run'])
-            counts = count(stestr)
+            counts, failed = count(stestr)
+            failures += failed
             if not counts:
                 print(f'{title}: nothing ran', flush=True)
                 good = False
@@ -94,6 +108,8 @@ def main():
             print(f'{title}: failed', flush=True)
             good = False
     good &= totals['passed'] > 0 and totals['failed'] == 0
+    if failures:
+        print('\nfailed:', *failures, sep='\n  ')
     print('\n' + ', '.join(
         f'{totals[word]} {word}' for word in ('passed', 'failed', 'skipped')))
     return 0 if good else 1

@@ -47,7 +47,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         description='Place dedicated and shared guests through nova and show '
                     'where they landed.',
         epilog='Exits with 0 if the story came out as told, with 1 if it did '
-               'not, with 2 if it could not begin.')
+               'not, with 2 if it could not begin, with 130 if it was '
+               'interrupted. Example: ./run demo --out /tmp/guests')
     parser.add_argument(
         '--out', metavar='DIR', type=pathlib.Path,
         default=pathlib.Path('demo-output'),
@@ -68,6 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     :returns: the exit status
     """
     options = _arguments(argv)
+    options.out = options.out.absolute()
     console = _console(options.no_color)
     errors = _console(options.no_color, stderr=True)
     try:
@@ -99,14 +101,8 @@ def main(argv: list[str] | None = None) -> int:
         report.show(result, console)
         console.print(
             f'\nThe XML of each of the {len(written)} guests is in '
-            f'{options.out}: {_span_of_names(written)}', soft_wrap=True)
+            f'{options.out}', soft_wrap=True)
     return 0 if result.as_told else 1
-
-
-def _span_of_names(paths: list[pathlib.Path]) -> str:
-    if not paths:
-        return 'none'
-    return f'{paths[0].name} to {paths[-1].name}'
 
 
 def _console(no_color: bool, stderr: bool = False) -> rich_console.Console:
