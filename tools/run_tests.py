@@ -36,7 +36,8 @@ STESTR = {
     'functional tests': 'nova_pinning/tests/functional',
 }
 OTHERS = {
-    'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 --no-shrink',
+    'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
+            '--no-shrink',
 }
 
 # What subunit calls the ways a test can end, in our three words.

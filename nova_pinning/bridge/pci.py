@@ -18,8 +18,6 @@ import copy
 import types
 from typing import Any
 
-from nova import exception
-
 from nova_pinning import model
 
 
@@ -40,6 +38,7 @@ class NovaPciCheck:
         provider_mapping: dict[str, list[str]] | None,
     ) -> None:
         self._stats = stats
+        self._light_stats: Any = None
         self._requests = requests
         self._provider_mapping = provider_mapping
         self._known: dict[tuple[int, ...], bool] = {}
@@ -50,9 +49,10 @@ class NovaPciCheck:
             self._counts[node] = self._counts.get(node, 0) + pool['count']
         self._sockets: dict[int, int | None] | None = None
         if 'socket' in map(self._policy, requests or ()):
+            topology = stats.numa_topology
             self._sockets = {
                 cell.id: cell.socket if 'socket' in cell else None
-                for cell in stats.numa_topology.cells}
+                for cell in (topology.cells if topology else ())}
 
     def device_count(self, cell_id: int) -> int:
         return self._counts.get(cell_id, 0)
@@ -72,29 +72,31 @@ class NovaPciCheck:
     def supports(self, cell_ids: tuple[int, ...]) -> bool:
         """As nova.pci.stats.PciDeviceStats.support_requests, but remembered.
 
-        That one copies the host's NUMA topology each time. It is the pools
-        that get used up, so here they alone are copied.
+        It is nova's function that is asked.
         """
         known = self._known.get(cell_ids)
         if known is None:
-            known = self._known[cell_ids] = self._ask_nova(cell_ids)
+            if self._light_stats is None:
+                self._light_stats = self._make_light_stats()
+            # Nova reads nothing of the guest's cells but the host cells' ids.
+            cells = [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids]
+            known = self._known[cell_ids] = bool(
+                self._light_stats.support_requests(
+                    self._requests, self._provider_mapping, cells))
         return known
 
-    def _ask_nova(self, cell_ids: tuple[int, ...]) -> bool:
+    def _make_light_stats(self) -> Any:
+        """The stats without what makes nova take long to copy them.
+
+        Nova copies them each time, with the host's NUMA topology, of which it
+        needs the sockets only.
+        """
         stats = copy.copy(self._stats)
-        stats.pools = [dict(pool) for pool in self._stats.pools]
-        # Nova reads nothing of the guest's cells but the host cells' ids.
-        cells = [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids]
-        try:
-            stats.apply_requests(
-                self._requests, self._provider_mapping, cells)
-        except exception.PciDeviceRequestFailed:
-            return False
-        except NotImplementedError:
-            # A field that the policy needs is not set, as the socket of
-            # cells from before it was there; nova's claim fails just so.
-            return False
-        return True
+        stats.dev_filter = None
+        stats.numa_topology = types.SimpleNamespace(cells=[
+            types.SimpleNamespace(id=cell_id, socket=socket)
+            for cell_id, socket in (self._sockets or {}).items()])
+        return stats
 
     def as_stats(self) -> Any:
         """A stand-in for the stats with which nova can be asked many times.
