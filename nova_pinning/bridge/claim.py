@@ -77,11 +77,10 @@ class NovaArguments(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The same as the engine sees it; the fields are those of fit.fit()."""
+    """The same as the engine sees it, with the names that fit.fit() has."""
 
     host: model.Host
     guest: model.Guest
-    pack: bool = False
     pci: fit.PciCheck | None = None
 
 

@@ -150,7 +150,7 @@ def _try(
             claim.NovaArguments(
                 host_state.numa_topology, request.spec_topology, mappings,
                 limits, request.pci_requests, check and check.as_stats()),
-            claim.Attempt(host, request.guest, request.packs_cells, check),
+            claim.Attempt(host, request.guest, check),
             choice, request.options.nova_claim_max_permutations)
         if isinstance(answer, Refusal):
             return answer

@@ -18,18 +18,9 @@ from oslotest import base
 
 from nova_pinning.demo import cloud
 from nova_pinning.demo import hosts
+from nova_pinning.demo import story
 
 GIB = 1024  # in MiB
-
-#: 8 dedicated vCPUs that know which of them share a core.
-ENTERPRISE = {
-    'hw:cpu_policy': 'dedicated',
-    'hw:cpu_thread_policy': 'require',
-    'hw:numa_nodes': '1',
-    'hw:cpu_sockets': '1',
-    'hw:cpu_cores': '4',
-    'hw:cpu_threads': '2',
-}
 
 
 class TestCase(base.BaseTestCase):
@@ -41,7 +32,7 @@ class TestCase(base.BaseTestCase):
 
     def enterprise_flavor(self):
         return self.nova.create_flavor(
-            'enterprise', 8, 16 * GIB, ENTERPRISE)
+            'enterprise', 8, 16 * GIB, story.ENTERPRISE_SPECS)
 
     def shared_flavor(self):
         return self.nova.create_flavor('shared', 8, 16 * GIB)

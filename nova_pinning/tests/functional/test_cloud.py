@@ -18,6 +18,7 @@ from oslotest import base as oslotest
 
 from nova_pinning.demo import cloud
 from nova_pinning.demo import hosts
+from nova_pinning.demo import story
 from nova_pinning.tests.functional import base
 
 
@@ -122,7 +123,7 @@ class TestNovaAlone(oslotest.BaseTestCase):
         nova = self.useFixture(cloud.Cloud(filters=cloud.NOVA_FILTERS))
         nova.start_host('host', base.small_host())
         flavor = nova.create_flavor('enterprise', 8, base.GIB,
-                                    base.ENTERPRISE)
+                                    story.ENTERPRISE_SPECS)
 
         self.assertEqual('ACTIVE', nova.boot('first', flavor).status)
         self.assertEqual('ERROR', nova.boot('second', flavor).status)

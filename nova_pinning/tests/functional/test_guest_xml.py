@@ -19,6 +19,7 @@ import tempfile
 from xml.etree import ElementTree
 
 from nova_pinning.demo import hosts
+from nova_pinning.demo import story
 from nova_pinning.tests.functional import base
 
 
@@ -103,7 +104,8 @@ class TestGuestXml(base.TestCase):
     def test_two_cells(self):
         server = self.boot(self.nova.create_flavor(
             'wide', 16, 32 * base.GIB,
-            base.ENTERPRISE | {'hw:numa_nodes': '2', 'hw:cpu_cores': '8'}))
+            story.ENTERPRISE_SPECS | {
+                'hw:numa_nodes': '2', 'hw:cpu_cores': '8'}))
         domain = self.domain(server)
 
         found = pins(domain)

@@ -65,10 +65,9 @@ def _ask(case, max_permutations=20000, used=None):
             inputs.pci_stats, inputs.pci_requests, inputs.provider_mapping)
     attempt = claim.Attempt(
         topology.host_from_nova(inputs.host_topology, *ratios),
-        topology.guest_from_nova(inputs.instance_topology, network),
-        case.data['pack'], check)
+        topology.guest_from_nova(inputs.instance_topology, network), check)
     choice = fit.choose_cells(
-        attempt.host, attempt.guest, pack=attempt.pack, pci=attempt.pci)
+        attempt.host, attempt.guest, pack=case.data['pack'], pci=attempt.pci)
     if not choice:
         return attempt, choice, None
     arguments = claim.NovaArguments(*inputs)
@@ -276,7 +275,7 @@ class TestNovaIsWrong(cases.TestCase):
             is_requested=True, supports=lambda cell_ids: cell_ids == (1, 2),
             device_count=lambda cell_id: 0, label=lambda cell: cell.id)
         attempt = claim.Attempt(
-            host, topology.guest_from_nova(case.guest()), False, check)
+            host, topology.guest_from_nova(case.guest()), check)
         choice = fit.choose_cells(host, attempt.guest, pci=check)
         with mock.patch.object(
                 hardware, 'numa_fit_instance_to_host', return_value=answer):
