@@ -1,0 +1,78 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Errors in what people hand to the tools: what is wrong, where, what to do.
+
+A command that meets one prints it and ends with status 2.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Location:
+    """Where something stands in a file or on a command line.
+
+    :param source: the file's name, or what else was read ('--flavor',
+        'cloud mycloud')
+    :param line: counted from 1, 0 if there are no lines
+    :param column: counted from 1, 0 if not known
+    :param key: the path of keys to it, joined by dots, with list positions
+        in brackets: ``families.enterprise.sizes[2].vcpus``
+    """
+
+    source: str
+    line: int = 0
+    column: int = 0
+    key: str = ''
+
+    def __str__(self) -> str:
+        place = self.source
+        if self.line:
+            place += f':{self.line}'
+            if self.column:
+                place += f':{self.column}'
+        return f'{place}: {self.key}' if self.key else place
+
+
+class InputError(Exception):
+    """Something that was handed in cannot be used.
+
+    :param message: what is wrong, a sentence without a full stop
+    :param where: where it stands
+    :param advice: what to do about it, if the message does not say
+    """
+
+    def __init__(self, message: str, where: Location | None = None,
+                 advice: str = '') -> None:
+        super().__init__(message, where, advice)
+        self.message = message
+        self.where = where
+        self.advice = advice
+
+    def __str__(self) -> str:
+        text = f'{self.where}: {self.message}' if self.where else self.message
+        return f'{text}; {self.advice}' if self.advice else text
+
+
+class InputErrors(InputError):
+    """Several of them, found in one go.
+
+    :param errors: at least one, in the order in which they stand
+    """
+
+    def __init__(self, errors: tuple[InputError, ...]) -> None:
+        super().__init__(errors[0].message, errors[0].where, errors[0].advice)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return '\n'.join(map(str, self.errors))

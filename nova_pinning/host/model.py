@@ -1,0 +1,125 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A host as a file describes it: its hardware, and how nova is set up there.
+
+``model.Host`` is what the engine needs of it; this is what people write,
+discover and draw.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Node:
+    """One NUMA node. All CPUs here are online.
+
+    :param cores: for every core the ids of its threads, ascending
+    :param memory_mib: all memory of the node, huge pages included
+    :param huge_pages: number of pages by page size in KiB, without the
+        system's small pages
+    :param l3_domains: the CPUs that share each last-level cache; may reach
+        beyond the node, () if not known
+    :param distances: to each node of the host in their order, () if unknown
+    """
+
+    id: int
+    socket: int
+    cores: tuple[tuple[int, ...], ...]
+    memory_mib: int
+    huge_pages: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    l3_domains: tuple[cpuset.CpuSet, ...] = ()
+    distances: tuple[int, ...] = ()
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        return cpuset.CpuSet(cpu for core in self.cores for cpu in core)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PciDevice:
+    """A PCI device that may be passed through.
+
+    :param address: '0000:3b:00.0'
+    :param vendor_id: four hexadecimal digits, as is product_id
+    :param numa_node: None if it belongs to none
+    :param alias: the name under which flavors ask for it, '' if none does
+    """
+
+    address: str
+    vendor_id: str
+    product_id: str
+    numa_node: int | None
+    alias: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaSettings:
+    """What matters of the nova.conf of one host.
+
+    :param dedicated_cpus: [compute] cpu_dedicated_set, None if unset
+    :param shared_cpus: [compute] cpu_shared_set, None if unset
+    :param reserved_huge_pages: pages kept from guests, by (node id, page
+        size in KiB)
+    """
+
+    dedicated_cpus: cpuset.CpuSet | None = None
+    shared_cpus: cpuset.CpuSet | None = None
+    cpu_allocation_ratio: float = 1.0
+    ram_allocation_ratio: float = 1.0
+    reserved_memory_mib: int = 0
+    reserved_huge_pages: Mapping[tuple[int, int], int] = dataclasses.field(
+        default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuModel:
+    """What the CPUs are, as libvirt names it.
+
+    :param arch: x86_64, aarch64, ...
+    :param model: libvirt's name, 'Cascadelake-Server'
+    :param features: beyond the model's own, sorted
+    """
+
+    arch: str = 'x86_64'
+    model: str = ''
+    vendor: str = ''
+    features: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostDescription:
+    """A whole host.
+
+    :param nodes: by id
+    :param traits: CUSTOM_* traits that its resource provider carries
+    :param where: the file it was read from
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    pci_devices: tuple[PciDevice, ...] = ()
+    nova: NovaSettings = NovaSettings()
+    cpu_model: CpuModel = CpuModel()
+    traits: frozenset[str] = frozenset()
+    description: str = ''
+    where: errors.Location = dataclasses.field(
+        default=errors.Location(''), compare=False)
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        """All CPUs that are online."""
+        return cpuset.union(node.cpus for node in self.nodes)
