@@ -1,0 +1,97 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What all commands share, under nova-pinning and under openstack."""
+
+import argparse
+import functools
+import shutil
+import sys
+import textwrap
+import typing
+
+from cliff import command
+from cliff import help
+import rich.console
+
+from nova_pinning import errors
+
+#: Exit statuses, for every command.
+OK = 0
+FINDINGS = 1
+BAD_INPUT = 2
+#: A bug of ours: EX_SOFTWARE of sysexits.h, not to be taken for a finding.
+BUG = 70
+
+
+def report_input_error(error: errors.InputError) -> int:
+    """Say on the error output what is wrong; returns the exit status."""
+    one_by_one = (error.errors if isinstance(error, errors.InputErrors)
+                  else (error,))
+    for one in one_by_one:
+        print(f'error: {one}', file=sys.stderr)
+    return BAD_INPUT
+
+
+def console(stream: typing.TextIO | None = None) -> rich.console.Console:
+    """A console for people.
+
+    It colours terminals only, and takes what is piped for as wide as COLUMNS
+    says, or 100 columns, since tables that are cut off help nobody.
+    """
+    stream = stream or sys.stdout
+    width = None
+    if not stream.isatty():
+        width = shutil.get_terminal_size((100, 24)).columns
+    return rich.console.Console(
+        file=stream, width=width, highlight=False, soft_wrap=False,
+        emoji=False, markup=False)
+
+
+class Command(command.Command):
+    """A command of nova-pinning.
+
+    ``epilog`` is shown under the options in ``--help``, as it is: a few
+    lines with an example. Bad input ends in status 2.
+    """
+
+    epilog = ''
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        # cliff's own formatter would fill the example's lines.
+        parser.formatter_class = functools.partial(
+            argparse.RawDescriptionHelpFormatter,
+            width=min(shutil.get_terminal_size().columns, 100) - 2)
+        parser.description = '\n\n'.join(
+            textwrap.fill(' '.join(paragraph.split()), 78)
+            for paragraph in self.get_description().split('\n\n'))
+        return parser
+
+    def get_epilog(self) -> str:
+        # cliff's own looks through all installed packages for the one that
+        # the command is from, which takes longer than most commands.
+        return textwrap.dedent(self.epilog).strip()
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        try:
+            return super().run(parsed_args)
+        except errors.InputError as error:
+            return report_input_error(error)
+        except (BrokenPipeError, help.HelpExit):
+            raise
+        except Exception as error:
+            if self.app.options.debug:
+                raise
+            print(f'internal error: {type(error).__name__}: {error}; please '
+                  'report it with what --debug shows', file=sys.stderr)
+            return BUG

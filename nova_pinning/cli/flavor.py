@@ -1,0 +1,123 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning flavor show, flavor diff: a catalogue as flavors."""
+
+import argparse
+from collections.abc import Iterable
+from collections.abc import Sequence
+import json
+
+import rich.box
+import rich.table
+import rich.text
+
+from nova_pinning.cli import base
+from nova_pinning.cli import select
+from nova_pinning.flavors import catalogue
+from nova_pinning.flavors import commands
+from nova_pinning.flavors import listing
+from nova_pinning.flavors import model
+
+
+class ShowFlavors(base.Command):
+    """Show the flavors that a catalogue stands for."""
+
+    epilog = """
+        Examples:
+          nova-pinning flavor show flavors.yaml
+          nova-pinning flavor show flavors.yaml enterprise.large --commands
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('catalogue', metavar='CATALOGUE',
+                            help='catalogue file (YAML or JSON)')
+        parser.add_argument('names', metavar='NAME', nargs='*',
+                            help='flavors or families to show; all if none '
+                                 'is named')
+        output = parser.add_mutually_exclusive_group()
+        output.add_argument('--format', choices=('table', 'json'),
+                            default='table', help='table unless said '
+                            'otherwise')
+        output.add_argument('--commands', action='store_true',
+                            help='print the openstack commands that would '
+                                 'create them')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        sold = catalogue.load(parsed_args.catalogue)
+        flavors = select.flavors(sold.flavors, parsed_args.names,
+                                 parsed_args.catalogue)
+        if parsed_args.commands:
+            for flavor in flavors:
+                for command in commands.create_commands(flavor):
+                    print(command)
+        elif parsed_args.format == 'json':
+            print(json.dumps({
+                'version': 1, 'catalogue': sold.name,
+                'flavors': [listing.as_dict(one) for one in flavors],
+            }, indent=2))
+        else:
+            show_tables(flavors)
+        return base.OK
+
+
+def show_tables(flavors: Iterable[model.Flavor]) -> None:
+    """Print a table a family, as wide as the terminal allows."""
+    console = base.console()
+    for number, table in enumerate(listing.family_tables(flavors)):
+        if number:
+            console.print()
+        count = len(table.columns)
+        console.print(rich.text.Text(
+            f'{table.family or "flavors"}: '
+            f'{count} {"flavor" if count == 1 else "flavors"}', 'bold'))
+        size = max((len(key) for key, _value in table.common), default=0)
+        for key, value in table.common:
+            console.print(f'  {key.ljust(size)}  {value}', soft_wrap=True)
+        for part in _parts(table, console.width):
+            console.print(part)
+
+
+def _parts(table: listing.FamilyTable,
+           width: int) -> list[rich.table.Table]:
+    """The table, cut into as many as it takes to fit the width."""
+    grid = [('', table.columns), *table.rows]
+    head = max(len(heading) for heading, _values in grid)
+    sizes = [max(len(line) for _heading, values in grid
+                 for line in values[column].split('\n'))
+             for column in range(len(table.columns))]
+    parts: list[list[int]] = []
+    left = 0
+    for column, size in enumerate(sizes):
+        # A cell has a space on either side.
+        if not parts or left < size + 2:
+            parts.append([])
+            left = width - head - 2
+        parts[-1].append(column)
+        left -= size + 2
+    return [_part(table, columns) for columns in parts]
+
+
+def _part(table: listing.FamilyTable,
+          columns: Sequence[int]) -> rich.table.Table:
+    part = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=True,
+                            show_edge=False, padding=(0, 1))
+    part.add_column('', no_wrap=True)
+    for column in columns:
+        part.add_column(table.columns[column], justify='right',
+                        no_wrap=True)
+    for heading, values in table.rows:
+        if any(values[column] for column in columns):
+            part.add_row(heading, *(values[column] for column in columns))
+    return part

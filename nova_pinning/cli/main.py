@@ -1,0 +1,54 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The program nova-pinning."""
+
+from collections.abc import Sequence
+import contextlib
+import importlib.metadata
+import sys
+
+from cliff import app
+from cliff import commandmanager
+
+from nova_pinning.cli import base
+
+
+class NovaPinning(app.App):
+    """nova-pinning: what works without a cloud, on files alone."""
+
+    # cliff reads it off sys.argv otherwise, also in tests.
+    NAME = 'nova-pinning'
+
+    def __init__(self) -> None:
+        super().__init__(
+            description='Sell dedicated CPUs with nova: flavors and guests, '
+                        'without a cloud.',
+            version=importlib.metadata.version('nova-pinning'),
+            command_manager=commandmanager.CommandManager('nova_pinning.cli'),
+            deferred_help=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    program = NovaPinning()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        # cliff would start a shell of its own.
+        with contextlib.suppress(SystemExit):
+            program.run(['--help'])
+        return base.BAD_INPUT
+    return program.run(arguments)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,140 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The flavor that a command line names."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+import difflib
+import os
+
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.flavors import catalogue
+from nova_pinning.flavors import model
+
+#: What a flavor given as key=value has besides extra specs, all as nova and
+#: openstack call it.
+_PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+
+
+def flavors(
+    among: Sequence[model.Flavor], names: Sequence[str], source: str,
+) -> tuple[model.Flavor, ...]:
+    """Those that are named, themselves or by their family.
+
+    :param source: where they are from
+    :raises errors.InputError: for a name that there is not
+    """
+    if not names:
+        return tuple(among)
+    unknown = [name for name in names
+               if not any(_is_named(name, flavor) for flavor in among)]
+    if unknown:
+        raise errors.InputError(
+            f'no flavor or family is called {unknown[0]!r}',
+            errors.Location(source), _nearest(unknown[0], among))
+    return tuple(flavor for flavor in among
+                 if any(_is_named(name, flavor) for name in names))
+
+
+def _is_named(name: str, flavor: model.Flavor) -> bool:
+    return name in (flavor.name, flavor.extra_specs.get(model.FAMILY_KEY))
+
+
+def _nearest(name: str, among: Iterable[model.Flavor]) -> str:
+    known = list(dict.fromkeys(
+        one for flavor in among for one in (
+            flavor.name, flavor.extra_specs.get(model.FAMILY_KEY, ''))
+        if one))
+    near = difflib.get_close_matches(name, known, 3) or known[:8]
+    return 'there is ' + ', '.join(near)
+
+
+def flavor(text: str) -> model.Flavor:
+    """A flavor from ``FILE:NAME``, ``FILE`` or ``key=value key=value ...``.
+
+    :raises errors.InputError: if it is none of these
+    """
+    path, _colon, name = text.rpartition(':')
+    if not os.path.exists(text) and path and os.path.exists(path):
+        return _only(catalogue.load(path).flavors, name, path)
+    if '=' in text and not os.path.exists(text):
+        return _written_out(text)
+    return _only(catalogue.load(text).flavors, '', text)
+
+
+def _only(among: Sequence[model.Flavor], name: str,
+          path: str) -> model.Flavor:
+    if not name and len(among) == 1:
+        return among[0]
+    for one in among:
+        if one.name == name:
+            return one
+    where = errors.Location('--flavor')
+    if not name:
+        raise errors.InputError(
+            f'{path} has {len(among)} flavors', where,
+            f'say which: {path}:{among[0].name}')
+    raise errors.InputError(f'{path} has no flavor called {name!r}', where,
+                            _nearest(name, among))
+
+
+def _written_out(text: str) -> model.Flavor:
+    where = errors.Location('--flavor')
+    given: dict[str, str] = {}
+    for item in text.split():
+        key, equals, value = item.partition('=')
+        if not equals or not key:
+            raise errors.InputError(
+                f'{item!r} is not a key with a value', where,
+                "write it like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
+        if key in given:
+            raise errors.InputError(f'{key} is given twice', where)
+        given[key] = value
+    for key in given:
+        if ':' not in key and key not in _PROPERTIES:
+            near = difflib.get_close_matches(key, _PROPERTIES, 1)
+            raise errors.InputError(
+                f'{key} is neither an extra spec nor one of '
+                f'{", ".join(_PROPERTIES)}', where,
+                f'did you mean {near[0]}?' if near else
+                'extra specs have a colon in their name')
+    for key in ('vcpus', 'ram'):
+        if key not in given:
+            raise errors.InputError(f'{key} is missing', where)
+    return model.Flavor(
+        name=given.get('name', 'flavor'),
+        vcpus=_count(given, 'vcpus', where),
+        memory_mib=_memory_mib(given['ram'], where),
+        disk_gib=_count(given, 'disk', where),
+        ephemeral_gib=_count(given, 'ephemeral', where),
+        swap_mib=_memory_mib(given.get('swap', '0'), where),
+        extra_specs={key: value for key, value in given.items()
+                     if ':' in key},
+        where=where)
+
+
+def _count(given: dict[str, str], key: str, where: errors.Location) -> int:
+    text = given.get(key, '0')
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise errors.InputError(f'{key}={text} is not a number', where)
+    if key == 'vcpus' and not int(text):
+        raise errors.InputError('vcpus must be at least 1', where)
+    return int(text)
+
+
+def _memory_mib(text: str, where: errors.Location) -> int:
+    """Plain numbers are MiB, as for openstack flavor create."""
+    if text.isascii() and text.isdigit() and len(text) <= 12:
+        return int(text)
+    return quantities.memory_mib(text, where)
