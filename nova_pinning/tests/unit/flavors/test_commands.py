@@ -49,7 +49,8 @@ def flavors(draw):
 def _parse(line, command, words):
     """What OpenStackClient makes of a line, by sh and its own parser."""
     printed = subprocess.run(
-        ['sh', '-c', 'openstack() { printf "%s\\0" openstack "$@"; }\n' + line],
+        ['sh', '-c',
+         'openstack() { printf "%s\\0" openstack "$@"; }\n' + line],
         capture_output=True, check=True).stdout
     split = printed.decode().split('\0')[:-1]
     assert split[:len(words)] == words, split
