@@ -72,10 +72,13 @@ class Cell:
 
     :param title: what is written above it
     :param cores: the ids of each core's CPUs
+    :param domain_sizes: how many cores, in their order, share each
+        last-level cache; () leaves the caches out
     """
 
     title: str
     cores: tuple[tuple[int, ...], ...]
+    domain_sizes: tuple[int, ...] = ()
 
 
 def symbols() -> Iterator[str]:
@@ -101,44 +104,79 @@ def draw_cells(
     lines: list[Line] = []
     for cell in cells:
         lines.append([Span(cell.title, 'title')])
-        lines += _draw_cores(cell.cores, tiles, width)
+        lines += _draw_cores(cell, tiles, width)
     return lines
 
 
+# A block is a row of cores, in groups with a bar between them.
+_Block = Sequence[Sequence[tuple[int, ...]]]
+
+
 def _draw_cores(
-    cores: Sequence[tuple[int, ...]],
+    cell: Cell,
     tiles: Mapping[int, Tile],
     width: int,
 ) -> list[Line]:
-    if not cores:
+    if not cell.cores:
         return [[Span('  no CPUs', 'label')]]
     size = max(len(tiles.get(cpu, KEPT).symbol)
-               for core in cores for cpu in core)
-    per_block = len(cores)
-    while True:
-        blocks = [cores[first:first + per_block]
-                  for first in range(0, len(cores), per_block)]
-        label_size = max(len(label) for block in blocks
-                         for label in _labels(block))
-        room = (width - label_size) // (size + 1)
-        if per_block <= max(room, 1):
-            break
-        # Shorter rows may have longer labels, so look again.
-        per_block = max(1, min(room, per_block - 1))
+               for core in cell.cores for cpu in core)
+    blocks = (_blocks_of_domains(cell, size, width) or
+              _blocks_of_cores(cell.cores, size, width))
+    label_size = _label_size(blocks)
     lines = []
     for block in blocks:
         for thread, label in enumerate(_labels(block)):
             line = [Span(label.ljust(label_size), 'label')]
-            for core in block:
-                line.append(Span(' '))
-                line.append(_span(core, thread, tiles, size))
+            for number, group in enumerate(block):
+                if number:
+                    line.append(Span(' |', 'label'))
+                for core in group:
+                    line.append(Span(' '))
+                    line.append(_span(core, thread, tiles, size))
             lines.append(line)
     return lines
 
 
-def _labels(cores: Sequence[tuple[int, ...]]) -> list[str]:
+def _blocks_of_domains(cell: Cell, size: int, width: int) -> list[_Block]:
+    """As many whole domains a block as there is room for; [] if not one."""
+    ends = list(itertools.accumulate(cell.domain_sizes))
+    domains = [cell.cores[first:last] for first, last in zip(
+        [0, *ends], ends)]
+    for count in range(len(domains), 0, -1):
+        blocks: list[_Block] = [
+            domains[first:first + count]
+            for first in range(0, len(domains), count)]
+        longest = max(
+            sum(map(len, block)) * (size + 1) + 2 * (len(block) - 1)
+            for block in blocks)
+        if _label_size(blocks) + longest <= width:
+            return blocks
+    return []
+
+
+def _blocks_of_cores(
+    cores: Sequence[tuple[int, ...]], size: int, width: int,
+) -> list[_Block]:
+    per_block = len(cores)
+    while True:
+        blocks: list[_Block] = [
+            [cores[first:first + per_block]]
+            for first in range(0, len(cores), per_block)]
+        room = (width - _label_size(blocks)) // (size + 1)
+        if per_block <= max(room, 1):
+            return blocks
+        # Shorter rows may have longer labels, so look again.
+        per_block = max(1, min(room, per_block - 1))
+
+
+def _label_size(blocks: Iterable[_Block]) -> int:
+    return max(len(label) for block in blocks for label in _labels(block))
+
+
+def _labels(block: _Block) -> list[str]:
     """The CPU ids of each row."""
-    rows = itertools.zip_longest(*cores)
+    rows = itertools.zip_longest(*itertools.chain.from_iterable(block))
     return ['  CPUs ' + _ids([cpu for cpu in row if cpu is not None])
             for row in rows]
 

@@ -1,0 +1,77 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Files that are replaced as a whole, or not at all."""
+
+import contextlib
+import os
+import stat
+import tempfile
+
+from nova_pinning import errors
+
+
+def replace(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file so that a reader finds the old text or the new one.
+
+    A file that is there keeps its mode; a symbolic link keeps pointing at
+    its file, which is the one that is replaced.
+
+    :raises errors.InputError: if it cannot be written; nothing has changed
+        then
+    """
+    try:
+        _replace(os.path.realpath(path), text)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, 'strerror', None) or str(error)
+        raise errors.InputError(
+            f'cannot be written: {reason}', errors.Location(os.fspath(path)),
+        ) from error
+
+
+def _replace(path: str, text: str) -> None:
+    data = text.encode()
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        mode = 0o666 & ~_umask()
+    directory, name = os.path.split(path)
+    descriptor, draft = tempfile.mkstemp(prefix=f'.{name[:64]}.',
+                                         dir=directory)
+    try:
+        with open(descriptor, 'wb') as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+    _sync_directory(directory)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync_directory(directory: str) -> None:
+    """Make the new name last through a power cut, where that can be done."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

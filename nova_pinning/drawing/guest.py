@@ -1,0 +1,146 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A host with a guest on it, drawn for the terminal."""
+
+from collections.abc import Iterator
+import itertools
+import re
+
+from nova_pinning import cpuset
+from nova_pinning.drawing import plan as plan_lib
+from nova_pinning.drawing import terminal
+from nova_pinning.host import model
+
+_TILES = {
+    plan_lib.Kind.EMULATOR: terminal.Tile('E', 'emulator'),
+    plan_lib.Kind.FLOATING: terminal.Tile('~', 'floating'),
+    plan_lib.Kind.TAKEN: terminal.Tile('x', 'taken'),
+    plan_lib.Kind.FREE: terminal.FREE,
+    plan_lib.Kind.SHARED: terminal.Tile(':', 'shared'),
+    plan_lib.Kind.KEPT: terminal.KEPT,
+}
+
+#: What rich, or another that knows these words, shows each mark as.
+#: 'guest:N' marks the vCPUs of guest cell N, see :func:`style`.
+STYLES = {
+    'title': 'bold',
+    'label': 'dim',
+    'emulator': 'black on color(221)',
+    'floating': 'black on color(117)',
+    'taken': 'color(173)',
+    'free': 'bold',
+    'shared': 'cyan',
+    'kept': 'dim',
+}
+# Backgrounds that black letters can be read on; neighbours differ much.
+_GUEST_STYLES = tuple(f'black on color({number})' for number in (
+    114, 215, 111, 183, 180, 80, 210, 150))
+
+
+def style(mark: str) -> str:
+    """What rich shows a mark as, '' for plain text."""
+    kind, _, number = mark.partition(':')
+    if kind == 'guest':
+        return _GUEST_STYLES[int(number) % len(_GUEST_STYLES)]
+    return STYLES.get(kind, '')
+
+
+def draw(
+    description: model.HostDescription,
+    used: cpuset.CpuSet = cpuset.CpuSet(),
+    placement: plan_lib.Placement | None = None,
+    width: int = 80,
+) -> list[terminal.Line]:
+    """Draw a host with a guest on it.
+
+    :param used: CPUs that other guests are pinned to
+    :param placement: None for the host on its own
+    :param width: columns of the terminal, at least 40; no line is longer
+    """
+    found = plan_lib.plan(description, used, placement)
+    cells = [_cell(found, node, width) for node in description.nodes]
+    size = max((len(_tile(use).symbol) for use in found.uses.values()),
+               default=1)
+    tiles = {cpu: _tile(use, size) for cpu, use in found.uses.items()}
+    return [
+        *_heading(found, width),
+        *terminal.draw_cells(cells, tiles, width),
+        *_legend(found, tiles, width),
+    ]
+
+
+def _heading(
+    found: plan_lib.Plan, width: int,
+) -> Iterator[terminal.Line]:
+    summary = plan_lib.summary(found.description)
+    for line in _wrap(f'{plan_lib.title(found)}: {summary}', width):
+        yield [terminal.Span(line, 'title')]
+    for remark in plan_lib.remarks(found):
+        for line in _wrap(remark, width - 2):
+            yield [terminal.Span(f'  {line}')]
+
+
+def _cell(
+    found: plan_lib.Plan, node: model.Node, width: int,
+) -> terminal.Cell:
+    parts = [f'node {node.id} (socket {node.socket}, '
+             f'{plan_lib.memory_text(node.memory_mib)})']
+    guest = found.guest_on(node)
+    if guest:
+        parts.append(guest)
+    domains = [cores for _, cores in found.domains(node)]
+    title = '  '.join(parts)
+    return terminal.Cell(
+        title if len(title) <= width else f'{title[:width - 3]}...',
+        tuple(itertools.chain.from_iterable(domains)),
+        tuple(map(len, domains)) if len(domains) > 1 else ())
+
+
+def _tile(use: plan_lib.Use, size: int = 0) -> terminal.Tile:
+    if use.kind is plan_lib.Kind.PINNED:
+        symbol = ','.join(map(str, use.vcpus))
+        mark = f'guest:{use.guest_cell or 0}'
+    else:
+        symbol, mark = _TILES[use.kind].symbol, _TILES[use.kind].mark
+    return terminal.Tile(symbol.rjust(size), mark)
+
+
+def _legend(
+    found: plan_lib.Plan, tiles: dict[int, terminal.Tile], width: int,
+) -> Iterator[terminal.Line]:
+    """What the signs mean, each with the tile of its first CPU."""
+    for kind, meaning in plan_lib.legend(found):
+        tile = tiles[next(iter(found.cpus_of(kind)))]
+        indent = ' ' * (len(tile.symbol) + 3)
+        first, *more = _wrap(meaning, width - len(indent))
+        yield [terminal.Span('  '), terminal.Span(tile.symbol, tile.mark),
+               terminal.Span(f' {first}')]
+        for line in more:
+            yield [terminal.Span(f'{indent}{line}')]
+    if any(len(found.domains(node)) > 1
+           for node in found.description.nodes):
+        size = max(len(tile.symbol) for tile in tiles.values())
+        yield [terminal.Span(f'  {"|".rjust(size)}', 'label'), terminal.Span(
+            ' between cores that do not share an L3 cache')]
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Break lines after blanks and commas: CPU lists have no blanks."""
+    lines = ['']
+    for piece in re.split(r'(?<=[, ])', text):
+        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1]:
+            lines.append('')
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
