@@ -24,6 +24,7 @@ import time
 import typing as ty
 
 from benchmarks import bars
+from benchmarks import commands
 from benchmarks import measure
 from benchmarks import report
 
@@ -55,10 +56,10 @@ class ProgressBar:
         print('\r' + line[:width].ljust(width), end='', file=sys.stderr,
               flush=True)
 
-    def step(self, case: bars.Case, count: int) -> None:
+    def step(self, name: str, count: int) -> None:
         """Note that some work on a case is done."""
         self._done += count
-        self.show(case.name)
+        self.show(name)
 
     def close(self) -> None:
         """Wipe the line."""
@@ -71,11 +72,13 @@ class ProgressBar:
 def parse(argv: ty.Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     names = [case.name for case in bars.CASES]
+    names += [command.name for command in commands.COMMANDS]
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks',
         description="Time our filters and weighers against nova's "
-                    'NUMATopologyFilter, side by side. Exit status 1: a bar '
-                    'was missed or the answers differ.',
+                    'NUMATopologyFilter, side by side, and the commands. '
+                    'Exit status 1: a bar was missed or the answers '
+                    'differ.',
         epilog='Cases: ' + ', '.join(names))
     size = parser.add_mutually_exclusive_group()
     size.add_argument('--quick', action='store_true',
@@ -127,14 +130,15 @@ def run(cases: list[bars.Case], plan: measure.Plan,
     try:
         for process in range(plan.processes):
             results = measure.run_process(
-                cases, process, plan, progress.step)
+                cases, process, plan,
+                lambda case, count: progress.step(case.name, count))
             for name, part in results.items():
                 samples[name].append(part)
         for case in endless:
             progress.show(f'nova alone on {case.name}, for up to '
                           f'{plan.time_limit:g} s')
             limited[case.name] = measure.run_limited(case, plan.time_limit)
-            progress.step(case, 1)
+            progress.step(case.name, 1)
     finally:
         progress.close()
     rows = [
@@ -143,13 +147,27 @@ def run(cases: list[bars.Case], plan: measure.Plan,
     return rows, samples
 
 
+def run_commands(wanted: list[commands.Command], rounds: int,
+                 ) -> list[commands.Timing]:
+    """Time the commands."""
+    progress = ProgressBar(len(wanted) * (rounds + 1))
+    try:
+        return commands.measure(wanted, rounds,
+                                lambda name: progress.step(name, 1))
+    finally:
+        progress.close()
+
+
 def main(argv: ty.Sequence[str] | None = None) -> int:
     """Run the benchmarks and return the exit status."""
     args = parse(argv)
     plan = choose_plan(args)
     cases = [case for case in bars.CASES
              if not args.case or case.name in args.case]
+    wanted = [command for command in commands.COMMANDS
+              if not args.case or command.name in args.case]
     if plan.calibrate:
+        wanted = []
         # Nova would never end the others.
         cases = [dataclasses.replace(case, ratio=None, limit_us=None)
                  for case in cases if not case.endless]
@@ -159,15 +177,20 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     facts = report.machine()
     start = time.monotonic()
     try:
-        rows, samples = run(cases, plan)
-    except measure.WorkerError as error:
+        rows, samples = run(cases, plan) if cases else ([], {})
+        timings = run_commands(wanted, plan.rounds) if wanted else []
+    except (measure.WorkerError, commands.CommandFailed) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('stopped', file=sys.stderr)
         return 130
-    print('\n'.join(report.table(rows)))
-    print(textwrap.fill(report.explain(rows, plan), 79))
+    if rows:
+        print('\n'.join(report.table(rows)))
+        print(textwrap.fill(report.explain(rows, plan), 79))
+    if timings:
+        print('\n'.join(commands.table(timings)))
+        print(textwrap.fill(commands.explain(plan.rounds), 79))
     versions = facts['versions']
     print(textwrap.fill(
         f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}, '
@@ -178,10 +201,16 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
             print(f'{row.case.name}: {problem}')
     if args.json:
         args.json.write_text(json.dumps(
-            report.as_json(rows, samples, plan, facts), indent=1) + '\n')
+            report.as_json(rows, samples, plan, facts)
+            | {'commands': [dataclasses.asdict(one) for one in timings]},
+            indent=1) + '\n')
     if args.rst:
-        args.rst.write_text(report.as_rst(rows, facts, plan))
-    return 0 if all(row.met for row in rows) else 1
+        args.rst.write_text('\n'.join([
+            '.. Made by "python -m benchmarks --rst", not by hand.', '',
+            *(report.as_rst(rows, plan) if rows else ()),
+            *(commands.as_rst(timings, plan.rounds) if timings else ()),
+            *report.machine_as_rst(facts)]))
+    return 0 if all(one.met for one in (*rows, *timings)) else 1
 
 
 if __name__ == '__main__':

@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 _ETC = pathlib.Path(__file__).parents[1] / 'etc' / 'nova-pinning'
@@ -55,7 +56,7 @@ class Command:
 
 
 _CATALOGUE = str(_ETC / 'flavors.yaml')
-_HOST = str(_ETC / 'hosts' / 'xeon-2s-80.yaml')
+_HOST = str(_ETC / 'hosts' / 'xeon-80-dedicated.yaml')
 
 COMMANDS = (
     Command('python', 'python itself', None,
@@ -169,3 +170,16 @@ def table(timings: Iterable[Timing], line: str = '-') -> list[str]:
                       for cell, width in zip(row, widths)).rstrip()
             for row in grid]
     return [rule, rows[0], rule, *rows[1:], rule]
+
+
+def explain(rounds: int) -> str:
+    """Say what the figures of the table are."""
+    return ('Wall-clock time of whole processes, from start to end, all of '
+            f'them in turn: medians of {rounds} rounds after one that fills '
+            'the caches, and the slowest.')
+
+
+def as_rst(timings: Sequence[Timing], rounds: int) -> list[str]:
+    """The table for the documentation."""
+    return [*table(timings, line='='), '',
+            *textwrap.wrap(explain(rounds), 79), '']

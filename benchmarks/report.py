@@ -274,16 +274,16 @@ def as_json(rows: ty.Sequence[Row],
     }
 
 
-def as_rst(rows: ty.Sequence[Row], facts: dict[str, ty.Any],
-           plan: measure.Plan) -> str:
-    """Return the table for the documentation, with the machine."""
-    versions = facts['versions']
-    text = [
-        '.. Made by "python -m benchmarks --rst", not by hand.', '',
-        *table(rows, line='='), '',
-        *textwrap.wrap(explain(rows, plan), 79), '',
+def as_rst(rows: ty.Sequence[Row], plan: measure.Plan) -> list[str]:
+    """Return the table for the documentation."""
+    return [*table(rows, line='='), '',
+            *textwrap.wrap(explain(rows, plan), 79), '']
+
+
+def machine_as_rst(facts: dict[str, ty.Any]) -> list[str]:
+    """Return what the documentation says about the machine."""
+    return [
         *textwrap.wrap(
             f'Measured on {facts["cpu_model"]} ({facts["cpus"]} CPUs), '
             f'{facts["system"]}, {facts["python"]}, nova '
-            f'{versions["nova"]}.', 79), '']
-    return '\n'.join(text)
+            f'{facts["versions"]["nova"]}.', 79), '']

@@ -16,6 +16,7 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Sequence
 import json
+from typing import Any
 
 import rich.box
 import rich.table
@@ -25,6 +26,7 @@ from nova_pinning.cli import base
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
+from nova_pinning.flavors import difference
 from nova_pinning.flavors import listing
 from nova_pinning.flavors import model
 
@@ -70,6 +72,84 @@ class ShowFlavors(base.Command):
         else:
             show_tables(flavors)
         return base.OK
+
+
+class DiffFlavors(base.Command):
+    """Show how the flavors of two catalogues differ.
+
+    The exit status is 1 if they do.
+    """
+
+    epilog = """
+        Example:
+          git show HEAD:flavors.yaml > old.yaml
+          nova-pinning flavor diff old.yaml flavors.yaml
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('before', metavar='OLD',
+                            help='catalogue file (YAML or JSON)')
+        parser.add_argument('after', metavar='NEW',
+                            help='another, or the same at another time')
+        parser.add_argument('--format', choices=('table', 'json'),
+                            default='table',
+                            help='table unless said otherwise')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        before, after = (
+            {flavor.name: flavor for flavor in catalogue.load(path).flavors}
+            for path in (parsed_args.before, parsed_args.after))
+        pairs = [(before.get(name), after.get(name))
+                 for name in dict.fromkeys((*before, *after))]
+        changes = [pair for pair in pairs
+                   if difference.differences(*pair)]
+        if parsed_args.format == 'json':
+            print(json.dumps({'version': 1, 'changes': [
+                _change_as_dict(*pair) for pair in changes]}, indent=2))
+        else:
+            _print_changes(changes, len(pairs) - len(changes))
+        return base.FINDINGS if changes else base.OK
+
+
+_Pair = tuple[model.Flavor | None, model.Flavor | None]
+
+
+def _verb(before: model.Flavor | None, after: model.Flavor | None) -> str:
+    """What apply would do about it."""
+    if before is None:
+        return 'create'
+    if after is None:
+        return 'retire'
+    if difference.shape_changes(before, after):
+        return 'replace'
+    return 'update'
+
+
+def _change_as_dict(before: model.Flavor | None,
+                    after: model.Flavor | None) -> dict[str, Any]:
+    return {
+        'action': _verb(before, after),
+        'name': (after or before).name,  # type: ignore[union-attr]
+        'differences': [one.as_dict()
+                        for one in difference.differences(before, after)],
+    }
+
+
+def _print_changes(changes: Sequence[_Pair], unchanged: int) -> None:
+    console = base.console()
+    for before, after in changes:
+        flavor = after or before
+        console.print(rich.text.Text(
+            f'{_verb(before, after)} '
+            f'{flavor.name}', 'bold'))  # type: ignore[union-attr]
+        for sign, text in difference.lines(
+                difference.differences(before, after)):
+            console.print(rich.text.Text(
+                f'  {sign} {text}', 'green' if sign == '+' else 'red'),
+                soft_wrap=True)
+    console.print(f'{len(changes)} changed, {unchanged} unchanged')
 
 
 def show_tables(flavors: Iterable[model.Flavor]) -> None:

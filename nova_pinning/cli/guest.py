@@ -1,0 +1,271 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning guest show: what nova would make of a flavor on a host."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Mapping
+import json
+import sys
+import typing
+
+import rich.console
+import rich.text
+
+from nova_pinning.cli import base
+from nova_pinning.cli import options
+from nova_pinning.cli import select
+from nova_pinning import cpuset
+from nova_pinning.document import files
+from nova_pinning.drawing import guest as guest_drawing
+from nova_pinning.drawing import svg
+from nova_pinning.flavors import listing
+from nova_pinning.flavors import model
+from nova_pinning.host import load
+from nova_pinning.host import model as host_model
+from nova_pinning import model as engine
+
+if typing.TYPE_CHECKING:
+    from nova_pinning.bridge.preview import result
+
+_PARTS = ('placement', 'fit', 'xml', 'drawing')
+
+
+class ShowGuest(base.Command):
+    """Show the guest that nova would make of a flavor on a host.
+
+    What nova would ask Placement, where the guest's vCPUs and memory would
+    go or why they do not fit, the XML for libvirt, and a drawing of the
+    host. All of it comes from nova's own code; no cloud and no hypervisor
+    is needed. The exit status is 1 if the guest does not fit.
+    """
+
+    epilog = """
+        Examples:
+          nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
+              --host host.yaml --svg guest.svg
+          nova-pinning guest show --host host.yaml --used 2-5,42-45 \\
+              --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
+          virsh capabilities > capabilities.xml
+          nova-pinning guest show --flavor flavors.yaml:enterprise.large \\
+              --host capabilities.xml --dedicated-cpus 2-39,42-79 --only xml
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--flavor', required=True, metavar='FLAVOR',
+            help="FILE:NAME of a catalogue, or 'key=value key=value ...' "
+                 'with vcpus, ram (MiB, or with a unit), disk and extra '
+                 'specs')
+        parser.add_argument(
+            '--host', required=True, metavar='FILE',
+            help='host file (YAML or JSON), or what virsh capabilities '
+                 'prints')
+        parser.add_argument(
+            '--used', type=options.cpu_list, default=cpuset.CpuSet(),
+            metavar='CPUS',
+            help='host CPUs that other guests are pinned to, such as '
+                 '2-5,42-45')
+        parser.add_argument(
+            '--dedicated-cpus', type=options.cpu_list, metavar='CPUS',
+            help="[compute] cpu_dedicated_set in place of the file's")
+        parser.add_argument(
+            '--shared-cpus', type=options.cpu_list, metavar='CPUS',
+            help="[compute] cpu_shared_set in place of the file's")
+        options.add_image_properties(parser)
+        parser.add_argument('--svg', metavar='FILE',
+                            help='write the drawing to a file as well')
+        output = parser.add_mutually_exclusive_group()
+        output.add_argument('--format', choices=('table', 'json'),
+                            default='table',
+                            help='table unless said otherwise')
+        output.add_argument('--only', choices=_PARTS, metavar='PART',
+                            help='print one part of it: '
+                                 + ', '.join(_PARTS))
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        flavor = select.flavor(parsed_args.flavor)
+        host = load.override(load.load(parsed_args.host),
+                             dedicated=parsed_args.dedicated_cpus,
+                             shared=parsed_args.shared_cpus)
+        # Loads most of nova, so not before the files are known to be good.
+        from nova_pinning.bridge.preview import preview
+        seen = preview.preview(
+            flavor, options.image_properties(parsed_args), host,
+            parsed_args.used)
+        shown = _Shown(flavor, host, parsed_args.used, seen)
+        if parsed_args.svg:
+            files.replace(parsed_args.svg, svg.render(
+                host, parsed_args.used, seen.placement))
+        if parsed_args.format == 'json':
+            print(json.dumps(shown.as_dict(), indent=2))
+        else:
+            shown.print(parsed_args.only)
+        return base.FINDINGS if seen.refusal else base.OK
+
+
+class _Shown:
+    """A preview for people and for machines."""
+
+    def __init__(self, flavor: model.Flavor, host: host_model.HostDescription,
+                 used: cpuset.CpuSet, seen: result.Preview) -> None:
+        self._flavor = flavor
+        self._host = host
+        self._used = used
+        self._seen = seen
+
+    def print(self, only: str | None) -> None:
+        """Print all parts with headings, or one of them without."""
+        console = base.console()
+        if only:
+            getattr(self, f'_print_{only}')(console)
+            return
+        flavor = self._flavor
+        console.print(rich.text.Text(
+            f'{flavor.name} ({flavor.vcpus} vCPUs, '
+            f'{listing.memory(flavor.memory_mib)}) on {self._host.name}',
+            'bold'))
+        for heading, part in (
+                ('What nova asks Placement', 'placement'),
+                ('libvirt XML', 'xml'),
+                ('The host', 'drawing'),
+                ('The outcome', 'fit')):
+            if part == 'xml' and self._seen.xml is None:
+                continue
+            console.print()
+            console.print(rich.text.Text(heading, 'bold underline'))
+            getattr(self, f'_print_{part}')(console)
+
+    def _print_placement(self, console: rich.console.Console) -> None:
+        for label, query in (('', self._seen.query),
+                             ('or else', self._seen.fallback)):
+            if query is None:
+                continue
+            if label:
+                console.print(f'{label}')
+            for name, value in _query_lines(query):
+                console.print(f'  {name:<10} {value}', soft_wrap=True)
+
+    def _print_xml(self, console: rich.console.Console) -> None:
+        # As it is, for those who pipe it on.
+        print((self._seen.xml or '').rstrip(), file=sys.stdout)
+
+    def _print_drawing(self, console: rich.console.Console) -> None:
+        for line in guest_drawing.draw(self._host, self._used,
+                                       self._seen.placement, console.width):
+            console.print(rich.text.Text.assemble(*(
+                (span.text, guest_drawing.style(span.mark))
+                for span in line)), soft_wrap=True)
+
+    def _print_fit(self, console: rich.console.Console) -> None:
+        seen = self._seen
+        if seen.refusal:
+            console.print(rich.text.Text.assemble(
+                ('Does not fit', 'bold red'), f': {seen.refusal}'))
+        else:
+            console.print(rich.text.Text('Fits', 'bold green'))
+            for line in _fit_lines(seen.outcome):
+                console.print(f'  {line}')
+        for remark in seen.remarks:
+            console.print(f'Note: {remark}')
+
+    def as_dict(self) -> dict[str, typing.Any]:
+        """The preview for machines."""
+        seen = self._seen
+        return {
+            'version': 1,
+            'flavor': listing.as_dict(self._flavor),
+            'host': self._host.name,
+            'used_cpus': str(self._used),
+            'fits': seen.refusal is None,
+            'refusal': _refusal(seen.refusal),
+            'placement': {
+                'query': _query(seen.query),
+                'fallback': seen.fallback and _query(seen.fallback),
+            },
+            'cells': _cells(seen.outcome),
+            'xml': seen.xml,
+            'remarks': list(seen.remarks),
+        }
+
+
+def _query_lines(query: result.Query) -> Iterator[tuple[str, str]]:
+    for group in query.groups:
+        name = f'group {group.suffix}' if group.suffix else 'resources'
+        yield name, _amounts(group.resources)
+    if query.required:
+        yield 'required', ', '.join(query.required)
+    if query.forbidden:
+        yield 'forbidden', ', '.join(query.forbidden)
+
+
+def _amounts(resources: Mapping[str, int]) -> str:
+    return ', '.join(f'{name} {amount}'
+                     for name, amount in sorted(resources.items()))
+
+
+def _fit_lines(
+    outcome: engine.Fit | engine.Refusal | None,
+) -> Iterator[str]:
+    """Each guest cell with its host cell and pins."""
+    if not isinstance(outcome, engine.Fit):
+        yield 'its vCPUs float over the shared CPUs of the host'
+        return
+    for number, cell in enumerate(outcome.cells):
+        text = f'guest cell {number} on host cell {cell.host_cell}'
+        if cell.page_size_kib:
+            text += f', pages of {cell.page_size_kib} KiB'
+        if cell.emulator_cpus:
+            text += (', emulator threads on '
+                     f'{cpuset.CpuSet(cell.emulator_cpus)}')
+        yield text
+        if cell.pins:
+            yield '  vCPU to host CPU: ' + ', '.join(
+                f'{vcpu}: {cpu}' for vcpu, cpu in cell.pins)
+
+
+def _refusal(refusal: engine.Refusal | None) -> dict[str, str] | None:
+    if refusal is None:
+        return None
+    return {'reason': refusal.reason.value, 'message': str(refusal)}
+
+
+def _query(query: result.Query) -> dict[str, typing.Any]:
+    return {
+        'resources': dict(query.resources),
+        'required': list(query.required),
+        'forbidden': list(query.forbidden),
+        'groups': [{
+            'suffix': group.suffix, 'resources': dict(group.resources),
+            'required': list(group.required),
+            'forbidden': list(group.forbidden),
+        } for group in query.groups],
+        'querystring': query.querystring,
+    }
+
+
+def _cells(
+    outcome: engine.Fit | engine.Refusal | None,
+) -> list[dict[str, typing.Any]]:
+    if not isinstance(outcome, engine.Fit):
+        return []
+    return [{
+        'host_cell': cell.host_cell,
+        'pins': {str(vcpu): cpu for vcpu, cpu in cell.pins},
+        'emulator_cpus': list(cell.emulator_cpus),
+        'page_size_kib': cell.page_size_kib,
+    } for cell in outcome.cells]

@@ -1,0 +1,53 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Options that several commands have."""
+
+import argparse
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+
+
+def cpu_list(text: str) -> cpuset.CpuSet:
+    """A type for argparse: CPUs in the kernel's list syntax."""
+    try:
+        return cpuset.CpuSet.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def add_image_properties(parser: argparse.ArgumentParser) -> None:
+    """Add --image-property, which may be given several times."""
+    parser.add_argument(
+        '--image-property', action='append', default=[], metavar='KEY=VALUE',
+        help="a property of the guest's image, such as "
+             'hw_cpu_policy=shared; may be given several times')
+
+
+def image_properties(parsed_args: argparse.Namespace) -> dict[str, str]:
+    """What --image-property says.
+
+    :raises errors.InputError: for a key without a value, or given twice
+    """
+    where = errors.Location('--image-property')
+    properties: dict[str, str] = {}
+    for item in parsed_args.image_property:
+        key, equals, value = item.partition('=')
+        if not equals or not key:
+            raise errors.InputError(
+                f'{item!r} is not a key with a value', where,
+                'write it like hw_cpu_policy=shared')
+        if key in properties:
+            raise errors.InputError(f'{key} is given twice', where)
+        properties[key] = value
+    return properties

@@ -1,0 +1,215 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+"""Hosts from what ``virsh capabilities`` prints.
+
+The format is described at https://libvirt.org/formatcaps.html. Elements that
+do not matter here are passed over.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import os
+import pathlib
+from xml.parsers import expat
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import checks
+from nova_pinning.host import model
+
+_MAX_DEPTH = 64
+_UNITS = {'b': 1, 'bytes': 1, 'KB': 1000, 'k': 1024, 'KiB': 1024,
+          'MB': 1000 ** 2, 'M': 1024 ** 2, 'MiB': 1024 ** 2,
+          'GB': 1000 ** 3, 'G': 1024 ** 3, 'GiB': 1024 ** 3,
+          'TB': 1000 ** 4, 'T': 1024 ** 4, 'TiB': 1024 ** 4}
+
+
+@dataclasses.dataclass(slots=True)
+class _Element:
+    """An XML element with the line it stands on."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ''
+    children: list['_Element'] = dataclasses.field(default_factory=list)
+
+    def all(self, *names: str) -> Iterator['_Element']:
+        """The elements that a path of names leads to."""
+        if not names:
+            yield self
+            return
+        for child in self.children:
+            if child.name == names[0]:
+                yield from child.all(*names[1:])
+
+    def text_of(self, *names: str) -> str:
+        return next((one.text.strip() for one in self.all(*names)), '')
+
+
+def read(text: str, path: str | os.PathLike[str]) -> model.HostDescription:
+    """The host that libvirt's capabilities describe.
+
+    What nova.conf says is not in them, so its settings are all unset, and
+    neither is the host's name, which is taken from the file's.
+
+    :param text: the XML
+    :param path: what it was read from
+    :raises errors.InputError: if it is no such XML, or cannot be true
+    """
+    return _Reader(os.fspath(path)).host(text)
+
+
+class _Reader:
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def host(self, text: str) -> model.HostDescription:
+        root = self._parse(text)
+        if root.name != 'capabilities':
+            raise self._error(
+                root, f'<{root.name}> is not what virsh capabilities prints',
+                'give a host file, or the output of "virsh capabilities"')
+        cells = list(root.all('host', 'topology', 'cells', 'cell'))
+        if not cells:
+            raise self._error(root, 'there are no NUMA cells in it')
+        banks = [
+            self._cpus(bank, 'cpus')
+            for bank in root.all('host', 'cache', 'bank')
+            if bank.attributes.get('level') == '3']
+        ids = [self._number(cell, 'id') for cell in cells]
+        nodes = [self._node(cell, banks, ids) for cell in cells]
+        description = model.HostDescription(
+            name=pathlib.PurePath(self._source).stem or 'host',
+            nodes=tuple(sorted(nodes, key=lambda node: node.id)),
+            cpu_model=_cpu_model(root),
+            where=errors.Location(self._source))
+        found = tuple(
+            errors.InputError(
+                problem.message,
+                errors.Location(self._source, root.line), problem.advice)
+            for problem in checks.problems(description))
+        if found:
+            raise errors.InputErrors(found)
+        return description
+
+    def _parse(self, text: str) -> _Element:
+        parser = expat.ParserCreate()
+        top = _Element('', {}, 0)
+        stack = [top]
+
+        def start(name: str, attributes: dict[str, str]) -> None:
+            element = _Element(name, attributes, parser.CurrentLineNumber)
+            stack[-1].children.append(element)
+            stack.append(element)
+            if len(stack) > _MAX_DEPTH:
+                raise self._error(
+                    element, f'is nested more than {_MAX_DEPTH} levels deep')
+
+        def characters(data: str) -> None:
+            stack[-1].text += data
+
+        def doctype(*_arguments: object) -> None:
+            # Entities are declared there, and can be made to fill the memory.
+            raise errors.InputError(
+                'has a DOCTYPE, which libvirt never writes',
+                errors.Location(self._source, parser.CurrentLineNumber))
+
+        parser.buffer_text = True
+        parser.StartElementHandler = start
+        parser.EndElementHandler = lambda name: stack.pop()
+        parser.CharacterDataHandler = characters
+        parser.StartDoctypeDeclHandler = doctype
+        try:
+            parser.Parse(text, True)
+        except expat.ExpatError as error:
+            raise errors.InputError(
+                f'is not XML: {expat.ErrorString(error.code)}',
+                errors.Location(self._source, error.lineno, error.offset + 1),
+            ) from None
+        return top.children[0]
+
+    def _node(
+        self, cell: _Element, banks: list[cpuset.CpuSet], ids: list[int],
+    ) -> model.Node:
+        # An offline CPU has an id, but no place in the topology.
+        cpus = [cpu for cpu in cell.all('cpus', 'cpu')
+                if 'siblings' in cpu.attributes]
+        online = cpuset.union(self._cpus(cpu, 'id') for cpu in cpus)
+        cores = {tuple(self._cpus(cpu, 'siblings') & online) for cpu in cpus}
+        sockets = [self._number(cpu, 'socket_id') for cpu in cpus]
+        distances = {
+            self._number(sibling, 'id'): self._number(sibling, 'value')
+            for sibling in cell.all('distances', 'sibling')}
+        pages = {self._number(page, 'size'): self._text_number(page)
+                 for page in cell.all('pages')}
+        return model.Node(
+            id=self._number(cell, 'id'),
+            socket=min(sockets, default=0),
+            cores=tuple(sorted(core for core in cores if core)),
+            memory_mib=self._memory_mib(cell),
+            # The smallest are the system's own.
+            huge_pages={size: count for size, count in pages.items()
+                        if size != min(pages)},
+            l3_domains=tuple(sorted(
+                bank for bank in banks if not bank.isdisjoint(online))),
+            distances=tuple(distances.get(other, 0) for other in sorted(ids))
+            if distances else ())
+
+    def _memory_mib(self, cell: _Element) -> int:
+        for memory in cell.all('memory'):
+            unit = memory.attributes.get('unit', 'KiB')
+            if unit not in _UNITS:
+                raise self._error(
+                    memory, f'{unit!r} is a unit that is not known')
+            return self._text_number(memory) * _UNITS[unit] // 1024 ** 2
+        raise self._error(cell, 'a NUMA cell without memory')
+
+    def _cpus(self, element: _Element, name: str) -> cpuset.CpuSet:
+        try:
+            return cpuset.CpuSet.parse(element.attributes.get(name, ''))
+        except ValueError as error:
+            raise self._error(element, str(error)) from None
+
+    def _number(self, element: _Element, name: str) -> int:
+        if name not in element.attributes:
+            raise self._error(element, f'<{element.name}> has no {name}')
+        return self._read_number(element, element.attributes[name])
+
+    def _text_number(self, element: _Element) -> int:
+        return self._read_number(element, element.text.strip())
+
+    def _read_number(self, element: _Element, text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 18):
+            raise self._error(
+                element, f'{text!r} in <{element.name}> is not a number')
+        return int(text)
+
+    def _error(self, element: _Element, message: str,
+               advice: str = '') -> errors.InputError:
+        where = errors.Location(self._source, element.line)
+        return errors.InputError(message, where, advice)
+
+
+def _cpu_model(root: _Element) -> model.CpuModel:
+    features = {
+        feature.attributes['name']
+        for feature in root.all('host', 'cpu', 'feature')
+        if 'name' in feature.attributes}
+    return model.CpuModel(
+        arch=root.text_of('host', 'cpu', 'arch') or 'x86_64',
+        model=root.text_of('host', 'cpu', 'model'),
+        vendor=root.text_of('host', 'cpu', 'vendor'),
+        features=tuple(sorted(features)))

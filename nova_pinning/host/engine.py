@@ -1,0 +1,103 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A described host as nova-compute would report it, for the engine.
+
+The rules are those of nova 34's LibvirtDriver (``_get_vcpu_available``,
+``_get_pcpu_available`` and ``_get_host_numa_topology`` in
+nova/virt/libvirt/driver.py), without the options that nova has for hosts
+set up before Train.
+"""
+
+from nova_pinning import cpuset
+from nova_pinning.host import model as host_model
+from nova_pinning import model
+
+SMALL_PAGE_KIB = 4
+
+
+def shared_cpus(description: host_model.HostDescription) -> cpuset.CpuSet:
+    """The CPUs that floating vCPUs may run on."""
+    nova = description.nova
+    if nova.shared_cpus:
+        return nova.shared_cpus
+    return cpuset.CpuSet() if nova.dedicated_cpus else description.cpus
+
+
+def dedicated_cpus(description: host_model.HostDescription) -> cpuset.CpuSet:
+    """The CPUs that vCPUs may be pinned to, taken ones included.
+
+    Where nova.conf names neither dedicated nor shared CPUs, nova lets any
+    CPU be used for both.
+    """
+    nova = description.nova
+    if nova.dedicated_cpus or nova.shared_cpus:
+        return nova.dedicated_cpus or cpuset.CpuSet()
+    return description.cpus
+
+
+def page_pools(
+    node: host_model.Node,
+    nova: host_model.NovaSettings = host_model.NovaSettings(),
+) -> tuple[model.PagePool, ...]:
+    """The memory pages of a node, smallest first, as libvirt counts them.
+
+    What the huge pages leave of the node's memory is in pages of 4 KiB.
+    """
+    huge_kib = sum(size * count for size, count in node.huge_pages.items())
+    counts = {
+        SMALL_PAGE_KIB: (node.memory_mib * 1024 - huge_kib) // SMALL_PAGE_KIB,
+        **node.huge_pages}
+    return tuple(
+        model.PagePool(
+            size_kib=size, total=total,
+            reserved=nova.reserved_huge_pages.get((node.id, size), 0))
+        for size, total in sorted(counts.items()))
+
+
+def engine_host(
+    description: host_model.HostDescription,
+    used: cpuset.CpuSet = cpuset.CpuSet(),
+) -> model.Host:
+    """The host as the engine takes it.
+
+    :param used: CPUs that guests are pinned to already; those that are not
+        dedicated ones are left out, since nova never pins to them
+    """
+    shared = shared_cpus(description)
+    dedicated = dedicated_cpus(description)
+    nova = description.nova
+    return model.Host(
+        tuple(_cell(node, shared, dedicated, used, nova)
+              for node in description.nodes),
+        nova.cpu_allocation_ratio, nova.ram_allocation_ratio)
+
+
+def _cell(
+    node: host_model.Node,
+    shared: cpuset.CpuSet,
+    dedicated: cpuset.CpuSet,
+    used: cpuset.CpuSet,
+    nova: host_model.NovaSettings,
+) -> model.HostCell:
+    usable = shared | dedicated
+    cores = (tuple(cpu for cpu in core if cpu in usable)
+             for core in node.cores)
+    return model.HostCell(
+        id=node.id,
+        shared_cpus=node.cpus & shared,
+        dedicated_cpus=node.cpus & dedicated,
+        pinned_cpus=node.cpus & dedicated & used,
+        cores=tuple(core for core in cores if core),
+        memory_mib=node.memory_mib,
+        pages=page_pools(node, nova),
+        socket=node.socket)

@@ -1,0 +1,270 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+"""Host files: YAML or JSON, version 1.
+
+doc/source/reference/host-files.rst describes the format, host-1.json is its
+schema.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+from importlib import resources
+import itertools
+import json
+from typing import Any
+from typing import TypeVar
+
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.host import checks
+from nova_pinning.host import model
+
+#: The smallest page size in KiB that is a huge page somewhere.
+_LEAST_HUGE_KIB = 16
+
+_T = TypeVar('_T')
+
+
+def read(document: source.Document) -> model.HostDescription:
+    """The host that a file describes.
+
+    :raises errors.InputErrors: all that is wrong with it
+    """
+    schema.validate(document, host_schema())
+    reader = _Reader(document)
+    description = reader.host()
+    if not reader.errors:
+        reader.check(description)
+    if reader.errors:
+        raise errors.InputErrors(tuple(reader.errors))
+    return description
+
+
+@functools.cache
+def host_schema() -> dict[str, Any]:
+    """The JSON Schema of version 1."""
+    text = resources.files(__package__).joinpath('host-1.json').read_text()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def split_cores(
+    cpus: cpuset.CpuSet, threads: int, numbering: str,
+) -> tuple[tuple[int, ...], ...]:
+    """Cores from CPU ids that were given out in order.
+
+    :param cpus: as many as make up whole cores
+    :param numbering: 'split' if all first threads come before any second
+        one: 0-3 with two threads are (0, 2), (1, 3). 'adjacent' if the
+        threads of a core are neighbours: (0, 1), (2, 3)
+    """
+    ids = tuple(cpus)
+    if numbering == 'adjacent':
+        return tuple(ids[first:first + threads]
+                     for first in range(0, len(ids), threads))
+    count = len(ids) // threads
+    return tuple(ids[core::count] for core in range(count))
+
+
+def even_domains(
+    cores: Sequence[tuple[int, ...]], size: int,
+) -> tuple[cpuset.CpuSet, ...]:
+    """L3 domains that each have so many cores, in the order of the cores."""
+    return tuple(
+        cpuset.CpuSet(itertools.chain.from_iterable(cores[first:first + size]))
+        for first in range(0, len(cores), size))
+
+
+class _Reader:
+    """Reads a document that the schema has found good."""
+
+    def __init__(self, document: source.Document) -> None:
+        self._document = document
+        self._value: dict[str, Any] = document.value
+        cpu = self._value.get('cpu', {})
+        self._threads: int = cpu.get('threads_per_core', 1)
+        self._numbering: str = cpu.get('numbering', 'split')
+        self._cores_per_l3: int | None = cpu.get('cores_per_l3')
+        self.errors: list[errors.InputError] = []
+
+    def host(self) -> model.HostDescription:
+        value = self._value
+        cpu = value.get('cpu', {})
+        nodes = [self._node(node, ('nodes', place))
+                 for place, node in enumerate(value['nodes'])]
+        return model.HostDescription(
+            name=value['name'],
+            nodes=tuple(sorted(nodes, key=lambda node: node.id)),
+            pci_devices=tuple(
+                _device(device) for device in value.get('pci_devices', ())),
+            nova=self._nova(value.get('nova', {})),
+            cpu_model=model.CpuModel(
+                arch=cpu.get('arch', 'x86_64'),
+                model=cpu.get('model', ''),
+                vendor=cpu.get('vendor', ''),
+                features=tuple(sorted(cpu.get('features', ())))),
+            traits=frozenset(value.get('traits', ())),
+            description=value.get('description', ''),
+            where=self._document.locate())
+
+    def check(self, description: model.HostDescription) -> None:
+        """Add what cannot be true of the host as a whole."""
+        ids = [node['id'] for node in self._value['nodes']]
+        # Nodes were sorted (a stable sort, which matters where ids repeat).
+        places = sorted(range(len(ids)), key=ids.__getitem__)
+        for problem in checks.problems(description):
+            path = problem.path
+            if path[0] == 'nodes' and len(path) > 1:
+                path = self._node_path(places[int(path[1])], path[2:])
+            self._fail(problem.message, path, problem.advice)
+
+    def _node_path(self, place: int, rest: source.Path) -> source.Path:
+        """Where a node's problem stands: CPUs have two ways to be given."""
+        node = self._value['nodes'][place]
+        for key, other in (('cpus', 'cores'), ('cores', 'cpus')):
+            if rest[0] == key and key not in node:
+                return 'nodes', place, other
+        if rest[0] == 'l3_domains' and 'l3_domains' not in node:
+            return 'cpu', 'cores_per_l3'
+        return 'nodes', place, *rest
+
+    def _node(self, value: Mapping[str, Any], path: source.Path) -> model.Node:
+        cores = self._cores(value, path)
+        if 'l3_domains' in value:
+            domains = tuple(
+                self._cpus(text, (*path, 'l3_domains', place))
+                for place, text in enumerate(value['l3_domains']))
+        else:
+            domains = self._domains(cores, path)
+        return model.Node(
+            id=value['id'],
+            socket=value.get('socket', 0),
+            cores=cores,
+            memory_mib=self._memory(value['memory'], (*path, 'memory')),
+            huge_pages=self._pages(
+                value.get('huge_pages', {}), (*path, 'huge_pages')),
+            l3_domains=domains,
+            distances=tuple(value.get('distances', ())))
+
+    def _cores(
+        self, value: Mapping[str, Any], path: source.Path,
+    ) -> tuple[tuple[int, ...], ...]:
+        if ('cpus' in value) == ('cores' in value):
+            self._fail('a node has either cpus or cores', path,
+                       "write cpus: '0-19,40-59', or cores: '0,40 1,41'")
+            return ()
+        if 'cores' in value:
+            cores = (self._cpus(text, (*path, 'cores'))
+                     for text in value['cores'].split())
+            return tuple(sorted(tuple(core) for core in cores if core))
+        cpus = self._cpus(value['cpus'], (*path, 'cpus'))
+        if len(cpus) % self._threads:
+            self._fail(
+                f'{len(cpus)} CPUs do not make up cores of {self._threads} '
+                'threads', (*path, 'cpus'),
+                'use cores where CPUs are offline')
+            return ()
+        return split_cores(cpus, self._threads, self._numbering)
+
+    def _domains(
+        self, cores: Sequence[tuple[int, ...]], path: source.Path,
+    ) -> tuple[cpuset.CpuSet, ...]:
+        size = self._cores_per_l3
+        if size is None:
+            return ()
+        if len(cores) % size:
+            self._fail(
+                f'its {len(cores)} cores cannot be shared out to L3 caches '
+                f'of {size} cores', path, 'give the node its l3_domains')
+        return even_domains(cores, size)
+
+    def _nova(self, value: Mapping[str, Any]) -> model.NovaSettings:
+        path = 'nova', 'reserved_huge_pages'
+        reserved = {
+            (int(node), size): count
+            for node, pages in value.get('reserved_huge_pages', {}).items()
+            for size, count in self._pages(pages, (*path, node)).items()}
+        return model.NovaSettings(
+            dedicated_cpus=self._cpus_or_none(value, 'dedicated_cpus'),
+            shared_cpus=self._cpus_or_none(value, 'shared_cpus'),
+            cpu_allocation_ratio=float(
+                value.get('cpu_allocation_ratio', 1.0)),
+            ram_allocation_ratio=float(
+                value.get('ram_allocation_ratio', 1.0)),
+            reserved_memory_mib=self._memory(
+                value.get('reserved_memory', 0), ('nova', 'reserved_memory')),
+            reserved_huge_pages=reserved)
+
+    def _cpus_or_none(
+        self, value: Mapping[str, Any], key: str,
+    ) -> cpuset.CpuSet | None:
+        if key not in value:
+            return None
+        return self._cpus(value[key], ('nova', key))
+
+    def _cpus(self, text: str | int, path: source.Path) -> cpuset.CpuSet:
+        try:
+            return cpuset.CpuSet.parse(str(text))
+        except ValueError as error:
+            self._fail(str(error), path)
+            return cpuset.CpuSet()
+
+    def _pages(
+        self, value: Mapping[str, int], path: source.Path,
+    ) -> dict[int, int]:
+        pages: dict[int, int] = {}
+        for text, count in value.items():
+            here = (*path, text)
+            size = self._try(quantities.page_size_kib, text, here)
+            if size is None:
+                continue
+            if size < _LEAST_HUGE_KIB or size.bit_count() != 1:
+                self._fail(f'{text} is no size of huge pages', here,
+                           'write it like 2MiB or 1GiB', key=True)
+            elif size in pages:
+                self._fail(f'{text} stands here a second time', here,
+                           key=True)
+            pages[size] = count
+        return pages
+
+    def _memory(self, value: str | int, path: source.Path) -> int:
+        return self._try(quantities.memory_mib, value, path) or 0
+
+    def _try(
+        self, read: Callable[[_T, errors.Location], int], value: _T,
+        path: source.Path,
+    ) -> int | None:
+        try:
+            return read(value, self._document.locate(path))
+        except errors.InputError as error:
+            self.errors.append(error)
+            return None
+
+    def _fail(self, message: str, path: source.Path, advice: str = '',
+              key: bool = False) -> None:
+        self.errors.append(self._document.error(message, path, advice, key))
+
+
+def _device(value: Mapping[str, Any]) -> model.PciDevice:
+    return model.PciDevice(
+        address=value['address'].lower(),
+        vendor_id=str(value['vendor_id']).lower(),
+        product_id=str(value['product_id']).lower(),
+        numa_node=value.get('numa_node'),
+        alias=value.get('alias', ''))

@@ -1,0 +1,110 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+"""Hosts from files, of whatever kind."""
+
+import dataclasses
+import os
+import pathlib
+
+from nova_pinning import cpuset
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.host import capabilities
+from nova_pinning.host import checks
+from nova_pinning.host import hostfile
+from nova_pinning.host import model
+
+_SUFFIXES = ('.json', '.xml', '.yaml', '.yml')
+
+
+def load(path: str | os.PathLike[str]) -> model.HostDescription:
+    """Read a host file, or the output of ``virsh capabilities``.
+
+    Which of the two it is, its content tells.
+
+    :raises errors.InputError: if it cannot be read, or is wrong
+    """
+    text = source.read(path)
+    if text.lstrip().startswith('<'):
+        return capabilities.read(text, path)
+    return hostfile.read(source.parse(text, os.fspath(path)))
+
+
+def load_directory(
+    path: str | os.PathLike[str],
+) -> tuple[model.HostDescription, ...]:
+    """Read all host files of a directory, in the order of their names.
+
+    Files are taken by their suffix; directories below are left out.
+
+    :raises errors.InputErrors: all that is wrong with any of them
+    :raises errors.InputError: if there are none
+    """
+    directory = pathlib.Path(path)
+    try:
+        files = sorted(file for file in directory.iterdir()
+                       if file.suffix in _SUFFIXES and not file.is_dir())
+    except OSError as error:
+        raise errors.InputError(
+            f'cannot be read: {error.strerror}',
+            errors.Location(str(path))) from None
+    if not files:
+        raise errors.InputError(
+            'there are no host files in this directory',
+            errors.Location(str(path)),
+            f'their names end in {", ".join(_SUFFIXES)}')
+    found: dict[str, model.HostDescription] = {}
+    wrong: list[errors.InputError] = []
+    for file in files:
+        try:
+            description = load(file)
+        except errors.InputErrors as error:
+            wrong += error.errors
+        except errors.InputError as error:
+            wrong.append(error)
+        else:
+            other = found.setdefault(description.name, description)
+            if other is not description:
+                wrong.append(errors.InputError(
+                    f'there is a host {description.name} in '
+                    f'{other.where.source} as well', description.where))
+    if wrong:
+        raise errors.InputErrors(tuple(wrong))
+    return tuple(found.values())
+
+
+def override(
+    description: model.HostDescription,
+    dedicated: cpuset.CpuSet | None = None,
+    shared: cpuset.CpuSet | None = None,
+) -> model.HostDescription:
+    """The host with other CPUs for guests than its file says.
+
+    If either is given, both are taken from here: they depend on each other.
+
+    :raises errors.InputErrors: if the host has no such CPUs, or if they
+        overlap
+    """
+    if dedicated is None and shared is None:
+        return description
+    changed = dataclasses.replace(description, nova=dataclasses.replace(
+        description.nova, dedicated_cpus=dedicated, shared_cpus=shared))
+    wrong = tuple(
+        errors.InputError(problem.message, dataclasses.replace(
+            description.where, line=0, column=0,
+            key='.'.join(map(str, problem.path))))
+        for problem in checks.settings_problems(changed))
+    if wrong:
+        raise errors.InputErrors(wrong)
+    return changed

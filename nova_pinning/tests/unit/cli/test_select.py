@@ -1,0 +1,117 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import argparse
+
+import ddt
+
+from nova_pinning.cli import options
+from nova_pinning.cli import select
+from nova_pinning import errors
+from nova_pinning.flavors import model
+from nova_pinning.tests.unit import base
+
+AMONG = tuple(
+    model.Flavor(name=f'{family}.{size}', vcpus=2, memory_mib=1024,
+                 extra_specs={model.FAMILY_KEY: family})
+    for family in ('enterprise', 'shared') for size in ('large', 'xlarge'))
+
+
+class TestFlavors(base.TestCase):
+
+    def _names(self, *names):
+        return [flavor.name
+                for flavor in select.flavors(AMONG, names, 'f.yaml')]
+
+    def test_all(self):
+        self.assertEqual([flavor.name for flavor in AMONG], self._names())
+
+    def test_by_name_and_family(self):
+        self.assertEqual(
+            ['enterprise.xlarge', 'shared.large', 'shared.xlarge'],
+            self._names('shared', 'enterprise.xlarge', 'shared.large'))
+
+    def test_unknown(self):
+        error = self.assertRaises(errors.InputError, self._names, 'shard')
+        self.assertEqual('f.yaml', str(error.where))
+        self.assertIn("'shard'", error.message)
+        self.assertIn('shared', error.advice)
+
+
+@ddt.ddt
+class TestWrittenOut(base.TestCase):
+
+    def test_all_there_is(self):
+        flavor = select.flavor(
+            'vcpus=8 ram=16GiB disk=10 ephemeral=5 swap=512 name=mine '
+            'hw:cpu_policy=dedicated trait:CUSTOM_A=required')
+        self.assertEqual(model.Flavor(
+            name='mine', vcpus=8, memory_mib=16384, disk_gib=10,
+            ephemeral_gib=5, swap_mib=512,
+            extra_specs={'hw:cpu_policy': 'dedicated',
+                         'trait:CUSTOM_A': 'required'}), flavor)
+        self.assertEqual('--flavor', str(flavor.origin('hw:cpu_policy')))
+
+    def test_plain_memory_is_in_mib(self):
+        self.assertEqual(
+            2048, select.flavor('vcpus=1 ram=2048').memory_mib)
+
+    def test_values_may_have_equals_signs(self):
+        self.assertEqual(
+            {'a:b': 'c=d'},
+            select.flavor('vcpus=1 ram=1 a:b=c=d').extra_specs)
+
+    @ddt.data(
+        ('ram=1', 'vcpus is missing'),
+        ('vcpus=1', 'ram is missing'),
+        ('vcpus=0 ram=1', 'at least 1'),
+        ('vcpus=x ram=1', 'vcpus=x'),
+        ('vcpus=² ram=1', 'vcpus=²'),
+        ('vcpus=-1 ram=1', 'vcpus=-1'),
+        ('vcpus=99999999999 ram=1', 'vcpus=99999999999'),
+        ('vcpus=1 ram=16apples', '16apples'),
+        ('vcpus=1 ram=1 =3', "'=3'"),
+        ('vcpus=1 ram=1 word', "'word'"),
+        ('vcpus=1 vcpus=2 ram=1', 'twice'),
+        ('vcpu=1 ram=1', 'did you mean vcpus'),
+        ('vcpus=1 ram=1 hw_cpu_policy=shared', 'colon'),
+    )
+    @ddt.unpack
+    def test_bad(self, text, said):
+        error = self.assertRaises(errors.InputError, select.flavor, text)
+        self.assertIn(said, str(error))
+        self.assertIn('--flavor', str(error))
+
+
+@ddt.ddt
+class TestOptions(base.TestCase):
+
+    def test_cpu_list(self):
+        self.assertEqual('1-3', str(options.cpu_list('1-3')))
+        self.assertRaises(argparse.ArgumentTypeError, options.cpu_list, 'x')
+
+    def _properties(self, *items):
+        parser = argparse.ArgumentParser()
+        options.add_image_properties(parser)
+        return options.image_properties(parser.parse_args(
+            [f'--image-property={item}' for item in items]))
+
+    def test_image_properties(self):
+        self.assertEqual({}, self._properties())
+        self.assertEqual({'a': '1', 'b': 'x=y', 'c': ''},
+                         self._properties('a=1', 'b=x=y', 'c='))
+
+    @ddt.data(['a'], ['=1'], ['a=1', 'a=2'])
+    def test_bad_image_properties(self, items):
+        error = self.assertRaises(
+            errors.InputError, self._properties, *items)
+        self.assertIn('--image-property', str(error))
