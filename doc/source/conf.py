@@ -14,6 +14,7 @@ project = 'nova-pinning'
 copyright = 'nova-pinning developers'
 
 extensions = [
+    'cliff.sphinxext',
     'openstackdocstheme',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',

@@ -66,6 +66,12 @@ class Command(command.Command):
 
     epilog = ''
 
+    def __init__(self, app: typing.Any,
+                 app_args: argparse.Namespace | None) -> None:
+        # Without the command's name, for which cliff would look through all
+        # installed packages for hooks.
+        super().__init__(app, app_args)
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         # cliff's own formatter would fill the example's lines.

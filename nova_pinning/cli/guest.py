@@ -24,6 +24,7 @@ import typing
 import rich.console
 import rich.text
 
+from nova_pinning.bridge import standalone
 from nova_pinning.cli import base
 from nova_pinning.cli import options
 from nova_pinning.cli import select
@@ -103,7 +104,8 @@ class ShowGuest(base.Command):
                              dedicated=parsed_args.dedicated_cpus,
                              shared=parsed_args.shared_cpus)
         # Loads most of nova, so not before the files are known to be good.
-        from nova_pinning.bridge.preview import preview
+        standalone.prepare()
+        from nova_pinning.bridge import preview
         seen = preview.preview(
             flavor, options.image_properties(parsed_args), host,
             parsed_args.used)

@@ -23,18 +23,34 @@ from cliff import commandmanager
 from nova_pinning.cli import base
 
 
+class _Commands(commandmanager.CommandManager):
+    """Finds commands among this package's entry points, and nowhere else.
+
+    cliff looks through all installed packages and loads each command that it
+    finds, which takes longer than to run one.
+    """
+
+    def load_commands(self, namespace: str) -> None:
+        found = importlib.metadata.distribution('nova-pinning').entry_points
+        for entry_point in found.select(group=namespace):
+            name = entry_point.name.replace('_', ' ')
+            self.commands[name] = entry_point
+
+
 class NovaPinning(app.App):
     """nova-pinning: what works without a cloud, on files alone."""
 
     # cliff reads it off sys.argv otherwise, also in tests.
     NAME = 'nova-pinning'
+    # Warnings and errors; what nova has to say at INFO is not for people.
+    DEFAULT_VERBOSE_LEVEL = 0
 
     def __init__(self) -> None:
         super().__init__(
             description='Sell dedicated CPUs with nova: flavors and guests, '
                         'without a cloud.',
             version=importlib.metadata.version('nova-pinning'),
-            command_manager=commandmanager.CommandManager('nova_pinning.cli'),
+            command_manager=_Commands('nova_pinning.cli'),
             deferred_help=True)
 
 

@@ -36,7 +36,9 @@ class Box:
 def text(
     content: str, x: float, y: float, style: str, anchor: str = '',
 ) -> str:
-    """A text element with its base line at y."""
+    """A text element with its base line at y; nothing for no text."""
+    if not content:
+        return ''
     place = f' text-anchor="{anchor}"' if anchor else ''
     return (f'<text class="{style}" x="{number(x)}" y="{number(y)}"{place}>'
             f'{saxutils.escape(content)}</text>')

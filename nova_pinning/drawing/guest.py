@@ -118,20 +118,21 @@ def _tile(use: plan_lib.Use, size: int = 0) -> terminal.Tile:
 def _legend(
     found: plan_lib.Plan, tiles: dict[int, terminal.Tile], width: int,
 ) -> Iterator[terminal.Line]:
-    """What the signs mean, each with the tile of its first CPU."""
-    for kind, meaning in plan_lib.legend(found):
-        tile = tiles[next(iter(found.cpus_of(kind)))]
+    """What the signs mean."""
+    entries = [(tiles[cpu], meaning)
+               for _, cpu, meaning in plan_lib.legend(found)]
+    if any(len(found.domains(node)) > 1
+           for node in found.description.nodes):
+        size = max(len(tile.symbol) for tile in tiles.values())
+        entries.append((terminal.Tile('|'.rjust(size), 'label'),
+                        'between cores that do not share an L3 cache'))
+    for tile, meaning in entries:
         indent = ' ' * (len(tile.symbol) + 3)
         first, *more = _wrap(meaning, width - len(indent))
         yield [terminal.Span('  '), terminal.Span(tile.symbol, tile.mark),
                terminal.Span(f' {first}')]
         for line in more:
             yield [terminal.Span(f'{indent}{line}')]
-    if any(len(found.domains(node)) > 1
-           for node in found.description.nodes):
-        size = max(len(tile.symbol) for tile in tiles.values())
-        yield [terminal.Span(f'  {"|".rjust(size)}', 'label'), terminal.Span(
-            ' between cores that do not share an L3 cache')]
 
 
 def _wrap(text: str, width: int) -> list[str]:

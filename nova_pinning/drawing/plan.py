@@ -203,12 +203,16 @@ def summary(description: model.HostDescription) -> str:
         count(len(description.cpus), 'CPU')))
 
 
-def legend(found: Plan) -> Iterator[tuple[Kind, str]]:
-    """What each kind that occurs means here, with figures."""
+def legend(found: Plan) -> Iterator[tuple[Kind, int, str]]:
+    """What each kind that occurs means here, with figures.
+
+    :returns: the kind, a CPU to show it on, and what it means
+    """
     for kind in Kind:
         cpus = found.cpus_of(kind)
         if cpus:
-            yield kind, _MEANINGS[kind].format(cpus=cpus_text(cpus))
+            sample = min(cpus, key=lambda cpu: found.uses[cpu].vcpus)
+            yield kind, sample, _MEANINGS[kind].format(cpus=cpus_text(cpus))
 
 
 _MEANINGS = {

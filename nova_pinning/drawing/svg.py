@@ -129,7 +129,8 @@ def render(
 
 def _heading(found: plan_lib.Plan, width: float) -> boxes.Box:
     description = found.description
-    title = boxes.shorten(plan_lib.title(found), width, 22)
+    # Bold letters are wider.
+    title = boxes.shorten(plan_lib.title(found), width, 24)
     svg = [boxes.text(title, 0, 20, 'np-t np-title')]
     about = [plan_lib.summary(description)]
     if description.cpu_model.model:
@@ -264,10 +265,8 @@ def _cpu(cpu: int, place: str, found: plan_lib.Plan) -> boxes.Box:
         f'<title>{tip}</title>',
         _tile(use, _TILE_WIDTH, _TILE_HEIGHT),
         boxes.text(str(cpu), middle, 26, f'np-t np-id{white}', 'middle')]
-    sign = _sign(use)
-    if sign:
-        svg.append(boxes.text(
-            sign, middle, 15, f'np-t np-big{white}', 'middle'))
+    svg.append(boxes.text(
+        _sign(use), middle, 15, f'np-t np-big{white}', 'middle'))
     if white and use.emulator and _emulator_is_apart(found):
         svg.append(boxes.text(
             'e', _TILE_WIDTH - 3, 8, 'np-t np-id np-white', 'end'))
@@ -314,8 +313,8 @@ def _emulator_is_apart(found: plan_lib.Plan) -> bool:
 def _legend(found: plan_lib.Plan, width: float) -> boxes.Box:
     svg = []
     y = 0.0
-    for kind, meaning in plan_lib.legend(found):
-        use = found.uses[next(iter(found.cpus_of(kind)))]
+    for kind, cpu, meaning in plan_lib.legend(found):
+        use = found.uses[cpu]
         white = ' np-white' if kind is plan_lib.Kind.PINNED else ''
         tile = _tile(use, 26, 18) + boxes.text(
             _sign(use), 13, 14, f'np-t np-legend{white}', 'middle')
@@ -326,6 +325,11 @@ def _legend(found: plan_lib.Plan, width: float) -> boxes.Box:
         y += 7
     notes = ['Each grey frame is a core with its threads; the small number '
              'is the CPU.']
+    if _emulator_is_apart(found) and any(
+            use.emulator and use.kind is plan_lib.Kind.PINNED
+            for use in found.uses.values()):
+        notes.append(" An e marks vCPUs that share their CPU with the guest's"
+                     ' emulator threads.')
     if found.l3_numbers:
         notes.append(' Cores in one dashed frame share an L3 cache.')
     for line in boxes.wrap(_pieces(''.join(notes)), width, 11.5):

@@ -148,7 +148,7 @@ class _Reader:
         cpus = [cpu for cpu in cell.all('cpus', 'cpu')
                 if 'siblings' in cpu.attributes]
         online = cpuset.union(self._cpus(cpu, 'id') for cpu in cpus)
-        cores = {tuple(self._cpus(cpu, 'siblings') & online) for cpu in cpus}
+        cores = {self._cpus(cpu, 'siblings') & online for cpu in cpus}
         sockets = [self._number(cpu, 'socket_id') for cpu in cpus]
         distances = {
             self._number(sibling, 'id'): self._number(sibling, 'value')
@@ -158,7 +158,7 @@ class _Reader:
         return model.Node(
             id=self._number(cell, 'id'),
             socket=min(sockets, default=0),
-            cores=tuple(sorted(core for core in cores if core)),
+            cores=tuple(sorted(tuple(core) for core in cores if core)),
             memory_mib=self._memory_mib(cell),
             # The smallest are the system's own.
             huge_pages={size: count for size, count in pages.items()

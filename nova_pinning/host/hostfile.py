@@ -37,6 +37,7 @@ from nova_pinning.host import model
 
 #: The smallest page size in KiB that is a huge page somewhere.
 _LEAST_HUGE_KIB = 16
+_MAX_CPUS = cpuset.MAX_CPU_ID + 1
 
 _T = TypeVar('_T')
 
@@ -101,6 +102,7 @@ class _Reader:
         self._threads: int = cpu.get('threads_per_core', 1)
         self._numbering: str = cpu.get('numbering', 'split')
         self._cores_per_l3: int | None = cpu.get('cores_per_l3')
+        self._cpu_count = 0
         self.errors: list[errors.InputError] = []
 
     def host(self) -> model.HostDescription:
@@ -131,7 +133,12 @@ class _Reader:
         for problem in checks.problems(description):
             path = problem.path
             if path[0] == 'nodes' and len(path) > 1:
-                path = self._node_path(places[int(path[1])], path[2:])
+                place = places[int(path[1])]
+                node = self._value['nodes'][place]
+                if path[2] == 'l3_domains' and 'l3_domains' not in node:
+                    # Made from the cores, whose own errors are told.
+                    continue
+                path = self._node_path(place, path[2:])
             self._fail(problem.message, path, problem.advice)
 
     def _node_path(self, place: int, rest: source.Path) -> source.Path:
@@ -140,8 +147,6 @@ class _Reader:
         for key, other in (('cpus', 'cores'), ('cores', 'cpus')):
             if rest[0] == key and key not in node:
                 return 'nodes', place, other
-        if rest[0] == 'l3_domains' and 'l3_domains' not in node:
-            return 'cpu', 'cores_per_l3'
         return 'nodes', place, *rest
 
     def _node(self, value: Mapping[str, Any], path: source.Path) -> model.Node:
@@ -170,10 +175,10 @@ class _Reader:
                        "write cpus: '0-19,40-59', or cores: '0,40 1,41'")
             return ()
         if 'cores' in value:
-            cores = (self._cpus(text, (*path, 'cores'))
+            cores = (self._own_cpus(text, (*path, 'cores'))
                      for text in value['cores'].split())
             return tuple(sorted(tuple(core) for core in cores if core))
-        cpus = self._cpus(value['cpus'], (*path, 'cpus'))
+        cpus = self._own_cpus(value['cpus'], (*path, 'cpus'))
         if len(cpus) % self._threads:
             self._fail(
                 f'{len(cpus)} CPUs do not make up cores of {self._threads} '
@@ -217,6 +222,18 @@ class _Reader:
         if key not in value:
             return None
         return self._cpus(value[key], ('nova', key))
+
+    def _own_cpus(self, text: str | int, path: source.Path) -> cpuset.CpuSet:
+        """CPUs that are the host's; no more of them than there can be."""
+        cpus = self._cpus(text, path)
+        before = self._cpu_count
+        self._cpu_count += len(cpus)
+        if self._cpu_count <= _MAX_CPUS:
+            return cpus
+        if before <= _MAX_CPUS:
+            self._fail(f'the host has more than {_MAX_CPUS} CPUs up to here',
+                       path)
+        return cpuset.CpuSet()
 
     def _cpus(self, text: str | int, path: source.Path) -> cpuset.CpuSet:
         try:

@@ -98,6 +98,29 @@ class TestDrawCells(oslotest.BaseTestCase):
               CPUs 1 #
             """), text(lines))
 
+    def test_caches_are_kept_together(self):
+        cell = drawing.Cell('cell 0', split_cores(6, 1), (2, 2, 2))
+        wide = textwrap.dedent("""\
+            cell 0
+              CPUs 0-5 # # | # # | # #
+            """)
+        self.assertEqual(wide, text(drawing.draw_cells([cell], {}, 26)))
+        self.assertEqual(textwrap.dedent("""\
+            cell 0
+              CPUs 0-3 # # | # #
+              CPUs 4-5 # #
+            """), text(drawing.draw_cells([cell], {}, 25)))
+        # No room for a whole one: as if there were none.
+        self.assertEqual(textwrap.dedent("""\
+            cell 0
+              CPUs 0 #
+              CPUs 1 #
+              CPUs 2 #
+              CPUs 3 #
+              CPUs 4 #
+              CPUs 5 #
+            """), text(drawing.draw_cells([cell], {}, 11)))
+
     def test_missing_thread(self):
         lines = drawing.draw_cells(
             [drawing.Cell('cell 0', ((0, 2), (1,), (3, 4)))], {})

@@ -1,0 +1,71 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What flavors are called: names from a template, and their ids."""
+
+import fractions
+import json
+import string
+import uuid
+
+from nova_pinning.flavors import model
+
+#: What a template may have in curly brackets.
+FIELDS = ('family', 'size', 'vcpus', 'memory_gib')
+
+# Flavors keep their ids as long as this does not change.
+_NAMESPACE = uuid.UUID('c62386d7-84d5-4422-a1b6-da83521089bc')
+
+
+class TemplateError(ValueError):
+    """A template that cannot be used; says why."""
+
+
+def check_template(template: str, known: tuple[str, ...] = FIELDS) -> None:
+    """Look whether a template has known fields only.
+
+    :raises TemplateError: if it does not
+    """
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise TemplateError(str(error)) from None
+    for _text, field, form, conversion in parts:
+        if field is None:
+            continue
+        if form or conversion or field not in known:
+            raise TemplateError(
+                f'{{{field}}} is not known; known are '
+                + ', '.join(f'{{{name}}}' for name in known))
+
+
+def fill(template: str, *, vcpus: int, memory_mib: int, family: str = '',
+         size: str = '') -> str:
+    """A name from a template that has been checked."""
+    gib = fractions.Fraction(memory_mib, 1024)
+    shown = str(gib) if gib.denominator == 1 else f'{float(gib):g}'
+    return template.format(family=family, size=size, vcpus=vcpus,
+                           memory_gib=shown)
+
+
+def flavor_id(catalogue_name: str, flavor: model.Flavor) -> str:
+    """The flavorid that a flavor of a catalogue has, in every cloud.
+
+    It hangs on all that nova cannot change once a flavor exists: what
+    differs in any of it is another flavor.
+
+    :param flavor: its own id and extra specs do not matter
+    """
+    fixed = [catalogue_name, flavor.name, flavor.vcpus, flavor.memory_mib,
+             flavor.disk_gib, flavor.ephemeral_gib, flavor.swap_mib,
+             float(flavor.rxtx_factor), bool(flavor.is_public)]
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(fixed)))

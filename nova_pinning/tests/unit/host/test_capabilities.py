@@ -1,0 +1,156 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+import dataclasses
+
+import ddt
+import hypothesis
+from oslotest import base as oslotest
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import capabilities
+from nova_pinning.host import model
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host import samples
+
+XML = """\
+<capabilities>
+  <host>
+    <uuid>4c4c4544-0035-4410-8056-b7c04f4d3232</uuid>
+    <cpu>
+      <arch>x86_64</arch>
+      <model>Cascadelake-Server</model>
+      <vendor>Intel</vendor>
+      <topology sockets='1' dies='1' cores='2' threads='2'/>
+      <feature name='vmx'/>
+      <feature name='ds'/>
+      <pages unit='KiB' size='4'/>
+      <pages unit='KiB' size='1048576'/>
+    </cpu>
+    <topology>
+      <cells num='2'>
+        <cell id='0'>
+          <memory unit='KiB'>8290304</memory>
+          <pages unit='KiB' size='4'>1024000</pages>
+          <pages unit='KiB' size='2048'>0</pages>
+          <pages unit='KiB' size='1048576'>4</pages>
+          <distances>
+            <sibling id='0' value='10'/>
+            <sibling id='1' value='21'/>
+          </distances>
+          <cpus num='4'>
+            <cpu id='0' socket_id='0' die_id='0' core_id='0' siblings='0,4'/>
+            <cpu id='1' socket_id='0' die_id='0' core_id='1' siblings='1'/>
+            <cpu id='4' socket_id='0' die_id='0' core_id='0' siblings='0,4'/>
+            <cpu id='5'/>
+          </cpus>
+        </cell>
+        <cell id='1'>
+          <memory unit='MiB'>8000</memory>
+          <distances>
+            <sibling id='0' value='21'/>
+            <sibling id='1' value='10'/>
+          </distances>
+          <cpus num='2'>
+            <cpu id='2' socket_id='1' die_id='0' core_id='0' siblings='2,6'/>
+            <cpu id='6' socket_id='1' die_id='0' core_id='0' siblings='2,6'/>
+          </cpus>
+        </cell>
+      </cells>
+    </topology>
+    <cache>
+      <bank id='0' level='3' type='both' size='16' unit='MiB' cpus='0-1,4'/>
+      <bank id='1' level='3' type='both' size='16' unit='MiB' cpus='2,6'/>
+      <bank id='9' level='2' type='both' size='1' unit='MiB' cpus='0,4'/>
+    </cache>
+  </host>
+  <guest><os_type>hvm</os_type></guest>
+</capabilities>
+"""
+
+
+def read(text):
+    return capabilities.read(text, '/tmp/compute-1.xml')
+
+
+@ddt.ddt
+class TestCapabilities(oslotest.BaseTestCase):
+
+    def test_everything(self):
+        self.assertEqual(model.HostDescription(
+            name='compute-1',
+            nodes=(
+                model.Node(
+                    0, 0, ((0, 4), (1,)), 8096, {2048: 0, 1048576: 4},
+                    (cpuset.CpuSet([0, 1, 4]),), (10, 21)),
+                model.Node(
+                    1, 1, ((2, 6),), 8000, {}, (cpuset.CpuSet([2, 6]),),
+                    (21, 10))),
+            cpu_model=model.CpuModel(
+                'x86_64', 'Cascadelake-Server', 'Intel', ('ds', 'vmx')),
+        ), read(XML))
+
+    def test_the_smallest_pages_are_not_huge(self):
+        found = read(XML.replace("size='4'", "size='64'"))
+        self.assertEqual(
+            {2048: 0, 1048576: 4}, found.nodes[0].huge_pages)
+
+    @base.settings(max_examples=100)
+    @hypothesis.given(samples.any_host())
+    def test_any_host(self, description):
+        found = read(samples.capabilities(description, offline=(5000, 5001)))
+        self.assertEqual(
+            [dataclasses.replace(
+                node, l3_domains=tuple(sorted(node.l3_domains)))
+             for node in description.nodes], list(found.nodes))
+
+    @ddt.data(
+        ('<capabilities>', '<?bad>', 'not XML'),
+        ('<capabilities>', '<!DOCTYPE a [<!ENTITY b "c">]><capabilities>',
+         'DOCTYPE'),
+        ("<cell id='1'>", '<cell>', '<cell> has no id'),
+        ("core_id='1' siblings='1'", "core_id='1' siblings='x'", "'x'"),
+        ("<cpu id='2'", "<cpu id='99999999999'", 'CPU ids end at'),
+        ("unit='MiB'>8000", "unit='apples'>8000", "'apples'"),
+        ("unit='MiB'>8000", "unit='MiB'>many", "'many'"),
+    )
+    @ddt.unpack
+    def test_bad(self, old, new, message):
+        before = XML[:XML.index(old)]
+        error = self.assertRaises(
+            errors.InputError, read, XML.replace(old, new, 1))
+        self.assertIn(message, str(error))
+        self.assertEqual('/tmp/compute-1.xml', error.where.source)
+        self.assertEqual(before.count('\n') + 1, error.where.line)
+
+    @ddt.data(
+        ("<memory unit='MiB'>8000</memory>", '', 'without memory'),
+        ("<cell id='1'>", "<cell id='0'>", 'two nodes 0'),
+        ('1048576\'>4<', '1048576\'>40<', 'huge pages of node 0'),
+    )
+    @ddt.unpack
+    def test_not_a_host(self, old, new, message):
+        self.assertIn(old, XML)
+        error = self.assertRaises(
+            errors.InputError, read, XML.replace(old, new))
+        self.assertIn(message, str(error))
+
+    @ddt.data('<domain/>', '<capabilities/>', '<capabilities><host/>'
+              '</capabilities>')
+    def test_something_else(self, text):
+        self.assertRaises(errors.InputError, read, text)
+
+    def test_depth(self):
+        error = self.assertRaises(errors.InputError, read, '<a>' * 100000)
+        self.assertIn('deep', str(error))

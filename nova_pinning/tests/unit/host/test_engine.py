@@ -1,0 +1,130 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+import types
+
+import hypothesis
+from nova import conf as nova_conf
+from nova import objects
+from nova.virt.libvirt import config as libvirt_config
+from nova.virt.libvirt import driver as libvirt_driver
+from oslo_config import fixture as config_fixture
+from oslotest import base as oslotest
+
+from nova_pinning.bridge import topology
+from nova_pinning import cpuset
+from nova_pinning.host import engine
+from nova_pinning import model
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host import samples
+
+
+def cell_as_sets(cell):
+    """What the engine reads of a cell, with no order where none matters."""
+    return {
+        'id': cell.id,
+        'shared': cell.shared_count,
+        'dedicated': cell.dedicated_count,
+        'free': cell.free_count,
+        'memory': (cell.memory_mib, cell.memory_used_mib),
+        'pages': sorted(cell.pages),
+        'cores': sorted(sorted(core) for core in cell.cores),
+        'legacy': cell.is_legacy,
+    }
+
+
+class NovaDriver:
+    """The part of nova's driver that reports a host, on given XML."""
+
+    def __init__(self, xml, online, reserved):
+        capabilities = libvirt_config.LibvirtConfigCaps()
+        capabilities.parse_str(xml)
+        self._host = types.SimpleNamespace(
+            get_capabilities=lambda: capabilities,
+            get_online_cpus=lambda: set(online),
+            get_available_cpus=lambda: set(online))
+        self._reserved_hugepages = reserved
+
+    def _has_numa_support(self):
+        return True
+
+    _get_vcpu_available = libvirt_driver.LibvirtDriver._get_vcpu_available
+    _get_pcpu_available = libvirt_driver.LibvirtDriver._get_pcpu_available
+    topology = libvirt_driver.LibvirtDriver._get_host_numa_topology
+
+
+class TestAgainstNova(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+
+    def nova_host(self, description):
+        nova = description.nova
+        nova_conf.neutron.register_dynamic_opts(nova_conf.CONF)
+        options = config_fixture.Config(nova_conf.CONF)
+        options.setUp()
+        try:
+            for name, cpus in (('cpu_dedicated_set', nova.dedicated_cpus),
+                               ('cpu_shared_set', nova.shared_cpus)):
+                options.config(
+                    group='compute', **{name: cpus and str(cpus)})
+            reserved = {}
+            for (node, size), pages in nova.reserved_huge_pages.items():
+                reserved.setdefault(node, {})[size] = pages
+            return topology.host_from_nova(NovaDriver(
+                samples.capabilities(description), description.cpus,
+                reserved).topology())
+        finally:
+            options.cleanUp()
+
+    @base.settings(max_examples=100)
+    @hypothesis.given(samples.any_host())
+    def test_the_same_cells(self, description):
+        self.assertEqual(
+            list(map(cell_as_sets, self.nova_host(description).cells)),
+            [cell_as_sets(cell)
+             for cell in engine.engine_host(description).cells])
+
+
+class TestEngineHost(oslotest.BaseTestCase):
+
+    def test_all_of_a_cell(self):
+        description = samples.host(nova=samples.settings(
+            '1-3,5-7', '4', cpu_allocation_ratio=2.0,
+            ram_allocation_ratio=1.5))
+        host = engine.engine_host(
+            description, cpuset.CpuSet.parse('0,1,5,6'))
+        self.assertEqual((2.0, 1.5), host[1:])
+        self.assertEqual(model.HostCell(
+            id=0,
+            shared_cpus=cpuset.CpuSet([4]),
+            dedicated_cpus=cpuset.CpuSet([1, 5]),
+            pinned_cpus=cpuset.CpuSet([1, 5]),
+            cores=((4,), (1, 5)),
+            memory_mib=8192,
+            pages=(model.PagePool(4, 2097152),),
+            socket=0), host.cells[0])
+        self.assertEqual(cpuset.CpuSet([6]), host.cells[1].pinned_cpus)
+        self.assertEqual(1, host.cells[1].socket)
+
+    def test_which_cpus_are_for_what(self):
+        for dedicated, shared, expected in (
+            (None, None, ('0-7', '0-7')),
+            ('1-3', None, ('1-3', '')),
+            (None, '1-3', ('', '1-3')),
+            ('1-3', '4', ('1-3', '4')),
+        ):
+            host = samples.host(nova=samples.settings(dedicated, shared))
+            self.assertEqual(expected, (str(engine.dedicated_cpus(host)),
+                                        str(engine.shared_cpus(host))))

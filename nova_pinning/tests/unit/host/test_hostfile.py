@@ -1,0 +1,228 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+import textwrap
+
+import ddt
+import jsonschema
+from oslotest import base as oslotest
+
+from nova_pinning import cpuset
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.host import hostfile
+from nova_pinning.host import model
+
+GOOD = """\
+version: 1
+name: compute-1
+description: a host
+cpu: {model: EPYC-Milan, vendor: AMD, threads_per_core: 2, features: [b, a]}
+nodes:
+  - id: 1
+    socket: 1
+    cpus: 2-3,6-7
+    memory: 16384
+    distances: [21, 10]
+  - id: 0
+    cores: '0,4 1,5'
+    memory: 16 gb
+    huge_pages: {1GiB: 8, 2M: 1024}
+    l3_domains: [0-1, 4-5]
+    distances: [10, 21]
+pci_devices:
+  - {address: '0000:3B:00.0', vendor_id: 8086, product_id: '0953', alias: x}
+  - {address: '0000:3b:00.1', vendor_id: 144D, product_id: a80a, numa_node: 1}
+nova:
+  dedicated_cpus: 1-3,5-7
+  shared_cpus: 4
+  cpu_allocation_ratio: 3
+  reserved_memory: 512
+  reserved_huge_pages: {0: {1GiB: 2}}
+traits: [CUSTOM_B, CUSTOM_A]
+details: {nics: [whatever]}
+"""
+
+
+def read(text):
+    return hostfile.read(source.parse(text, 'host.yaml'))
+
+
+def cpus(text):
+    return cpuset.CpuSet.parse(text)
+
+
+class TestRead(oslotest.BaseTestCase):
+
+    def test_everything(self):
+        self.assertEqual(model.HostDescription(
+            name='compute-1',
+            description='a host',
+            cpu_model=model.CpuModel(
+                'x86_64', 'EPYC-Milan', 'AMD', ('a', 'b')),
+            nodes=(
+                model.Node(
+                    0, 0, ((0, 4), (1, 5)), 16384,
+                    {1048576: 8, 2048: 1024}, (cpus('0-1'), cpus('4-5')),
+                    (10, 21)),
+                model.Node(
+                    1, 1, ((2, 6), (3, 7)), 16384, distances=(21, 10))),
+            pci_devices=(
+                model.PciDevice('0000:3b:00.0', '8086', '0953', None, 'x'),
+                model.PciDevice('0000:3b:00.1', '144d', 'a80a', 1)),
+            nova=model.NovaSettings(
+                cpus('1-3,5-7'), cpus('4'), 3.0, 1.0, 512, {(0, 1048576): 2}),
+            traits=frozenset(['CUSTOM_A', 'CUSTOM_B'])), read(GOOD))
+        self.assertEqual('host.yaml', read(GOOD).where.source)
+
+    def test_the_schema(self):
+        jsonschema.Draft202012Validator.check_schema(hostfile.host_schema())
+
+    def test_the_least(self):
+        self.assertEqual(
+            model.HostDescription(
+                'a', (model.Node(0, 0, ((0,), (1,)), 1024),)),
+            read('{"version": 1, "name": "a", "nodes": '
+                 '[{"id": 0, "cpus": "0-1", "memory": "1GiB"}]}'))
+
+    def test_numbering(self):
+        text = textwrap.dedent("""\
+            version: 1
+            name: a
+            cpu: {threads_per_core: 2, numbering: %s, cores_per_l3: 1}
+            nodes: [{id: 0, cpus: 0-3, memory: 1GiB}]
+            """)
+        split, = read(text % 'split').nodes
+        self.assertEqual(((0, 2), (1, 3)), split.cores)
+        self.assertEqual((cpus('0,2'), cpus('1,3')), split.l3_domains)
+        adjacent, = read(text % 'adjacent').nodes
+        self.assertEqual(((0, 1), (2, 3)), adjacent.cores)
+
+    def test_a_node_without_cpus(self):
+        nodes = read("{version: 1, name: a, nodes: [{id: 0, cpus: 0, memory: "
+                     "1GiB}, {id: 1, cpus: '', memory: 64GiB}]}").nodes
+        self.assertEqual(((0,),), nodes[0].cores)
+        self.assertEqual((), nodes[1].cores)
+
+
+# What is changed in GOOD, the line and key of the error, and part of it.
+BAD = {
+    'version': ('version: 1', 'version: 2', 1, 'version', 'not a version'),
+    'no name': ('name: compute-1\n', '', 1, '', 'name is missing'),
+    'name': ('compute-1', "'a b'", 2, 'name', 'letters, digits'),
+    'unknown key': ('distances: [21', 'distance: [21', 10,
+                    'nodes[0].distance', 'did you mean distances'),
+    'unknown nova key': ('reserved_memory:', 'reserved_ram:', 24,
+                         'nova.reserved_ram', 'is not known'),
+    'type': ('socket: 1', 'socket: one', 7, 'nodes[0].socket',
+             'number of a socket'),
+    'memory': ('16 gb', '16 apples', 13, 'nodes[1].memory', 'unit'),
+    'pages': ('2M:', '3M:', 14, 'nodes[1].huge_pages.3M', 'size of huge'),
+    'small pages': ('2M:', '4k:', 14, 'nodes[1].huge_pages.4k',
+                    'size of huge'),
+    'pages twice': ('2M:', '1024M:', 14, 'nodes[1].huge_pages.1024M',
+                    'second time'),
+    'pages beyond memory': ('1GiB: 8', '1GiB: 15', 14,
+                            'nodes[1].huge_pages', '17408 MiB'),
+    'CPU list': ('2-3,6-7', '2-3;6-7', 8, 'nodes[0].cpus', "'2-3;6-7'"),
+    'CPU in two nodes': ('2-3,6-7', '2-3,5-6', 8, 'nodes[0].cpus',
+                         'CPU 5 is in node 0 as well'),
+    'CPU in two cores': ('0,4 1,5', '0,4 1,4', 12, 'nodes[1].cores',
+                         'CPU 4 is in two cores'),
+    'odd CPUs': ('2-3,6-7', '2-3,6', 8, 'nodes[0].cpus', '3 CPUs do not'),
+    'cpus and cores': ('    cores:', '    cpus: 9\n    cores:', 11,
+                       'nodes[1]', 'either cpus or cores'),
+    'neither': ("    cores: '0,4 1,5'\n", '', 11, 'nodes[1]',
+                'either cpus or cores'),
+    'node twice': ('- id: 1', '- id: 0', 11, 'nodes[1].id', 'two nodes 0'),
+    'distances': ('[21, 10]', '[21, 10, 21]', 10, 'nodes[0].distances',
+                  '3 distances for 2 nodes'),
+    'l3 unknown': ('[0-1, 4-5]', '[0-1, 4-5, 8-9]', 15,
+                   'nodes[1].l3_domains[2]', 'CPUs 8-9 are not in any node'),
+    'l3 elsewhere': ('[0-1, 4-5]', '[2-3, 4-5]', 15,
+                     'nodes[1].l3_domains[0]', 'none of these CPUs'),
+    'l3 twice': ('[0-1, 4-5]', '[0-1, 1-5]', 15, 'nodes[1].l3_domains[1]',
+                 'CPU 1 is in two'),
+    'l3 size': ('threads_per_core: 2', 'threads_per_core: 2, cores_per_l3: 3',
+                6, 'nodes[0]', '2 cores cannot'),
+    'address': ("'0000:3B:00.0'", '3B', 18, 'pci_devices[0].address',
+                'PCI address'),
+    'address twice': ('3b:00.1', '3B:00.0', 19, 'pci_devices[1].address',
+                      'two devices'),
+    'PCI id': ("product_id: '0953'", 'product_id: 953', 18,
+               'pci_devices[0].product_id', 'in quotes'),
+    'device on no node': ('numa_node: 1', 'numa_node: 2', 19,
+                          'pci_devices[1].numa_node', 'no node 2'),
+    'dedicated': ('1-3,5-7', '1-3,5-9', 21, 'nova.dedicated_cpus',
+                  'CPUs 8-9 are not on this host'),
+    'no CPU': ('shared_cpus: 4', "shared_cpus: ''", 22, 'nova.shared_cpus',
+               'no CPU in it'),
+    'overlap': ('shared_cpus: 4', 'shared_cpus: 4-5', 22, 'nova.shared_cpus',
+                'CPU 5 is among the dedicated'),
+    'ratio': ('_ratio: 3', '_ratio: 0', 23, 'nova.cpu_allocation_ratio',
+              'above 0'),
+    'reserved': ('reserved_memory: 512', 'reserved_memory: 1T', 24,
+                 'nova.reserved_memory', '32768 MiB'),
+    'reserved node': ('{0: {', '{2: {', 25, 'nova.reserved_huge_pages.2',
+                      'no node 2'),
+    'reserved pages': ('GiB: 2}', 'GiB: 9}', 25, 'nova.reserved_huge_pages.0',
+                       'node 0 has 8'),
+    'trait': ('CUSTOM_B', 'HW_B', 26, 'traits[0]', 'custom trait'),
+}
+
+
+@ddt.ddt
+class TestBadInput(oslotest.BaseTestCase):
+
+    @ddt.data(*BAD)
+    def test_place_and_message(self, name):
+        old, new, line, key, message = BAD[name]
+        self.assertEqual(1, GOOD.count(old), 'one place to change')
+        error = self.assertRaises(
+            errors.InputErrors, read, GOOD.replace(old, new))
+        # A CPU that is missing in one place may be so in others.
+        found = next(
+            (one for one in error.errors if one.where.key == key), error)
+        self.assertEqual(
+            ('host.yaml', line), (found.where.source, found.where.line),
+            error)
+        self.assertIn(message, str(found))
+
+    def test_all_errors_are_told(self):
+        text = GOOD.replace('2-3,6-7', '2-3;').replace('16 gb', '16 miles')
+        error = self.assertRaises(errors.InputErrors, read, text)
+        self.assertEqual([8, 13], [one.where.line for one in error.errors])
+
+    def test_caches_made_from_wrong_cores(self):
+        error = self.assertRaises(
+            errors.InputErrors, read,
+            "{version: 1, name: a, cpu: {cores_per_l3: 1}, nodes: "
+            "[{id: 0, cores: '0,1 1,2', memory: 1G}]}")
+        self.assertEqual(
+            ['nodes[0].cores'], [one.where.key for one in error.errors])
+
+    def test_more_cpus_than_there_can_be(self):
+        node = "{id: 0, cpus: 0-65535, memory: 1G}"
+        cores = "{id: 0, cores: '" + '0-65535 ' * 1000 + "', memory: 1G}"
+        for nodes in ([node] * 1000, [cores]):
+            error = self.assertRaises(
+                errors.InputErrors, read,
+                f'{{version: 1, name: a, nodes: [{", ".join(nodes)}]}}')
+            self.assertIn('more than 65536 CPUs', str(error))
+            self.assertEqual(1, len(error.errors))
+
+    def test_no_cpus_at_all(self):
+        error = self.assertRaises(
+            errors.InputErrors, read,
+            "{version: 1, name: a, nodes: [{id: 0, cpus: '', memory: 1G}]}")
+        self.assertIn('no CPUs', str(error))
