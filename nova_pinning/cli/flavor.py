@@ -161,7 +161,8 @@ def show_tables(flavors: Iterable[model.Flavor]) -> None:
         count = len(table.columns)
         console.print(rich.text.Text(
             f'{table.family or "flavors"}: '
-            f'{count} {"flavor" if count == 1 else "flavors"}', 'bold'))
+            f'{count} {"flavor" if count == 1 else "flavors"}'
+            + (f', {table.prefix}*' if table.prefix else ''), 'bold'))
         size = max((len(key) for key, _value in table.common), default=0)
         for key, value in table.common:
             console.print(f'  {key.ljust(size)}  {value}', soft_wrap=True)

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import json
 import sys
+import textwrap
 import typing
 
 import rich.console
@@ -117,7 +118,7 @@ class ShowGuest(base.Command):
             print(json.dumps(shown.as_dict(), indent=2))
         else:
             shown.print(parsed_args.only)
-        return base.FINDINGS if seen.refusal else base.OK
+        return base.OK if seen.refusal is None else base.FINDINGS
 
 
 class _Shown:
@@ -175,13 +176,16 @@ class _Shown:
 
     def _print_fit(self, console: rich.console.Console) -> None:
         seen = self._seen
-        if seen.refusal:
+        if seen.refusal is not None:
             console.print(rich.text.Text.assemble(
                 ('Does not fit', 'bold red'), f': {seen.refusal}'))
         else:
             console.print(rich.text.Text('Fits', 'bold green'))
             for line in _fit_lines(seen.outcome):
-                console.print(f'  {line}')
+                for part in textwrap.wrap(
+                        line, console.width - 2, subsequent_indent='    ',
+                        break_on_hyphens=False):
+                    console.print(f'  {part}')
         for remark in seen.remarks:
             console.print(f'Note: {remark}')
 
@@ -230,14 +234,18 @@ def _fit_lines(
     for number, cell in enumerate(outcome.cells):
         text = f'guest cell {number} on host cell {cell.host_cell}'
         if cell.page_size_kib:
-            text += f', pages of {cell.page_size_kib} KiB'
+            text += f', in pages of {_page_size(cell.page_size_kib)}'
         if cell.emulator_cpus:
             text += (', emulator threads on '
                      f'{cpuset.CpuSet(cell.emulator_cpus)}')
         yield text
         if cell.pins:
-            yield '  vCPU to host CPU: ' + ', '.join(
-                f'{vcpu}: {cpu}' for vcpu, cpu in cell.pins)
+            yield 'vCPU->CPU: ' + ', '.join(
+                f'{vcpu}->{cpu}' for vcpu, cpu in cell.pins)
+
+
+def _page_size(kib: int) -> str:
+    return listing.memory(kib // 1024) if kib >= 1024 else f'{kib} KiB'
 
 
 def _refusal(refusal: engine.Refusal | None) -> dict[str, str] | None:

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
+import os.path
 from typing import Any
 
 from nova_pinning.flavors import model
@@ -29,12 +30,14 @@ class FamilyTable:
     """The flavors of one family, a column each.
 
     :param common: (extra spec, value) of all of them, if there are several
-    :param columns: the flavors' names
+    :param prefix: what all names begin with, up to a separator
+    :param columns: the flavors' names without it
     :param rows: a heading and a value for each flavor, '' where it has none
     """
 
     family: str
     common: tuple[tuple[str, str], ...]
+    prefix: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -63,8 +66,19 @@ def _family_table(family: str,
             common.append((key, values[0]))
         else:
             rows.append((key, values))
-    return FamilyTable(family, tuple(common),
-                       tuple(flavor.name for flavor in flavors), tuple(rows))
+    names = [flavor.name for flavor in flavors]
+    prefix = _prefix(names)
+    return FamilyTable(
+        family, tuple(common), prefix,
+        tuple(name.removeprefix(prefix) for name in names), tuple(rows))
+
+
+def _prefix(names: Sequence[str]) -> str:
+    """What several names begin with, if a '.', '-' or '_' ends it."""
+    if len(names) < 2:
+        return ''
+    shared = os.path.commonprefix(names)
+    return shared[:max(shared.rfind(one) for one in '.-_') + 1]
 
 
 def _size_rows(flavors: Sequence[model.Flavor],

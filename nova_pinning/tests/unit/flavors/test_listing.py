@@ -34,7 +34,8 @@ class TestFamilyTables(base.TestCase):
                 'quota:cpu_shares': '7'}),
         ])
         self.assertEqual('e', table.family)
-        self.assertEqual(('e.large', 'e.xlarge'), table.columns)
+        self.assertEqual('e.', table.prefix)
+        self.assertEqual(('large', 'xlarge'), table.columns)
         self.assertEqual(((model.FAMILY_KEY, 'e'),
                           ('hw:cpu_policy', 'dedicated')), table.common)
         self.assertEqual((
@@ -67,6 +68,16 @@ class TestFamilyTables(base.TestCase):
         self.assertEqual(('7 GiB', ''), rows['ephemeral disk'])
         self.assertEqual(('', '512 MiB'), rows['swap'])
         self.assertEqual(('p\nq', 'none yet'), rows['projects'])
+
+    def test_prefix(self):
+        for names, prefix in ((('a.b-c', 'a.b-d'), 'a.b-'),
+                              (('large', 'larger'), ''),
+                              (('a.b',), ''),
+                              (('a.', 'a.'), 'a.')):
+            table, = listing.family_tables(map(_flavor, names))
+            self.assertEqual(prefix, table.prefix)
+            self.assertEqual(
+                names, tuple(prefix + one for one in table.columns))
 
     def test_as_dict(self):
         flavor = _flavor('a', 'f', is_public=False, projects=('p',))
