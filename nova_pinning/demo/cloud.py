@@ -228,15 +228,33 @@ class Cloud(fixtures.Fixture):
             name=name, vcpu=vcpus, memory_mb=memory_mib, disk=10,
             ephemeral=0, extra_spec=dict(extra_specs or {}))
 
-    def boot(self, name: str, flavor: str, host: str | None = None) -> Server:
+    def create_image(self, properties: Mapping[str, str]) -> str:
+        """Create an image with properties such as hw_cpu_policy.
+
+        :returns: its id
+        """
+        return self.stage.glance.create(None, {
+            'name': 'image', 'container_format': 'bare',
+            'disk_format': 'qcow2', 'min_disk': 0, 'min_ram': 0, 'size': 1,
+            'status': 'active', 'visibility': 'public', 'is_public': True,
+            'properties': dict(properties)})['id']
+
+    def boot(self, name: str, flavor: str, host: str | None = None,
+             image: str | None = None, port: bool = False) -> Server:
         """Boot a server and wait until it is ACTIVE or in ERROR.
 
         :param flavor: id of the flavor
         :param host: the host that the request names, None leaves the
             choice to the scheduler
+        :param image: id of the image, None for any
+        :param port: whether it has a port on a network
         """
+        networks: ty.Any = 'none'
+        if port:
+            networks = [{'uuid': self.stage.neutron.network_1['id']}]
         body = self.stage._build_server(
-            name, flavor_id=flavor, networks='none', host=host)
+            name, flavor_id=flavor, networks=networks, host=host,
+            image_uuid=image)
         server = self.stage.api.post_server({'server': body})
         return self._settle(server['id'], ('ACTIVE', 'ERROR'))
 

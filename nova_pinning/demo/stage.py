@@ -20,6 +20,7 @@ takes seconds. :mod:`nova_pinning.demo.cloud` is the interface to use.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import contextvars
@@ -35,6 +36,7 @@ from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import host as libvirt_host
+from nova.virt.libvirt import imagebackend
 
 from nova_pinning.demo import hosts
 
@@ -46,6 +48,27 @@ _REAL_GET_ONLINE_CPUS = libvirt_host.Host.get_online_cpus
 
 #: A disk that is never the reason why a guest is refused, in GB.
 _DISK_GB = {'total': 100_000, 'used': 0, 'free': 100_000}
+
+
+class _Disk(imagebackend.Qcow2):
+    """A disk that nova describes to libvirt without looking for it."""
+
+    def resolve_driver_format(self) -> None:
+        self.driver_format = 'qcow2'
+
+
+def _disk_config(
+    fixture: ty.Any, disk: ty.Any, cache_mode: str,
+    extra_specs: Mapping[str, str], disk_unit: int | None = None,
+    boot_order: str | None = None,
+) -> ty.Any:
+    """What nova tells libvirt about a disk.
+
+    Nova's harness has a short form of it, without throttles.
+    """
+    real = _Disk(path=disk.path, disk_info_mapping=disk.disk_info_mapping)
+    return real.libvirt_info(
+        cache_mode, extra_specs, boot_order=boot_order, disk_unit=disk_unit)
 
 
 class PerHostOptions(fixtures.Fixture):
@@ -231,6 +254,9 @@ class Stage(base.ServersTestBase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.libvirt.LibvirtDriver._get_local_gb_info',
             staticmethod(lambda: dict(_DISK_GB))))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.tests.fixtures.LibvirtImageBackendFixture.'
+            '_fake_libvirt_info', _disk_config))
 
     def _setup_services(self) -> None:
         # The first place where nova's test options are loaded and no

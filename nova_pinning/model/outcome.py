@@ -75,6 +75,7 @@ class Reason(enum.StrEnum):
     CLASS_UNKNOWN = 'class-unknown'
     NOVA_WRONG = 'nova-wrong'
     NOVA_SLOW = 'nova-slow'
+    NOVA_START = 'nova-start'
     ERROR = 'error'
 
 
@@ -132,6 +133,7 @@ _HOST_SENTENCES = {
     Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
                        'come out wrong',
     Reason.NOVA_SLOW: "nova-compute's own claim would take too long",
+    Reason.NOVA_START: 'nova-compute would refuse to start the guest',
     Reason.ERROR: 'an unexpected error',
 }
 

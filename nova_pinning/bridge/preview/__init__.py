@@ -1,0 +1,23 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What nova would make of a flavor on a host, before anyone buys it.
+
+Importing it imports nova's libvirt driver, which takes seconds.
+"""
+
+from nova_pinning.bridge.preview.compose import preview
+from nova_pinning.bridge.preview.result import Group
+from nova_pinning.bridge.preview.result import Preview
+from nova_pinning.bridge.preview.result import Query
+
+__all__ = ['Group', 'Preview', 'Query', 'preview']

@@ -1,0 +1,221 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A preview, put together from nova's own parts."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from nova import exception
+from nova import objects
+from nova.virt import hardware
+
+from nova_pinning.bridge import claim
+from nova_pinning.bridge import numa
+from nova_pinning.bridge import pci
+from nova_pinning.bridge.preview import devices
+from nova_pinning.bridge.preview import guest
+from nova_pinning.bridge.preview import machine
+from nova_pinning.bridge.preview import query
+from nova_pinning.bridge.preview import result
+from nova_pinning.bridge.preview import settings
+from nova_pinning.bridge.preview import xml as guest_xml
+from nova_pinning.bridge import topology
+from nova_pinning import conf
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning import fit
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.host import model as host_model
+from nova_pinning import model
+
+
+def preview(
+    flavor: flavor_model.Flavor,
+    image_properties: Mapping[str, str],
+    host: host_model.HostDescription,
+    used_cpus: cpuset.CpuSet = cpuset.CpuSet(),
+) -> result.Preview:
+    """What nova would make of a flavor on a host.
+
+    Options and loggers of nova are changed meanwhile, which are one for the
+    whole process: call it from one thread at a time.
+
+    Which vCPU gets which thread of one core can come out the other way round
+    on a host that has had other guests: nova takes the threads in the order
+    of a Python set, which changes each time that it counts a guest.
+
+    :param image_properties: as Glance has them: hw_cpu_policy and so on
+    :param used_cpus: CPUs that other guests are pinned to, counted as one
+        guest; the memory, the devices and the shared CPUs are taken to be
+        free
+    :raises InputError: if nova would not accept flavor and image, or not
+        start with the host's options
+    """
+    guest.prepare()
+    aliases = guest.pci_aliases(flavor)
+    with settings.applied(settings.options(host, aliases)):
+        wanted = guest.order(flavor, image_properties)
+        with guest.refusals(flavor, image_properties):
+            asked = query.queries(wanted)
+        driver, host_topology = _start(host)
+        tracker = devices.Tracker(host, host_topology)
+        if host_topology is not None and used_cpus:
+            host_topology = _use(host_topology, used_cpus)
+        outcome = _fit(wanted, host, host_topology, tracker)
+        refused = query.refusal(asked, host, used_cpus)
+        xml = None
+        if not isinstance(outcome, model.Refusal) and refused is None:
+            with guest.refusals(flavor, image_properties):
+                written = _xml(driver, wanted, outcome, tracker)
+            if isinstance(written, model.Refusal):
+                outcome = written
+            else:
+                xml = written
+    placement = guest_xml.placement(xml, flavor.name) if xml else None
+    return result.Preview(
+        query=asked[0], fallback=asked[1], outcome=outcome,
+        placement_refusal=refused, xml=xml, placement=placement,
+        remarks=tuple(_remarks(asked[0], host, used_cpus, host_topology)))
+
+
+def _start(
+    host: host_model.HostDescription,
+) -> tuple[machine.Driver, Any]:
+    """The driver, and the host as it reports it."""
+    try:
+        driver = machine.Driver(host)
+        return driver, driver.host_topology()
+    except exception.NovaException as error:
+        raise errors.InputError(
+            f'nova-compute would not start on host {host.name}: '
+            f'{error.format_message().rstrip(".")}', host.where) from error
+
+
+def _use(host_topology: Any, used: cpuset.CpuSet) -> Any:
+    """The host's topology with CPUs in use, as nova-compute counts them."""
+    cells = []
+    for cell in host_topology.cells:
+        cpus = sorted(set(used) & cell.pcpuset)
+        cells.append(objects.InstanceNUMACell(
+            id=cell.id, cpuset=set(), pcpuset=set(range(len(cpus))),
+            memory=0, pagesize=None, cpu_policy='dedicated',
+            cpu_thread_policy=None, cpuset_reserved=None,
+            cpu_pinning=dict(enumerate(cpus))))
+    return hardware.numa_usage_from_instance_numa(
+        host_topology, objects.InstanceNUMATopology(cells=cells))
+
+
+def _fit(
+    wanted: guest.Order,
+    host: host_model.HostDescription,
+    host_topology: Any,
+    tracker: devices.Tracker,
+) -> model.Fit | model.Refusal | None:
+    requests = wanted.pci_requests.requests
+    if wanted.topology is None:
+        if requests and not tracker.stats.support_requests(requests, None):
+            return _no_devices(
+                requests, tracker, model.Refusal(model.Reason.PCI))
+        return None
+    if host_topology is None:
+        return model.Refusal(model.Reason.NO_TOPOLOGY)
+    ratios = (host.nova.cpu_allocation_ratio, host.nova.ram_allocation_ratio)
+    check = None
+    if requests or tracker.stats.pools:
+        check = pci.NovaPciCheck(tracker.stats, requests, None)
+    try:
+        attempt = claim.Attempt(
+            topology.host_from_nova(host_topology, *ratios),
+            topology.guest_from_nova(wanted.topology), check)
+    except topology.BrokenTopology as error:
+        return model.Refusal(
+            model.Reason.BROKEN_TOPOLOGY, detail=str(error))
+    choice = fit.choose_cells(
+        attempt.host, attempt.guest, pack=numa.packs_cells(), pci=check)
+    if isinstance(choice, model.Refusal):
+        if choice.reason is model.Reason.PCI:
+            return _no_devices(requests, tracker, choice)
+        return choice
+    limits = objects.NUMATopologyLimits(
+        cpu_allocation_ratio=ratios[0], ram_allocation_ratio=ratios[1])
+    foreseen = claim.foresee(
+        claim.NovaArguments(
+            host_topology, wanted.topology, None, limits, requests,
+            check and check.as_stats()),
+        attempt, choice, conf.CONF.pinning.nova_claim_max_permutations)
+    return fit.pin(attempt.guest, choice.cells) if foreseen is None \
+        else foreseen
+
+
+def _no_devices(
+    requests: list[Any], tracker: devices.Tracker, refusal: model.Refusal,
+) -> model.Refusal:
+    """The refusal with figures if there are too few devices anywhere."""
+    short = []
+    for one in requests:
+        have = sum(pool['count'] for pool in tracker.stats.pools if all(
+            pool.get(key) == value for key, value in one.spec[0].items()))
+        if have < one.count:
+            short.append(f'{have} devices with alias "{one.alias_name}", '
+                         f'{one.count} needed')
+    if not short:
+        return refusal
+    return dataclasses.replace(refusal, detail='; '.join(short))
+
+
+def _xml(
+    driver: machine.Driver,
+    wanted: guest.Order,
+    outcome: model.Fit | None,
+    tracker: devices.Tracker,
+) -> str | model.Refusal:
+    """The XML, or why nova-compute would not come to writing it.
+
+    :raises ValueError: if an extra spec is odd that nova-compute reads last
+    """
+    placed = None
+    if outcome is not None:
+        placed = numa.instance_topology_from_fit(wanted.topology, outcome)
+    server = guest.instance(
+        wanted, placed, tracker.take(wanted.pci_requests, placed))
+    disk_info, block_devices = guest.disks(wanted, server)
+    try:
+        return driver.guest_xml(
+            server, wanted.image, guest.network_info(), disk_info,
+            block_devices)
+    except exception.RealtimeMaskNotFoundOrInvalid:
+        # Nova's words are about something else: that was checked before.
+        detail = ('realtime vCPUs with emulator threads policy "share" need '
+                  '[compute] cpu_shared_set, which the host has not set')
+    except exception.NovaException as error:
+        detail = error.format_message().rstrip('.')
+    return model.Refusal(model.Reason.NOVA_START, detail=detail)
+
+
+def _remarks(
+    asked: result.Query,
+    host: host_model.HostDescription,
+    used: cpuset.CpuSet,
+    host_topology: Any,
+) -> Iterator[str]:
+    yield from query.trait_remarks(asked, host)
+    cells = host_topology.cells if host_topology else ()
+    stray = used - cpuset.union(cpuset.CpuSet(cell.pcpuset) for cell in cells)
+    if used - stray:
+        yield (f'What else the guests on CPUs {used - stray} use is not '
+               f'known: memory and devices are taken to be free')
+    if stray:
+        yield (f'CPUs {stray} are said to be used but are no dedicated CPUs '
+               f'of host {host.name}, so they are left out')

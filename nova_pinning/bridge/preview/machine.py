@@ -1,0 +1,206 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Nova's libvirt driver on a host that exists only as a description.
+
+The driver is nova's own; what it would ask libvirt and the kernel is answered
+from the description. No libvirt library is needed, and nothing is written.
+"""
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+from nova import exception
+from nova.virt import hardware
+from nova.virt.libvirt import config as vconfig
+from nova.virt.libvirt import driver
+from nova.virt.libvirt import host
+from nova.virt.libvirt import imagebackend
+from nova.virt.libvirt import vif
+
+from nova_pinning.host import engine
+from nova_pinning.host import model as host_model
+
+#: Which machine types QEMU has is not in a description; these are the
+#: families, with the versions and distributions that are appended to them.
+_MACHINE_TYPES = {
+    'x86_64': r'(pc|q35|microvm|isapc)|pc-(i440fx|q35)-[\w.-]+',
+    'aarch64': r'(virt|sbsa-ref)|virt-[\w.-]+',
+}
+
+
+def capabilities_xml(description: host_model.HostDescription) -> str:
+    """What ``virsh capabilities`` would print, as far as nova reads it."""
+    root = ElementTree.Element('capabilities')
+    machine = ElementTree.SubElement(root, 'host')
+    cpu = ElementTree.SubElement(machine, 'cpu')
+    for name in ('arch', 'model', 'vendor'):
+        value = getattr(description.cpu_model, name)
+        if value:
+            ElementTree.SubElement(cpu, name).text = value
+    for feature in description.cpu_model.features:
+        ElementTree.SubElement(cpu, 'feature', name=feature)
+    topology = ElementTree.SubElement(machine, 'topology')
+    cells = ElementTree.SubElement(
+        topology, 'cells', num=str(len(description.nodes)))
+    for node in description.nodes:
+        _add_cell(cells, node)
+    return ElementTree.tostring(root, encoding='unicode')
+
+
+def _add_cell(cells: ElementTree.Element, node: host_model.Node) -> None:
+    cell = ElementTree.SubElement(cells, 'cell', id=str(node.id))
+    ElementTree.SubElement(cell, 'memory', unit='KiB').text = str(
+        node.memory_mib * 1024)
+    for pool in engine.page_pools(node):
+        ElementTree.SubElement(
+            cell, 'pages', unit='KiB', size=str(pool.size_kib),
+        ).text = str(pool.total)
+    cpus = ElementTree.SubElement(cell, 'cpus', num=str(len(node.cpus)))
+    threads = sorted((cpu, number, core) for number, core in enumerate(
+        node.cores) for cpu in core)
+    for cpu, number, core in threads:
+        ElementTree.SubElement(
+            cpus, 'cpu', id=str(cpu), socket_id=str(node.socket),
+            core_id=str(number), siblings=','.join(map(str, core)))
+
+
+class Host(host.Host):
+    """Nova's view of libvirt, answered from a description.
+
+    What libvirt and QEMU can do is taken to be all that nova asks for.
+    """
+
+    supports_uefi = True
+    supports_secure_boot = True
+    supports_vtpm = True
+    supports_mem_encryption = False
+
+    def __init__(self, description: host_model.HostDescription) -> None:
+        # Nova's own constructor prepares threads for libvirt's events.
+        self._description = description
+        self._caps = vconfig.LibvirtConfigCaps()
+        self._caps.parse_str(capabilities_xml(description))
+        self._has_hyperthreading = None
+
+    def get_connection(self) -> Any:
+        raise exception.HypervisorUnavailable()
+
+    def get_capabilities(self) -> Any:
+        return self._caps
+
+    def get_hostname(self) -> str:
+        return self._description.name
+
+    def get_online_cpus(self) -> set[int]:
+        return set(self._description.cpus)
+
+    def get_available_cpus(self) -> set[int]:
+        return set(self._description.cpus)
+
+    def has_min_version(
+        self, lv_ver: Any = None, hv_ver: Any = None, hv_type: Any = None,
+    ) -> bool:
+        return True
+
+    def is_cpu_control_policy_capable(self) -> bool:
+        return True
+
+    def _check_machine_type(self, caps: Any, mach_type: str) -> None:
+        known = _MACHINE_TYPES.get(self._description.cpu_model.arch)
+        if known and not re.fullmatch(known, mach_type):
+            raise exception.InvalidMachineType(
+                message=f'{mach_type!r} is no machine type of '
+                        f'{self._description.cpu_model.arch} guests')
+
+
+class _Disk(imagebackend.Qcow2):
+    """A disk image that is looked for nowhere."""
+
+    def resolve_driver_format(self) -> None:
+        self.driver_format = 'qcow2'
+
+
+class _Disks(imagebackend.Backend):
+
+    def backend(self, image_type: str | None = None) -> type[_Disk]:
+        return _Disk
+
+
+class _Vifs(vif.LibvirtGenericVIFDriver):
+
+    def _get_max_tap_queues(self) -> int | None:
+        # Since Linux 5 there is no limit; nova would ask this machine.
+        return None
+
+
+class Driver(driver.LibvirtDriver):
+    """Nova's libvirt driver, as far as it writes a guest's XML.
+
+    The host's options must apply when it is made and while it is used, see
+    :mod:`nova_pinning.bridge.preview.settings`.
+
+    :raises nova.exception.NovaException: if the options are wrong
+    """
+
+    def __init__(self, description: host_model.HostDescription) -> None:
+        # Nova's own constructor wants libvirt, and talks to other services.
+        self._host = Host(description)
+        self.vif_driver = _Vifs(self._host)
+        self.image_backend = _Disks(use_cow=True)
+        self.disk_cachemodes: dict[str, str] = {}
+        self._disk_cachemode = 'none'
+        self._supported_perf_events: list[str] = []
+        self._reserved_hugepages = hardware.numa_get_reserved_huge_pages()
+        self._sysinfo_serial_func = lambda: None
+        self.cpu_models_mapping: dict[str, str] = {}
+        self.cpu_model_flag_mapping: dict[str, set[str]] = {}
+        self._vpmems_by_name: dict[str, Any] = {}
+        self._vpmems_by_rc: dict[str, Any] = {}
+
+    def host_topology(self) -> Any:
+        """The host as nova-compute reports it: nova.objects.NUMATopology.
+
+        :returns: None if nova has no NUMA support on it
+        """
+        return self._get_host_numa_topology()
+
+    def guest_xml(
+        self, server: Any, image: Any, network: Any, disk_info: Any,
+        block_devices: Any,
+    ) -> str:
+        """What nova-compute would hand to libvirt.
+
+        :param server: nova.objects.Instance
+        :param image: nova.objects.ImageMeta
+        :raises nova.exception.NovaException: if nova refuses the guest now
+        """
+        image = image.obj_clone()
+        if 'hw_architecture' not in image.properties:
+            # Nova would take that of this machine.
+            image.properties.hw_architecture = (
+                self._host.get_capabilities().host.cpu.arch)
+        written = self._get_guest_xml(
+            None, server, network, disk_info, image,
+            block_device_info=block_devices)
+        return written if isinstance(written, str) else written.decode()
+
+    @classmethod
+    def get_instance_driver_metadata(
+        cls, instance: Any, network_info: Any,
+    ) -> Any:
+        metadata = super().get_instance_driver_metadata(
+            instance, network_info)
+        # A preview is the same whenever it is made.
+        metadata.creation_time = 0
+        return metadata

@@ -1,0 +1,46 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A guest's libvirt XML, read for a drawing."""
+
+from xml.etree import ElementTree
+
+from nova_pinning import cpuset
+from nova_pinning.drawing import plan
+
+
+def placement(xml: str, name: str = '') -> plan.Placement:
+    """Where a guest is, as libvirt is told.
+
+    :param xml: of a domain, as nova wrote it
+    :param name: what the guest is called
+    """
+    domain = ElementTree.fromstring(xml)
+    vcpu = domain.find('vcpu')
+    count = int(vcpu.text or 0) if vcpu is not None else 0
+    floating = _cpus(vcpu)
+    cpus = {number: floating for number in range(count)} if floating else {}
+    cpus.update({
+        int(pin.get('vcpu', '')): _cpus(pin)
+        for pin in domain.iterfind('cputune/vcpupin')})
+    return plan.Placement(
+        vcpu_cpus=cpus,
+        emulator_cpus=_cpus(domain.find('cputune/emulatorpin')),
+        memory_nodes={
+            int(node.get('cellid', '')): int(node.get('nodeset', ''))
+            for node in domain.iterfind('numatune/memnode')},
+        name=name)
+
+
+def _cpus(element: ElementTree.Element | None) -> cpuset.CpuSet:
+    text = element.get('cpuset', '') if element is not None else ''
+    return cpuset.CpuSet.parse(text)
