@@ -106,9 +106,9 @@ def refusal(
 ) -> model.Refusal | None:
     """Why Placement would not offer a host, None if it would.
 
-    CPUs and memory are compared, and whether there are hardware threads,
-    which nova-compute reports as a trait. Memory that guests use is not known,
-    and neither are floating vCPUs.
+    CPUs, memory and traits are compared. Memory that guests use is not known,
+    and neither are floating vCPUs. A host that is not said to have any traits
+    may have all of them, since what virsh prints says nothing about them.
 
     :param used: CPUs that guests are pinned to
     """
@@ -147,33 +147,31 @@ def _shortages(
         elif need > total:
             yield (f'{total} {name} in all, of which one guest may not have '
                    f'more, {need} needed')
-    has_threads = any(
-        len(core) > 1 for node in description.nodes for core in node.cores)
-    if _THREADS in query.required and not has_threads:
-        yield f'the host has no trait {_THREADS}, which is required'
-    if _THREADS in query.forbidden and has_threads:
-        yield f'the host has trait {_THREADS}, which is forbidden'
+    traits = set(description.traits)
+    if any(len(core) > 1 for node in description.nodes for core in node.cores):
+        traits.add(_THREADS)
+    for trait in query.required:
+        is_told = trait == _THREADS or (
+            trait.startswith('CUSTOM_') and description.traits)
+        if is_told and trait not in traits:
+            yield f'the host has no trait {trait}, which is required'
+    for trait in query.forbidden:
+        if trait in traits:
+            yield f'the host has trait {trait}, which is forbidden'
 
 
 def trait_remarks(
     query: result.Query, description: host_model.HostDescription,
 ) -> Iterator[str]:
-    """What the traits of a host would make of a query.
+    """The traits of which a description does not say if the host has them.
 
-    A description has the traits that operators set, CUSTOM_*; the others are
-    reported by nova-compute.
+    A description has the traits that operators set, CUSTOM_*, or none at all;
+    the others are reported by nova-compute.
     """
     for trait in query.required:
         if trait in (*description.traits, *_KNOWN):
             continue
-        if trait.startswith('CUSTOM_'):
-            yield (f'Placement offers hosts with trait {trait} only, which '
-                   f'host {description.name} is not said to have')
-        else:
+        if not (trait.startswith('CUSTOM_') and description.traits):
             yield (f'Placement offers hosts with trait {trait} only; whether '
-                   f'nova-compute reports it is not in the description of '
-                   f'host {description.name}')
-    for trait in query.forbidden:
-        if trait in description.traits:
-            yield (f'Placement offers no hosts with trait {trait}, which '
-                   f'host {description.name} is said to have')
+                   f'host {description.name} has it is not in its '
+                   'description')
