@@ -32,7 +32,7 @@ from nova_pinning import errors
 #: How many errors are told at once.
 MAX_ERRORS = 20
 # How many are looked at to find the ones that stand first.
-_MAX_LOOKED_AT = 200
+_MAX_LOOKED_AT = 1000
 _MAX_SHOWN = 60
 
 _TYPES = {
@@ -56,7 +56,11 @@ def validate(document: source.Document, schema: Mapping[str, Any]) -> None:
     import jsonschema
 
     _check_version(document, schema)
-    validator = jsonschema.Draft202012Validator(schema)
+    draft = jsonschema.Draft202012Validator
+    # To JSON Schema 2.0 is a whole number, to the code that reads it a float.
+    validator = jsonschema.validators.extend(
+        draft, type_checker=draft.TYPE_CHECKER.redefine(
+            'integer', lambda _checker, value: type(value) is int))(schema)
     failures = itertools.islice(
         validator.iter_errors(document.value), _MAX_LOOKED_AT)
     found = list(dict.fromkeys(
@@ -151,7 +155,7 @@ def _mismatch(failure: Any) -> tuple[str, str]:
     expected = failure.schema.get('title')
     advice = ''
     if failure.validator == 'enum':
-        names = [_show(one) for one in rule]
+        names = [str(one) for one in rule]
         expected = expected or f'one of {", ".join(names)}'
         if isinstance(value, str):
             near = difflib.get_close_matches(value.lower(), names, 1)
@@ -203,21 +207,23 @@ def _nearest_branch(failure: Any, path: source.Path) -> Iterator[_Told]:
         found for found in branches.values()
         if not any(inner.validator == 'type' and
                    len(inner.absolute_path) == depth for inner in found)]
-    if fitting and (len(fitting) == 1 or _goes_deeper(fitting, depth)):
+    if fitting and _goes_deeper(fitting, depth):
         for inner in min(fitting, key=len):
             yield from _explain(inner)
         return
     expected = failure.schema.get('title') or ' or '.join(dict.fromkeys(
         branch.get('title') or _types(branch.get('type', 'something else'))
         for branch in failure.validator_value))
+    advice = _YES_NO.get(str(failure.instance).lower(), '')
+    if advice:
+        advice = f'write {advice}'
+    elif fitting:
+        advice = _mismatch(fitting[0][0])[1]
     if failure.instance is None:
-        yield path, False, f'has no value, where {expected} belongs', ''
+        yield path, False, f'has no value, where {expected} belongs', advice
     else:
         yield (path, False, f'{_show(failure.instance)} is not {expected}',
-               _YES_NO_ADVICE.get(str(failure.instance).lower(), ''))
-
-
-_YES_NO_ADVICE = {word: f'write {plain}' for word, plain in _YES_NO.items()}
+               advice)
 
 
 def _goes_deeper(branches: Iterable[list[Any]], depth: int) -> bool:

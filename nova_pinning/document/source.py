@@ -36,7 +36,7 @@ from nova_pinning import errors
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
 #: Values in a document, with what aliases repeat counted each time.
-MAX_VALUES = 200_000
+MAX_VALUES = 100_000
 _MAX_DIGITS = 30
 # Of the path to what is nested too deep.
 _KEYS_SHOWN = 4
@@ -102,12 +102,12 @@ class Document:
         """
         node = self._root
         line, column = node.line, node.column
-        for part in path:
+        for position, part in enumerate(path):
             below = node.below.get(part)
             if below is None:
                 break
             line, column = below.line, below.column
-            if key:
+            if key and position == len(path) - 1:
                 line, column = node.keys.get(part, (line, column))
             node = below
         return errors.Location(self.source, line, column, key_text(path))

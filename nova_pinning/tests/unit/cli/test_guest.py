@@ -1,0 +1,106 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import json
+import os
+from xml.etree import ElementTree
+
+from nova_pinning.tests.unit.cli import base
+
+FLAVOR = f'{base.CATALOGUE}:enterprise.2xlarge'
+
+
+class TestShow(base.TestCase):
+
+    def _show(self, *more, flavor=FLAVOR, host=base.HOST):
+        return self.run_command(
+            'guest', 'show', '--flavor', flavor, '--host', host, *more)
+
+    def test_all_parts(self):
+        done = self._show()
+        self.assertEqual((0, ''), (done.status, done.err))
+        for words in ('PCPU 8', 'CUSTOM_PINNING_DEDICATED', '<vcpupin vcpu=',
+                      'kept for the host: CPUs 0-1,40-41', '\nFits\n',
+                      '1 GiB'):
+            self.assertIn(words, done.out)
+
+    def test_json_and_svg(self):
+        svg = str(self.dir / 'guest.svg')
+        done = self._show('--format', 'json', '--svg', svg)
+        shown = json.loads(done.out)
+        self.assertIs(True, shown['fits'])
+        self.assertEqual({'PCPU': 8, 'MEMORY_MB': 32768, 'DISK_GB': 20},
+                         shown['placement']['query']['resources'])
+        cell, = shown['cells']
+        pinned = {
+            pin.get('vcpu'): int(pin.get('cpuset')) for pin in
+            ElementTree.fromstring(shown['xml']).iter('vcpupin')}
+        self.assertEqual(cell['pins'], pinned)
+        self.assertTrue(
+            ElementTree.parse(svg).getroot().tag.endswith('svg'))
+
+    def test_used_cpus_are_left_alone(self):
+        done = self._show('--format', 'json', '--used', '20-39,60-79')
+        cell, = json.loads(done.out)['cells']
+        self.assertEqual(0, cell['host_cell'])
+
+    def test_refused(self):
+        # Both halves are full but for 2 CPUs each.
+        done = self._show('--used', '2-18,42-58,20-38,60-78')
+        self.assertEqual(1, done.status)
+        self.assertIn('Does not fit', done.out)
+        self.assertIn('2 free dedicated CPUs, 8 needed', done.out)
+        self.assertNotIn('<domain', done.out)
+        refused = json.loads(self._show(
+            '--used', '2-18,42-58,20-38,60-78', '--format', 'json').out)
+        self.assertIs(False, refused['fits'])
+        self.assertIsNone(refused['xml'])
+        self.assertEqual([], refused['cells'])
+        self.assertIn('needed', refused['refusal']['message'])
+
+    def test_floating_where_nothing_floats(self):
+        done = self._show('--only', 'fit', flavor='vcpus=2 ram=1GiB')
+        self.assertEqual(1, done.status)
+        self.assertIn('0 VCPU left', done.out)
+
+    def test_only(self):
+        self.assertEqual('domain', ElementTree.fromstring(
+            self._show('--only', 'xml').out).tag)
+        self.assertIn('resources', self._show('--only', 'placement').out)
+        for line in self._show('--only', 'drawing').out.splitlines():
+            self.assertLessEqual(len(line), 80)
+
+    def test_image_property(self):
+        done = self._show('--image-property', 'hw_cpu_threads=1',
+                          '--only', 'xml')
+        self.assertEqual(0, done.status)
+        # Nova lets an image's policy be overruled by a dedicated flavor's
+        # only.
+        done = self._show('--image-property', 'hw_cpu_policy=dedicated',
+                          flavor=f'{base.CATALOGUE}:shared.large')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('hw_cpu_policy', done.err)
+
+    def test_bad_input_writes_nothing(self):
+        svg = str(self.dir / 'guest.svg')
+        for more in (['--used', '0-'], ['--image-property', 'x'],
+                     ['--dedicated-cpus', '2-999']):
+            done = self._show('--svg', svg, *more)
+            self.assertEqual((2, ''), (done.status, done.out), more)
+            self.assertNotEqual('', done.err)
+        self.assertEqual(
+            2, self._show(host=str(self.dir / 'none.yaml')).status)
+        self.assertFalse(os.path.exists(svg))
+
+    def test_no_place_for_the_picture(self):
+        done = self._show('--svg', str(self.dir / 'none' / 'guest.svg'))
+        self.assertEqual(2, done.status)
