@@ -21,6 +21,7 @@ from nova_pinning.bridge import standalone
 from nova_pinning.cli import base
 from nova_pinning.cli import options
 from nova_pinning.flavors import model
+from nova_pinning.host import model as host_model
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def run(read_flavors: Callable[[], Sequence[model.Flavor]],
     :returns: the exit status
     """
     properties = options.image_properties(parsed_args)
-    hosts = ()
+    hosts: tuple[host_model.HostDescription, ...] = ()
     if parsed_args.hosts:
         from nova_pinning.host import load
         hosts = load.load_directory(parsed_args.hosts)

@@ -15,8 +15,8 @@
 YAML is read by its events, for three reasons: the places of values and keys
 are kept, what a hostile or broken file can cost is bounded (PyYAML's own
 composer crashes on deep nesting), and plain scalars can be taken as YAML 1.2
-takes them. So ``no`` and ``1:30`` are text, not False and 90; so is ``010``,
-which readers of YAML do not agree about.
+takes them. So ``no`` and ``1:30`` are text, not False and 90; so is what
+readers of YAML do not agree about, such as ``010`` and ``1e3``.
 
 JSON is read as what it nearly is, a kind of YAML.
 """
@@ -55,9 +55,10 @@ _CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(('false', 'False', 'FALSE'), False),
 }
 _INT = re.compile(r'[-+]?(?:0|[1-9][0-9]*)')
-_OTHER_INT = re.compile(r'0(?:o[0-7]+|x[0-9a-fA-F]+)')
+_HEX = re.compile(r'0x[0-9a-fA-F]+')
+# Only what YAML 1.1 takes for a number too: 12e4 may well be someone's id.
 _FLOAT = re.compile(
-    r'[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?')
+    r'(?:\.[0-9]+|[-+]?(?:0|[1-9][0-9]*)\.[0-9]*)(?:[eE][-+][0-9]+)?')
 _KINDS = {'null': type(None), 'bool': bool, 'int': int, 'float': float,
           'str': str}
 
@@ -316,11 +317,10 @@ class _Builder:
             return _CONSTANTS[text]
         if text[0] not in '-+.0123456789':
             return text
-        if _INT.fullmatch(text) or _OTHER_INT.fullmatch(text):
+        if _INT.fullmatch(text) or _HEX.fullmatch(text):
             if len(text) > _MAX_DIGITS:
                 self._fail('is too long for a number', event)
-            base = {'0o': 8, '0x': 16}.get(text[:2], 10)
-            return int(text, base)
+            return int(text, 16 if text.startswith('0x') else 10)
         if _FLOAT.fullmatch(text):
             number = float(text)
             if number in (float('inf'), float('-inf')):

@@ -52,12 +52,13 @@ def cells(one: shape.Shape) -> Cells | None:
         return Cells(tuple(
             _written_out(one, position) for position in range(len(asked))),
             is_explicit=True)
-    count = _fewest(one) if asked == 'fewest' else int(asked)
-    if count > one.vcpus:
-        raise one.error(
-            f'{one.vcpus} vCPUs do not go on {count} NUMA nodes',
-            one.path_of('numa_nodes'))
-    return _divided(one, count)
+    room = None
+    if asked == 'fewest':
+        room = _room(one)
+        asked = max(-(-one.vcpus // room[0]),
+                    -(-one.memory_mib // (room[1] // _page_mib(one)
+                                          * _page_mib(one))))
+    return _divided(one, int(asked), room)
 
 
 def _written_out(one: shape.Shape, position: int) -> Cell:
@@ -85,52 +86,49 @@ def cpus(one: shape.Shape, text: str,
     return found
 
 
-def _pair(one: shape.Shape) -> int:
-    """How many vCPUs stay in one cell, since they share a core."""
-    is_paired = one.get('thread_policy') == 'require' and one.vcpus % 2 == 0
-    return 2 if is_paired else 1
-
-
 def _page_mib(one: shape.Shape) -> int:
-    """What the memory of a cell should be a multiple of."""
-    page = 1
-    if not _may_shrink(one):
-        page = quantities.page_size_kib(
-            one.get('page_size'),
-            one.where(one.path_of('page_size'))) // 1024
-    elif one.memory_mib % _MIB_PER_GIB == 0:
-        page = _MIB_PER_GIB
+    """What the memory of each cell must be a multiple of.
+
+    Where the size of pages is left to nova, it finds smaller ones. Where
+    not even the whole is a multiple, it does not matter any more.
+    """
+    if one.get('page_size') in (None, 'any', 'large', 'small'):
+        return 1
+    page = quantities.page_size_kib(
+        one.get('page_size'), one.where(one.path_of('page_size'))) // 1024
     return page if page and one.memory_mib % page == 0 else 1
 
 
-def _fewest(one: shape.Shape) -> int:
+def _room(one: shape.Shape) -> tuple[int, int]:
+    """vCPUs and MiB that a host NUMA cell offers, at least one page."""
     path = one.path_of('numa_nodes')
     if one.numa_cell is None:
         raise one.document.error(
             '"fewest" needs to know what a host NUMA cell offers', path,
             'add "numa_cell: {vcpus: 36, memory: 180GiB}" at the top')
-    needs = []
-    for total, unit, room, what in zip(
-            (one.vcpus, one.memory_mib), (_pair(one), _page_mib(one)),
-            one.numa_cell,
-            ('vCPUs', 'MiB'), strict=True):
-        if room < unit:
-            raise one.error(
-                f'cells of {room} {what} hold nothing, as {unit} {what} must '
-                'stay together', path)
-        needs.append(-(-(total // unit) // (room // unit)))
-    return max(needs)
+    if one.numa_cell[1] < _page_mib(one):
+        raise one.error(
+            f'the {one.numa_cell[1]} MiB of a host NUMA cell are less than '
+            'a page', path)
+    return one.numa_cell
 
 
-def _divided(one: shape.Shape, count: int) -> Cells:
-    vcpus = _spread(one.vcpus, _pair(one), count)
-    # Nova finds smaller pages where the size is left to it, so shares that
-    # are equal are worth more than shares in whole GiB.
+def _divided(one: shape.Shape, count: int,
+             room: tuple[int, int] | None) -> Cells:
+    """As many cells as asked for, as equal as can be.
+
+    If they cannot be equal, or siblings would end up in different cells,
+    shares are pairs of vCPUs and whole GiB, as long as there is room.
+    """
+    is_paired = one.get('thread_policy') == 'require' and one.vcpus % 2 == 0
     page = _page_mib(one)
-    if _may_shrink(one) and one.memory_mib % count == 0:
-        page = 1
-    memory = _spread(one.memory_mib, page, count)
-    if not vcpus[-1] or not memory[-1]:
+    whole = _MIB_PER_GIB
+    if one.memory_mib % count == 0 or one.memory_mib % whole or page > 1:
+        whole = page
+    vcpus = _spread(one.vcpus, (2 if is_paired else 1, 1), count,
+                    room and room[0])
+    memory = _spread(one.memory_mib, (whole, page), count, room and room[1])
+    if vcpus is None or memory is None:
         raise one.error(
             f'{one.vcpus} vCPUs and {one.memory_mib} MiB do not go on {count} '
             'NUMA nodes', one.path_of('numa_nodes'))
@@ -142,11 +140,17 @@ def _divided(one: shape.Shape, count: int) -> Cells:
     return Cells(tuple(made), len(set(vcpus)) > 1 or len(set(memory)) > 1)
 
 
-def _may_shrink(one: shape.Shape) -> bool:
-    return one.get('page_size') in (None, 'any', 'large', 'small')
+def _spread(total: int, units: tuple[int, int], count: int,
+            room: int | None) -> list[int] | None:
+    """Shares in whole units, the larger ones first.
 
-
-def _spread(total: int, unit: int, count: int) -> list[int]:
-    """Shares in whole units, as even as can be, the larger ones first."""
-    each, rest = divmod(total // unit, count)
-    return [(each + (position < rest)) * unit for position in range(count)]
+    :param units: tried one after the other
+    :returns: None if someone would go without
+    """
+    for unit in units:
+        each, rest = divmod(total // unit, count)
+        shares = [(each + (position < rest)) * unit
+                  for position in range(count)]
+        if shares[-1] and (room is None or shares[0] <= room):
+            return shares
+    return None

@@ -83,7 +83,7 @@ def _flat(flavor: model.Flavor | None, is_brief: bool) -> dict[str, Any]:
     if flavor is None:
         return {}
     fields = listing.as_dict(flavor)
-    extra_specs = fields.pop('extra_specs')
+    extra_specs: dict[str, Any] = fields.pop('extra_specs')
     del fields['name'], fields['id']
     # As precise as MySQL keeps it.
     fields['rxtx_factor'] = float(f'{flavor.rxtx_factor:.6g}')

@@ -168,7 +168,8 @@ class TestCatalogue(guest_preview.TestCase):
             {one.name for one in flavors}, running, 'some run nowhere')
         for host in others:
             shown, _why = self.preview(flavors[0], host, {})
-            self.assertIn('CUSTOM_PINNING_DEDICATED', shown.remarks[0])
+            self.assertIn('CUSTOM_PINNING_DEDICATED',
+                          str(shown.placement_refusal))
             self.assertIsNone(self.boot(flavors[0], host))
 
     def start(self):
