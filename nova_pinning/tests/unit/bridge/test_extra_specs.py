@@ -1,0 +1,65 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import json
+import pathlib
+
+import ddt
+from nova.api.validation.extra_specs import validators
+from nova import exception
+
+from nova_pinning.bridge import extra_specs
+import nova_pinning.flavors
+from nova_pinning.flavors import model
+from nova_pinning.tests.unit import base
+
+_KEYS = (model.CLASS_KEY, model.CATALOGUE_KEY, model.FAMILY_KEY)
+
+
+@ddt.ddt
+class ExtraSpecsTest(base.TestCase):
+    """What nova-api says, with the entry point as it is installed."""
+
+    def setUp(self):
+        super().setUp()
+        validators.load_validators()
+
+    def test_there_is_one_for_each_key(self):
+        self.assertEqual(
+            sorted(_KEYS), sorted(one.name for one in extra_specs.register()))
+        for key in _KEYS:
+            self.assertIn(key, validators.VALIDATORS)
+
+    @ddt.data(
+        ('pinning:class', 'dedicated'), ('pinning:class', 'shared'),
+        ('pinning:catalogue', 'default'), ('pinning:family', 'local-nvme'),
+        ('pinning:family', 'a' * 64), ('pinning:family', '2.x_b'))
+    @ddt.unpack
+    def test_right(self, key, value):
+        validators.validate(key, value)
+
+    @ddt.data(
+        ('pinning:class', 'Dedicated'), ('pinning:class', ''),
+        ('pinning:class', 'mixed'), ('pinning:clas', 'dedicated'),
+        ('pinning:', 'dedicated'), ('pinning:classes', 'shared'),
+        ('pinning:catalogue', ''), ('pinning:catalogue', 'a b'),
+        ('pinning:family', 'a' * 65), ('pinning:family', '-a'))
+    @ddt.unpack
+    def test_wrong(self, key, value):
+        self.assertRaises(
+            exception.ValidationError, validators.validate, key, value)
+
+    def test_names_are_those_of_the_schema(self):
+        schema = pathlib.Path(
+            nova_pinning.flavors.__file__).with_name('catalogue-1.json')
+        names = json.loads(schema.read_text())['properties']['name']
+        self.assertEqual(names['pattern'], f'^{extra_specs._NAME}$')

@@ -1,0 +1,394 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import pathlib
+import subprocess
+import sys
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from nova import exception
+from nova import objects
+from nova.virt import hardware
+
+import nova_pinning
+from nova_pinning.bridge import flavors as nova_side
+from nova_pinning import errors
+from nova_pinning.flavors import checks
+from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.flavors.checks import reference
+from nova_pinning.flavors.checks import rule
+from nova_pinning.flavors.checks import run
+from nova_pinning.flavors.checks import target
+from nova_pinning.flavors import model
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.flavors import check_samples as samples
+
+CHECKOUT = pathlib.Path(nova_pinning.__file__).resolve().parent.parent
+PAGE = CHECKOUT / 'doc' / 'source' / 'reference' / 'flavor-checks.rst'
+
+_NUMBER = strategies.integers(-1, 20).map(str)
+_CPUS = strategies.sampled_from(
+    ('0', '0-3', '^0', '^0-1', '2-7', '4-7', '0-7', '0-63', '9'))
+_FLAG = strategies.sampled_from(('yes', 'no', 'True', '0', 'maybe'))
+#: Values that mean something, by key.
+SENSIBLE = {
+    'hw:cpu_policy': strategies.sampled_from(
+        ('dedicated', 'shared', 'mixed')),
+    'hw:cpu_thread_policy': strategies.sampled_from(
+        ('prefer', 'require', 'isolate')),
+    'hw:emulator_threads_policy': strategies.sampled_from(
+        ('share', 'isolate')),
+    'hw:cpu_dedicated_mask': _CPUS,
+    'hw:cpu_realtime': _FLAG,
+    'hw:cpu_realtime_mask': _CPUS,
+    'hw:locked_memory': _FLAG,
+    'hw:mem_page_size': strategies.sampled_from(
+        ('small', 'large', 'any', '2048', '1GB', '7', '2Mb')),
+    'hw:numa_nodes': _NUMBER,
+    'hw:numa_cpus.0': _CPUS,
+    'hw:numa_cpus.1': _CPUS,
+    'hw:numa_mem.0': _NUMBER,
+    'hw:numa_mem.1': _NUMBER,
+    'hw:cpu_sockets': _NUMBER,
+    'hw:cpu_cores': _NUMBER,
+    'hw:cpu_threads': _NUMBER,
+    'hw:cpu_max_sockets': _NUMBER,
+    'hw:cpu_max_threads': _NUMBER,
+    'hw:pci_numa_affinity_policy': strategies.sampled_from(
+        ('required', 'preferred', 'legacy', 'socket')),
+    'hw:mem_encryption': _FLAG,
+    'hw:vif_multiqueue_enabled': _FLAG,
+    'pci_passthrough:alias': strategies.sampled_from(
+        ('nvme:1', 'nvme:2,gpu:1', 'nvme', 'gpu:x', ',', 'a:1:2')),
+    'quota:cpu_shares': _NUMBER,
+    'quota:cpu_period': _NUMBER,
+    'quota:cpu_quota': _NUMBER,
+    'resources:PCPU': _NUMBER,
+    'resources:VCPU': _NUMBER,
+    'trait:HW_CPU_HYPERTHREADING': strategies.sampled_from(
+        ('required', 'forbidden')),
+    'trait:CUSTOM_PINNING_DEDICATED': strategies.sampled_from(
+        ('required', 'forbidden')),
+    'pinning:class': strategies.sampled_from(('dedicated', 'shared')),
+}
+SENSIBLE_SPECS = strategies.fixed_dictionaries({}, optional=SENSIBLE)
+#: Anything under any of these keys, and under any other.
+GARBAGE_SPECS = strategies.dictionaries(
+    strategies.one_of(
+        strategies.sampled_from(sorted(SENSIBLE)),
+        strategies.text(max_size=20),
+        strategies.builds('{}:{}'.format, strategies.sampled_from(
+            ('hw', 'quota', 'trait', 'resources', 'pinning', 'hv')),
+            strategies.text(max_size=10))),
+    strategies.one_of(
+        strategies.text(max_size=20), strategies.integers().map(str),
+        strategies.from_regex(r'\A[0-9^,:-]{1,30}\Z')),
+    max_size=8)
+HOSTS = (
+    samples.host(devices=[('nvme', 0), ('nvme', 1), ('gpu', None)]),
+    samples.host('two', threads=1, shared='0-3', dedicated='4-35'),
+    samples.host('three', dedicated=None, traits=()),
+)
+
+
+class CheckTest(base.TestCase):
+
+    def test_flavors_one_by_one_nova_first(self):
+        bad = {'hw:numa_nodes': '3', 'trait:CUSTOM_PINNING_DEDICATED': 'x'}
+        found = checks.check([
+            samples.flavor({**samples.SHARED, **bad}, name='one'),
+            samples.flavor({**samples.SHARED, **bad}, name='two')])
+        self.assertEqual(
+            [(name, code) for name in ('one', 'two')
+             for code in ('N001', 'N003', 'P501')],
+            [(one.flavor, one.code) for one in found])
+
+    def test_where_an_extra_spec_comes_from(self):
+        place = errors.Location('flavors.yaml', 9, 5, 'families.a.threads')
+        specs = {**samples.SHARED, 'hw:cpu_threads': '2'}
+        one, = checks.check([samples.flavor(
+            specs, origins={'hw:cpu_threads': place})])
+        self.assertEqual(place, one.where)
+
+    def test_where_something_is_missing(self):
+        flavor = samples.flavor({'hw:cpu_policy': 'shared'})
+        one, = checks.check([flavor])
+        self.assertEqual(flavor.where, one.where)
+
+    def test_where_a_size_comes_from(self):
+        place = errors.Location('flavors.yaml', 9, 5, 'sizes.large.vcpus')
+        one, = checks.check([samples.flavor(
+            samples.DEDICATED, origins={'vcpus': place})],
+            [samples.host(nodes=1)])
+        self.assertEqual(('P602', place), (one.code, one.where))
+
+    def test_where_an_image_is_to_blame(self):
+        one, = checks.check(
+            [samples.flavor(samples.SHARED)],
+            image_properties={'hw_numa_mem.0': '1024'})
+        self.assertEqual(
+            errors.Location('--image-property', key='hw_numa_mem.0'),
+            one.where)
+
+    def test_a_cloud(self):
+        where = errors.Location('cloud a', key='flavor large')
+        one, = checks.check([samples.flavor(
+            {'hw:cpu_policy': 'shared'}, where=where)])
+        self.assertEqual(where, one.where)
+
+    def test_hosts_of_one_shape_are_told_together(self):
+        one, = checks.check(
+            [samples.flavor(samples.DEDICATED)],
+            [samples.host(name, nodes=1) for name in ('a', 'b', 'c')])
+        self.assertEqual(
+            '4 guests fit on host a and 2 alike, 4 of 36 dedicated CPUs '
+            '(11.1%) stay unsold: cell 0 has 4 free dedicated CPUs, 8 needed',
+            one.message)
+
+    def test_why_no_host(self):
+        one, = checks.check(
+            [samples.flavor(samples.DEDICATED)],
+            [samples.host('a', cores=3),
+             samples.host('b', traits=['CUSTOM_PINNING_SHARED']),
+             samples.host('c', cores=3)])
+        self.assertEqual(
+            'fits none of the 3 hosts given; a and c: cells 0-1 have 6 '
+            'dedicated CPUs in all, 8 needed; b: it lacks trait '
+            'CUSTOM_PINNING_DEDICATED', one.message)
+
+    def test_an_image_property_that_there_is_not(self):
+        error = self.assertRaises(
+            errors.InputErrors, checks.check, [],
+            image_properties={'hw_cpu_polcy': 'shared', 'hw_numa_nodes': 'x'})
+        self.assertEqual(
+            ['--image-property: hw_cpu_polcy: nova knows no image property '
+             'hw_cpu_polcy; did you mean hw_cpu_policy?',
+             "--image-property: hw_numa_nodes: hw_numa_nodes=x cannot be "
+             "used: ValueError: invalid literal for int() with base 10: 'x'"],
+            list(map(str, error.errors)))
+
+    def test_nova_is_imported_late(self):
+        script = ('import sys\n'
+                  'import nova_pinning.flavors.checks\n'
+                  'sys.exit("nova" in sys.modules)')
+        subprocess.run([sys.executable, '-c', script], check=True)
+
+    @base.settings(60)
+    @hypothesis.given(
+        GARBAGE_SPECS, strategies.integers(1, 5000),
+        strategies.integers(1, 1 << 20))
+    def test_never_raises(self, specs, vcpus, memory_mib):
+        flavor = samples.flavor(specs, vcpus=vcpus, memory_mib=memory_mib)
+        for one in checks.check([flavor], HOSTS):
+            self.assertIn(one.code, checks.RULES)
+            self.assertNotIn('\n', one.message)
+
+    @base.settings(100)
+    @hypothesis.given(
+        SENSIBLE_SPECS, strategies.integers(1, 16),
+        strategies.sampled_from((1, 4096, 16384)))
+    def test_never_raises_on_what_makes_sense(self, specs, vcpus, memory):
+        flavor = samples.flavor(specs, vcpus=vcpus, memory_mib=memory)
+        checks.check([flavor], HOSTS)
+
+
+class DocumentedTest(base.TestCase):
+
+    def test_codes(self):
+        codes = list(checks.RULES)
+        self.assertEqual(sorted(codes), codes)
+        for code, one in checks.RULES.items():
+            self.assertRegex(code, '^[NP][0-9]{3}$')
+            self.assertEqual(code, one.code)
+            self.assertIn(code[:2], reference._GROUPS)
+            for text in (one.title, one.why, one.advice):
+                self.assertRegex(text, r'^\S(.*\S)?$')
+                self.assertNotIn(text[-1], '.?')
+
+    def test_no_code_twice(self):
+        rules = [one for module in (
+            run.nova_rules, run.cpus, run.memory, run.devices, run.quotas,
+            run.classes, run.host_rules) for one in module.RULES]
+        self.assertEqual(len(rules), len(checks.RULES))
+
+    def test_page_is_up_to_date(self):
+        if not PAGE.is_file():
+            self.skipTest('not run from a checkout')
+        self.assertEqual(
+            reference.page(), PAGE.read_text(),
+            f'stale; write the output of python -m '
+            f'nova_pinning.flavors.checks to {PAGE.name}')
+
+    def test_page_has_all_codes(self):
+        page = reference.page()
+        for code, one in checks.RULES.items():
+            self.assertIn(f'\n{code}: {one.title}\n~', page)
+
+
+@ddt.ddt
+class SubjectTest(base.TestCase):
+    """What is worked out without nova is what nova makes of it."""
+
+    @base.settings(150)
+    @hypothesis.given(SENSIBLE_SPECS)
+    def test_policies(self, specs):
+        flavor = samples.flavor(specs)
+        with nova_side.judging([flavor]) as judge:
+            judgement = judge(flavor)
+        guest = judgement.guest
+        subject = rule.Subject(flavor)
+        if guest:
+            self.assertEqual(guest.cpu_policy, subject.cpu_policy)
+            self.assertEqual(guest.thread_policy, subject.thread_policy)
+        elif judgement.is_accepted:
+            self.assertFalse(subject.is_pinned)
+
+    @ddt.data('yes', 'YES ', 'on', '1', 't', 'y', 'true', 'no', '', 'maybe',
+              '2', 'off', None)
+    def test_flags(self, text):
+        flavor = {'extra_specs': {'hw:cpu_realtime': text}}
+        self.assertEqual(hardware.is_realtime_enabled(flavor),
+                         rule.is_true(text))
+
+    def test_devices(self):
+        subject = rule.Subject(samples.flavor(
+            {'pci_passthrough:alias': 'nvme:2, gpu:1'}))
+        self.assertEqual((('nvme', 2), ('gpu', 1)), subject.devices)
+
+
+class GuestTopologyTest(base.TestCase):
+
+    @base.settings(150)
+    @hypothesis.given(
+        strategies.integers(1, 24),
+        strategies.dictionaries(strategies.sampled_from(
+            [f'hw:cpu_{kind}{name}' for kind in ('', 'max_')
+             for name in ('sockets', 'cores', 'threads')]),
+            strategies.integers(0, 13).map(str)),
+        strategies.dictionaries(strategies.sampled_from(
+            [f'hw_cpu_{kind}{name}' for kind in ('', 'max_')
+             for name in ('sockets', 'cores', 'threads')]),
+            strategies.integers(0, 13).map(str), max_size=2))
+    def test_as_nova(self, vcpus, specs, properties):
+        image = nova_side.image_meta(properties)
+        flavor = objects.Flavor(vcpus=vcpus, extra_specs=specs)
+        wish = guest_topology.wish(rule.Subject(
+            samples.flavor(specs, vcpus=vcpus), properties))
+        got = guest_topology.choose(vcpus, wish.wanted, wish.limits)
+        try:
+            nova = hardware.get_best_cpu_topology(flavor, image)
+        except exception.ImageVCPULimitsRangeImpossible:
+            self.assertIsNone(got)
+        except (exception.ImageVCPULimitsRangeExceeded,
+                exception.ImageVCPUTopologyRangeExceeded):
+            # Refused before there is anything to choose.
+            pass
+        else:
+            self.assertEqual((nova.sockets, nova.cores, nova.threads), got)
+
+
+class FillTest(base.TestCase):
+
+    def order(self, specs=samples.DEDICATED, **values):
+        flavor = samples.flavor(specs, **values)
+        with nova_side.judging([flavor]) as judge:
+            guest = judge(flavor).guest
+        subject = rule.Subject(flavor, guest=guest)
+        return target.Order(flavor.vcpus, flavor.memory_mib, guest,
+                            subject.devices, subject.pci_policy)
+
+    def fill(self, host, **values):
+        return target.fill(self.order(**values), target.targets([host])[0])
+
+    def test_by_cpus(self):
+        filled = self.fill(samples.host())
+        self.assertEqual((8, 8), (filled.guests, filled.unsold))
+
+    def test_by_pages(self):
+        filled = self.fill(samples.host(memory_gib=48))
+        self.assertEqual((4, 40), (filled.guests, filled.unsold))
+
+    def test_by_the_memory_that_placement_gives(self):
+        filled = self.fill(samples.host(
+            nodes=1, memory_gib=80, reserved_memory_mib=40 * 1024))
+        self.assertEqual((2, 20), (filled.guests, filled.unsold))
+        self.assertIn('Placement', filled.why)
+
+    def test_isolated_emulator_threads_take_a_cpu(self):
+        filled = self.fill(samples.host(nodes=1), specs={
+            **samples.DEDICATED, 'hw:emulator_threads_policy': 'isolate'})
+        self.assertEqual((4, 0), (filled.guests, filled.unsold))
+
+    def test_shared_cpus_of_mixed_guests(self):
+        filled = self.fill(
+            samples.host(nodes=1, shared='0-3', dedicated='4-35',
+                         cpu_allocation_ratio=2.0),
+            specs={**samples.DEDICATED, 'hw:cpu_policy': 'mixed',
+                   'hw:cpu_dedicated_mask': '4-7'})
+        self.assertEqual((2, 24), (filled.guests, filled.unsold))
+
+    def test_threads_that_isolate_leaves_empty(self):
+        # Where no CPUs are set aside, isolate keeps cores to itself.
+        filled = self.fill(
+            samples.host(nodes=1, dedicated=None),
+            specs={**samples.DEDICATED, 'hw:cpu_thread_policy': 'isolate'})
+        self.assertEqual((2, 4), (filled.guests, filled.unsold))
+
+    def test_devices_are_used_up(self):
+        filled = self.fill(
+            samples.host(devices=[('nvme', 0)] * 3),
+            specs={**samples.DEDICATED, 'pci_passthrough:alias': 'nvme:1',
+                   'hw:pci_numa_affinity_policy': 'required'})
+        self.assertEqual(3, filled.guests)
+        self.assertIn('0 PCI devices with alias "nvme", 1 needed', filled.why)
+
+
+@ddt.ddt
+class DevicesTest(base.TestCase):
+
+    @ddt.data(
+        ('required', ('b', 1), 0), ('required', ('b', None), 0),
+        ('legacy', ('b', None), 1), ('', ('b', None), 1),
+        ('', ('b', 1), 0), ('preferred', ('b', 1), 1),
+        ('socket', ('b', 1), 1), ('socket', ('b', 2), 0),
+        ('socket', ('b', None), 0), ('required', ('b', 0), 1))
+    @ddt.unpack
+    def test_affinity(self, policy, device, expected):
+        """Nodes 0 and 1 are on one socket, the guest is on node 0."""
+        host, = target.targets([samples.host(nodes=3)])
+        cells = tuple(
+            cell.__class__(**{
+                **{name: getattr(cell, name) for name in cell.__slots__},
+                'socket': cell.id // 2})
+            for cell in host.host.cells)
+        devices = target.Devices(
+            target.Order(1, 1, None, (('b', 1),), policy),
+            host.host._replace(cells=cells), [('a', 0), device])
+        self.assertEqual(bool(expected), devices.supports((0,)))
+
+    def test_floating_guests_take_any(self):
+        host, = target.targets([samples.host()])
+        devices = target.Devices(
+            target.Order(1, 1, None, (('b', 1),), 'required'), host.host,
+            [('b', 1), ('b', None)])
+        self.assertTrue(devices.supports(()))
+        devices.take(())
+        self.assertEqual(1, len(devices.left))
+
+
+class KeysTest(base.TestCase):
+
+    def test_class_key_is_that_of_the_filters(self):
+        from nova_pinning.scheduler import classes
+        self.assertEqual(classes.CLASS_KEY, model.CLASS_KEY)
