@@ -1,0 +1,461 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A catalogue of flavors that exist already.
+
+What the catalogue has words for is said in them. Whether a word says what a
+flavor has is not guessed: the catalogue is translated again, and a word that
+does not come back as the same extra specs gives way to the extra specs
+themselves.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import re
+from typing import Any
+
+import yaml
+
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.flavors import catalogue
+from nova_pinning.flavors import difference
+from nova_pinning.flavors import model
+
+_NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,63}')
+_OWNERSHIP = (model.CATALOGUE_KEY, model.FAMILY_KEY)
+_CLASS_KEY = 'hw:cpu_policy'
+_CLASSES = ('dedicated', 'shared', 'mixed')
+
+# Text that needs no quotes, whatever reads it: names, and amounts like 8GiB.
+_PLAIN = re.compile(r'[A-Za-z]([A-Za-z0-9_:./-]*[A-Za-z0-9])?'
+                    r'|[1-9][0-9]*[A-Za-z]{2,}', re.ASCII)
+_NO_TEXT = ('true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n')
+
+#: A word of the catalogue, what it says, and the extra specs it stands for.
+Word = tuple[str, Any, tuple[str, ...]]
+
+_SPECS = Mapping[str, str]
+
+
+def catalogue_text(flavors: Iterable[model.Flavor],
+                   name: str | None = None) -> str:
+    """A catalogue, version 1, as YAML.
+
+    Translated again it gives the same flavors, but for their ids and the
+    extra specs that say to which catalogue and family they belong.
+
+    :param name: what to call it; if None, as the catalogue that all flavors
+        come from is called, else 'exported'
+    :raises errors.InputError: if there is no flavor, or the name cannot be
+        used
+    """
+    flavors = tuple(flavors)
+    if not flavors:
+        raise errors.InputError('there are no flavors to export')
+    name = name or _common_name(flavors)
+    if not _NAME.fullmatch(name):
+        raise errors.InputError(
+            f'{name!r} cannot be the name of a catalogue',
+            errors.Location('--name'), 'a name has up to 64 letters, digits '
+            "and '.', '_', '-'")
+    placed: dict[str, dict[str, model.Flavor]] = {}
+    for flavor in flavors:
+        family, size = _place(flavor, placed)
+        placed.setdefault(family, {})[size] = flavor
+    text = _dump({
+        'version': 1, 'name': name, 'families': {
+            family: _family(family, sizes)
+            for family, sizes in placed.items()}})
+    _verify(text, flavors)
+    return text
+
+
+def _common_name(flavors: Sequence[model.Flavor]) -> str:
+    found = {flavor.extra_specs.get(model.CATALOGUE_KEY, '')
+             for flavor in flavors}
+    name = found.pop()
+    return name if not found and _NAME.fullmatch(name) else 'exported'
+
+
+def _place(flavor: model.Flavor,
+           taken: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """The family and the size that a flavor is to be."""
+    prefix, dot, _rest = flavor.name.rpartition('.')
+    family = flavor.extra_specs.get(model.FAMILY_KEY, '')
+    if not _NAME.fullmatch(family):
+        family = prefix if dot and _NAME.fullmatch(prefix) else 'exported'
+    size = flavor.name.removeprefix(f'{family}.')
+    # Room is left for a number.
+    size = re.sub(r'[^A-Za-z0-9._-]+', '-', size).lstrip('._-')[:56] or 'size'
+    unique, number = size, 1
+    while unique in taken.get(family, ()):
+        number += 1
+        unique = f'{size}-{number}'
+    return family, unique
+
+
+def _class(flavors: Mapping[str, model.Flavor]) -> str | None:
+    """The class of a family: only families have one, and sizes do not."""
+    found = {flavor.extra_specs.get(_CLASS_KEY, '')
+             for flavor in flavors.values()}
+    name = found.pop()
+    if found or name not in _CLASSES:
+        return None
+    sizes = {size: _said(_properties(flavor), (), _foreign_specs(
+        flavor, name)) for size, flavor in flavors.items()}
+    return name if len(_right(sizes, flavors, name)) == len(sizes) else None
+
+
+def _sizes(flavors: Mapping[str, model.Flavor],
+           class_name: str | None) -> dict[str, dict[str, Any]]:
+    """Flavors as sizes of a family that says nothing but its class."""
+    done: dict[str, dict[str, Any]] = {}
+    for choice in range(2):
+        # Many at once, since each translation of a catalogue takes its time.
+        sizes = {size: _with_all_words(flavor, class_name, choice)
+                 for size, flavor in flavors.items() if size not in done}
+        done |= {size: sizes[size]
+                 for size in _right(sizes, flavors, class_name)}
+    return {size: done[size] if size in done else _tried_out(
+        flavor, class_name) for size, flavor in flavors.items()}
+
+
+def _with_all_words(flavor: model.Flavor, class_name: str | None,
+                    choice: int) -> dict[str, Any]:
+    """A flavor as a size with all words that there might be.
+
+    :param choice: which way to say its topology
+    """
+    specs = _foreign_specs(flavor, class_name)
+    return _said(_properties(flavor), [
+        *_words(specs), *_topologies(specs)[choice]], specs)
+
+
+def _tried_out(flavor: model.Flavor,
+               class_name: str | None) -> dict[str, Any]:
+    """A flavor as a size, if some word does not mean what it seems to.
+
+    Words that are right together with those before them stay.
+    """
+    specs = _foreign_specs(flavor, class_name)
+    said = _properties(flavor)
+    kept: list[Word] = []
+    topologies = _topologies(specs)
+    for words in (*([word] for word in _words(specs)), *topologies):
+        candidate = _said(said, [*kept, *words], specs)
+        if not any(word in topology for word in kept
+                   for topology in topologies) and _right(
+                       {'size': candidate}, {'size': flavor}, class_name):
+            kept += words
+    return _said(said, kept, specs)
+
+
+def _properties(flavor: model.Flavor) -> dict[str, Any]:
+    """What is no extra spec."""
+    said: dict[str, Any] = {
+        'vcpus': flavor.vcpus, 'memory': quantities.text(flavor.memory_mib)}
+    if flavor.disk_gib:
+        said['disk'] = f'{flavor.disk_gib}GiB'
+    if flavor.ephemeral_gib:
+        said['ephemeral'] = f'{flavor.ephemeral_gib}GiB'
+    if flavor.swap_mib:
+        said['swap'] = quantities.text(flavor.swap_mib)
+    if flavor.rxtx_factor != 1.0:
+        said['rxtx_factor'] = flavor.rxtx_factor
+    if flavor.description:
+        said['description'] = flavor.description
+    if not flavor.is_public:
+        said['access'] = {'projects': list(flavor.projects)}
+    return said
+
+
+def _said(properties: Mapping[str, Any], words: Iterable[Word],
+          specs: _SPECS) -> dict[str, Any]:
+    """A size from words, with the other extra specs as they are."""
+    said = dict(properties)
+    covered: set[str] = set()
+    for word, value, keys in words:
+        # Throttles and traits come one by one.
+        if isinstance(value, dict) and word in said:
+            value = {**said[word], **value}
+        said[word] = value
+        covered.update(keys)
+    rest = {key: value for key, value in sorted(specs.items())
+            if key not in covered}
+    if rest:
+        said['extra_specs'] = rest
+    return said
+
+
+def _words(specs: _SPECS) -> Iterator[Word]:
+    """The words that might stand for extra specs, in the format's order."""
+    for key, word, read in _SIMPLE:
+        if key in specs:
+            value = read(specs[key])
+            if value is not None:
+                yield word, value, (key,)
+    if specs.get('hw:cpu_realtime') == 'true':
+        mask = specs.get('hw:cpu_realtime_mask')
+        yield (('realtime', {'vcpus': mask},
+                ('hw:cpu_realtime', 'hw:cpu_realtime_mask')) if mask
+               else ('realtime', True, ('hw:cpu_realtime',)))
+    yield from _numa(specs)
+    yield from _devices(specs)
+    yield from _cpu_cap(specs)
+    yield from _throttles(specs)
+    yield from _traits(specs)
+
+
+def _one_of(*values: str) -> Callable[[str], str | None]:
+    return lambda value: value if value in values else None
+
+
+def _number(value: str) -> int | None:
+    is_usual = re.fullmatch(r'0|[1-9][0-9]{0,14}', value, re.ASCII)
+    return int(value) if is_usual else None
+
+
+def _truth(value: str) -> bool | None:
+    return {'true': True, 'false': False}.get(value)
+
+
+def _page_size(value: str) -> str | None:
+    if value in ('large', 'small', 'any'):
+        return value
+    kib = _number(value)
+    if not kib:
+        return None
+    return f'{kib}KiB' if kib % 1024 else quantities.text(kib // 1024)
+
+
+#: Extra specs that have a word each, and how to read their values.
+_SIMPLE: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    ('hw:cpu_dedicated_mask', 'dedicated_vcpus', str),
+    ('hw:cpu_thread_policy', 'thread_policy',
+     _one_of('prefer', 'require', 'isolate')),
+    ('hw:emulator_threads_policy', 'emulator_threads',
+     _one_of('share', 'isolate')),
+    ('hw:mem_page_size', 'page_size', _page_size),
+    ('hw:locked_memory', 'locked_memory', _truth),
+    ('hw:vif_multiqueue_enabled', 'nic_multiqueue', _truth),
+    ('quota:cpu_shares', 'cpu_priority', _number),
+)
+
+
+def _numa(specs: _SPECS) -> Iterator[Word]:
+    count = _number(specs.get('hw:numa_nodes', ''))
+    if not count or count > 64:
+        return
+    keys = [(f'hw:numa_cpus.{cell}', f'hw:numa_mem.{cell}')
+            for cell in range(count)]
+    if not any(key in specs for pair in keys for key in pair):
+        yield 'numa_nodes', count, ('hw:numa_nodes',)
+    elif all(key in specs for pair in keys for key in pair):
+        cells = []
+        for cpus, memory in keys:
+            size = _number(specs[memory])
+            try:
+                vcpus = str(cpuset.CpuSet.parse(specs[cpus]))
+            except ValueError:
+                return
+            if size is None:
+                return
+            cells.append({'vcpus': vcpus, 'memory': quantities.text(size)})
+        yield ('numa_nodes', cells,
+               ('hw:numa_nodes', *(key for pair in keys for key in pair)))
+
+
+def _topologies(specs: _SPECS) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    """Two ways to say it, the better one first."""
+    keys = [key for key in ('sockets', 'cores', 'threads')
+            if _number(specs.get(f'hw:cpu_{key}', ''))]
+    if not keys:
+        # A class and a thread policy may bring a topology of their own.
+        return (), (('cpu_topology', 'none', ()),)
+    covered = tuple(f'hw:cpu_{key}' for key in keys)
+    return (('cpu_topology', 'match-host', covered),), (
+        ('cpu_topology', {key: int(specs[f'hw:cpu_{key}'])
+                          for key in keys}, covered),)
+
+
+def _devices(specs: _SPECS) -> Iterator[Word]:
+    affinity = specs.get('hw:pci_numa_affinity_policy')
+    aliases: dict[str, Any] = {}
+    for item in specs.get('pci_passthrough:alias', '').split(','):
+        alias, _colon, count = item.rpartition(':')
+        if not alias or alias in aliases or not _number(count):
+            return
+        aliases[alias] = int(count)
+    yield 'pci_devices', aliases, ('pci_passthrough:alias',)
+    if affinity:
+        yield ('pci_devices', {'affinity': affinity},
+               ('hw:pci_numa_affinity_policy',))
+
+
+def _cpu_cap(specs: _SPECS) -> Iterator[Word]:
+    keys = ('quota:cpu_period', 'quota:cpu_quota')
+    period, quota = (_number(specs.get(key, '')) for key in keys)
+    if period and quota:
+        yield ('cpu_cap', {'quota_us': quota, 'period_us': period}, keys)
+
+
+#: The throttles, and nova's unit of each in those of the catalogue.
+_THROTTLES = {
+    'quota:disk_total_iops_sec': ('disk_iops', None),
+    'quota:disk_read_iops_sec': ('disk_read_iops', None),
+    'quota:disk_write_iops_sec': ('disk_write_iops', None),
+    'quota:disk_total_bytes_sec': ('disk_bandwidth', 'B'),
+    'quota:disk_read_bytes_sec': ('disk_read_bandwidth', 'B'),
+    'quota:disk_write_bytes_sec': ('disk_write_bandwidth', 'B'),
+    # A kilobit is of 1000 bits, a KiB of 1024 bytes.
+    'quota:vif_inbound_average': ('network_in', 'kbit'),
+    'quota:vif_inbound_peak': ('network_in_peak', 'kbit'),
+    'quota:vif_inbound_burst': ('network_in_burst', 'KiB'),
+    'quota:vif_outbound_average': ('network_out', 'kbit'),
+    'quota:vif_outbound_peak': ('network_out_peak', 'kbit'),
+    'quota:vif_outbound_burst': ('network_out_burst', 'KiB'),
+}
+
+
+def _throttles(specs: _SPECS) -> Iterator[Word]:
+    for key, (word, unit) in _THROTTLES.items():
+        number = _number(specs.get(key, ''))
+        if number is not None:
+            yield 'throttles', {word: _throttle(number, unit)}, (key,)
+
+
+def _throttle(number: int, unit: str | None) -> int | str:
+    if unit is None:
+        return number
+    if unit == 'kbit':
+        kilobits = 8 * number
+        return (f'{kilobits}kbit' if kilobits % 1000 or not number
+                else f'{kilobits // 1000}Mbit')
+    size = number * 1024 if unit == 'KiB' else number
+    for unit in ('GiB', 'MiB', 'KiB', 'B'):
+        factor = int(quantities.unit_bytes(unit) or 1)
+        if size % factor == 0:
+            break
+    return f'{size // factor}{unit}'
+
+
+def _traits(specs: _SPECS) -> Iterator[Word]:
+    for wanted in ('required', 'forbidden'):
+        keys = tuple(sorted(
+            key for key, value in specs.items()
+            if key.startswith('trait:') and value == wanted))
+        if keys:
+            yield ('traits', {wanted: [
+                key.removeprefix('trait:') for key in keys]}, keys)
+
+
+def _right(sizes: Mapping[str, Mapping[str, Any]],
+           flavors: Mapping[str, model.Flavor],
+           class_name: str | None) -> set[str]:
+    """Which sizes become flavors with the same extra specs.
+
+    None if any of them becomes no flavor at all.
+    """
+    if not sizes:
+        return set()
+    text = _dump({'version': 1, 'name': 'exported', 'flavor_name': '{size}',
+                  'families': {'exported': {
+                      **_with_class(class_name), 'sizes': dict(sizes)}}})
+    try:
+        again = catalogue.parse(text, 'export').flavors
+    except errors.InputError:
+        return set()
+    return {flavor.name for flavor in again
+            if _foreign_specs(flavor) == _foreign_specs(
+                flavors[flavor.name])}
+
+
+def _with_class(class_name: str | None) -> dict[str, Any]:
+    return {'class': class_name} if class_name else {}
+
+
+def _foreign_specs(flavor: model.Flavor,
+                   class_name: str | None = None) -> dict[str, str]:
+    """The extra specs that come from no family, nor from its class."""
+    return {key: value for key, value in flavor.extra_specs.items()
+            if key not in _OWNERSHIP
+            and not (class_name and key == _CLASS_KEY)}
+
+
+def _family(name: str, flavors: Mapping[str, model.Flavor]) -> dict[str, Any]:
+    """A family, which says what all its sizes have in common.
+
+    :param flavors: by the names of their sizes
+    """
+    class_name = _class(flavors)
+    sizes = list(_sizes(flavors, class_name).values())
+    common = _with_class(class_name) | {
+        key: value for key, value in sizes[0].items()
+        if key not in ('vcpus', 'memory', 'extra_specs')
+        and all(size.get(key) == value for size in sizes)}
+    specs = [size.pop('extra_specs', {}) for size in sizes]
+    common_specs = {key: value for key, value in specs[0].items()
+                    if all(one.get(key) == value for one in specs)}
+    if common_specs:
+        common['extra_specs'] = common_specs
+    named = {}
+    for (size_name, flavor), size, own in zip(
+            flavors.items(), sizes, specs, strict=True):
+        for key in common:
+            size.pop(key, None)
+        rest = {key: value for key, value in own.items()
+                if key not in common_specs}
+        if rest:
+            size['extra_specs'] = rest
+        named[size_name] = size if flavor.name == f'{name}.{size_name}' else {
+            'name': flavor.name, **size}
+    return {**common, 'sizes': named}
+
+
+def _verify(text: str, flavors: Iterable[model.Flavor]) -> None:
+    """Look whether a catalogue becomes the flavors that it was made from.
+
+    :raises errors.InputError: if it is too large for a catalogue
+    """
+    again = {flavor.name: flavor
+             for flavor in catalogue.parse(text, 'export').flavors}
+    for flavor in flavors:
+        for one in difference.differences(flavor, again[flavor.name]):
+            if one.key not in _OWNERSHIP:
+                raise AssertionError(f'{flavor.name}: {one}')
+
+
+class _Dumper(getattr(yaml, 'CSafeDumper', yaml.SafeDumper)):  # type: ignore
+    """Writes text such that no reader takes it for anything else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_str(dumper: Any, text: str) -> Any:
+    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT
+    return dumper.represent_scalar(
+        'tag:yaml.org,2002:str', text,
+        style=None if is_plain else "'" if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_str)
+
+
+def _dump(value: Any) -> str:
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=1 << 20,
+                     default_flow_style=False, allow_unicode=True)

@@ -1,0 +1,44 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the commands under ``openstack pinning`` have in common."""
+
+import argparse
+import sys
+
+from osc_lib.command import command
+
+from nova_pinning.cli import base
+from nova_pinning import errors
+from nova_pinning.flavors import cloud
+from nova_pinning.flavors import sync
+
+
+class Command(command.Command):
+    """A command that asks a cloud.
+
+    Bad input ends in status 2, a cloud that cannot be worked with in 1.
+    """
+
+    @property
+    def cloud(self) -> cloud.Cloud:
+        """The cloud to work with."""
+        return self.app.client_manager.pinning
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        try:
+            return super().run(parsed_args)
+        except errors.InputError as error:
+            return base.report_input_error(error)
+        except sync.CloudError as error:
+            print(f'error: cloud {self.cloud.name}: {error}', file=sys.stderr)
+            return base.FINDINGS

@@ -1,0 +1,56 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What makes this project a plugin of OpenStackClient.
+
+Every ``openstack`` command imports this module, so it has to be quick.
+"""
+
+import argparse
+from typing import Any
+import urllib.parse
+
+from nova_pinning.flavors import cloud
+
+DEFAULT_API_VERSION = '1'
+API_NAME = 'pinning'
+API_VERSION_OPTION = 'os_pinning_api_version'
+API_VERSIONS = {'1': 'nova_pinning.osc.plugin'}
+
+#: What openstacksdk calls a cloud that has no name of its own.
+_NAMELESS = ('defaults', 'envvars', '', None)
+
+
+def make_client(instance: Any) -> cloud.Cloud:
+    """The cloud that the command line names.
+
+    :param instance: osc_lib's ClientManager
+    """
+    connection = instance.sdk_connection
+    return cloud.Cloud(connection, _name(connection.config))
+
+
+def build_option_parser(
+        parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Global options: none."""
+    return parser
+
+
+def _name(config: Any) -> str:
+    """How to call a cloud: as in clouds.yaml, or by its address."""
+    name = config.name
+    if name in _NAMELESS:
+        auth = config.get_auth_args()
+        url = str(auth.get('auth_url') or auth.get('endpoint') or '')
+        name = urllib.parse.urlsplit(url).netloc or 'without a name'
+    region = config.get_region_name()
+    return f'{name}/{region}' if region else name

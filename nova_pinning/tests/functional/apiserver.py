@@ -1,0 +1,129 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Nova's compute API over real HTTP on a loopback port, with faults."""
+
+import enum
+from http import server
+import threading
+
+import fixtures
+import webob
+
+
+class Fault(enum.Enum):
+    """What may befall a request."""
+
+    CONFLICT = 409
+    TOO_MANY = 429
+    ERROR = 500
+    #: The connection ends before nova has seen the request,
+    DROPPED = 'dropped'
+    #: or after, so that the client never gets the answer.
+    LOST = 'lost'
+
+
+class ApiServer(fixtures.Fixture):
+    """A cloud's compute API at ``url``, for an administrator.
+
+    Requests are counted from 0 since :meth:`restart`, and listed in
+    ``requests`` as (method, path).
+
+    :param nova: a nova_pinning.demo.cloud.Cloud
+    """
+
+    def __init__(self, nova):
+        super().__init__()
+        self._app = nova.stage.api_fixture.app()
+        self._project = nova.stage.api_fixture.project_id
+        self._lock = threading.Lock()
+        self.restart()
+
+    def restart(self, fault=None, at=(), before=None):
+        """Forget what was counted.
+
+        :param fault: what is to happen
+        :param at: to which requests, by their numbers
+        :param before: called with the number of each request
+        """
+        self.requests = []
+        self._fault = fault
+        self._at = at
+        self._before = before
+
+    def _setUp(self):
+        self._server = server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), self._handler())
+        self._server.daemon_threads = True
+        thread = threading.Thread(target=self._server.serve_forever,
+                                  kwargs={'poll_interval': 0.05})
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self._server.server_close)
+        self.addCleanup(self._server.shutdown)
+        self.url = f'http://127.0.0.1:{self._server.server_port}/v2.1'
+
+    def _handler(self):
+        api = self
+
+        class Handler(server.BaseHTTPRequestHandler):
+            # So that connections are kept, as real clouds do.
+            protocol_version = 'HTTP/1.1'
+            # An answer in one piece, at once.
+            wbufsize = -1
+            disable_nagle_algorithm = True
+
+            def handle_any(self):
+                size = int(self.headers.get('Content-Length') or 0)
+                body = self.rfile.read(size)
+                with api._lock:
+                    response = api._answer(self, body)
+                if response is None:
+                    self.close_connection = True
+                    return
+                self.send_response_only(response.status_code)
+                headers = dict(response.headers)
+                headers['Content-Length'] = str(len(response.body))
+                for key, value in headers.items():
+                    self.send_header(key, value)
+                self.end_headers()
+                self.wfile.write(response.body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = handle_any
+
+            def log_message(self, *args):
+                pass
+
+        return Handler
+
+    def _answer(self, handler, body):
+        number = len(self.requests)
+        self.requests.append((handler.command, handler.path))
+        if self._before:
+            self._before(number)
+        fault = self._fault if number in self._at else None
+        if fault is Fault.DROPPED:
+            return None
+        if fault and isinstance(fault.value, int):
+            headers = {'Retry-After': '7'} if fault is Fault.TOO_MANY else {}
+            return webob.Response(
+                status=fault.value, headers=headers, content_type='text/plain',
+                charset='utf-8', text='a fault of the test')
+        request = webob.Request.blank(
+            handler.path, method=handler.command, body=body,
+            headers=dict(handler.headers), base_url=self.url[:-5])
+        request.headers.update({
+            'X-Auth-User': 'admin',
+            'X-Auth-Project-Id': self._project,
+            'X-Roles': 'reader,member,admin'})
+        response = request.get_response(self._app)
+        return None if fault is Fault.LOST else response

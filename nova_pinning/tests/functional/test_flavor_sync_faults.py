@@ -1,0 +1,158 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Sync against nova's own API, with every request going wrong once."""
+
+import dataclasses
+
+import ddt
+from nova_pinning.flavors import cloud
+from nova_pinning.flavors import model
+from nova_pinning.flavors import names
+from nova_pinning.flavors import sync
+from nova_pinning.tests.functional import apiserver
+from nova_pinning.tests.functional import flavorsync
+
+OURS = 'ours'
+FOREIGN = 'foreign'
+
+
+def flavor(name, catalogue=OURS, **fields):
+    fields = {'vcpus': 2, 'memory_mib': 512, **fields}
+    one = model.Flavor(name=name, **{**fields, 'extra_specs': {
+        'pinning:catalogue': catalogue, **fields.get('extra_specs', {})}})
+    return dataclasses.replace(one, id=names.flavor_id(catalogue, one))
+
+
+#: What an earlier catalogue has left behind.
+BEFORE = (
+    flavor('same', is_public=False, projects=('p1',)),
+    flavor('changed', description='old', extra_specs={
+        'hw:cpu_policy': 'shared', 'quota:cpu_shares': '1'}),
+    flavor('access', is_public=False, projects=('p1', 'p2')),
+    flavor('shape', extra_specs={'hw:cpu_policy': 'dedicated'}),
+    flavor('unlisted'),
+)
+WANTED = (
+    BEFORE[0],
+    flavor('changed', description='new', extra_specs={
+        'hw:cpu_policy': 'dedicated', 'hw:cpu_threads': '2'}),
+    flavor('access', is_public=False, projects=('p2', 'p3')),
+    flavor('shape', vcpus=4, extra_specs={'hw:cpu_policy': 'dedicated'}),
+    flavor('new', is_public=False, projects=('p1',), description='words',
+           extra_specs={'hw:cpu_policy': 'dedicated'}),
+    flavor('taken'),
+)
+#: None of ours. 'taken' has a name that we want.
+OTHERS = (
+    flavor('taken', FOREIGN, extra_specs={'hw:cpu_policy': 'shared'}),
+    flavor('theirs', FOREIGN, is_public=False, projects=('p1',)),
+)
+
+
+@ddt.ddt
+class TestEveryRequest(flavorsync.SyncTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.set_up_flavors()
+        self.before = self.state()
+        self.assertEqual(
+            [('skipped', 'taken')],
+            [result for result in self.apply() if result[0] != 'done'])
+        self.end = self.state()
+        self.count = len(self.api.requests)
+
+    def apply(self, wanted=WANTED, waits_s=cloud.WAITS_S, catalogue=OURS,
+              **options):
+        """Plan and apply.
+
+        :returns: (status, name) of what was not unchanged
+        """
+        nova = self.connect(waits_s)
+        changes = sync.plan(wanted, sync.read(nova, wanted, catalogue),
+                            catalogue, **options)
+        return [(result.status, result.change.name)
+                for result in sync.apply(
+                    changes, nova, catalogue, waits_s=waits_s,
+                    sleep=lambda seconds: None)
+                if result.change.action != 'unchanged']
+
+    def set_up_flavors(self):
+        """Bring the flavors to where each test begins."""
+        self.api.restart()
+        nova = self.connect()
+        right = set()
+        for one in nova.flavors(lambda flavor: True):
+            if one in (*BEFORE, *OTHERS):
+                right.add(one.id)
+            elif not one.name.startswith('m1.'):
+                nova.delete(one.id)
+        for one in (*BEFORE, *OTHERS):
+            if one.id not in right:
+                nova.create(one)
+                nova.set_extra_specs(one.id, one.extra_specs)
+                for project in one.projects:
+                    nova.add_project(one.id, project)
+        self.api.restart()
+
+    def test_undisturbed(self):
+        self.assertEqual(
+            {'same', 'changed', 'access', 'shape', 'new', 'taken', 'theirs'},
+            {name for name in self.end if not name.startswith('m1.')})
+        for name in self.before:
+            if name not in ('changed', 'access', 'shape', 'unlisted'):
+                self.assertEqual(self.before[name], self.end[name])
+        for one in WANTED[:-1]:
+            self.assertEqual(one.id, self.end[one.name]['id'])
+            self.assertEqual(one.vcpus, self.end[one.name]['vcpus'])
+            self.assertEqual(one.extra_specs,
+                             self.end[one.name]['extra_specs'])
+            self.assertEqual(one.description,
+                             self.end[one.name]['description'] or '')
+            self.assertEqual(list(one.projects),
+                             self.end[one.name].get('access', []))
+        self.api.restart()
+        self.assertEqual([('skipped', 'taken')], self.apply())
+        self.assertEqual({'GET'}, {method for method, _path
+                                   in self.api.requests})
+
+    @ddt.data(*apiserver.Fault)
+    def test_a_fault(self, fault):
+        for number in range(self.count):
+            self.set_up_flavors()
+            self.api.restart(fault, (number,))
+            results = self.apply()
+            self.assertGreaterEqual(len(self.api.requests), self.count)
+            self.assertEqual(self.end, self.state(), (fault, number))
+            self.assertNotIn('failed', [status for status, _ in results])
+
+    def test_two_faults(self):
+        for number in range(3, self.count - 3, 3):
+            self.set_up_flavors()
+            self.api.restart(apiserver.Fault.LOST,
+                             (number, number + 2, number + 3))
+            self.apply()
+            self.assertEqual(self.end, self.state(), number)
+
+    @ddt.data(apiserver.Fault.DROPPED, apiserver.Fault.LOST)
+    def test_cut_off_and_run_again(self, fault):
+        for number in range(self.count):
+            self.set_up_flavors()
+            self.api.restart(fault, range(number, 10_000))
+            try:
+                self.apply(waits_s=())
+            except sync.CloudError:
+                pass
+            self.api.restart()
+            self.apply()
+            self.assertEqual(self.end, self.state(), (fault, number))

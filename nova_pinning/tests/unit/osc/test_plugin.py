@@ -1,0 +1,72 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""How OpenStackClient finds the commands, and what a cloud is called."""
+
+import importlib.metadata
+import subprocess
+import sys
+import types
+
+import ddt
+from oslotest import base as oslotest
+
+from nova_pinning.osc import plugin
+
+
+class Config(types.SimpleNamespace):
+
+    def get_auth_args(self):
+        return self.auth
+
+    def get_region_name(self):
+        return self.region
+
+
+@ddt.ddt
+class TestPlugin(oslotest.BaseTestCase):
+
+    @ddt.data(
+        ('north', 'north', {}, None),
+        ('north/r1', 'north', {}, 'r1'),
+        ('keystone.example:5000/r1', 'envvars',
+         {'auth_url': 'https://keystone.example:5000/v3'}, 'r1'),
+        ('127.0.0.1:80', 'defaults',
+         {'endpoint': 'http://127.0.0.1:80/v2.1'}, None),
+        ('without a name', None, {}, None),
+    )
+    @ddt.unpack
+    def test_name(self, expected, name, auth, region):
+        connection = types.SimpleNamespace(
+            config=Config(name=name, auth=auth, region=region))
+        cloud = plugin.make_client(
+            types.SimpleNamespace(sdk_connection=connection))
+        self.assertEqual(expected, cloud.name)
+
+    def test_entry_points(self):
+        version = plugin.DEFAULT_API_VERSION
+        found = importlib.metadata.entry_points(
+            group=f'openstack.{plugin.API_NAME}.v{version}')
+        self.assertEqual(
+            {'pinning_flavor_apply', 'pinning_flavor_check',
+             'pinning_flavor_diff', 'pinning_flavor_export'},
+            {one.name for one in found})
+        for one in found:
+            self.assertTrue(one.load().__doc__)
+
+    def test_other_commands_do_not_pay_for_it(self):
+        code = ('import sys, nova_pinning.osc.plugin; '
+                'print(sorted({name.split(".")[0] for name in sys.modules} '
+                '& {"nova", "jsonschema", "rich", "yaml", "openstack"}))')
+        done = subprocess.run([sys.executable, '-c', code], check=True,
+                              capture_output=True, text=True)
+        self.assertEqual('[]\n', done.stdout)
