@@ -101,7 +101,10 @@ class Cloud:
                 yield self._flavor(shown)
             if not body['flavors'] or not body.get('flavors_links'):
                 return
-            query['marker'] = body['flavors'][-1]['id']
+            last = body['flavors'][-1]['id']
+            if last == query.get('marker'):
+                raise sync.CloudError('the list of flavors has no end')
+            query['marker'] = last
 
     def _flavor(self, shown: Mapping[str, Any]) -> model.Flavor:
         if 'extra_specs' not in shown:

@@ -40,10 +40,9 @@ _OWNERSHIP = (model.CATALOGUE_KEY, model.FAMILY_KEY)
 _CLASS_KEY = 'hw:cpu_policy'
 _CLASSES = ('dedicated', 'shared', 'mixed')
 
-# Text that needs no quotes, whatever reads it: names, and amounts like 8GiB.
+# Text that is no number for anybody: names, and amounts like 8GiB.
 _PLAIN = re.compile(r'[A-Za-z]([A-Za-z0-9_:./-]*[A-Za-z0-9])?'
                     r'|[1-9][0-9]*[A-Za-z]{2,}', re.ASCII)
-_NO_TEXT = ('true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n')
 
 #: A word of the catalogue, what it says, and the extra specs it stands for.
 Word = tuple[str, Any, tuple[str, ...]]
@@ -447,7 +446,9 @@ class _Dumper(getattr(yaml, 'CSafeDumper', yaml.SafeDumper)):  # type: ignore
 
 
 def _represent_str(dumper: Any, text: str) -> Any:
-    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT
+    # PyYAML puts quotes where YAML 1.1 needs them. What YAML 1.2 takes for a
+    # number, such as 1e3 and 0o17, needs them as well.
+    is_plain = _PLAIN.fullmatch(text)
     return dumper.represent_scalar(
         'tag:yaml.org,2002:str', text,
         style=None if is_plain else "'" if text.isprintable() else '"')

@@ -10,22 +10,7 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Findings for people, and for programs.
-
-.. code-block:: text
-
-   {"version": 1,
-    "flavors": 22,
-    "totals": {"error": 0, "warning": 1, "note": 0},
-    "findings": [
-      {"code": "P105", "severity": "warning", "flavor": "enterprise.large",
-       "source": "flavors.yaml", "line": 41, "column": 5,
-       "key": "families.enterprise.class",
-       "message": "...", "why": "...", "advice": "..."}]}
-
-``line`` and ``column`` are 0 where there are none, ``flavors`` is how many
-were checked.
-"""
+"""Findings for people, and for programs."""
 
 import collections
 from collections.abc import Iterable
@@ -61,7 +46,7 @@ def exit_status(findings: Iterable[finding.Finding],
 
 def as_dict(findings: Iterable[finding.Finding],
             checked: int) -> dict[str, Any]:
-    """Findings for JSON, see above.
+    """Findings for JSON; the documentation of the checks has a sample.
 
     :param checked: how many flavors were checked
     """

@@ -14,11 +14,15 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import json
 import re
 import textwrap
 
+from nova_pinning import errors
 from nova_pinning.flavors.checks import rule
 from nova_pinning.flavors.checks import run
+from nova_pinning.flavors import finding
+from nova_pinning.flavors import report
 
 _GROUPS = {
     'N0': 'What nova refuses',
@@ -43,15 +47,35 @@ look for what nova accepts but nobody wants.
 
 An *error* is refused by nova, or never finds a host. A *warning* works, but
 not as its author will expect. A *note* is worth knowing. The exit status is
-1 if there is an error or a warning, 0 if there is none, and 2 if the input
-cannot be read. Some rules are milder or more severe than is said here where
-the hosts, or the rest of the flavor, leave no doubt.
+1 if there is an error or a warning (under ``--strict`` also a note), 0 if
+there is none, and 2 if the input cannot be read. Some rules are milder or
+more severe than is said here where the hosts, or the rest of the flavor,
+leave no doubt.
 
 A code is never given to another rule. Codes with N are nova's own checks;
 the sentence that nova gives is part of the message. The rules from P600 on,
 and parts of others, need hosts to check against (``--hosts``), which are
 taken to be empty.
+
+For programs
+------------
+
+With ``--format json`` the output is one object. Lines and columns count from
+1 and are 0 where there are none; ``flavors`` is how many were checked.
+
+.. code-block:: json
+
+{sample}
+
+With ``--format sarif`` it is a log in the Static Analysis Results Interchange
+Format, version 2.1.0, which code review tools read. The levels are the
+severities.
 """
+_SAMPLE = finding.Finding(
+    'P105', finding.Severity.WARNING, 'enterprise.large',
+    errors.Location('flavors.yaml', 41, 5, 'families.enterprise.class'),
+    'the guest sees 2 sockets with one core and one thread each',
+    'nova then shows ...', 'set hw:cpu_sockets ...')
 #: What reads better as code.
 _KEY = re.compile(
     r'(?:(?:hw|hw_cpu|quota|trait|pci_passthrough|pinning|cpu|disk)'
@@ -64,7 +88,9 @@ def page(rules: Iterable[rule.Rule] = tuple(run.RULES.values())) -> str:
 
 
 def _lines(rules: Iterable[rule.Rule]) -> Iterator[str]:
-    yield _INTRODUCTION.rstrip()
+    sample = json.dumps(report.as_dict([_SAMPLE], 22), indent=2)
+    yield _INTRODUCTION.rstrip().format(
+        sample=textwrap.indent(sample, '   '))
     group = ''
     for one in sorted(rules, key=lambda one: one.code):
         if one.code[:2] != group:

@@ -167,6 +167,24 @@ class CheckTest(base.TestCase):
             'dedicated CPUs in all, 8 needed; b: it lacks trait '
             'CUSTOM_PINNING_DEDICATED', one.message)
 
+    def test_which_cell_of_the_guest(self):
+        found = checks.check([samples.flavor({
+            **samples.DEDICATED, 'hw:numa_nodes': '2',
+            'hw:numa_cpus.0': '0-1', 'hw:numa_cpus.1': '2-7',
+            'hw:numa_mem.0': '8192', 'hw:numa_mem.1': '8192'})],
+            [samples.host(cores=2, nodes=4)])
+        self.assertEqual(
+            ['does not fit on the host given; host1: for guest cell 1: cells '
+             '0-3 have 4 dedicated CPUs in all, 6 needed'],
+            [one.message for one in found])
+
+    def test_host_cells_that_differ_are_told_up_to_three(self):
+        host = samples.host(nodes=5, dedicated='0,36-37,72-74,108-111,'
+                            '144-148')
+        one, = checks.check([samples.flavor(samples.DEDICATED)], [host])
+        self.assertEqual(3, one.message.count('8 needed'))
+        self.assertTrue(one.message.endswith('; and so on'), one.message)
+
     def test_an_image_property_that_there_is_not(self):
         error = self.assertRaises(
             errors.InputErrors, checks.check, [],

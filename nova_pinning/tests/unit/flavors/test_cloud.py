@@ -12,6 +12,7 @@
 
 """What is said to nova, and what is made of its answers."""
 
+import dataclasses
 import urllib.parse
 
 import ddt
@@ -57,10 +58,11 @@ class CloudTestCase(oslotest.BaseTestCase):
         self.nova.get(URL, json=VERSIONS)
         self.nova.get(f'{URL}/', json=VERSIONS)
         self.waits = []
-        connection = openstack.connect(
+        self.connection = openstack.connect(
             auth_type='none', endpoint=URL, load_yaml_config=False,
             load_envvars=False)
-        self.cloud = cloud.Cloud(connection, 'here', sleep=self.waits.append)
+        self.cloud = cloud.Cloud(self.connection, 'here',
+                                 sleep=self.waits.append)
 
     def sent(self):
         """The requests, without the search for the API's version."""
@@ -125,6 +127,13 @@ class TestFlavors(CloudTestCase):
 
         self.assertEqual(list('abcd'),
                          [flavor.name for flavor in self.list()])
+
+    def test_pages_without_end(self):
+        self.nova.get(f'{URL}/flavors/detail', json={
+            'flavors': [shown('a')],
+            'flavors_links': [{'rel': 'next', 'href': 'http://elsewhere/'}]})
+        error = self.assertRaises(sync.CloudError, self.list)
+        self.assertIn('no end', str(error))
 
     def test_a_page_whose_marker_has_gone(self):
         more = [{'rel': 'next', 'href': 'http://elsewhere/'}]
@@ -223,6 +232,20 @@ class TestChanges(CloudTestCase):
         self.assertEqual(body, request.json() if body else None)
         self.assertEqual('compute 2.86',
                          request.headers['OpenStack-API-Version'])
+
+    def test_create_without_description(self):
+        self.nova.post(f'{URL}/flavors', json={})
+        self.cloud.create(dataclasses.replace(FLAVOR, description=''))
+        self.assertIsNone(self.sent()[0].json()['flavor']['description'])
+
+    def test_retries_that_clouds_yaml_asks_for(self):
+        self.connection.compute.status_code_retries = 1
+        self.connection.compute.connect_retries = 1
+        for trouble in ({'status_code': 503},
+                        {'exc': requests.exceptions.ConnectionError}):
+            before = len(self.sent())
+            self.assertRaises(sync.UnsettledError, self.change, trouble)
+            self.assertEqual(1, len(self.sent()) - before)
 
     def change(self, *answers):
         self.nova.put(f'{URL}/flavors/1', list(answers))

@@ -175,6 +175,17 @@ class TestExport(oslotest.BaseTestCase):
             plain('m1.large'))
         self.assertNotIn('class', found['families']['m1'])
 
+    @ddt.data('no', 'y', 'true', 'null', '~', '', '1:30', '010', '1e3',
+              '0o17', '0x1f', '1_000', '.5', '2026-01-01', '<<', '=', '*a',
+              '&a', '!a', '{a}', '[a]', 'a: b', 'a #b', '- a', '%', '@',
+              '"', "'", "it's", ' a ', 'a\n', '\t', '\u2028', '\xe9')
+    def test_odd_values(self, value):
+        text = export.catalogue_text([plain(
+            extra_specs={'a:b': value}, description=value)])
+        [again] = catalogue.parse(text, 'again').flavors
+        self.assertEqual(value, again.extra_specs['a:b'])
+        self.assertEqual(value, again.description)
+
     @ddt.data(('theirs', ('theirs', 'theirs')),
               ('exported', ('theirs', 'others')), ('exported', ('a b',)))
     @ddt.unpack
