@@ -13,7 +13,6 @@
 """What all commands share, under nova-pinning and under openstack."""
 
 import argparse
-import functools
 import shutil
 import sys
 import textwrap
@@ -57,11 +56,27 @@ def console(stream: typing.TextIO | None = None) -> rich.console.Console:
         emoji=False, markup=False)
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Leaves the lines of examples alone, which cliff's would fill.
+
+    Examples are literal blocks of reST, since the documentation is made of
+    them too.
+    """
+
+    def __init__(self, prog: str, **kwargs: typing.Any) -> None:
+        width = min(shutil.get_terminal_size().columns, 100) - 2
+        super().__init__(prog, width=width, **kwargs)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return super()._fill_text(
+            text.replace('::\n\n', ':\n'), width, indent)
+
+
 class Command(command.Command):
     """A command of nova-pinning.
 
-    ``epilog`` is shown under the options in ``--help``, as it is: a few
-    lines with an example. Bad input ends in status 2.
+    ``epilog`` is shown under the options in ``--help``: examples, as a
+    literal block. Bad input ends in status 2.
     """
 
     epilog = ''
@@ -74,10 +89,7 @@ class Command(command.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        # cliff's own formatter would fill the example's lines.
-        parser.formatter_class = functools.partial(
-            argparse.RawDescriptionHelpFormatter,
-            width=min(shutil.get_terminal_size().columns, 100) - 2)
+        parser.formatter_class = _HelpFormatter
         parser.description = '\n\n'.join(
             textwrap.fill(' '.join(paragraph.split()), 78)
             for paragraph in self.get_description().split('\n\n'))

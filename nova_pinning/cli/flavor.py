@@ -35,7 +35,8 @@ class ShowFlavors(base.Command):
     """Show the flavors that a catalogue stands for."""
 
     epilog = """
-        Examples:
+        Examples::
+
           nova-pinning flavor show flavors.yaml
           nova-pinning flavor show flavors.yaml enterprise.large --commands
         """
@@ -81,7 +82,8 @@ class DiffFlavors(base.Command):
     """
 
     epilog = """
-        Example:
+        Example::
+
           git show HEAD:flavors.yaml > old.yaml
           nova-pinning flavor diff old.yaml flavors.yaml
         """

@@ -28,7 +28,8 @@ class CheckFlavors(base.Command):
     """
 
     epilog = """
-        Examples:
+        Examples::
+
           nova-pinning flavor check flavors.yaml --hosts hosts/
           nova-pinning flavor check flavors.yaml enterprise \\
               --image-property hw_cpu_policy=shared --format sarif

@@ -55,7 +55,8 @@ class ShowGuest(base.Command):
     """
 
     epilog = """
-        Examples:
+        Examples::
+
           nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
               --host host.yaml --svg guest.svg
           nova-pinning guest show --host host.yaml --used 2-5,42-45 \\
