@@ -112,7 +112,7 @@ class ShowGuest(base.Command):
             flavor, options.image_properties(parsed_args), host,
             parsed_args.used)
         shown = _Shown(flavor, host, parsed_args.used, seen)
-        if parsed_args.svg:
+        if parsed_args.svg is not None:
             files.replace(parsed_args.svg, svg.render(
                 host, parsed_args.used, seen.placement))
         if parsed_args.format == 'json':

@@ -26,8 +26,8 @@ def replace(path: str | os.PathLike[str], text: str) -> None:
     A file that is there keeps its mode; a symbolic link keeps pointing at
     its file, which is the one that is replaced.
 
-    :raises errors.InputError: if it cannot be written; nothing has changed
-        then
+    :raises errors.InputError: if it cannot be written, or is there and is no
+        regular file, such as /dev/null; nothing has changed then
     """
     try:
         _replace(os.path.realpath(path), text)
@@ -41,9 +41,14 @@ def replace(path: str | os.PathLike[str], text: str) -> None:
 def _replace(path: str, text: str) -> None:
     data = text.encode()
     try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
+        found = os.stat(path).st_mode
     except FileNotFoundError:
         mode = 0o666 & ~_umask()
+    else:
+        if not stat.S_ISREG(found) and not stat.S_ISDIR(found):
+            # The new name would take a device's place for everybody.
+            raise ValueError('it is no regular file')
+        mode = stat.S_IMODE(found)
     directory, name = os.path.split(path)
     descriptor, draft = tempfile.mkstemp(prefix=f'.{name[:64]}.',
                                          dir=directory)

@@ -59,7 +59,8 @@ def validate(document: source.Document, schema: Mapping[str, Any]) -> None:
     draft = jsonschema.Draft202012Validator
     # To JSON Schema 2.0 is a whole number, to the code that reads it a float.
     validator = jsonschema.validators.extend(
-        draft, type_checker=draft.TYPE_CHECKER.redefine(
+        draft, {'pattern': _check_pattern},
+        type_checker=draft.TYPE_CHECKER.redefine(
             'integer', lambda _checker, value: type(value) is int))(schema)
     failures = itertools.islice(
         validator.iter_errors(document.value), _MAX_LOOKED_AT)
@@ -70,6 +71,21 @@ def validate(document: source.Document, schema: Mapping[str, Any]) -> None:
         told.sort(key=lambda one: (one.where.line, one.where.column)
                   if one.where else (0, 0))
         raise errors.InputErrors(tuple(told[:MAX_ERRORS]))
+
+
+def _check_pattern(_validator: Any, pattern: str, value: Any,
+                   _schema: Any) -> Iterator[Exception]:
+    """JSON Schema's "pattern", with a ``$`` that means the very end.
+
+    To Python it also matches before a newline there.
+    """
+    import jsonschema
+
+    if pattern.endswith('$'):
+        pattern = pattern[:-1] + r'\Z'
+    if isinstance(value, str) and not re.search(pattern, value):
+        yield jsonschema.ValidationError(
+            f'{_show(value)} does not match {pattern}')
 
 
 # What is wrong, as (path, is it about the key, message, advice).

@@ -48,6 +48,9 @@ _LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 _TAG = 'tag:yaml.org,2002:'
 _ODD_CHARACTER = 'found character that cannot start any token'
 _MERGE = '<<'
+# Control characters, which quoted text can spell out as escapes: what is read
+# here is shown on terminals, and goes to nova.
+_NO_TEXT = reader.Reader.NON_PRINTABLE
 
 _CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(('', '~', 'null', 'Null', 'NULL')),
@@ -169,14 +172,17 @@ def parse(text: str, source_name: str) -> Document:
     :param source_name: what errors call it
     :raises errors.InputError: as :func:`load` does
     """
-    bad = reader.Reader.NON_PRINTABLE.search(text)
+    bad = _NO_TEXT.search(text)
     if bad:
         before = text[:bad.start()]
-        raise errors.InputError(
-            f'has a character that no text has, U+{ord(bad[0]):04X}',
-            errors.Location(source_name, before.count('\n') + 1,
-                            bad.start() - before.rfind('\n')))
+        raise errors.InputError(_no_text(bad), errors.Location(
+            source_name, before.count('\n') + 1,
+            bad.start() - before.rfind('\n')))
     return _Builder(text, source_name).document()
+
+
+def _no_text(bad: re.Match[str]) -> str:
+    return f'has a character that no text has, U+{ord(bad[0]):04X}'
 
 
 class _Builder:
@@ -295,8 +301,7 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Any:
         text = event.value
-        if '\0' in text:
-            self._fail('has a NUL character', event)
+        self._check_text(event)
         if not event.implicit[0] and event.tag is None or event.tag == '!':
             return text
         if event.tag == _TAG + 'str':
@@ -311,6 +316,11 @@ class _Builder:
             if type(value) is not _KINDS[kind]:
                 self._fail(f'{text!r} is no !!{kind}', event)
         return value
+
+    def _check_text(self, event: yaml.ScalarEvent) -> None:
+        bad = _NO_TEXT.search(event.value)
+        if bad:
+            self._fail(_no_text(bad), event)
 
     def _plain(self, text: str, event: yaml.ScalarEvent) -> Any:
         if text in _CONSTANTS:
@@ -372,8 +382,9 @@ class _Builder:
             self._fail('a key must be plain text', event)
         if event.tag not in (None, '!', _TAG + 'str'):
             self._check_tag(event, 'str')
-        if '\0' in event.value:
-            self._fail('has a NUL character', event)
+        self._check_text(event)
+        if '\n' in event.value:
+            self._fail('a key must stand on one line', event)
         if event.anchor:
             self._fail('an anchor on a key is not understood', event)
         return str(event.value)

@@ -290,10 +290,10 @@ def _name(one: shape.Shape) -> tuple[str, source.Path]:
     _check_template(one.document, template, path, names.FIELDS)
     name = names.fill(template, vcpus=one.vcpus, memory_mib=one.memory_mib,
                       family=one.family, size=one.size)
-    if len(name) > 255 or name != name.strip():
+    if len(name) > 255 or name != name.strip() or '\n' in name:
         raise one.error(
-            f'the name {name[:80]!r} is not of 1 to 255 characters without '
-            'blanks around it', path)
+            f'the name {name[:80]!r} is not of 1 to 255 characters on one '
+            'line without blanks around it', path)
     if 'flavor_name' not in one.settings \
             and 'flavor_name' not in one.document.value:
         path = one.path

@@ -15,6 +15,7 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning import errors
 from nova_pinning.flavors import shape
 
 _MIB_PER_GIB = 1024
@@ -125,19 +126,25 @@ def _divided(one: shape.Shape, count: int,
     whole = _MIB_PER_GIB
     if one.memory_mib % count == 0 or one.memory_mib % whole or page > 1:
         whole = page
+    if count > min(one.vcpus, one.memory_mib):
+        raise _no_room(one, count)
     vcpus = _spread(one.vcpus, (2 if is_paired else 1, 1), count,
                     room and room[0])
     memory = _spread(one.memory_mib, (whole, page), count, room and room[1])
     if vcpus is None or memory is None:
-        raise one.error(
-            f'{one.vcpus} vCPUs and {one.memory_mib} MiB do not go on {count} '
-            'NUMA nodes', one.path_of('numa_nodes'))
+        raise _no_room(one, count)
     made = []
     first = 0
     for number, mib in zip(vcpus, memory, strict=True):
         made.append(Cell(cpuset.CpuSet(range(first, first + number)), mib))
         first += number
     return Cells(tuple(made), len(set(vcpus)) > 1 or len(set(memory)) > 1)
+
+
+def _no_room(one: shape.Shape, count: int) -> errors.InputError:
+    return one.error(
+        f'{one.vcpus} vCPUs and {one.memory_mib} MiB do not go on {count} '
+        'NUMA nodes', one.path_of('numa_nodes'))
 
 
 def _spread(total: int, units: tuple[int, int], count: int,

@@ -34,6 +34,9 @@ _TOKEN = re.compile(
     r'|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[-+*/(),])|(?P<odd>\S))',
     re.ASCII)
 _MAX_DIGITS = 20
+# Far above any result of use; names that multiply each other grow without
+# end otherwise.
+_MAX_BITS = 2048
 
 
 class FormulaError(ValueError):
@@ -205,14 +208,32 @@ def _number(token: _Token) -> Value:
 
 
 def _evaluate(part: _Part, lookup: Lookup) -> Value:
+    # A chain such as 1+1+1 leans to the left, and may be longer than Python
+    # lets functions call each other.
+    chain = []
+    while len(part.of) == 2:
+        chain.append(part)
+        part = part.of[0]
+    value = _operand(part, lookup)
+    for one in reversed(chain):
+        value = _combine(one, value, _evaluate(one.of[1], lookup))
+        if max(value.number.numerator.bit_length(),
+               value.number.denominator.bit_length()) > _MAX_BITS:
+            raise FormulaError(
+                f'the result at character {one.position} is too long')
+    return value
+
+
+def _operand(part: _Part, lookup: Lookup) -> Value:
     if part.value is not None:
         return part.value
     if part.kind == 'name':
         return lookup(part.name)
-    values = [_evaluate(one, lookup) for one in part.of]
-    if part.kind == 'negative':
-        return Value(-values[0].number, values[0].bytes)
-    left, right = values
+    value = _evaluate(part.of[0], lookup)
+    return Value(-value.number, value.bytes)
+
+
+def _combine(part: _Part, left: Value, right: Value) -> Value:
     if part.kind == '*':
         return Value(left.number * right.number, left.bytes + right.bytes)
     if part.kind == '/':

@@ -133,7 +133,8 @@ def _evaluate(one: shape.Shape, text: str | int | float, path: source.Path,
 def _whole(one: shape.Shape, value: _Fraction, path: source.Path) -> int:
     """Rounded down, so that no limit is passed."""
     if value < 0:
-        raise one.error(f'the result is negative, {float(value):g}', path)
+        shown = float(max(value, _Fraction(-_MAX)))
+        raise one.error(f'the result is negative, {shown:g}', path)
     if value > _MAX:
         raise one.error('the result is too large', path)
     return int(value)

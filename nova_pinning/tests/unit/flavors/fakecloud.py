@@ -23,7 +23,7 @@ class Fault(enum.Enum):
 
     #: It never arrives.
     BEFORE = 'before'
-    #: It is done, and the answer lost.
+    #: It is done, and the answer is lost.
     AFTER = 'after'
 
 

@@ -416,6 +416,10 @@ CASES = {
         [dedicated({'hw:emulator_threads_policy': 'share'}, hosts=(
             samples.host(cores=17, nodes=1, shared='0-1',
                          dedicated='2-33'),)),
+         # Shared hosts never get it.
+         dedicated({'hw:emulator_threads_policy': 'share'}, hosts=(
+             samples.host(cores=17, nodes=1, shared='0-1',
+                          dedicated='2-33'), SHARED_HOST)),
          dedicated({'hw:emulator_threads_policy': 'isolate'}, vcpus=7,
                    without=TOPOLOGY, also=('P105',),
                    hosts=(samples.host(cores=16),))]),
