@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import difflib
 import os
 
+from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
@@ -24,6 +25,7 @@ from nova_pinning.flavors import model
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
+_MAX_VCPUS = cpuset.MAX_CPU_ID + 1
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
@@ -112,6 +114,10 @@ def _written_out(text: str) -> model.Flavor:
     for key in ('vcpus', 'ram'):
         if key not in given:
             raise errors.InputError(f'{key} is missing', where)
+    bad = next((letter for letter in text if not letter.isprintable()), None)
+    if bad and not bad.isspace():
+        raise errors.InputError(
+            f'has a character that no text has, U+{ord(bad):04X}', where)
     return model.Flavor(
         name=given.get('name', 'flavor'),
         vcpus=_count(given, 'vcpus', where),
@@ -128,8 +134,9 @@ def _count(given: dict[str, str], key: str, where: errors.Location) -> int:
     text = given.get(key, '0')
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise errors.InputError(f'{key}={text} is not a number', where)
-    if key == 'vcpus' and not int(text):
-        raise errors.InputError('vcpus must be at least 1', where)
+    if key == 'vcpus' and not 1 <= int(text) <= _MAX_VCPUS:
+        raise errors.InputError(
+            f'vcpus must be from 1 to {_MAX_VCPUS}', where)
     return int(text)
 
 

@@ -80,7 +80,7 @@ class TestBadCatalogue(base.BaseTestCase):
                                  'from 1 to'),
                 (text(memory='9999PiB'), 'is not from 1 to 2147483647'),
                 (text(vcpus=0), 'f:6:24: families.f.sizes.s.vcpus: 0 is not '
-                                'a number of vCPUs, 1 or more'),
+                                'a number of vCPUs, 1 to 65536'),
                 (text(vcpus='many'), 'many is not a number of vCPUs'),
                 (text('disk: 1.5G'), "f:7:11: families.f.disk: '1.5G' is "
                                      'not a whole number of GiB')):
