@@ -94,9 +94,8 @@ class DiffFlavors(base.Command):
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('after', metavar='NEW',
                             help='another, or the same at another time')
-        parser.add_argument('--format', choices=('table', 'json'),
-                            default='table',
-                            help='table unless said otherwise')
+        parser.add_argument('--format', choices=('text', 'json'),
+                            default='text', help='text unless said otherwise')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -25,8 +25,8 @@ from nova_pinning.flavors import model
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
-_MAX_VCPUS = cpuset.MAX_CPU_ID + 1
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+_MAX_VCPUS = cpuset.MAX_CPU_ID + 1
 
 
 def flavors(
@@ -118,10 +118,13 @@ def _written_out(text: str) -> model.Flavor:
     if bad and not bad.isspace():
         raise errors.InputError(
             f'has a character that no text has, U+{ord(bad):04X}', where)
+    memory_mib = _memory_mib(given['ram'], where)
+    if not memory_mib:
+        raise errors.InputError('ram must be at least 1', where)
     return model.Flavor(
         name=given.get('name', 'flavor'),
         vcpus=_count(given, 'vcpus', where),
-        memory_mib=_memory_mib(given['ram'], where),
+        memory_mib=memory_mib,
         disk_gib=_count(given, 'disk', where),
         ephemeral_gib=_count(given, 'ephemeral', where),
         swap_mib=_memory_mib(given.get('swap', '0'), where),

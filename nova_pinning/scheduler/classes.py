@@ -17,8 +17,10 @@ import enum
 import re
 from typing import Any
 
+from nova_pinning.flavors import model as flavor_model
+
 #: Flavor extra spec, and aggregate metadata, that names the class.
-CLASS_KEY = 'pinning:class'
+CLASS_KEY = flavor_model.CLASS_KEY
 
 # Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
 _PCPU_KEY = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:PCPU')

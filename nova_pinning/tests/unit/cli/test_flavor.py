@@ -76,7 +76,7 @@ class TestDiff(base.TestCase):
         super().setUp()
         self.text = pathlib.Path(base.CATALOGUE).read_text()
 
-    def _diff(self, *changes, form='table'):
+    def _diff(self, *changes, form='text'):
         text = self.text
         for before, after in changes:
             self.assertIn(before, text)
