@@ -403,10 +403,3 @@ class DevicesTest(base.TestCase):
         self.assertTrue(devices.supports(()))
         devices.take(())
         self.assertEqual(1, len(devices.left))
-
-
-class KeysTest(base.TestCase):
-
-    def test_class_key_is_that_of_the_filters(self):
-        from nova_pinning.scheduler import classes
-        self.assertEqual(classes.CLASS_KEY, model.CLASS_KEY)
