@@ -13,6 +13,7 @@
 """What all commands share, under nova-pinning and under openstack."""
 
 import argparse
+import errno
 import shutil
 import sys
 import textwrap
@@ -28,6 +29,10 @@ from nova_pinning import errors
 OK = 0
 FINDINGS = 1
 BAD_INPUT = 2
+# What there is no room for, or no device any more.
+_OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_MAX_MESSAGE = 2000
+
 #: A bug of ours: EX_SOFTWARE of sysexits.h, not to be taken for a finding.
 BUG = 70
 
@@ -37,8 +42,18 @@ def report_input_error(error: errors.InputError) -> int:
     one_by_one = (error.errors if isinstance(error, errors.InputErrors)
                   else (error,))
     for one in one_by_one:
-        print(f'error: {one}', file=sys.stderr)
+        text = str(one)
+        if len(text) > _MAX_MESSAGE:
+            text = text[:_MAX_MESSAGE] + '...'
+        print(f'error: {text}', file=sys.stderr)
     return BAD_INPUT
+
+
+class _Console(rich.console.Console):
+
+    def on_broken_pipe(self) -> None:
+        # Rich would end the program with a status that means something else.
+        raise
 
 
 def console(stream: typing.TextIO | None = None) -> rich.console.Console:
@@ -51,7 +66,7 @@ def console(stream: typing.TextIO | None = None) -> rich.console.Console:
     width = None
     if not stream.isatty():
         width = shutil.get_terminal_size((100, 24)).columns
-    return rich.console.Console(
+    return _Console(
         file=stream, width=width, highlight=False, soft_wrap=False,
         emoji=False, markup=False)
 
@@ -102,7 +117,9 @@ class Command(command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
-            return super().run(parsed_args)
+            status = super().run(parsed_args)
+            sys.stdout.flush()
+            return status
         except errors.InputError as error:
             return report_input_error(error)
         except (BrokenPipeError, help.HelpExit):
@@ -110,6 +127,9 @@ class Command(command.Command):
         except Exception as error:
             if self.app.options.debug:
                 raise
+            if isinstance(error, OSError) and error.errno in _OUTPUT_FAILS:
+                return report_input_error(errors.InputError(
+                    f'the output cannot be written: {error.strerror}'))
             print(f'internal error: {type(error).__name__}: {error}; please '
                   'report it with what --debug shows', file=sys.stderr)
             return BUG

@@ -15,6 +15,8 @@
 from collections.abc import Sequence
 import contextlib
 import importlib.metadata
+import io
+import os
 import sys
 
 from cliff import app
@@ -53,17 +55,32 @@ class NovaPinning(app.App):
             command_manager=_Commands('nova_pinning.cli'),
             deferred_help=True)
 
+    def interact(self) -> None:
+        """Show the help; cliff would start a shell of its own."""
+        with contextlib.suppress(SystemExit):
+            self.run(['--help'])
+
+
+def _prepare_output() -> None:
+    """Have output that can be printed to, whatever the text is.
+
+    There is none where it was closed, and what its encoding lacks is shown as
+    an escape.
+    """
+    for name in ('stdout', 'stderr'):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, 'w'))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors='backslashreplace')
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
+    _prepare_output()
     program = NovaPinning()
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments:
-        # cliff would start a shell of its own.
-        with contextlib.suppress(SystemExit):
-            program.run(['--help'])
-        return base.BAD_INPUT
-    return program.run(arguments)
+    status = program.run(list(sys.argv[1:] if argv is None else argv))
+    return base.BAD_INPUT if program.interactive_mode else status
 
 
 if __name__ == '__main__':

@@ -30,7 +30,6 @@ from nova_pinning.flavors.checks import reference
 from nova_pinning.flavors.checks import rule
 from nova_pinning.flavors.checks import run
 from nova_pinning.flavors.checks import target
-from nova_pinning.flavors import model
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.flavors import check_samples as samples
 
