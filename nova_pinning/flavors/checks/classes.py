@@ -38,7 +38,8 @@ def _trait_key(trait: str) -> str:
     'P501', Severity.WARNING, 'shared guest that may land on dedicated hosts',
     why='hosts that set CPUs aside for emulator threads (cpu_shared_set) '
         'offer them to shared guests as well',
-    advice=f'set {_trait_key(DEDICATED_TRAIT)}=forbidden')
+    advice=f'set {_trait_key(DEDICATED_TRAIT)}=forbidden',
+    in_catalogue='write traits: {forbidden: [CUSTOM_PINNING_DEDICATED]}')
 def shared_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.host_class == 'shared' and (
             DEDICATED_TRAIT not in subject.traits('forbidden') and
@@ -53,7 +54,8 @@ def shared_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     why='nova also tries hosts without CPUs for pinning (its query for VCPU '
         'instead of PCPU), where the guest is refused late or takes CPUs '
         'from shared guests',
-    advice=f'set {_trait_key(DEDICATED_TRAIT)}=required')
+    advice=f'set {_trait_key(DEDICATED_TRAIT)}=required',
+    in_catalogue='write traits: {required: [CUSTOM_PINNING_DEDICATED]}')
 def dedicated_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.host_class == 'dedicated' and (
             DEDICATED_TRAIT not in subject.traits('required')):

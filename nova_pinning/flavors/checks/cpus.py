@@ -76,7 +76,10 @@ def isolate_fits_nowhere(subject: rule.Subject) -> bool:
         'under thread policy require can have it, and whatever gets it, often '
         'the emulator threads of another guest, shares the core',
     advice='use hw:emulator_threads_policy=share with cpu_shared_set on the '
-           'hosts, or an odd number of vCPUs')
+           'hosts, or an odd number of vCPUs',
+    in_catalogue=(
+        'write emulator_threads: share, with cpu_shared_set on the '
+        'hosts, or offer an odd number of vCPUs'))
 def stranded_sibling(subject: rule.Subject) -> Iterator[rule.Problem]:
     if (not subject.is_pinned or subject.emulator_policy != 'isolate' or
             subject.thread_policy is ThreadPolicy.ISOLATE):
@@ -100,7 +103,8 @@ def stranded_sibling(subject: rule.Subject) -> Iterator[rule.Problem]:
         'away from: nova ignores the policy, and if the guest has a NUMA '
         'topology takes its emulator threads off the NUMA nodes that the '
         'guest is on',
-    advice='leave hw:emulator_threads_policy out')
+    advice='leave hw:emulator_threads_policy out',
+    in_catalogue='leave emulator_threads out')
 def emulator_policy_on_shared(
     subject: rule.Subject,
 ) -> Iterator[rule.Problem]:
@@ -117,7 +121,8 @@ def emulator_policy_on_shared(
         'neither its sibling threads nor its shared cache, and software that '
         'is licensed or limited by socket may use only some of the vCPUs',
     advice='set hw:cpu_sockets, hw:cpu_cores and hw:cpu_threads, with two '
-           'threads where hw:cpu_thread_policy=require pins siblings together')
+           'threads where hw:cpu_thread_policy=require pins siblings together',
+    in_catalogue='write cpu_topology: match-host')
 def no_topology(subject: rule.Subject) -> Iterator[rule.Problem]:
     if (subject.is_pinned and subject.flavor.vcpus > 1 and
             not guest_topology.wish(subject).keys):
@@ -179,7 +184,10 @@ def topology_dropped(subject: rule.Subject) -> Iterator[rule.Problem]:
     why="the guest's scheduler takes two vCPUs for threads of one core and "
         'loads one of them last, though they run on different cores',
     advice='set hw:cpu_threads=1, or pin siblings together with '
-           'hw:cpu_thread_policy=require')
+           'hw:cpu_thread_policy=require',
+    in_catalogue=(
+        'write cpu_topology: match-host, or pin siblings together '
+        'with thread_policy: require'))
 def false_threads(subject: rule.Subject) -> Iterator[rule.Problem]:
     threads, keys = _seen_threads(subject)
     if threads < 2 or subject.thread_policy is ThreadPolicy.REQUIRE:
@@ -204,7 +212,8 @@ def false_threads(subject: rule.Subject) -> Iterator[rule.Problem]:
     why='thread policy require pins vCPUs to sibling threads in pairs, and a '
         'guest that does not know puts two busy tasks on one core while '
         'another is idle',
-    advice='set hw:cpu_threads=2, with half as many cores')
+    advice='set hw:cpu_threads=2, with half as many cores',
+    in_catalogue='write cpu_topology: match-host')
 def hidden_threads(subject: rule.Subject) -> Iterator[rule.Problem]:
     if (not subject.is_pinned or subject.flavor.vcpus < 2 or
             subject.flavor.vcpus % 2 or
@@ -232,7 +241,8 @@ def _seen_threads(subject: rule.Subject) -> tuple[int, tuple[str, ...]]:
 @rule.rule(
     'P110', Severity.WARNING, 'realtime mask without realtime',
     why='nova reads the mask only if hw:cpu_realtime is yes',
-    advice='set hw:cpu_realtime=yes, or leave the mask out')
+    advice='set hw:cpu_realtime=yes, or leave the mask out',
+    in_catalogue='write realtime: {vcpus: ...} in place of the extra spec')
 def unread_realtime_mask(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.is_accepted and not subject.is_realtime and (
             subject.value('cpu_realtime_mask')):
@@ -272,7 +282,8 @@ def cell_without_dedicated(
     'P112', Severity.NOTE, 'realtime guest with a performance monitor',
     why='emulating the performance monitoring unit adds latency to realtime '
         'guests',
-    advice='set hw:pmu=no')
+    advice='set hw:pmu=no',
+    in_catalogue='write hw:pmu: false under extra_specs')
 def realtime_pmu(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.is_realtime and subject.is_pinned and (
             subject.specs.get('hw:pmu') is None and
@@ -284,7 +295,8 @@ def realtime_pmu(subject: rule.Subject) -> Iterator[rule.Problem]:
     'P113', Severity.WARNING, 'CPU policy left to the image',
     why='an image with hw_cpu_policy=dedicated, which any user can make, '
         'then turns a guest of a shared flavor into one with CPUs of its own',
-    advice='set hw:cpu_policy=shared')
+    advice='set hw:cpu_policy=shared',
+    in_catalogue='write class: shared')
 def policy_left_to_image(subject: rule.Subject) -> Iterator[rule.Problem]:
     if not subject.specs.get('hw:cpu_policy') and (
             not any(key in subject.specs for key in subject.policy_keys)):

@@ -29,7 +29,10 @@ _KEYS = ('hw:pci_numa_affinity_policy', 'hw_pci_numa_affinity_policy')
     'P301', Severity.NOTE, 'PCI affinity policy without a PCI device',
     why='the policy then matters for SR-IOV ports of networks only',
     advice='leave it out unless guests attach to such ports, or ask for the '
-           f'device under {rule.ALIAS_KEY}')
+           f'device under {rule.ALIAS_KEY}',
+    in_catalogue=(
+        'leave affinity out unless guests attach to such ports, or '
+        'ask for the device under pci_devices'))
 def policy_without_device(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.pci_policy and rule.ALIAS_KEY not in subject.specs:
         yield rule.Problem(
@@ -72,7 +75,8 @@ def _nodes_with(alias: str, host: target.Target) -> int:
     'P303', Severity.WARNING, 'PCI affinity without a NUMA topology',
     why='nova looks at the affinity of devices only for guests that have a '
         'NUMA topology, so this one gets any',
-    advice='set hw:numa_nodes=1, or leave the policy out')
+    advice='set hw:numa_nodes=1, or leave the policy out',
+    in_catalogue='write numa_nodes: 1, or leave affinity out')
 def affinity_without_numa(subject: rule.Subject) -> Iterator[rule.Problem]:
     if (subject.pci_policy in ('required', 'socket', 'legacy') and
             subject.devices and subject.is_accepted and not subject.guest):
@@ -96,7 +100,8 @@ def tpm_without_version(subject: rule.Subject) -> Iterator[rule.Problem]:
     'P305', Severity.NOTE, 'NIC queues for a single vCPU',
     why='nova makes as many queues as there are vCPUs, and ignores the '
         'setting for one',
-    advice='leave hw:vif_multiqueue_enabled out')
+    advice='leave hw:vif_multiqueue_enabled out',
+    in_catalogue='leave nic_multiqueue out')
 def queues_for_one(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.flavor.vcpus == 1 and (
             rule.is_true(subject.value('vif_multiqueue_enabled'))):

@@ -80,7 +80,8 @@ def page_multiple(subject: rule.Subject) -> Iterator[rule.Problem]:
         'nor, on shared guests, against each other, so a node runs out and '
         'the kernel kills guests; and hosts that keep their memory in huge '
         'pages have little left',
-    advice='set hw:mem_page_size to large, small or a size such as 1GB')
+    advice='set hw:mem_page_size to large, small or a size such as 1GB',
+    in_catalogue='write page_size: large, small or a size such as 1GiB')
 def no_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
     if len(subject.cells) > 1 and _page_size_kib(subject) is None:
         yield rule.Problem(
@@ -94,7 +95,10 @@ def no_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
         'and all memory of the guest must come from one host node, though '
         'nothing in the flavor says so',
     advice='leave hw:mem_page_size out, or say hw:numa_nodes=1 if that is '
-           'what is wanted')
+           'what is wanted',
+    in_catalogue=(
+        'leave page_size out, or say numa_nodes: 1 if that is what '
+        'is wanted'))
 def pages_without_numa(subject: rule.Subject) -> Iterator[rule.Problem]:
     if (not subject.is_pinned and _page_size_kib(subject) is not None and
             not subject.value('numa_nodes')):
@@ -107,7 +111,8 @@ def pages_without_numa(subject: rule.Subject) -> Iterator[rule.Problem]:
     'P204', Severity.WARNING, 'NUMA cells that nova does not make',
     why='nova reads hw:numa_cpus and hw:numa_mem only if something else asks '
         'for a NUMA topology',
-    advice='set hw:numa_nodes')
+    advice='set hw:numa_nodes',
+    in_catalogue='write numa_nodes')
 def unread_cells(subject: rule.Subject) -> Iterator[rule.Problem]:
     keys = _cell_keys(subject)
     if keys and subject.is_accepted and not subject.guest:
@@ -155,7 +160,8 @@ def odd_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
     'P207', Severity.WARNING, 'realtime without huge pages',
     why='page faults and misses of the address translation cache take longer '
         'than a realtime task can wait',
-    advice='set hw:mem_page_size=large, or 1GB')
+    advice='set hw:mem_page_size=large, or 1GB',
+    in_catalogue='write page_size: large, or 1GiB')
 def realtime_pages(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.is_realtime and subject.is_pinned and (
             subject.is_accepted) and _page_size_kib(subject) in (
@@ -169,7 +175,8 @@ def realtime_pages(subject: rule.Subject) -> Iterator[rule.Problem]:
     why="nova's libvirt driver locks the memory of realtime guests whatever "
         'hw:locked_memory says; that goes unseen when memory is counted, or '
         'if realtime is taken away later',
-    advice='set hw:locked_memory=yes, with a page size')
+    advice='set hw:locked_memory=yes, with a page size',
+    in_catalogue='write locked_memory: true, with a page_size')
 def realtime_locked(subject: rule.Subject) -> Iterator[rule.Problem]:
     if not subject.is_realtime or not subject.is_pinned:
         return

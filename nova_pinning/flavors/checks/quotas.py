@@ -83,7 +83,8 @@ def period_without_quota(subject: rule.Subject) -> Iterator[rule.Problem]:
     'P404', Severity.NOTE, 'CPU weight or cap on a dedicated guest',
     why='nobody else runs on the CPUs of a dedicated guest: a weight does '
         'nothing there, and a cap leaves CPUs idle that were paid for',
-    advice='leave quota:cpu_shares, quota:cpu_period and quota:cpu_quota out')
+    advice='leave quota:cpu_shares, quota:cpu_period and quota:cpu_quota out',
+    in_catalogue='leave cpu_priority and cpu_cap out')
 def quota_on_dedicated(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.cpu_policy != 'dedicated':
         return
@@ -100,7 +101,10 @@ def quota_on_dedicated(subject: rule.Subject) -> Iterator[rule.Problem]:
 @rule.rule(
     'P405', Severity.WARNING, 'network peak or burst without an average',
     why='nova writes the limits of a direction only if it has an average',
-    advice='set the average of this direction, in KB/s')
+    advice='set the average of this direction, in KB/s',
+    in_catalogue=(
+        'write network_in or network_out, the average of this '
+        'direction'))
 def burst_without_average(subject: rule.Subject) -> Iterator[rule.Problem]:
     for direction in ('inbound', 'outbound'):
         average = f'quota:vif_{direction}_average'

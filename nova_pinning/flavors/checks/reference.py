@@ -102,6 +102,9 @@ def _lines(rules: Iterable[rule.Rule]) -> Iterator[str]:
             f'*{one.severity.capitalize()}*: {_code(one.why)}.')
         yield ''
         yield from _paragraph(f'Instead: {_code(one.advice)}.')
+        if one.in_catalogue:
+            yield ''
+            yield from _paragraph(f'In a catalogue: {one.in_catalogue}.')
 
 
 def _heading(text: str, line: str) -> Iterator[str]:

@@ -262,6 +262,8 @@ class Rule:
     :param why: what comes of it
     :param advice: what to write instead
     :param find: finds it; None for the rules that nova itself has
+    :param in_catalogue: the advice in the words of a catalogue, for flavors
+        that come from one; '' if that has none
     """
 
     code: str
@@ -270,19 +272,24 @@ class Rule:
     why: str
     advice: str
     find: Callable[[Subject], Iterable[Problem]] | None = None
+    in_catalogue: str = ''
 
     def finding(self, subject: Subject, problem: Problem) -> finding.Finding:
         """What to report of a problem."""
+        advice = self.advice
+        # Only what comes from a file has lines.
+        if self.in_catalogue and subject.flavor.where.line:
+            advice = self.in_catalogue
         return finding.Finding(
             self.code, problem.severity or self.severity,
             subject.flavor.name, subject.where(problem.keys),
-            problem.message, self.why, problem.advice or self.advice)
+            problem.message, self.why, problem.advice or advice)
 
 
 def rule(code: str, severity: finding.Severity, title: str, *, why: str,
-         advice: str) -> Callable[
+         advice: str, in_catalogue: str = '') -> Callable[
              [Callable[[Subject], Iterable[Problem]]], Rule]:
     """Make a rule of a function that finds problems."""
     def make(find: Callable[[Subject], Iterable[Problem]]) -> Rule:
-        return Rule(code, severity, title, why, advice, find)
+        return Rule(code, severity, title, why, advice, find, in_catalogue)
     return make

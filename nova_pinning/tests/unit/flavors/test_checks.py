@@ -10,7 +10,9 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
+import dataclasses
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -24,6 +26,7 @@ from nova.virt import hardware
 import nova_pinning
 from nova_pinning.bridge import flavors as nova_side
 from nova_pinning import errors
+from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import checks
 from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.flavors.checks import reference
@@ -402,3 +405,27 @@ class DevicesTest(base.TestCase):
         self.assertTrue(devices.supports(()))
         devices.take(())
         self.assertEqual(1, len(devices.left))
+
+
+class InCatalogueTest(base.TestCase):
+    """Advice in the words of what the flavor was read from."""
+
+    TEXT = ('version: 1\nname: n\nfamilies:\n  f:\n    class: dedicated\n'
+            '    sizes: {s: {vcpus: 4, memory: 4GiB}}\n')
+
+    def test_by_source(self):
+        flavor, = catalogue.parse(self.TEXT, 'f.yaml').flavors
+        live = dataclasses.replace(
+            flavor, where=errors.Location('cloud c: flavor f.s'), origins={})
+        for one, words in ((flavor, 'cpu_topology: match-host'),
+                           (live, 'set hw:cpu_sockets')):
+            told = {found.code: found.advice for found in checks.check([one])}
+            self.assertIn(words, told['P105'])
+
+    def test_only_words_that_a_catalogue_has(self):
+        properties = catalogue.json_schema()['$defs']['family']['properties']
+        known = {*properties, 'forbidden', 'required', 'vcpus', 'hw:pmu'}
+        for one in run.RULES.values():
+            self.assertLessEqual(
+                set(re.findall(r'([\w:]+): ', one.in_catalogue)), known,
+                one.code)
