@@ -29,12 +29,13 @@ from nova_pinning import errors
 OK = 0
 FINDINGS = 1
 BAD_INPUT = 2
-# What there is no room for, or no device any more.
-_OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_MAX_MESSAGE = 2000
-
 #: A bug of ours: EX_SOFTWARE of sysexits.h, not to be taken for a finding.
 BUG = 70
+
+# Output for which there is no room, or no device any more.
+_OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# Characters of an error: it may quote what is as long as a file.
+_MAX_MESSAGE = 2000
 
 
 def report_input_error(error: errors.InputError) -> int:

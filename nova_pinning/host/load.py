@@ -46,7 +46,8 @@ def load_directory(
 ) -> tuple[model.HostDescription, ...]:
     """Read all host files of a directory, in the order of their names.
 
-    Files are taken by their suffix; directories below are left out.
+    Files are taken by their suffix; directories below are left out, and so
+    are pipes, which would be waited for.
 
     :raises errors.InputErrors: all that is wrong with any of them
     :raises errors.InputError: if there are none
@@ -54,7 +55,8 @@ def load_directory(
     directory = pathlib.Path(path)
     try:
         files = sorted(file for file in directory.iterdir()
-                       if file.suffix in _SUFFIXES and not file.is_dir())
+                       if file.suffix in _SUFFIXES
+                       and not file.is_dir() and not file.is_fifo())
     except OSError as error:
         raise errors.InputError(
             f'cannot be read: {error.strerror}',

@@ -16,11 +16,14 @@ The driver is nova's own; what it would ask libvirt and the kernel is answered
 from the description. No libvirt library is needed, and nothing is written.
 """
 
+from collections.abc import Iterator
+import contextlib
 import re
 from typing import Any
 from xml.etree import ElementTree
 
 from nova import exception
+from nova import objects
 from nova.virt import hardware
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver
@@ -144,6 +147,47 @@ class _Vifs(vif.LibvirtGenericVIFDriver):
         return None
 
 
+def possible_cpu_topologies(
+    vcpus: int, maxtopology: Any, allow_threads: bool,
+) -> list[Any]:
+    """What nova.virt.hardware._get_possible_cpu_topologies returns.
+
+    Nova tries every number of sockets, cores and threads, which takes minutes
+    for 1,000 vCPUs; these are the ones that divide them.
+
+    :param maxtopology: nova.objects.VirtCPUTopology
+    :raises nova.exception.ImageVCPULimitsRangeImpossible: if there is none
+    """
+    most_threads = maxtopology.threads if allow_threads else 1
+    possible = [
+        objects.VirtCPUTopology(
+            sockets=sockets, cores=cores, threads=vcpus // sockets // cores)
+        for sockets in _divisors(vcpus, maxtopology.sockets)
+        for cores in _divisors(vcpus // sockets, maxtopology.cores)
+        if vcpus // sockets // cores <= most_threads]
+    if not possible:
+        raise exception.ImageVCPULimitsRangeImpossible(
+            vcpus=vcpus, sockets=maxtopology.sockets,
+            cores=maxtopology.cores, threads=most_threads)
+    return sorted(possible, reverse=True, key=lambda one: (
+        one.sockets * one.cores, one.sockets, one.threads))
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [one for one in range(1, min(number, most) + 1)
+            if number % one == 0]
+
+
+@contextlib.contextmanager
+def _quick_cpu_topologies() -> Iterator[None]:
+    slow = hardware._get_possible_cpu_topologies
+    hardware._get_possible_cpu_topologies = possible_cpu_topologies
+    try:
+        yield
+    finally:
+        hardware._get_possible_cpu_topologies = slow
+
+
 class Driver(driver.LibvirtDriver):
     """Nova's libvirt driver, as far as it writes a guest's XML.
 
@@ -190,9 +234,10 @@ class Driver(driver.LibvirtDriver):
             # Nova would take that of this machine.
             image.properties.hw_architecture = (
                 self._host.get_capabilities().host.cpu.arch)
-        written = self._get_guest_xml(
-            None, server, network, disk_info, image,
-            block_device_info=block_devices)
+        with _quick_cpu_topologies():
+            written = self._get_guest_xml(
+                None, server, network, disk_info, image,
+                block_device_info=block_devices)
         return written if isinstance(written, str) else written.decode()
 
     @classmethod

@@ -12,6 +12,7 @@
 
 """What the preview says of guests on described hosts."""
 
+import itertools
 import json
 import logging
 import pathlib
@@ -25,7 +26,9 @@ import ddt
 import fixtures
 import nova.conf
 from nova import exception
+from nova import objects
 from nova.pci import request as pci_request
+from nova.virt import hardware
 from oslo_config import cfg
 
 from nova_pinning.bridge import claim
@@ -281,6 +284,37 @@ class TestXml(TestCase):
             ['vda', 'vdb', 'vdc'],
             [target.get('dev') for target in ElementTree.fromstring(
                 self.preview(wanted).xml).iterfind('devices/disk/target')])
+
+
+class TestCpuTopologies(base.TestCase):
+
+    def test_against_nova(self):
+        nova = hardware._get_possible_cpu_topologies
+        ours = machine.possible_cpu_topologies
+        for vcpus, most, threads in itertools.product(
+                (1, 2, 7, 12, 24), itertools.product((1, 2, 4, 99), repeat=3),
+                (True, False)):
+            limits = objects.VirtCPUTopology(
+                sockets=most[0], cores=most[1], threads=most[2])
+            try:
+                expected = nova(vcpus, limits, threads)
+            except exception.ImageVCPULimitsRangeImpossible:
+                self.assertRaises(
+                    exception.ImageVCPULimitsRangeImpossible, ours, vcpus,
+                    limits, threads)
+                continue
+            self.assertEqual(
+                [str(one) for one in expected],
+                [str(one) for one in ours(vcpus, limits, threads)])
+
+    def test_very_many(self):
+        # Nova's own would take hours.
+        limits = objects.VirtCPUTopology(
+            sockets=65536, cores=65536, threads=65536)
+        found = machine.possible_cpu_topologies(4096, limits, True)
+        self.assertEqual(
+            (4096, 1, 1),
+            (found[0].sockets, found[0].cores, found[0].threads))
 
 
 class TestQuery(TestCase):

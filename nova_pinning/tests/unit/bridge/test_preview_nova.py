@@ -77,6 +77,8 @@ FUNCTIONS = (
      'rescue_image_meta', 'names the disks'),
     ('nova.virt.hardware', 'numa_get_constraints', 'flavor image_meta',
      'what the guest asks for'),
+    ('nova.virt.hardware', '_get_possible_cpu_topologies',
+     'vcpus maxtopology allow_threads', 'replaced: by a quick one'),
     ('nova.virt.hardware', 'numa_get_reserved_huge_pages', '',
      'the reserved pages of the options'),
     ('nova.virt.hardware', 'numa_usage_from_instance_numa',

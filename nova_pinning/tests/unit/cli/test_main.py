@@ -10,6 +10,7 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
+import errno
 import io
 import json
 import subprocess
@@ -57,6 +58,54 @@ class TestMain(base.TestCase):
         with mock.patch.object(sys, 'stdout', Closed()):
             self.assertEqual(141, main.main(
                 ['flavor', 'show', base.CATALOGUE, '--commands']))
+
+    def test_closed_pipe_of_a_table(self):
+        class Closed(io.StringIO):
+            def write(self, text):
+                raise BrokenPipeError
+
+        with mock.patch.object(sys, 'stdout', Closed()):
+            self.assertEqual(141, main.main(
+                ['flavor', 'show', base.CATALOGUE]))
+
+    def test_options_alone(self):
+        done = self.run_command('--debug')
+        self.assertEqual(2, done.status)
+        self.assertIn('flavor check', done.out)
+
+    def test_full_disk(self):
+        class Full(io.StringIO):
+            def flush(self):
+                raise OSError(errno.ENOSPC, 'No space left on device')
+
+        err = io.StringIO()
+        with (mock.patch.object(sys, 'stdout', Full()),
+              mock.patch.object(sys, 'stderr', err)):
+            self.assertEqual(2, main.main(
+                ['flavor', 'show', base.CATALOGUE, '--commands']))
+        self.assertEqual('error: the output cannot be written: '
+                         'No space left on device\n', err.getvalue())
+
+    def test_closed_output(self):
+        with mock.patch.object(sys, 'stdout', None):
+            self.assertEqual(0, main.main(
+                ['flavor', 'show', base.CATALOGUE]))
+            sys.stdout.close()
+
+    def test_what_the_encoding_lacks(self):
+        path = self.write('one.yaml', (
+            'version: 1\nname: c\nfamilies: {f: {sizes: {s: {vcpus: 1, '
+            'memory: 1, name: "gro\\xdf"}}}}'))
+        out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+        with mock.patch.object(sys, 'stdout', out):
+            self.assertEqual(0, main.main(['flavor', 'show', path]))
+        self.assertIn(rb'gro\xdf', out.buffer.getvalue())
+
+    def test_long_error(self):
+        done = self.run_command('flavor', 'show', 'x' * 5000)
+        self.assertEqual(2, done.status)
+        self.assertTrue(done.err.endswith('x...\n'), done.err)
+        self.assertLess(len(done.err), 2100)
 
     def test_what_is_not_imported(self):
         # Nova and openstacksdk cost more time than all the rest together.

@@ -73,7 +73,10 @@ class TestWrittenOut(base.TestCase):
     @ddt.data(
         ('ram=1', 'vcpus is missing'),
         ('vcpus=1', 'ram is missing'),
-        ('vcpus=0 ram=1', 'at least 1'),
+        ('vcpus=0 ram=1', 'vcpus must be from 1 to 65536'),
+        ('vcpus=65537 ram=1', 'vcpus must be from 1 to 65536'),
+        ('vcpus=1 ram=0', 'ram must be at least 1'),
+        ('vcpus=1 ram=1 name=a\x1b[31m', 'no text has, U+001B'),
         ('vcpus=x ram=1', 'vcpus=x'),
         ('vcpus=² ram=1', 'vcpus=²'),
         ('vcpus=-1 ram=1', 'vcpus=-1'),

@@ -67,6 +67,14 @@ class TestReplace(base.BaseTestCase):
             self.assertEqual('old', self._text())
             self.assertEqual(1, len(os.listdir(self.directory)))
 
+    def test_no_regular_file(self):
+        path = os.path.join(self.directory, 'fifo')
+        os.mkfifo(path)
+        error = self.assertRaises(
+            errors.InputError, files.replace, path, 'new')
+        self.assertIn('it is no regular file', str(error))
+        self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
+
     def test_nowhere(self):
         path = os.path.join(self.directory, 'none', 'file')
         self.assertRaises(errors.InputError, files.replace, path, 'new')

@@ -162,8 +162,13 @@ class TestRefusals(oslotest.BaseTestCase):
                 ('a: [1\nb: 2', 'f:2:2: '),
                 ('a\0', 'f:1:2: has a character that no text has, U+0000'),
                 ('a\nbc\x07', 'f:2:3: has a character that no text has'),
-                ('a: "\\0"', 'f:1:4: a: has a NUL character'),
-                ('"\\0": a', 'f:1:1: has a NUL character'),
+                ('a: "\\0"', 'f:1:4: a: has a character that no text has, '
+                 'U+0000'),
+                ('a: "b\\e[31m"', 'f:1:4: a: has a character that no text '
+                 'has, U+001B'),
+                ('"\\x9b": a', 'f:1:1: has a character that no text has, '
+                 'U+009B'),
+                ('"a\\nb": c', 'f:1:1: a key must stand on one line'),
                 ('a: 1.0e+999', 'f:1:4: a: 1.0e+999 is too large'),
                 ('a: ' + '9' * 5000, 'f:1:4: a: is too long for a number')):
             self.assertIn(expected, self._refused(text))
@@ -222,6 +227,8 @@ class TestLoad(oslotest.BaseTestCase):
     def test_too_large(self):
         path = self._file(b'#' * (source.MAX_BYTES + 1))
         self.assertIn('is larger than 8 MiB', self._refused(path))
+        path = self._file(b'#' * source.MAX_BYTES)
+        self.assertEqual(source.MAX_BYTES, len(source.read(path)))
 
 
 class TestDocument(oslotest.BaseTestCase):

@@ -191,7 +191,7 @@ class TestRender(oslotest.BaseTestCase):
         host = load.load(test_load.EXAMPLES / 'epyc-256-nps1.yaml')
         shown = [text for text, *_place in self.check(
             host, cpus(''), None).texts]
-        self.assertEqual(2, shown.count('480 × 1 GiB pages, 2 × nvme'))
+        self.assertEqual(2, shown.count('984 × 1 GiB pages, 2 × nvme'))
         self.assertEqual(1, shown.count('L3 cache 15'))
         self.assertIn(
             '2 sockets, 2 NUMA nodes, 128 cores, 256 CPUs · EPYC-Milan',

@@ -70,6 +70,36 @@ class TestBadCatalogue(base.BaseTestCase):
                  'the first is families.a.sizes.s in line 3')):
             self._check(text, expected)
 
+    def test_line_ends(self):
+        for text, expected in (
+                ('version: 1\nname: "c\\n"\nfamilies: {a: {sizes: s}}',
+                 "f:2:7: name: 'c\\n' is not a name of up to 64"),
+                ('version: 1\nname: c\nflavor_name: "{family}\\n{size}"\n'
+                 'families: {a: {sizes: {s: {vcpus: 1, memory: 1}}}}',
+                 "f:3:14: flavor_name: for size s of family a, the name "
+                 "'a\\ns' is not of 1 to 255 characters on one line"),
+                (test_catalogue.catalogue_text('traits: {required: ["A\\n"]}'),
+                 "'A\\n' is not a trait")):
+            self._check(text, expected)
+
+    def test_more_cells_than_anything(self):
+        self._check(
+            'version: 1\nname: c\nnuma_cell: {vcpus: 1, memory: 1MiB}\n'
+            'families: {a: {numa_nodes: fewest, sizes: {s: {vcpus: 9, '
+            'memory: 2047TiB}}}}', '9 vCPUs and 2146435072 MiB do not go on '
+            '2146435072 NUMA nodes')
+
+    def test_formulas_that_multiply_each_other(self):
+        names = ('network_in', 'network_in_peak', 'network_in_burst',
+                 'network_out', 'network_out_peak', 'network_out_burst',
+                 'disk_bandwidth')
+        throttles = ''.join(
+            f'    {name}: 1B*' + '*'.join([f'{other}/1B'] * 18) + '\n'
+            for name, other in zip(names, names[1:]))
+        self._check(test_catalogue.catalogue_text(
+            f'throttles:\n{throttles}    disk_bandwidth: 1B*'
+            + '*'.join(['9' * 20] * 20)), 'is too long')
+
     def test_sizes(self):
         text = test_catalogue.catalogue_text
         for text, expected in (
@@ -81,6 +111,8 @@ class TestBadCatalogue(base.BaseTestCase):
                 (text(memory='9999PiB'), 'is not from 1 to 2147483647'),
                 (text(vcpus=0), 'f:6:24: families.f.sizes.s.vcpus: 0 is not '
                                 'a number of vCPUs, 1 to 65536'),
+                (text(vcpus=65537), '65537 is not a number of vCPUs, 1 to'),
+                (text(memory='1' * 65 + 'M'), 'is not an amount such as'),
                 (text(vcpus='many'), 'many is not a number of vCPUs'),
                 (text('disk: 1.5G'), "f:7:11: families.f.disk: '1.5G' is "
                                      'not a whole number of GiB')):
@@ -133,6 +165,8 @@ class TestBadCatalogue(base.BaseTestCase):
                 ('throttles: {disk_iops: 7-vcpus}',
                  '7:28: families.f.throttles.disk_iops: for size s of family '
                  'f, the result is negative, -1'),
+                ('cpu_priority: -' + '*'.join(['9' * 20] * 20),
+                 'the result is negative, -9.22337e+18'),
                 ('throttles: {disk_iops: 1/(vcpus-8)}',
                  'a division by zero at character 2'),
                 ('throttles: {disk_iops: vcpu}', 'vcpu is not known; known '

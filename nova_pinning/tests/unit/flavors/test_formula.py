@@ -55,6 +55,18 @@ def _expected(text):
 
 class TestFormula(oslotest.BaseTestCase):
 
+    def test_long_chains_that_name_each_other(self):
+        chain = formula.parse('x' + '+1' * 240)
+        depth = 12
+
+        def lookup(_name):
+            nonlocal depth
+            depth -= 1
+            return chain.evaluate(lookup) if depth else formula.Value(
+                fractions.Fraction(1))
+
+        self.assertEqual(12 * 240 + 1, chain.evaluate(lookup).number)
+
     @base.settings(500)
     @hypothesis.given(_SUMS)
     def test_against_python(self, text):

@@ -59,6 +59,7 @@ class TestLoad(oslotest.BaseTestCase):
         self.write('c.xml', samples.capabilities(samples.host()))
         self.write('notes.txt', 'no host')
         (self.directory / 'd.yaml').mkdir()
+        os.mkfifo(self.directory / 'e.yaml')
         self.assertEqual(
             ['two', 'one', 'c'],
             [host.name for host in load.load_directory(self.directory)])
