@@ -29,6 +29,8 @@ from nova_pinning import errors
 OK = 0
 FINDINGS = 1
 BAD_INPUT = 2
+#: Columns of a terminal; in fewer nothing can be shown side by side.
+_MIN_WIDTH = 40
 #: A bug of ours: EX_SOFTWARE of sysexits.h, not to be taken for a finding.
 BUG = 70
 
@@ -64,11 +66,10 @@ def console(stream: typing.TextIO | None = None) -> rich.console.Console:
     says, or 100 columns, since tables that are cut off help nobody.
     """
     stream = stream or sys.stdout
-    width = None
-    if not stream.isatty():
-        width = shutil.get_terminal_size((100, 24)).columns
+    width = shutil.get_terminal_size(
+        (80 if stream.isatty() else 100, 24)).columns
     return _Console(
-        file=stream, width=width, highlight=False, soft_wrap=False,
+        file=stream, width=max(width, _MIN_WIDTH), highlight=False, soft_wrap=False,
         emoji=False, markup=False)
 
 

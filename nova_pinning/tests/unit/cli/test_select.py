@@ -19,6 +19,7 @@ from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import model
 from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.cli import base as cli_base
 
 AMONG = tuple(
     model.Flavor(name=f'{family}.{size}', vcpus=2, memory_mib=1024,
@@ -45,6 +46,30 @@ class TestFlavors(base.TestCase):
         self.assertEqual('f.yaml', str(error.where))
         self.assertIn("'shard'", error.message)
         self.assertIn('shared', error.advice)
+
+
+class TestFile(cli_base.TestCase):
+
+    def test_by_name(self):
+        self.assertEqual('shared.large', select.flavor(
+            f'{cli_base.CATALOGUE}:shared.large').name)
+
+    def test_one_of_several(self):
+        error = self.assertRaises(
+            errors.InputError, select.flavor, cli_base.CATALOGUE)
+        self.assertIn('22 flavors', str(error))
+
+    def test_the_only_one(self):
+        path = self.write('one.yaml', (
+            'version: 1\nname: c\nfamilies:\n  f:\n'
+            '    sizes: {s: {vcpus: 1, memory: 1GiB}}\n'))
+        self.assertEqual('f.s', select.flavor(path).name)
+
+    def test_unknown(self):
+        error = self.assertRaises(
+            errors.InputError, select.flavor,
+            f'{cli_base.CATALOGUE}:shared.larg')
+        self.assertIn('shared.large', error.advice)
 
 
 @ddt.ddt

@@ -61,6 +61,11 @@ def _cells(specs):
 
 class TestFlavors(oslotest.BaseTestCase):
 
+    def test_odd_memory_is_divided_to_the_last_mib(self):
+        cells = _cells(_specs('numa_nodes: 3', vcpus=6, memory='3073MiB'))
+        self.assertEqual(['1025', '1024', '1024'],
+                         [memory for _vcpus, memory in cells])
+
     def test_least(self):
         flavor = _flavor()
         self.assertEqual(
@@ -238,6 +243,9 @@ class TestTranslation(oslotest.BaseTestCase):
                 ('cpu_priority: 5', {'quota:cpu_shares': '5'}),
                 ('cpu_cap: {percent: 12.5}',
                  {'quota:cpu_period': '100000', 'quota:cpu_quota': '12500'}),
+                # As little as nova takes.
+                ('cpu_cap: {percent: 1}',
+                 {'quota:cpu_period': '100000', 'quota:cpu_quota': '1000'}),
                 ('cpu_cap: {percent: 50, period_us: 20000}',
                  {'quota:cpu_period': '20000', 'quota:cpu_quota': '10000'}),
                 ('cpu_cap: {quota_us: -1}',

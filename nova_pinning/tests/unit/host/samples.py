@@ -141,9 +141,9 @@ def any_host(draw):
         traits=draw(strategies.frozensets(strategies.sampled_from(
             ['CUSTOM_A', 'CUSTOM_PINNING_DEDICATED']))),
         description=draw(strategies.text(
-            # YAML has no way to write NUL.
+            # Files may have no other control characters.
             strategies.characters(
-                exclude_categories=('Cs',), exclude_characters='\0'),
+                exclude_categories=('Cs', 'Cc'), include_characters='\n\t'),
             max_size=40)))
 
 
