@@ -69,8 +69,8 @@ def console(stream: typing.TextIO | None = None) -> rich.console.Console:
     width = shutil.get_terminal_size(
         (80 if stream.isatty() else 100, 24)).columns
     return _Console(
-        file=stream, width=max(width, _MIN_WIDTH), highlight=False, soft_wrap=False,
-        emoji=False, markup=False)
+        file=stream, width=max(width, _MIN_WIDTH), highlight=False,
+        soft_wrap=False, emoji=False, markup=False)
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
