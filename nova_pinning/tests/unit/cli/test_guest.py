@@ -48,6 +48,13 @@ class TestShow(base.TestCase):
         self.assertTrue(
             ElementTree.parse(svg).getroot().tag.endswith('svg'))
 
+    def test_picture_in_the_documentation(self):
+        # Made by this command, see doc/source/admin/flavors.rst.
+        svg = self.dir / 'guest.svg'
+        self._show('--used', '2-5,42-45', '--svg', str(svg))
+        shown = base.ETC.parents[1] / 'doc' / 'source' / 'admin' / svg.name
+        self.assertEqual(svg.read_text(), shown.read_text())
+
     def test_used_cpus_are_left_alone(self):
         done = self._show('--format', 'json', '--used', '20-39,60-79')
         cell, = json.loads(done.out)['cells']
