@@ -14,17 +14,20 @@ import dataclasses
 import gc
 import json
 import random
+import sys
 from unittest import mock
 
 from nova import objects
 from oslotest import base
 
 from benchmarks import bars
+from benchmarks import commands
 from benchmarks import hosts
 from benchmarks import measure
 from benchmarks import report
 from benchmarks import scenes
 from nova_pinning import fit
+from nova_pinning.flavors import catalogue
 
 PLAN = measure.Plan(processes=1, rounds=1, passes=2, request_rounds=1,
                     time_limit=1)
@@ -205,3 +208,37 @@ class TestReport(base.BaseTestCase):
         self.assertLessEqual(max(map(len, lines)), 80)
         for case in bars.CASES:
             self.assertIn(case.title, '\n'.join(lines))
+
+
+class TestCommands(base.BaseTestCase):
+
+    def _command(self, program, limit_s=100, statuses=(0,)):
+        return commands.Command('c', 'a command', limit_s,
+                                (sys.executable, '-c', program), statuses)
+
+    def test_big_catalogue(self):
+        sold = catalogue.parse(commands.big_catalogue(), 'big.yaml')
+        self.assertEqual(1000, len(sold.flavors))
+
+    def test_measure(self):
+        done = []
+        timing, = commands.measure([self._command('')], 2, done.append)
+        self.assertEqual(['c'] * 3, done)
+        self.assertEqual(2, len(timing.seconds))
+        self.assertEqual('met', timing.verdict)
+
+    def test_bar(self):
+        for limit_s, verdict in ((2, 'MISSED'), (2.5, 'met'), (None, '-')):
+            timing = commands.Timing(
+                self._command('', limit_s), (1.0, 2.0, 9.0))
+            self.assertEqual(verdict, timing.verdict)
+            self.assertIn(verdict, commands.table([timing])[3])
+
+    def test_failure(self):
+        error = self.assertRaises(
+            commands.CommandFailed, commands.measure,
+            [self._command('raise SystemExit("oh")')], 1, lambda name: None)
+        self.assertIn('oh', str(error))
+        commands.measure([self._command('raise SystemExit("oh")',
+                                        statuses=(0, 1))], 1,
+                         lambda name: None)
