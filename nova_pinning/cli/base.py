@@ -89,6 +89,24 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
             text.replace('::\n\n', ':\n'), width, indent)
 
 
+def shape(parser: argparse.ArgumentParser, description: str,
+          epilog: str) -> argparse.ArgumentParser:
+    """Make a command's parser read and help as all of ours do.
+
+    :param epilog: examples as a literal block, indented as in the code
+    """
+    parser.formatter_class = _HelpFormatter
+    parser.description = '\n\n'.join(
+        textwrap.fill(' '.join(paragraph.split()), 78)
+        for paragraph in description.split('\n\n'))
+    parser.epilog = textwrap.dedent(epilog).strip()
+    # Else names could not stand after options, as in
+    # flavor show FILE --commands NAME.
+    parser.parse_args = (  # type: ignore[method-assign]
+        parser.parse_intermixed_args)
+    return parser
+
+
 class Command(command.Command):
     """A command of nova-pinning.
 
@@ -105,17 +123,13 @@ class Command(command.Command):
         super().__init__(app, app_args)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.formatter_class = _HelpFormatter
-        parser.description = '\n\n'.join(
-            textwrap.fill(' '.join(paragraph.split()), 78)
-            for paragraph in self.get_description().split('\n\n'))
-        return parser
+        return shape(super().get_parser(prog_name), self.get_description(),
+                     self.epilog)
 
     def get_epilog(self) -> str:
         # cliff's own looks through all installed packages for the one that
         # the command is from, which takes longer than most commands.
-        return textwrap.dedent(self.epilog).strip()
+        return ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:

@@ -49,7 +49,7 @@ class ShowFlavors(base.Command):
                             help='flavors or families to show; all if none '
                                  'is named')
         output = parser.add_mutually_exclusive_group()
-        output.add_argument('--format', choices=('table', 'json'),
+        output.add_argument('-f', '--format', choices=('table', 'json'),
                             default='table', help='table unless said '
                             'otherwise')
         output.add_argument('--commands', action='store_true',
@@ -94,7 +94,7 @@ class DiffFlavors(base.Command):
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('after', metavar='NEW',
                             help='another, or the same at another time')
-        parser.add_argument('--format', choices=('text', 'json'),
+        parser.add_argument('-f', '--format', choices=('text', 'json'),
                             default='text', help='text unless said otherwise')
         return parser
 

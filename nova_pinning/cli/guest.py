@@ -31,10 +31,14 @@ from nova_pinning.cli import options
 from nova_pinning.cli import select
 from nova_pinning import cpuset
 from nova_pinning.document import files
+from nova_pinning import drawing
 from nova_pinning.drawing import guest as guest_drawing
 from nova_pinning.drawing import svg
+from nova_pinning import errors
+from nova_pinning.flavors import finding
 from nova_pinning.flavors import listing
 from nova_pinning.flavors import model
+from nova_pinning.flavors import report
 from nova_pinning.host import load
 from nova_pinning.host import model as host_model
 from nova_pinning import model as engine
@@ -92,7 +96,7 @@ class ShowGuest(base.Command):
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
         output = parser.add_mutually_exclusive_group()
-        output.add_argument('--format', choices=('table', 'json'),
+        output.add_argument('-f', '--format', choices=('table', 'json'),
                             default='table',
                             help='table unless said otherwise')
         output.add_argument('--only', choices=_PARTS, metavar='PART',
@@ -105,16 +109,23 @@ class ShowGuest(base.Command):
         host = load.override(load.load(parsed_args.host),
                              dedicated=parsed_args.dedicated_cpus,
                              shared=parsed_args.shared_cpus)
+        unknown = parsed_args.used - host.cpus
+        if unknown:
+            raise errors.InputError(
+                f'CPUs {unknown} are not on host {host.name}',
+                errors.Location('--used'))
         # Loads most of nova, so not before the files are known to be good.
         standalone.prepare()
         from nova_pinning.bridge import preview
-        seen = preview.preview(
-            flavor, options.image_properties(parsed_args), host,
-            parsed_args.used)
-        shown = _Shown(flavor, host, parsed_args.used, seen)
+        from nova_pinning.flavors import checks
+        properties = options.image_properties(parsed_args)
+        seen = preview.preview(flavor, properties, host, parsed_args.used)
+        found = [one for one in checks.check([flavor], (), properties)
+                 if one.severity is not finding.Severity.NOTE]
+        shown = _Shown(flavor, host, parsed_args.used, seen, found)
         if parsed_args.svg is not None:
             files.replace(parsed_args.svg, svg.render(
-                host, parsed_args.used, seen.placement))
+                host, parsed_args.used, shown.placement))
         if parsed_args.format == 'json':
             print(json.dumps(shown.as_dict(), indent=2))
         else:
@@ -126,11 +137,18 @@ class _Shown:
     """A preview for people and for machines."""
 
     def __init__(self, flavor: model.Flavor, host: host_model.HostDescription,
-                 used: cpuset.CpuSet, seen: result.Preview) -> None:
+                 used: cpuset.CpuSet, seen: result.Preview,
+                 found: list[finding.Finding]) -> None:
         self._flavor = flavor
         self._host = host
         self._used = used
         self._seen = seen
+        self._found = found
+        #: What to draw.
+        self.placement = seen.placement
+        if seen.refusal is not None:
+            self.placement = drawing.Placement(
+                vcpu_cpus={}, name=flavor.name, refusal=str(seen.refusal))
 
     def print(self, only: str | None) -> None:
         """Print all parts with headings, or one of them without."""
@@ -170,7 +188,7 @@ class _Shown:
 
     def _print_drawing(self, console: rich.console.Console) -> None:
         for line in guest_drawing.draw(self._host, self._used,
-                                       self._seen.placement, console.width):
+                                       self.placement, console.width):
             console.print(rich.text.Text.assemble(*(
                 (span.text, guest_drawing.style(span.mark))
                 for span in line)), soft_wrap=True)
@@ -189,6 +207,9 @@ class _Shown:
                     console.print(f'  {part}')
         for remark in seen.remarks:
             console.print(f'Note: {remark}')
+        for one in self._found:
+            console.print(f'{one.severity.capitalize()} {one.code}: '
+                          f'{one.message}')
 
     def as_dict(self) -> dict[str, typing.Any]:
         """The preview for machines."""
@@ -207,6 +228,7 @@ class _Shown:
             'cells': _cells(seen.outcome),
             'xml': seen.xml,
             'remarks': list(seen.remarks),
+            'findings': report.as_dict(self._found, 1)['findings'],
         }
 
 

@@ -87,6 +87,12 @@ def _only(among: Sequence[model.Flavor], name: str,
         raise errors.InputError(
             f'{path} has {len(among)} flavors', where,
             f'say which: {path}:{among[0].name}')
+    family = [one.name for one in among
+              if one.extra_specs.get(model.FAMILY_KEY) == name]
+    if family:
+        raise errors.InputError(
+            f'{name} is a family, not a flavor', where,
+            'say which of it: ' + ', '.join(family[:8]))
     raise errors.InputError(f'{path} has no flavor called {name!r}', where,
                             _nearest(name, among))
 

@@ -37,12 +37,14 @@ class Placement:
     :param memory_nodes: the host node that each cell of the guest has its
         memory on; empty for guests without a NUMA topology
     :param name: what the guest, or its flavor, is called
+    :param refusal: why the guest is not on the host, '' if it is
     """
 
     vcpu_cpus: Mapping[int, cpuset.CpuSet]
     emulator_cpus: cpuset.CpuSet = cpuset.CpuSet()
     memory_nodes: Mapping[int, int] = dataclasses.field(default_factory=dict)
     name: str = ''
+    refusal: str = ''
 
 
 class Kind(enum.StrEnum):
@@ -188,6 +190,8 @@ def title(found: Plan) -> str:
     """What is drawn: 'enterprise.large on compute-1'."""
     host = printable(found.description.name)
     guest = printable(found.placement.name)
+    if found.placement.refusal:
+        return f'{guest or "a guest"} does not fit on {host}'
     if not found.placement.vcpu_cpus:
         return host
     return f'{guest or "a guest"} on {host}'
@@ -229,6 +233,8 @@ _MEANINGS = {
 def remarks(found: Plan) -> Iterator[str]:
     """The guest in sentences: where its vCPUs and emulator threads run."""
     placement = found.placement
+    if placement.refusal:
+        yield printable(placement.refusal)
     if not placement.vcpu_cpus:
         return
     pinned = found.cpus_of(Kind.PINNED)

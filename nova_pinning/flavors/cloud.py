@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import logging
 import time
 from typing import Any
 import urllib.parse
@@ -37,6 +38,8 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from nova_pinning import errors
 from nova_pinning.flavors import model
 from nova_pinning.flavors import sync
+
+LOG = logging.getLogger(__name__)
 
 MICROVERSION = '2.86'
 
@@ -208,6 +211,8 @@ class Cloud:
             except ValueError:
                 trouble = f'the answer to GET {path} is not JSON'
             if wait_s is not None:
+                LOG.warning('cloud %s: %s; trying again in %g s', self.name,
+                            trouble, wait_s)
                 self._sleep(wait_s)
         raise sync.CloudError(f'{trouble}, {len(self._waits_s) + 1} times')
 

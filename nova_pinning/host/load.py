@@ -103,8 +103,8 @@ def override(
     changed = dataclasses.replace(description, nova=dataclasses.replace(
         description.nova, dedicated_cpus=dedicated, shared_cpus=shared))
     wrong = tuple(
-        errors.InputError(problem.message, dataclasses.replace(
-            description.where, line=0, column=0,
+        errors.InputError(problem.message, errors.Location(
+            f'CPUs chosen for host {description.name}',
             key='.'.join(map(str, problem.path))))
         for problem in checks.settings_problems(changed))
     if wrong:

@@ -43,11 +43,15 @@ class _SyncCommand(base.Command):
         parser.add_argument('--adopt', action='store_true',
                             help='take over flavors that belong to no '
                             'catalogue and have the name, vCPUs, memory and '
-                            'disks of one in this catalogue')
+                            'disks of one in this catalogue; their extra '
+                            'specs become those of the catalogue')
         parser.add_argument('--keep-unlisted', action='store_true',
                             help='leave flavors of this catalogue that it '
                             'no longer has, instead of deleting them')
-        parser.add_argument('--format', choices=('text', 'json'),
+        parser.add_argument('--brief', action='store_true',
+                            help='a line for each flavor, without the keys '
+                            'that differ')
+        parser.add_argument('-f', '--format', choices=('text', 'json'),
                             default='text', help='text unless said '
                             'otherwise')
         return parser
@@ -72,7 +76,7 @@ class _SyncCommand(base.Command):
                     show.change_as_dict(change) for change in changes],
             }, indent=2))
         else:
-            show.diff(changes, cli_base.console())
+            show.diff(changes, cli_base.console(), parsed_args.brief)
             print(f'catalogue {sold.name}, cloud {self.cloud.name}: '
                   f'{show.plan_totals(changes)}')
         return cli_base.FINDINGS if _differ(changes) else cli_base.OK
@@ -88,6 +92,12 @@ class DiffFlavors(_SyncCommand):
     Ends in status 1 if they do.
     """
 
+    epilog = """
+        Example::
+
+          openstack --os-cloud north pinning flavor diff flavors.yaml
+        """
+
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         sold = catalogue.load(parsed_args.catalogue)
         return self._show(self._plan(sold, parsed_args), sold, parsed_args)
@@ -101,6 +111,12 @@ class ApplyFlavors(_SyncCommand):
     do. Can be run again at any time.
     """
 
+    epilog = """
+        Example::
+
+          openstack --os-cloud north pinning flavor apply flavors.yaml
+        """
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--yes', action='store_true', help='do not ask')
@@ -111,19 +127,18 @@ class ApplyFlavors(_SyncCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         sold = catalogue.load(parsed_args.catalogue)
-        is_asking = not (parsed_args.yes or parsed_args.dry_run)
-        if is_asking and (parsed_args.format == 'json'
-                          or not sys.stdin.isatty()):
-            raise errors.InputError(
-                'nobody can be asked whether to go on',
-                advice='give --yes to apply without being asked, or '
-                       '--dry-run to see what would change')
         changes = self._plan(sold, parsed_args)
         if parsed_args.dry_run:
             return self._show(changes, sold, parsed_args)
         if parsed_args.format == 'text':
             self._show(changes, sold, parsed_args)
-        if is_asking and any(_is_to_do(change) for change in changes):
+        if not parsed_args.yes and any(map(_is_to_do, changes)):
+            if parsed_args.format == 'json' or not sys.stdin.isatty():
+                raise errors.InputError(
+                    'nobody can be asked whether to go on, so nothing was '
+                    'changed',
+                    advice='give --yes to apply without being asked, or '
+                           '--dry-run to see what would change')
             if not _is_agreed(f'Apply to cloud {self.cloud.name}? [y/N] '):
                 print('nothing was changed')
                 return cli_base.FINDINGS
@@ -176,7 +191,12 @@ def _is_to_do(change: sync.Change) -> bool:
 
 def _is_agreed(question: str) -> bool:
     print(question, end='', file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ('y', 'yes')
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        print('\nnothing was changed', file=sys.stderr)
+        raise
+    return answer.strip().lower() in ('y', 'yes')
 
 
 def _with_progress(results: Iterator[sync.Result],
@@ -205,6 +225,12 @@ class CheckFlavors(base.Command):
     errors and warnings.
     """
 
+    epilog = """
+        Example::
+
+          openstack --os-cloud north pinning flavor check --hosts hosts/
+        """
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         checking.add_options(parser)
@@ -223,6 +249,12 @@ class ExportFlavors(base.Command):
     Applied with --adopt, it takes them over as they are.
     """
 
+    epilog = """
+        Example::
+
+          openstack pinning flavor export --all --name north > north.yaml
+        """
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('names', metavar='NAME', nargs='*',
@@ -238,7 +270,10 @@ class ExportFlavors(base.Command):
             raise errors.InputError(
                 'either name the flavors to export or give --all')
         live = self.cloud.flavors(lambda flavor: True)
-        flavors = select.flavors(live, parsed_args.names,
-                                 f'cloud {self.cloud.name}')
+        flavors = sorted(
+            select.flavors(live, parsed_args.names,
+                           f'cloud {self.cloud.name}'),
+            # A cloud lists them by their ids.
+            key=lambda one: (one.vcpus, one.memory_mib, one.name))
         print(export.catalogue_text(flavors, parsed_args.name), end='')
         return cli_base.OK

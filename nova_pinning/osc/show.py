@@ -35,9 +35,12 @@ _DONE = {
 _IN_USE = 'servers use it, so it stays as it is'
 
 
-def diff(changes: Iterable[sync.Change],
-         console: rich.console.Console) -> None:
-    """Print what would change, a block for each flavor."""
+def diff(changes: Iterable[sync.Change], console: rich.console.Console,
+         is_brief: bool = False) -> None:
+    """Print what would change, a block for each flavor.
+
+    :param is_brief: a line for each, without the keys
+    """
     for change in changes:
         if change.action is sync.Action.UNCHANGED:
             continue
@@ -48,7 +51,7 @@ def diff(changes: Iterable[sync.Change],
         if reasons:
             head += f': {"; ".join(reasons)}'
         _print(console, head, f'bold {style}')
-        if change.action is not sync.Action.CONFLICT:
+        if change.action is not sync.Action.CONFLICT and not is_brief:
             for sign, text in difference.lines(change.differences):
                 _print(console, f'  {sign} {text}',
                        'green' if sign == '+' else 'red')
@@ -60,13 +63,15 @@ def _print(console: rich.console.Console, text: str, style: str = '') -> None:
 
 def plan_totals(changes: Sequence[sync.Change]) -> str:
     """One line: how many flavors are to be created and so on."""
-    counts = [(action, sum(change.action is action for change in changes))
-              for action in sync.Action]
     words = {sync.Action.CONFLICT: 'in conflict',
              sync.Action.UNCHANGED: 'unchanged'}
-    return ', '.join(
-        f'{count} {words.get(action, f"to {action}")}'
-        for action, count in counts if count) or 'no flavors'
+    counts = [(words.get(action, f'to {action}'), sum(
+        change.action is action and not change.is_in_use
+        for change in changes)) for action in sync.Action]
+    counts.append(('in use and left as they are',
+                   sum(change.is_in_use for change in changes)))
+    return ', '.join(f'{count} {word}' for word, count in counts
+                     if count) or 'no flavors'
 
 
 def result_line(result: sync.Result) -> str:

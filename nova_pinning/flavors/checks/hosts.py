@@ -140,17 +140,15 @@ def _most_shared(subject: rule.Subject) -> int:
     why='on a host without cpu_shared_set nova lets emulator threads run on '
         "the guest's own CPUs without a word, and refuses realtime guests "
         'when they are started',
-    advice='set cpu_shared_set on all hosts that take the flavor, or use '
-           'hw:emulator_threads_policy=isolate')
+    advice='set cpu_shared_set on all hosts that take the flavor, or keep it '
+           'off those without by a trait')
 def no_shared_set(subject: rule.Subject) -> Iterator[rule.Problem]:
     if not subject.is_pinned or subject.emulator_policy != 'share':
         return
     without = [name for host in subject.candidates for name in host.names
                if not host.description.nova.shared_cpus]
-    is_everywhere = len(without) == sum(
-        len(host.names) for host in subject.candidates)
-    severity = (Severity.ERROR if subject.is_realtime and is_everywhere
-                else None)
+    # The scheduler does not know, so a realtime guest may well be sent there.
+    severity = Severity.ERROR if subject.is_realtime else None
     if without:
         yield rule.Problem(
             'emulator threads policy share, but no cpu_shared_set on '

@@ -28,6 +28,8 @@ from nova_pinning import model
 _PAGE_SIZES_KIB = frozenset((
     4, 16, 64, 1024, 2048, 16384, 32768, 524288, 1048576, 16777216))
 _SMALLEST_HUGE_PAGE_KIB = 2048
+#: What the smallest images that are in use for tests need.
+_LEAST_MEMORY_MIB = 64
 
 _PAGE_KEYS = ('hw:mem_page_size', 'hw_mem_page_size')
 _CELL_KEY = re.compile(r'hw[:_]numa_(?:cpus|mem)\.(\d{1,9})')
@@ -204,8 +206,20 @@ def unread_encryption_model(
             ('hw:mem_encryption_model', 'hw_mem_encryption_model'))
 
 
+@rule.rule(
+    'P210', Severity.WARNING, 'hardly any memory',
+    why='no guest system that people use starts with so little; perhaps the '
+        'unit is missing, and numbers without one are MiB',
+    advice='give the memory in MiB',
+    in_catalogue='write memory with its unit, such as 8GiB')
+def hardly_any_memory(subject: rule.Subject) -> Iterator[rule.Problem]:
+    if subject.flavor.memory_mib < _LEAST_MEMORY_MIB:
+        yield rule.Problem(f'{subject.flavor.memory_mib} MiB of memory',
+                           ('ram',))
+
+
 RULES = (
     page_multiple, no_page_size, pages_without_numa, unread_cells,
     cell_beyond, odd_page_size, realtime_pages, realtime_locked,
-    unread_encryption_model,
+    unread_encryption_model, hardly_any_memory,
 )

@@ -140,9 +140,16 @@ class TestCommands(CommandTestCase):
         self.assertEqual([], self.asked())
 
     def test_nobody_to_ask(self):
-        _output, error = self.run_command('apply', self.path, status=2)
+        output, error = self.run_command(
+            'apply', '--brief', self.path, status=2)
+        # What it would have asked about is shown all the same.
+        self.assertTrue(output.startswith('create enterprise.large\ncreate '),
+                        output)
+        self.assertIn('3 to create', output)
         self.assertIn('--yes', error)
-        self.assertEqual([], self.asked())
+        self.assertEqual({'GET'}, {method for method, *_ in self.asked()})
+        self.run_command('apply', self.path, '--yes')
+        self.run_command('apply', self.path)
 
     def test_a_cloud_that_is_not_there(self):
         arguments = self.command('diff', self.path)
@@ -155,6 +162,7 @@ class TestCommands(CommandTestCase):
             env=self.environment(), capture_output=True, text=True)
         self.assertEqual(1, done.returncode)
         self.assertIn('error: cloud 127.0.0.1:9: ', done.stderr)
+        self.assertIn('; trying again in 1 s', done.stderr)
         self.assertNotIn('Traceback', done.stderr)
 
     def test_export_and_adopt(self):

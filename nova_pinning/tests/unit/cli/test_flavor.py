@@ -42,6 +42,13 @@ class TestShow(base.TestCase):
         self.assertIn('latency: 1 flavor\n', done.out)
         self.assertNotIn('enterprise', done.out)
 
+    def test_names_may_stand_after_options(self):
+        self.assertEqual(
+            self.run_command('flavor', 'show', base.CATALOGUE, 'shared',
+                             '--commands'),
+            self.run_command('flavor', 'show', base.CATALOGUE, '--commands',
+                             'shared'))
+
     def test_unknown_name(self):
         done = self.run_command(
             'flavor', 'show', base.CATALOGUE, 'enterprize')

@@ -74,6 +74,24 @@ class TestShow(base.TestCase):
         self.assertEqual([], refused['cells'])
         self.assertIn('needed', refused['refusal']['message'])
 
+    def test_the_picture_says_that_it_does_not_fit(self):
+        svg = self.dir / 'guest.svg'
+        done = self._show('--used', '2-39,42-79', '--only', 'drawing',
+                          '--svg', str(svg))
+        for text in (' '.join(done.out.split()), svg.read_text()):
+            self.assertIn('enterprise.2xlarge does not fit on', text)
+            self.assertIn('0 free dedicated CPUs', text)
+
+    def test_findings(self):
+        done = self._show(
+            '--only', 'fit',
+            flavor='vcpus=8 ram=16GiB hw:cpu_polcy=dedicated')
+        self.assertIn('Error N001: nova refuses hw:cpu_polcy', done.out)
+        done = self._show('--format', 'json', flavor=(
+            'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'))
+        self.assertIn('P105', [
+            one['code'] for one in json.loads(done.out)['findings']])
+
     def test_floating_where_nothing_floats(self):
         done = self._show('--only', 'fit', flavor='vcpus=2 ram=1GiB')
         self.assertEqual(1, done.status)
@@ -99,7 +117,8 @@ class TestShow(base.TestCase):
 
     def test_bad_input_writes_nothing(self):
         svg = str(self.dir / 'guest.svg')
-        for more in (['--used', '0-'], ['--image-property', 'x'],
+        for more in (['--used', '0-'], ['--used', '999'],
+                     ['--image-property', 'x'],
                      ['--dedicated-cpus', '2-999']):
             done = self._show('--svg', svg, *more)
             self.assertEqual((2, ''), (done.status, done.out), more)

@@ -65,6 +65,12 @@ class TestFile(cli_base.TestCase):
             '    sizes: {s: {vcpus: 1, memory: 1GiB}}\n'))
         self.assertEqual('f.s', select.flavor(path).name)
 
+    def test_family(self):
+        error = self.assertRaises(
+            errors.InputError, select.flavor, f'{cli_base.CATALOGUE}:shared')
+        self.assertIn('shared is a family', error.message)
+        self.assertIn('shared.large', error.advice)
+
     def test_unknown(self):
         error = self.assertRaises(
             errors.InputError, select.flavor,

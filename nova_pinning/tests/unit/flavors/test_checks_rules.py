@@ -272,6 +272,9 @@ CASES = {
         [dedicated({'hw:mem_encryption_model': 'amd-sev'})],
         [dedicated({'hw:mem_encryption_model': 'amd-sev',
                     'hw:mem_encryption': 'yes'})]),
+    'P210': (
+        [shared(memory_mib=63)],
+        [shared(memory_mib=64)]),
     'P301': (
         [dedicated({'hw:pci_numa_affinity_policy': 'required'})],
         [dedicated({'hw:pci_numa_affinity_policy': 'required', **NVME}),
@@ -412,7 +415,7 @@ CASES = {
                    hosts=(samples.host(cores=16), samples.host(
                        'two', cores=17, nodes=1, shared='0-1',
                        dedicated='2-33')),
-                   severity='warning')],
+                   severity='error')],
         [dedicated({'hw:emulator_threads_policy': 'share'}, hosts=(
             samples.host(cores=17, nodes=1, shared='0-1',
                          dedicated='2-33'),)),

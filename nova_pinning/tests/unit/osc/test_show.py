@@ -78,8 +78,8 @@ conflict a: taken
 
     def test_plan_totals(self):
         self.assertEqual(
-            '1 to create, 1 to replace, 1 to retire, 1 in conflict, '
-            '1 unchanged', show.plan_totals(CHANGES))
+            '1 to create, 1 to retire, 1 in conflict, 1 unchanged, '
+            '1 in use and left as they are', show.plan_totals(CHANGES))
         self.assertEqual('no flavors', show.plan_totals(()))
 
     def test_results(self):
