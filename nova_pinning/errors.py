@@ -68,11 +68,14 @@ class InputErrors(InputError):
     """Several of them, found in one go.
 
     :param errors: at least one, in the order in which they stand
+    :param has_more: whether there are others, which are not told
     """
 
-    def __init__(self, errors: tuple[InputError, ...]) -> None:
+    def __init__(self, errors: tuple[InputError, ...],
+                 has_more: bool = False) -> None:
         super().__init__(errors[0].message, errors[0].where, errors[0].advice)
         self.errors = errors
+        self.has_more = has_more
 
     def __str__(self) -> str:
         return '\n'.join(map(str, self.errors))

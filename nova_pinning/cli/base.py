@@ -49,6 +49,9 @@ def report_input_error(error: errors.InputError) -> int:
         if len(text) > _MAX_MESSAGE:
             text = text[:_MAX_MESSAGE] + '...'
         print(f'error: {text}', file=sys.stderr)
+    if isinstance(error, errors.InputErrors) and error.has_more:
+        print(f'error: there are more than these {len(one_by_one)}',
+              file=sys.stderr)
     return BAD_INPUT
 
 

@@ -70,7 +70,8 @@ def validate(document: source.Document, schema: Mapping[str, Any]) -> None:
         told = [_at(document, *one) for one in found]
         told.sort(key=lambda one: (one.where.line, one.where.column)
                   if one.where else (0, 0))
-        raise errors.InputErrors(tuple(told[:MAX_ERRORS]))
+        raise errors.InputErrors(
+            tuple(told[:MAX_ERRORS]), has_more=len(told) > MAX_ERRORS)
 
 
 def _check_pattern(_validator: Any, pattern: str, value: Any,

@@ -158,8 +158,9 @@ def _flavors(document: source.Document) -> tuple[model.Flavor, ...]:
             except errors.InputError as error:
                 wrong.setdefault(error.where, error)
     if wrong:
-        raise errors.InputErrors(tuple(itertools.islice(
-            wrong.values(), schema.MAX_ERRORS)))
+        raise errors.InputErrors(
+            tuple(itertools.islice(wrong.values(), schema.MAX_ERRORS)),
+            has_more=len(wrong) > schema.MAX_ERRORS)
     return tuple(made.values())
 
 

@@ -125,6 +125,24 @@ class TestDiff(base.TestCase):
 @ddt.ddt
 class TestBadInput(base.TestCase):
 
+    def test_only_the_first_are_told(self):
+        head = 'version: 1\nname: a\nfamilies:\n'
+        # Some are found by the schema, others only when flavors are made.
+        wrongs = (
+            '  f{}: {{class: apple, sizes: {{s: {{vcpus: 1, memory: 1}}}}}}\n',
+            '  f{}: {{sizes: {{s: {{vcpus: 1, memory: 1 apple}}}}}}\n')
+        for wrong in wrongs:
+            self._check_cut(head, wrong)
+
+    def _check_cut(self, head, wrong):
+        for count, is_cut in ((20, False), (21, True)):
+            path = self.write('bad.yaml', head + ''.join(
+                wrong.format(number) for number in range(count)))
+            told = self.run_command('flavor', 'show', path).err.splitlines()
+            self.assertEqual(20 + is_cut, len(told))
+            self.assertEqual(is_cut, told[-1] == (
+                'error: there are more than these 20'))
+
     @ddt.data('show', 'check', 'diff')
     def test_every_command_says_where(self, command):
         path = self.write('bad.yaml', 'version: 1\nname: a\nfamilys: {}\n')
