@@ -23,6 +23,7 @@ import rich.table
 import rich.text
 
 from nova_pinning.cli import base
+from nova_pinning.cli import changes as changes_lib
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
@@ -142,14 +143,11 @@ def _print_changes(changes: Sequence[_Pair], unchanged: int) -> None:
     console = base.console()
     for before, after in changes:
         flavor = after or before
-        console.print(rich.text.Text(
+        changes_lib.show(
+            console,
             f'{_verb(before, after)} '
-            f'{flavor.name}', 'bold'))  # type: ignore[union-attr]
-        for sign, text in difference.lines(
-                difference.differences(before, after)):
-            console.print(rich.text.Text(
-                f'  {sign} {text}', 'green' if sign == '+' else 'red'),
-                soft_wrap=True)
+            f'{flavor.name}',  # type: ignore[union-attr]
+            'bold', difference.differences(before, after))
     console.print(f'{len(changes)} changed, {unchanged} unchanged')
 
 

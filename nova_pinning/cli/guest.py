@@ -31,6 +31,7 @@ from nova_pinning.cli import options
 from nova_pinning.cli import select
 from nova_pinning import cpuset
 from nova_pinning.document import files
+from nova_pinning.document import quantities
 from nova_pinning import drawing
 from nova_pinning.drawing import guest as guest_drawing
 from nova_pinning.drawing import svg
@@ -159,7 +160,8 @@ class _Shown:
         flavor = self._flavor
         console.print(rich.text.Text(
             f'{flavor.name} ({flavor.vcpus} vCPUs, '
-            f'{listing.memory(flavor.memory_mib)}) on {self._host.name}',
+            f'{quantities.shown_memory(flavor.memory_mib)}) '
+            f'on {self._host.name}',
             'bold'))
         for heading, part in (
                 ('What nova asks Placement', 'placement'),
@@ -257,7 +259,8 @@ def _fit_lines(
     for number, cell in enumerate(outcome.cells):
         text = f'guest cell {number} on host cell {cell.host_cell}'
         if cell.page_size_kib:
-            text += f', in pages of {_page_size(cell.page_size_kib)}'
+            size = quantities.shown_page_size(cell.page_size_kib)
+            text += f', in pages of {size}'
         if cell.emulator_cpus:
             text += (', emulator threads on '
                      f'{cpuset.CpuSet(cell.emulator_cpus)}')
@@ -265,10 +268,6 @@ def _fit_lines(
         if cell.pins:
             yield 'vCPU->CPU: ' + ', '.join(
                 f'{vcpu}->{cpu}' for vcpu, cpu in cell.pins)
-
-
-def _page_size(kib: int) -> str:
-    return listing.memory(kib // 1024) if kib >= 1024 else f'{kib} KiB'
 
 
 def _refusal(refusal: engine.Refusal | None) -> dict[str, str] | None:

@@ -13,6 +13,7 @@
 """Options that several commands have."""
 
 import argparse
+from collections.abc import Iterable
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -39,15 +40,23 @@ def image_properties(parsed_args: argparse.Namespace) -> dict[str, str]:
 
     :raises errors.InputError: for a key without a value, or given twice
     """
-    where = errors.Location('--image-property')
-    properties: dict[str, str] = {}
-    for item in parsed_args.image_property:
+    return pairs(parsed_args.image_property,
+                 errors.Location('--image-property'), 'hw_cpu_policy=shared')
+
+
+def pairs(items: Iterable[str], where: errors.Location,
+          example: str) -> dict[str, str]:
+    """Values by key, from ``key=value`` each.
+
+    :raises errors.InputError: for a key without a value, or given twice
+    """
+    given: dict[str, str] = {}
+    for item in items:
         key, equals, value = item.partition('=')
         if not equals or not key:
-            raise errors.InputError(
-                f'{item!r} is not a key with a value', where,
-                'write it like hw_cpu_policy=shared')
-        if key in properties:
+            raise errors.InputError(f'{item!r} is not a key with a value',
+                                    where, f'write it like {example}')
+        if key in given:
             raise errors.InputError(f'{key} is given twice', where)
-        properties[key] = value
-    return properties
+        given[key] = value
+    return given

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import difflib
 import os
 
+from nova_pinning.cli import options
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning import errors
@@ -99,16 +100,8 @@ def _only(among: Sequence[model.Flavor], name: str,
 
 def _written_out(text: str) -> model.Flavor:
     where = errors.Location('--flavor')
-    given: dict[str, str] = {}
-    for item in text.split():
-        key, equals, value = item.partition('=')
-        if not equals or not key:
-            raise errors.InputError(
-                f'{item!r} is not a key with a value', where,
-                "write it like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
-        if key in given:
-            raise errors.InputError(f'{key} is given twice', where)
-        given[key] = value
+    given = options.pairs(
+        text.split(), where, "'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     for key in given:
         if ':' not in key and key not in _PROPERTIES:
             near = difflib.get_close_matches(key, _PROPERTIES, 1)

@@ -103,3 +103,20 @@ def text(mib: int) -> str:
     :param mib: in MiB
     """
     return f'{mib}MiB' if mib % 1024 or not mib else f'{mib // 1024}GiB'
+
+
+def page_size_text(kib: int) -> str:
+    """A page size as a file has it: ``64KiB``, ``2MiB``, ``1GiB``."""
+    return f'{kib}KiB' if kib % 1024 else text(kib // 1024)
+
+
+def shown_memory(mib: int) -> str:
+    """An amount of memory for people: '384 GiB', '1536 MiB'."""
+    return f'{mib} MiB' if mib % 1024 else f'{mib // 1024} GiB'
+
+
+def shown_page_size(kib: int) -> str:
+    """A page size for people: '64 KiB', '2 MiB', '1 GiB'."""
+    if kib % 1024 or not kib:
+        return f'{kib} KiB'
+    return shown_memory(kib // 1024)

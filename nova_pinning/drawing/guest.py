@@ -17,6 +17,7 @@ import itertools
 import re
 
 from nova_pinning import cpuset
+from nova_pinning.document import quantities
 from nova_pinning.drawing import plan as plan_lib
 from nova_pinning.drawing import terminal
 from nova_pinning.host import model
@@ -94,7 +95,7 @@ def _cell(
     found: plan_lib.Plan, node: model.Node, width: int,
 ) -> terminal.Cell:
     parts = [f'node {node.id} (socket {node.socket}, '
-             f'{plan_lib.memory_text(node.memory_mib)})']
+             f'{quantities.shown_memory(node.memory_mib)})']
     guest = found.guest_on(node)
     if guest:
         parts.append(guest)

@@ -277,10 +277,3 @@ def printable(text: str) -> str:
 def count(number: int, noun: str) -> str:
     """'1 socket', '2 sockets'."""
     return f'{number} {noun}{"" if number == 1 else "s"}'
-
-
-def memory_text(memory_mib: int) -> str:
-    """Memory as people say it: '384 GiB', '1536 MiB'."""
-    if memory_mib % 1024:
-        return f'{memory_mib} MiB'
-    return f'{memory_mib // 1024} GiB'

@@ -27,6 +27,7 @@ import re
 from xml.sax import saxutils
 
 from nova_pinning import cpuset
+from nova_pinning.document import quantities
 from nova_pinning.drawing import boxes
 from nova_pinning.drawing import plan as plan_lib
 from nova_pinning.host import model
@@ -185,7 +186,7 @@ def _node(node: model.Node, found: plan_lib.Plan) -> boxes.Box:
 def _node_head(
     node: model.Node, found: plan_lib.Plan, width: float,
 ) -> boxes.Box:
-    memory = plan_lib.memory_text(node.memory_mib)
+    memory = quantities.shown_memory(node.memory_mib)
     svg = [
         boxes.text(f'NUMA node {node.id}', 0, 12, 'np-t np-head'),
         boxes.text(memory, width, 12, 'np-t np-note', 'end')]
@@ -206,7 +207,7 @@ def _node_head(
 
 def _equipment(node: model.Node, found: plan_lib.Plan) -> str:
     """Huge pages and devices of a node: '160 × 1 GiB, 2 × nvme'."""
-    parts = [f'{pages} × {_page_size(size)} pages'
+    parts = [f'{pages} × {quantities.shown_page_size(size)} pages'
              for size, pages in sorted(node.huge_pages.items()) if pages]
     devices = collections.Counter(
         plan_lib.printable(device.alias)
@@ -215,12 +216,6 @@ def _equipment(node: model.Node, found: plan_lib.Plan) -> str:
     parts += [f'{number} × {alias}'
               for alias, number in sorted(devices.items())]
     return ', '.join(parts)
-
-
-def _page_size(size_kib: int) -> str:
-    if size_kib % 1024:
-        return f'{size_kib} KiB'
-    return plan_lib.memory_text(size_kib // 1024)
 
 
 def _domain(

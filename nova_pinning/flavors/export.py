@@ -238,7 +238,7 @@ def _page_size(value: str) -> str | None:
     kib = _number(value)
     if not kib:
         return None
-    return f'{kib}KiB' if kib % 1024 else quantities.text(kib // 1024)
+    return quantities.page_size_text(kib)
 
 
 #: Extra specs that have a word each, and how to read their values.

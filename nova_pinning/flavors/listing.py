@@ -22,6 +22,7 @@ import dataclasses
 import os.path
 from typing import Any
 
+from nova_pinning.document import quantities
 from nova_pinning.flavors import model
 
 
@@ -86,11 +87,12 @@ def _size_rows(flavors: Sequence[model.Flavor],
     """What is not an extra spec; only vCPUs, memory and disk if it is 0."""
     rows = (
         ('vCPUs', [str(one.vcpus) for one in flavors], True),
-        ('memory', [memory(one.memory_mib) for one in flavors], True),
+        ('memory', [quantities.shown_memory(one.memory_mib)
+                    for one in flavors], True),
         ('disk', [_gib(one.disk_gib) for one in flavors], True),
         ('ephemeral disk', [_gib(one.ephemeral_gib) for one in flavors],
          any(one.ephemeral_gib for one in flavors)),
-        ('swap', [memory(one.swap_mib) if one.swap_mib else ''
+        ('swap', [quantities.shown_memory(one.swap_mib) if one.swap_mib else ''
                   for one in flavors], any(one.swap_mib for one in flavors)),
         ('projects', [_projects(one) for one in flavors],
          any(not one.is_public for one in flavors)),
@@ -98,11 +100,6 @@ def _size_rows(flavors: Sequence[model.Flavor],
     for heading, values, is_shown in rows:
         if is_shown:
             yield heading, tuple(values)
-
-
-def memory(mib: int) -> str:
-    """An amount of memory for people: GiB where it is a whole number."""
-    return f'{mib} MiB' if mib % 1024 else f'{mib // 1024} GiB'
 
 
 def _gib(size: int) -> str:

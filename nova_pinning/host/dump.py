@@ -155,9 +155,8 @@ def _nova(nova: model.NovaSettings) -> dict[str, Any]:
 
 
 def _pages(pages: Mapping[int, int]) -> dict[str, int]:
-    return {
-        f'{size}KiB' if size % 1024 else quantities.text(size // 1024): count
-        for size, count in sorted(pages.items())}
+    return {quantities.page_size_text(size): count
+            for size, count in sorted(pages.items())}
 
 
 def _unless_default(

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import rich.console
-import rich.text
 
-from nova_pinning.flavors import difference
+from nova_pinning.cli import changes as changes_lib
 from nova_pinning.flavors import sync
 
 _STYLES = {
@@ -50,15 +49,9 @@ def diff(changes: Iterable[sync.Change], console: rich.console.Console,
         head = f'{change.action} {change.name}'
         if reasons:
             head += f': {"; ".join(reasons)}'
-        _print(console, head, f'bold {style}')
-        if change.action is not sync.Action.CONFLICT and not is_brief:
-            for sign, text in difference.lines(change.differences):
-                _print(console, f'  {sign} {text}',
-                       'green' if sign == '+' else 'red')
-
-
-def _print(console: rich.console.Console, text: str, style: str = '') -> None:
-    console.print(rich.text.Text(text, style), soft_wrap=True)
+        has_keys = change.action is not sync.Action.CONFLICT and not is_brief
+        changes_lib.show(console, head, f'bold {style}',
+                         change.differences if has_keys else ())
 
 
 def plan_totals(changes: Sequence[sync.Change]) -> str:

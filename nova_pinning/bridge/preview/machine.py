@@ -31,6 +31,7 @@ from nova.virt.libvirt import host
 from nova.virt.libvirt import imagebackend
 from nova.virt.libvirt import vif
 
+from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.host import engine
 from nova_pinning.host import model as host_model
 
@@ -158,24 +159,16 @@ def possible_cpu_topologies(
     :param maxtopology: nova.objects.VirtCPUTopology
     :raises nova.exception.ImageVCPULimitsRangeImpossible: if there is none
     """
-    most_threads = maxtopology.threads if allow_threads else 1
-    possible = [
-        objects.VirtCPUTopology(
-            sockets=sockets, cores=cores, threads=vcpus // sockets // cores)
-        for sockets in _divisors(vcpus, maxtopology.sockets)
-        for cores in _divisors(vcpus // sockets, maxtopology.cores)
-        if vcpus // sockets // cores <= most_threads]
+    limits = guest_topology.Topology(
+        maxtopology.sockets, maxtopology.cores,
+        maxtopology.threads if allow_threads else 1)
+    possible = [objects.VirtCPUTopology(**one._asdict())
+                for one in guest_topology.possible(vcpus, limits)]
     if not possible:
         raise exception.ImageVCPULimitsRangeImpossible(
-            vcpus=vcpus, sockets=maxtopology.sockets,
-            cores=maxtopology.cores, threads=most_threads)
+            vcpus=vcpus, **limits._asdict())
     return sorted(possible, reverse=True, key=lambda one: (
         one.sockets * one.cores, one.sockets, one.threads))
-
-
-def _divisors(number: int, most: int) -> list[int]:
-    return [one for one in range(1, min(number, most) + 1)
-            if number % one == 0]
 
 
 @contextlib.contextmanager

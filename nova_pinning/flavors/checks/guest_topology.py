@@ -90,10 +90,11 @@ def choose(vcpus: int, wanted: Topology, limits: Topology) -> Topology | None:
                     for want, got in zip(wanted, one))
         return score, one.sockets * one.cores, one.sockets, one.threads
 
-    return max(_possible(vcpus, limits), key=rank, default=None)
+    return max(possible(vcpus, limits), key=rank, default=None)
 
 
-def _possible(vcpus: int, limits: Topology) -> Iterator[Topology]:
+def possible(vcpus: int, limits: Topology) -> Iterator[Topology]:
+    """All that a guest can have within limits."""
     for sockets in _divisors(vcpus):
         for cores in _divisors(vcpus // sockets):
             one = Topology(sockets, cores, vcpus // sockets // cores)

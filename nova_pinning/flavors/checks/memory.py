@@ -20,6 +20,7 @@ nova.virt.libvirt.driver.LibvirtDriver (_get_guest_memory_backing_config).
 from collections.abc import Iterator
 import re
 
+from nova_pinning.document import quantities
 from nova_pinning.flavors.checks import rule
 from nova_pinning.flavors.finding import Severity
 from nova_pinning import model
@@ -38,13 +39,6 @@ _CELL_KEY = re.compile(r'hw[:_]numa_(?:cpus|mem)\.(\d{1,9})')
 def _page_size_kib(subject: rule.Subject) -> int | None:
     """As nova stores it: see model.GuestCell."""
     return subject.cells[0].page_size_kib if subject.cells else None
-
-
-def _size(kib: int) -> str:
-    for unit, factor in (('GiB', 1 << 20), ('MiB', 1 << 10)):
-        if kib >= factor and not kib % factor:
-            return f'{kib // factor} {unit}'
-    return f'{kib} KiB'
 
 
 @rule.rule(
@@ -69,7 +63,7 @@ def page_multiple(subject: rule.Subject) -> Iterator[rule.Problem]:
                      else '')
             yield rule.Problem(
                 f'{which}{cell.memory_mib} MiB of memory, no multiple of '
-                f'pages of {_size(size_kib)}{what}',
+                f'pages of {quantities.shown_page_size(size_kib)}{what}',
                 (f'hw:numa_mem.{number}', *_PAGE_KEYS, 'ram'),
                 severity=severity)
             return
@@ -155,7 +149,7 @@ def odd_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
             size_kib not in _PAGE_SIZES_KIB):
         yield rule.Problem(
             f'{subject.shown("mem_page_size")} asks for pages of '
-            f'{_size(size_kib)}', _PAGE_KEYS)
+            f'{quantities.shown_page_size(size_kib)}', _PAGE_KEYS)
 
 
 @rule.rule(
