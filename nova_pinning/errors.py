@@ -10,9 +10,13 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Errors in what people hand to the tools: what is wrong, where, what to do.
+"""Errors in what people hand to the tools, and errors of a cloud.
 
-A command that meets one prints it and ends with status 2.
+What was handed in is wrong: InputError, with what, where, and what to do
+about it. A command that meets one prints it and ends with status 2.
+
+A cloud does not do what is asked: CloudError and its kinds, sorted by what
+helps.
 """
 
 import dataclasses
@@ -79,3 +83,18 @@ class InputErrors(InputError):
 
     def __str__(self) -> str:
         return '\n'.join(map(str, self.errors))
+
+
+class CloudError(Exception):
+    """The cloud cannot be worked with at all; the message says why."""
+
+
+class RefusedError(CloudError):
+    """The cloud refuses what was asked, and will refuse it again."""
+
+
+class UnsettledError(CloudError):
+    """Nobody knows how a request ended, or things have changed before it.
+
+    What helps is to look again.
+    """

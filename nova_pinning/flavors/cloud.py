@@ -16,11 +16,11 @@ One microversion of the compute API is used whatever the cloud offers, so
 that answers always have the same shape: 2.86 (Ussuri), the first in which
 nova checks extra specs. Listings come with extra specs since 2.61.
 
-Errors are sorted by what helps: :class:`sync.UnsettledError` where the flavor
-has to be looked at again, :class:`sync.RefusedError` where nova will not do
-it, and :class:`sync.CloudError` where nothing will work. Two cases never get
-out of here: requests that nova's rate limit turned away (429) are sent again
-when it says so, and reading is repeated, since it changes nothing.
+Errors are sorted by what helps: errors.UnsettledError where the flavor has to
+be looked at again, errors.RefusedError where nova will not do it, and
+errors.CloudError where nothing will work. Two cases never get out of here:
+requests that nova's rate limit turned away (429) are sent again when it says
+so, and reading is repeated, since it changes nothing.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,6 @@ from keystoneauth1 import exceptions as ksa_exceptions
 
 from nova_pinning import errors
 from nova_pinning.flavors import model
-from nova_pinning.flavors import sync
 
 LOG = logging.getLogger(__name__)
 
@@ -79,7 +78,7 @@ class Cloud:
 
         :param with_projects: the private flavors whose projects are to be
             read, which takes a request each; the others come without
-        :raises sync.CloudError: if they cannot be had
+        :raises errors.CloudError: if they cannot be had
         """
         return tuple(
             dataclasses.replace(flavor, projects=self._projects(flavor.id))
@@ -90,11 +89,11 @@ class Cloud:
         for _listing in range(_LISTINGS):
             try:
                 return list(self._pages())
-            except sync.UnsettledError:
+            except errors.UnsettledError:
                 # The last flavor of a page was deleted before the next.
                 continue
-        raise sync.CloudError('the list of flavors changes faster than it '
-                              'can be read')
+        raise errors.CloudError('the list of flavors changes faster than it '
+                                'can be read')
 
     def _pages(self) -> Iterator[model.Flavor]:
         query = {'is_public': 'None'}
@@ -106,12 +105,12 @@ class Cloud:
                 return
             last = body['flavors'][-1]['id']
             if last == query.get('marker'):
-                raise sync.CloudError('the list of flavors has no end')
+                raise errors.CloudError('the list of flavors has no end')
             query['marker'] = last
 
     def _flavor(self, shown: Mapping[str, Any]) -> model.Flavor:
         if 'extra_specs' not in shown:
-            raise sync.CloudError(
+            raise errors.CloudError(
                 'the cloud does not show the extra specs of flavors to this '
                 'user, who needs the reader role at least')
         return model.Flavor(
@@ -133,7 +132,7 @@ class Cloud:
     def _projects(self, flavor_id: str) -> tuple[str, ...]:
         try:
             body = self._read(f'{_path(flavor_id)}/os-flavor-access')
-        except sync.UnsettledError:
+        except errors.UnsettledError:
             # Gone since it was listed; whoever wants to change it will see.
             return ()
         return tuple(sorted(
@@ -196,14 +195,14 @@ class Cloud:
               query: Mapping[str, str] | None = None) -> Any:
         """The body of the answer to a GET.
 
-        :raises sync.UnsettledError: if what it names is not there
+        :raises errors.UnsettledError: if what it names is not there
         """
         trouble = ''
         for wait_s in (*self._waits_s, None):
             try:
                 response = self._request('GET', path, params=query)
                 if response.status_code in (400, 404):
-                    raise sync.UnsettledError(_said(response))
+                    raise errors.UnsettledError(_said(response))
                 _check(response)
                 return response.json()
             except _AgainError as error:
@@ -214,16 +213,16 @@ class Cloud:
                 LOG.warning('cloud %s: %s; trying again in %g s', self.name,
                             trouble, wait_s)
                 self._sleep(wait_s)
-        raise sync.CloudError(f'{trouble}, {len(self._waits_s) + 1} times')
+        raise errors.CloudError(f'{trouble}, {len(self._waits_s) + 1} times')
 
     def _write(self, method: str, path: str, body: Any = None) -> None:
         try:
             response = self._request(method, path, json=body)
             if response.status_code in (404, 409):
-                raise sync.UnsettledError(_said(response))
+                raise errors.UnsettledError(_said(response))
             _check(response)
         except _AgainError as error:
-            raise sync.UnsettledError(str(error)) from error
+            raise errors.UnsettledError(str(error)) from error
 
     def _request(self, method: str, path: str, **content: Any) -> Any:
         """Send a request until nova's rate limit lets it through."""
@@ -235,7 +234,7 @@ class Cloud:
                     # All waiting is done here.
                     connect_retries=0, status_code_retries=0, **content)
             except ksa_exceptions.SSLError as error:
-                raise sync.CloudError(str(error)) from error
+                raise errors.CloudError(str(error)) from error
             except (ksa_exceptions.ConnectionError,
                     ksa_exceptions.DiscoveryFailure) as error:
                 raise _AgainError(str(error)) from error
@@ -265,12 +264,12 @@ def _check(response: Any) -> None:
     if status in _TOO_MANY or status in _NOT_NOW:
         raise _AgainError(said)
     if status == 406:
-        raise sync.CloudError(
+        raise errors.CloudError(
             f"the cloud's compute API does not know version {MICROVERSION} "
             '(Ussuri, 2020)')
     if status in (401, 403):
-        raise sync.CloudError(said)
-    raise sync.RefusedError(said)
+        raise errors.CloudError(said)
+    raise errors.RefusedError(said)
 
 
 def _said(response: Any) -> str:

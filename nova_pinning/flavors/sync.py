@@ -32,6 +32,7 @@ import enum
 import time
 from typing import Protocol
 
+from nova_pinning import errors
 from nova_pinning.flavors import difference
 from nova_pinning.flavors import model
 from nova_pinning.flavors import names
@@ -43,23 +44,8 @@ WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 _FAILURES_IN_A_ROW = 3
 
 
-class CloudError(Exception):
-    """The cloud cannot be worked with at all; the message says why."""
-
-
-class RefusedError(CloudError):
-    """Nova refuses what was asked, and will refuse it again."""
-
-
-class UnsettledError(CloudError):
-    """Nobody knows how a request ended, or the flavor has changed before it.
-
-    What helps is to read the flavor again.
-    """
-
-
 class Cloud(Protocol):
-    """What is asked of a cloud. All of it raises CloudError."""
+    """What is asked of a cloud. All of it raises errors.CloudError."""
 
     name: str
 
@@ -267,18 +253,18 @@ def apply(changes: Iterable[Change], cloud: Cloud, catalogue: str, *,
 
     :param waits_s: how long to wait before each further try of a flavor
     :returns: a result for each change, as soon as it is there
-    :raises CloudError: when it makes no sense to go on
+    :raises errors.CloudError: when it makes no sense to go on
     """
     in_a_row = 0
     for change in changes:
         try:
             result = _settle(change, cloud, catalogue, waits_s, sleep)
-        except RefusedError as error:
+        except errors.RefusedError as error:
             result = Result(change, Status.FAILED, str(error))
-        except UnsettledError as error:
+        except errors.UnsettledError as error:
             in_a_row += 1
             if in_a_row == _FAILURES_IN_A_ROW:
-                raise CloudError(
+                raise errors.CloudError(
                     f'{in_a_row} flavors in a row failed, the last one '
                     f'({change.name}) with: {error}') from error
             yield Result(change, Status.FAILED, str(error))
@@ -295,7 +281,7 @@ def _settle(change: Change, cloud: Cloud, catalogue: str,
     for wait_s in (*waits_s, None):
         try:
             message = _carry_out(todo, cloud) if todo else ''
-        except UnsettledError:
+        except errors.UnsettledError:
             if wait_s is None:
                 raise
             sleep(wait_s)

@@ -13,6 +13,7 @@
 """What the commands under ``openstack pinning`` have in common."""
 
 import argparse
+import functools
 import sys
 
 from osc_lib.command import command
@@ -20,7 +21,7 @@ from osc_lib.command import command
 from nova_pinning.cli import base
 from nova_pinning import errors
 from nova_pinning.flavors import cloud
-from nova_pinning.flavors import sync
+from nova_pinning.segregation import cloud as segregation_cloud
 
 
 class Command(command.Command):
@@ -37,6 +38,12 @@ class Command(command.Command):
         """The cloud to work with."""
         return self.app.client_manager.pinning
 
+    @functools.cached_property
+    def host_cloud(self) -> segregation_cloud.Cloud:
+        """The same cloud's hosts, aggregates and servers."""
+        return segregation_cloud.Cloud(
+            self.app.client_manager.sdk_connection, self.cloud.name)
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         return base.shape(super().get_parser(prog_name),
                           self.get_description(), self.epilog)
@@ -46,6 +53,6 @@ class Command(command.Command):
             return super().run(parsed_args)
         except errors.InputError as error:
             return base.report_input_error(error)
-        except sync.CloudError as error:
+        except errors.CloudError as error:
             print(f'error: cloud {self.cloud.name}: {error}', file=sys.stderr)
             return base.FINDINGS

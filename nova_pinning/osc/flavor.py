@@ -144,7 +144,7 @@ class ApplyFlavors(_SyncCommand):
                 return cli_base.FINDINGS
             # The question may have stood there for long.
             if self._plan(sold, parsed_args) != changes:
-                raise sync.CloudError(
+                raise errors.CloudError(
                     'its flavors have changed since, so nothing was done; '
                     'run the command again')
         return self._apply(changes, sold, parsed_args.format)
@@ -160,7 +160,7 @@ class ApplyFlavors(_SyncCommand):
                 results.append(result)
                 if form == 'text':
                     print(show.result_line(result), flush=True)
-        except (KeyboardInterrupt, sync.CloudError) as error:
+        except (KeyboardInterrupt, errors.CloudError) as error:
             what = ('interrupted' if isinstance(error, KeyboardInterrupt)
                     else 'stopped')
             print(f'{what} after {len(results)} of {len(to_do)} flavors; run '

@@ -22,6 +22,7 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from nova_pinning import conf
+from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 from nova_pinning.scheduler import classes
@@ -135,7 +136,7 @@ class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         """Whether the guest counts as dedicated; it does when in doubt."""
         try:
             return (requests.read(spec_obj).guest_class is not
-                    classes.HostClass.SHARED)
+                    hostclass.HostClass.SHARED)
         except Exception:
             return True
 
@@ -193,7 +194,7 @@ class HostClassFilter(_ReasonedFilter):
         unknown = request.options.unknown_host_class
         try:
             host_class = self._host_class(host_state, unknown)
-        except classes.UnknownClass as error:
+        except hostclass.UnknownClass as error:
             return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
         if host_class is None:
             if unknown == 'allow':
@@ -208,13 +209,13 @@ class HostClassFilter(_ReasonedFilter):
 
     def _host_class(
         self, host_state: Any, unknown: str,
-    ) -> classes.HostClass | None:
+    ) -> hostclass.HostClass | None:
         for source in self.sources:
             host_class = source(host_state)
             if host_class is not None:
                 return host_class
         if unknown in ('dedicated', 'shared'):
-            return classes.HostClass(unknown)
+            return hostclass.HostClass(unknown)
         return None
 
 

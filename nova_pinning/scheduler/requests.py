@@ -22,6 +22,7 @@ from nova_pinning.bridge import numa
 from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import tally
@@ -66,7 +67,7 @@ class Request:
     spec_topology: Any
     guest: model.Guest | None
     guest_refusal: model.Refusal | None
-    guest_class: classes.HostClass | None
+    guest_class: hostclass.HostClass | None
     class_refusal: model.Refusal | None
     pci_requests: Any
     network_metadata: Any
@@ -148,10 +149,10 @@ def _read(spec_obj: Any) -> Request:
 
 def _guest_class(
     spec_obj: Any,
-) -> tuple[classes.HostClass | None, model.Refusal | None]:
+) -> tuple[hostclass.HostClass | None, model.Refusal | None]:
     try:
         return classes.guest_class(spec_obj), None
-    except classes.UnknownClass as error:
+    except hostclass.UnknownClass as error:
         return None, model.Refusal(
             model.Reason.CLASS_UNKNOWN, detail=str(error))
 

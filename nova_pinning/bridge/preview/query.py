@@ -19,6 +19,7 @@ import nova.conf
 from nova import context as nova_context
 from nova.scheduler import request_filter
 from nova.scheduler import utils
+import os_traits
 
 from nova_pinning.bridge.preview import guest
 from nova_pinning.bridge.preview import result
@@ -29,7 +30,7 @@ from nova_pinning import model
 
 CONF = nova.conf.CONF
 
-_THREADS = 'HW_CPU_HYPERTHREADING'
+_THREADS = os_traits.HW_CPU_HYPERTHREADING
 _OWNER = 'OWNER_NOVA'
 #: Traits that are looked at elsewhere, or that every host has.
 _KNOWN = (_THREADS, _OWNER)

@@ -19,9 +19,7 @@ import re
 from nova_pinning.flavors.checks import rule
 from nova_pinning.flavors.finding import Severity
 from nova_pinning.flavors import model
-
-DEDICATED_TRAIT = 'CUSTOM_PINNING_DEDICATED'
-SHARED_TRAIT = 'CUSTOM_PINNING_SHARED'
+from nova_pinning.placement import traits
 
 _NAMESPACES = (
     'accel', 'aggregate_instance_extra_specs', 'capabilities', 'hw',
@@ -38,15 +36,15 @@ def _trait_key(trait: str) -> str:
     'P501', Severity.WARNING, 'shared guest that may land on dedicated hosts',
     why='hosts that set CPUs aside for emulator threads (cpu_shared_set) '
         'offer them to shared guests as well',
-    advice=f'set {_trait_key(DEDICATED_TRAIT)}=forbidden',
+    advice=f'set {_trait_key(traits.DEDICATED)}=forbidden',
     in_catalogue='write traits: {forbidden: [CUSTOM_PINNING_DEDICATED]}')
 def shared_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.host_class == 'shared' and (
-            DEDICATED_TRAIT not in subject.traits('forbidden') and
-            SHARED_TRAIT not in subject.traits('required')):
+            traits.DEDICATED not in subject.traits('forbidden') and
+            traits.SHARED not in subject.traits('required')):
         yield rule.Problem(
-            f'a shared flavor that does not forbid trait {DEDICATED_TRAIT}',
-            (_trait_key(DEDICATED_TRAIT), model.CLASS_KEY, 'hw:cpu_policy'))
+            f'a shared flavor that does not forbid trait {traits.DEDICATED}',
+            (_trait_key(traits.DEDICATED), model.CLASS_KEY, 'hw:cpu_policy'))
 
 
 @rule.rule(
@@ -54,15 +52,15 @@ def shared_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     why='nova also tries hosts without CPUs for pinning (its query for VCPU '
         'instead of PCPU), where the guest is refused late or takes CPUs '
         'from shared guests',
-    advice=f'set {_trait_key(DEDICATED_TRAIT)}=required',
+    advice=f'set {_trait_key(traits.DEDICATED)}=required',
     in_catalogue='write traits: {required: [CUSTOM_PINNING_DEDICATED]}')
 def dedicated_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     if subject.host_class == 'dedicated' and (
-            DEDICATED_TRAIT not in subject.traits('required')):
+            traits.DEDICATED not in subject.traits('required')):
         yield rule.Problem(
             f'a dedicated flavor that does not require trait '
-            f'{DEDICATED_TRAIT}',
-            (_trait_key(DEDICATED_TRAIT), model.CLASS_KEY,
+            f'{traits.DEDICATED}',
+            (_trait_key(traits.DEDICATED), model.CLASS_KEY,
              *subject.policy_keys))
 
 
@@ -72,10 +70,10 @@ def dedicated_without_trait(subject: rule.Subject) -> Iterator[rule.Problem]:
     advice='take one of them away')
 def contradicting_traits(subject: rule.Subject) -> Iterator[rule.Problem]:
     required = subject.traits('required')
-    if {DEDICATED_TRAIT, SHARED_TRAIT} <= required:
+    if {traits.DEDICATED, traits.SHARED} <= required:
         yield rule.Problem(
-            f'{DEDICATED_TRAIT} and {SHARED_TRAIT} are both required',
-            (_trait_key(DEDICATED_TRAIT),))
+            f'{traits.DEDICATED} and {traits.SHARED} are both required',
+            (_trait_key(traits.DEDICATED),))
     for key, value in subject.image.items():
         if (key.startswith('trait:') and value == 'required' and
                 subject.specs.get(key) == 'forbidden'):

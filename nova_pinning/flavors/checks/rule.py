@@ -18,6 +18,8 @@ from collections.abc import Mapping
 import dataclasses
 import re
 
+import os_traits
+
 from nova_pinning import errors
 from nova_pinning.flavors.checks import target
 from nova_pinning.flavors import finding
@@ -32,7 +34,7 @@ ALIAS_KEY = 'pci_passthrough:alias'
 # nova.virt.hardware leaves these words to oslo_utils.strutils.
 _TRUE = ('1', 't', 'true', 'on', 'y', 'yes')
 _PCPU_KEY = re.compile(r'resources([1-9][0-9]*)?:PCPU')
-_THREADS = 'HW_CPU_HYPERTHREADING'
+_THREADS = os_traits.HW_CPU_HYPERTHREADING
 _THREADS_KEY = re.compile(rf'trait([1-9][0-9]*)?:{_THREADS}')
 _ALIAS = re.compile(r'\s*([^:,]+):(\d{1,9})\s*')
 _LONGEST = 80

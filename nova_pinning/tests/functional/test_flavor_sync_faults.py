@@ -15,6 +15,7 @@
 import dataclasses
 
 import ddt
+from nova_pinning import errors
 from nova_pinning.flavors import cloud
 from nova_pinning.flavors import model
 from nova_pinning.flavors import names
@@ -151,7 +152,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
             self.api.restart(fault, range(number, 10_000))
             try:
                 self.apply(waits_s=())
-            except sync.CloudError:
+            except errors.CloudError:
                 pass
             self.api.restart()
             self.apply()

@@ -15,7 +15,7 @@
 import dataclasses
 import enum
 
-from nova_pinning.flavors import sync
+from nova_pinning import errors
 
 
 class Fault(enum.Enum):
@@ -66,14 +66,14 @@ class FakeCloud:
         """
         fault = self._request(name)
         if fault is Fault.BEFORE:
-            raise sync.UnsettledError('dropped')
+            raise errors.UnsettledError('dropped')
         flavor = self.stored.get(flavor_id)
         changes = change(flavor) if flavor else None
         if changes is None:
-            raise sync.UnsettledError('404 or 409')
+            raise errors.UnsettledError('404 or 409')
         self.stored[flavor_id] = dataclasses.replace(flavor, **changes)
         if fault:
-            raise sync.UnsettledError('lost')
+            raise errors.UnsettledError('lost')
 
     def flavors(self, with_projects):
         self._request('flavors')
@@ -89,23 +89,23 @@ class FakeCloud:
     def create(self, flavor):
         fault = self._request('create')
         if fault is Fault.BEFORE:
-            raise sync.UnsettledError('dropped')
+            raise errors.UnsettledError('dropped')
         if flavor.id in self.stored or any(
                 one.name == flavor.name for one in self.stored.values()):
-            raise sync.UnsettledError('409')
+            raise errors.UnsettledError('409')
         self.stored[flavor.id] = dataclasses.replace(
             flavor, extra_specs={}, projects=())
         if fault:
-            raise sync.UnsettledError('lost')
+            raise errors.UnsettledError('lost')
 
     def delete(self, flavor_id):
         fault = self._request('delete')
         if fault is Fault.BEFORE:
-            raise sync.UnsettledError('dropped')
+            raise errors.UnsettledError('dropped')
         if self.stored.pop(flavor_id, None) is None:
-            raise sync.UnsettledError('404')
+            raise errors.UnsettledError('404')
         if fault:
-            raise sync.UnsettledError('lost')
+            raise errors.UnsettledError('lost')
 
     def set_extra_specs(self, flavor_id, extra_specs):
         self._change('set_extra_specs', flavor_id, lambda flavor: {

@@ -21,9 +21,9 @@ from oslotest import base as oslotest
 import requests
 from requests_mock.contrib import fixture
 
+from nova_pinning import errors
 from nova_pinning.flavors import cloud
 from nova_pinning.flavors import model
-from nova_pinning.flavors import sync
 
 URL = 'http://nova.example/v2.1'
 VERSIONS = {'version': {
@@ -132,7 +132,7 @@ class TestFlavors(CloudTestCase):
         self.nova.get(f'{URL}/flavors/detail', json={
             'flavors': [shown('a')],
             'flavors_links': [{'rel': 'next', 'href': 'http://elsewhere/'}]})
-        error = self.assertRaises(sync.CloudError, self.list)
+        error = self.assertRaises(errors.CloudError, self.list)
         self.assertIn('no end', str(error))
 
     def test_a_page_whose_marker_has_gone(self):
@@ -145,14 +145,14 @@ class TestFlavors(CloudTestCase):
         self.assertEqual(['b'], [flavor.name for flavor in self.list()])
 
         self.nova.get(f'{URL}/flavors/detail', status_code=400)
-        error = self.assertRaises(sync.CloudError, self.list)
-        self.assertNotIsInstance(error, sync.UnsettledError)
+        error = self.assertRaises(errors.CloudError, self.list)
+        self.assertNotIsInstance(error, errors.UnsettledError)
 
     def test_hidden_extra_specs(self):
         hidden = shown()
         del hidden['extra_specs']
         self.nova.get(f'{URL}/flavors/detail', json={'flavors': [hidden]})
-        error = self.assertRaises(sync.CloudError, self.list)
+        error = self.assertRaises(errors.CloudError, self.list)
         self.assertIn('reader', str(error))
 
     @ddt.data({'status_code': 500}, {'status_code': 503},
@@ -168,8 +168,8 @@ class TestFlavors(CloudTestCase):
 
         self.waits.clear()
         self.nova.get(url, [trouble])
-        error = self.assertRaises(sync.CloudError, self.list)
-        self.assertNotIsInstance(error, sync.UnsettledError)
+        error = self.assertRaises(errors.CloudError, self.list)
+        self.assertNotIsInstance(error, errors.UnsettledError)
         self.assertIn('6 times', str(error))
 
     @ddt.data({'status_code': 401}, {'status_code': 403},
@@ -177,7 +177,7 @@ class TestFlavors(CloudTestCase):
               {'exc': requests.exceptions.SSLError})
     def test_what_does_not_help_to_repeat(self, trouble):
         self.nova.get(f'{URL}/flavors/detail', [trouble])
-        self.assertRaises(sync.CloudError, self.list)
+        self.assertRaises(errors.CloudError, self.list)
         self.assertEqual([], self.waits)
 
     def test_the_search_for_the_api_is_repeated(self):
@@ -244,7 +244,7 @@ class TestChanges(CloudTestCase):
         for trouble in ({'status_code': 503},
                         {'exc': requests.exceptions.ConnectionError}):
             before = len(self.sent())
-            self.assertRaises(sync.UnsettledError, self.change, trouble)
+            self.assertRaises(errors.UnsettledError, self.change, trouble)
             self.assertEqual(1, len(self.sent()) - before)
 
     def change(self, *answers):
@@ -257,14 +257,14 @@ class TestChanges(CloudTestCase):
               {'exc': requests.exceptions.ConnectionError},
               {'exc': requests.exceptions.ReadTimeout})
     def test_unsettled(self, trouble):
-        self.assertRaises(sync.UnsettledError, self.change, trouble)
+        self.assertRaises(errors.UnsettledError, self.change, trouble)
         # A change is not sent twice without looking in between.
         self.assertEqual(1, len(self.sent()))
         self.assertEqual([], self.waits)
 
     def test_refused(self):
         error = self.assertRaises(
-            sync.RefusedError, self.change,
+            errors.RefusedError, self.change,
             {'status_code': 400, 'json': {'badRequest': {
                 'code': 400, 'message': "Invalid\n  'hw:x' spec."}}})
         self.assertEqual(
@@ -273,15 +273,15 @@ class TestChanges(CloudTestCase):
     @ddt.data('', '[]', '{}', '"x"', '{"a": 1}', '{"a": {"b": 1}}', '<html>')
     def test_refused_without_words(self, text):
         error = self.assertRaises(
-            sync.RefusedError, self.change,
+            errors.RefusedError, self.change,
             {'status_code': 400, 'text': text, 'reason': 'Bad Request'})
         self.assertEqual('PUT /v2.1/flavors/1: 400 Bad Request', str(error))
 
     @ddt.data(401, 403, 406)
     def test_nothing_will_work(self, status):
-        error = self.assertRaises(sync.CloudError, self.change,
+        error = self.assertRaises(errors.CloudError, self.change,
                                   {'status_code': status})
-        self.assertIs(sync.CloudError, type(error))
+        self.assertIs(errors.CloudError, type(error))
 
     @ddt.data(('3', 3.0), ('0', 0.0), ('100000', 60.0), ('', 1.0),
               ('-1', 1.0), ('1e9', 1.0),
@@ -294,6 +294,6 @@ class TestChanges(CloudTestCase):
         self.assertEqual(2, len(self.sent()))
 
     def test_rate_limit_that_never_lets_through(self):
-        self.assertRaises(sync.UnsettledError, self.change,
+        self.assertRaises(errors.UnsettledError, self.change,
                           {'status_code': 413})
         self.assertEqual(list(cloud.WAITS_S), self.waits)

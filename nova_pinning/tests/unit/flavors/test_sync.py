@@ -20,6 +20,7 @@ import hypothesis
 from hypothesis import strategies as st
 from oslotest import base as oslotest
 
+from nova_pinning import errors
 from nova_pinning.flavors import difference
 from nova_pinning.flavors import model
 from nova_pinning.flavors import names
@@ -224,7 +225,7 @@ class TestApply(oslotest.BaseTestCase):
         class Picky(fakecloud.FakeCloud):
             def set_extra_specs(self, flavor_id, extra_specs):
                 if 'hw:bad' in extra_specs:
-                    raise sync.RefusedError('no such extra spec')
+                    raise errors.RefusedError('no such extra spec')
                 super().set_extra_specs(flavor_id, extra_specs)
 
         cloud = Picky()
@@ -242,7 +243,7 @@ class TestApply(oslotest.BaseTestCase):
 
         def create_unless_bad(one):
             if one.name == 'bad':
-                raise sync.UnsettledError('500')
+                raise errors.UnsettledError('500')
             create(one)
 
         cloud.create = create_unless_bad
@@ -260,14 +261,15 @@ class TestApply(oslotest.BaseTestCase):
 
         def create(one):
             cloud.requests.append('create')
-            raise sync.UnsettledError('500')
+            raise errors.UnsettledError('500')
 
         cloud.create = create
         changes = sync.plan([flavor(str(n)) for n in range(9)], (), OURS)
         results = []
 
-        error = self.assertRaises(sync.CloudError, results.extend, sync.apply(
-            changes, cloud, OURS, waits_s=(1,), sleep=lambda s: None))
+        error = self.assertRaises(
+            errors.CloudError, results.extend, sync.apply(
+                changes, cloud, OURS, waits_s=(1,), sleep=lambda s: None))
 
         self.assertIn('3 flavors in a row', str(error))
         self.assertEqual(3 * 2, cloud.requests.count('create'))
@@ -278,7 +280,7 @@ class TestApply(oslotest.BaseTestCase):
 
         def create_unless_bad(one):
             if one.name.startswith('bad'):
-                raise sync.UnsettledError('500')
+                raise errors.UnsettledError('500')
             create(one)
 
         cloud.create = create_unless_bad

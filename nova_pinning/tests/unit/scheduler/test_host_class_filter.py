@@ -12,6 +12,7 @@
 
 from nova.virt import hardware
 
+from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import filters
@@ -20,7 +21,7 @@ from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import cases
 
-DEDICATED, SHARED = classes.HostClass.DEDICATED, classes.HostClass.SHARED
+DEDICATED, SHARED = hostclass.HostClass.DEDICATED, hostclass.HostClass.SHARED
 
 
 class TestGuestClass(base.TestCase):
@@ -102,7 +103,7 @@ class TestGuestClass(base.TestCase):
     def test_nonsense(self):
         for name in ('', 'gold', 'dedicated,shared'):
             error = self.assertRaises(
-                classes.UnknownClass, self._class, {'pinning:class': name})
+                hostclass.UnknownClass, self._class, {'pinning:class': name})
             self.assertEqual(
                 f'flavor extra spec pinning:class is {name!r}; it can be '
                 f'dedicated or shared', str(error))
@@ -142,7 +143,7 @@ class TestHostClass(base.TestCase):
 
     def test_aggregates_in_conflict(self):
         error = self.assertRaises(
-            classes.UnknownClass, self._from_aggregates,
+            hostclass.UnknownClass, self._from_aggregates,
             'shared', None, 'dedicated')
         self.assertEqual(
             'its aggregates name both classes under pinning:class',
@@ -151,7 +152,7 @@ class TestHostClass(base.TestCase):
     def test_aggregates_with_nonsense(self):
         for name in ('', 'gold', 'dedicated shared'):
             error = self.assertRaises(
-                classes.UnknownClass, self._from_aggregates, 'shared', name)
+                hostclass.UnknownClass, self._from_aggregates, 'shared', name)
             self.assertEqual(
                 f'pinning:class of aggregate aggregate1 is {name!r}; it can '
                 f'be dedicated or shared', str(error))

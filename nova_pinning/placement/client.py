@@ -1,0 +1,222 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What is asked of Placement, on a keystoneauth1 adapter.
+
+One microversion is used whatever Placement offers, so that answers always
+have the same shape: 1.22 (Rocky), the first with forbidden traits.
+Generations of providers come with traits since 1.6 and with aggregates since
+1.19, and providers can be found by trait since 1.18.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+import urllib.parse
+
+from keystoneauth1 import exceptions as ksa_exceptions
+
+from nova_pinning import errors
+
+MICROVERSION = '1.22'
+
+#: How often a change is tried while others change the same provider.
+_CONFLICTS = 10
+
+#: keystoneauth1 sends these again by itself, waiting longer each time.
+_NOT_NOW = (429, 500, 502, 503, 504)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provider:
+    """A resource provider.
+
+    :param parent: UUID of the provider that it is a part of, None for the
+        root of a tree, such as a compute node
+    """
+
+    uuid: str
+    name: str
+    generation: int
+    parent: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Traits:
+    """A provider's traits, and the generation at which it had them."""
+
+    names: frozenset[str]
+    generation: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a provider has of one resource class."""
+
+    total: int
+    reserved: int
+    allocation_ratio: float
+
+
+class Placement:
+    """A cloud's Placement.
+
+    All methods raise errors.CloudError when it cannot be worked with, which
+    is errors.RefusedError when it will not do what is asked. They can be
+    called from several threads at once.
+
+    :param adapter: a keystoneauth1.adapter.Adapter for Placement, or
+        openstacksdk's proxy of it
+    :param retries: how often a request is sent again that was not answered,
+        or with an error that may pass
+    :param timeout_s: how long to wait for each answer; None for as long as
+        the adapter's session does
+    """
+
+    def __init__(self, adapter: Any, *, retries: int = 4,
+                 timeout_s: float | None = None) -> None:
+        self._adapter = adapter
+        self._options: dict[str, Any] = {
+            'connect_retries': retries, 'status_code_retries': retries,
+            'retriable_status_codes': _NOT_NOW}
+        if timeout_s is not None:
+            self._options['timeout'] = timeout_s
+
+    def providers(self, *, required: str = '', name: str = '',
+                  member_of: str = '') -> tuple[Provider, ...]:
+        """The providers that meet all that is given; Placement has no pages.
+
+        :param required: a trait that they have
+        :param name: their name, exactly
+        :param member_of: UUID of an aggregate that they are in
+        """
+        query = {'required': required, 'name': name, 'member_of': member_of}
+        body = self._get('/resource_providers', {
+            key: value for key, value in query.items() if value})
+        return tuple(
+            Provider(one['uuid'], one['name'], one['generation'],
+                     one['parent_provider_uuid'])
+            for one in body['resource_providers'])
+
+    def known_traits(self, prefix: str) -> tuple[str, ...]:
+        """The traits with this prefix that any provider has."""
+        body = self._get('/traits', {
+            'name': f'startswith:{prefix}', 'associated': 'true'})
+        return tuple(body['traits'])
+
+    def traits_by_provider(self, prefix: str) -> dict[str, frozenset[str]]:
+        """Which of the traits with this prefix each provider has.
+
+        One request for each trait, however many providers there are.
+
+        :returns: traits by the UUID of the provider, for those that have any
+        """
+        found: dict[str, set[str]] = {}
+        for trait in self.known_traits(prefix):
+            for provider in self.providers(required=trait):
+                found.setdefault(provider.uuid, set()).add(trait)
+        return {uuid: frozenset(names) for uuid, names in found.items()}
+
+    def traits(self, provider: str) -> Traits:
+        """All traits of a provider.
+
+        :param provider: its UUID
+        """
+        body = self._get(f'/resource_providers/{_quoted(provider)}/traits')
+        return Traits(frozenset(body['traits']),
+                      body['resource_provider_generation'])
+
+    def inventories(self, provider: str) -> Mapping[str, Inventory]:
+        """What a provider has, by resource class.
+
+        :param provider: its UUID
+        """
+        body = self._get(
+            f'/resource_providers/{_quoted(provider)}/inventories')
+        return {
+            name: Inventory(one['total'], one['reserved'],
+                            one['allocation_ratio'])
+            for name, one in body['inventories'].items()}
+
+    def change_traits(self, provider: str, add: Iterable[str] = (),
+                      remove: Iterable[str] = ()) -> bool:
+        """Give traits to a provider and take others away, in one step.
+
+        Its other traits stay as they are, also those that somebody else
+        changes meanwhile: Placement refuses what was worked out from an
+        older generation (409), and then it is worked out anew. Traits that
+        Placement does not know yet are made known to it.
+
+        :param provider: its UUID
+        :returns: whether there was anything to change
+        """
+        add, remove = frozenset(add), frozenset(remove)
+        has_changed = False
+        path = f'/resource_providers/{_quoted(provider)}/traits'
+        for _try in range(_CONFLICTS):
+            before = self.traits(provider)
+            after = before.names - remove | add
+            if after == before.names:
+                return has_changed
+            for trait in sorted(add - before.names):
+                self._check(self._request('PUT', f'/traits/{_quoted(trait)}'))
+            has_changed = True
+            response = self._request('PUT', path, json={
+                'resource_provider_generation': before.generation,
+                'traits': sorted(after)})
+            if response.status_code != 409:
+                self._check(response)
+                return True
+        raise errors.CloudError(
+            f'provider {provider} changes faster than its traits can be set')
+
+    # Requests.
+
+    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        response = self._request('GET', path, params=query)
+        self._check(response)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise errors.CloudError(
+                f'Placement: the answer to GET {path} is not JSON') from error
+
+    def _request(self, method: str, path: str, **content: Any) -> Any:
+        try:
+            return self._adapter.request(
+                path, method, microversion=MICROVERSION, raise_exc=False,
+                headers={'Accept': 'application/json'}, **self._options,
+                **content)
+        except ksa_exceptions.ClientException as error:
+            raise errors.CloudError(f'Placement: {error}') from error
+
+    @staticmethod
+    def _check(response: Any) -> None:
+        status = response.status_code
+        if status < 400:
+            return
+        request = response.request
+        try:
+            message = response.json()['errors'][0]['detail']
+        except (LookupError, TypeError, ValueError):
+            message = response.reason
+        path = urllib.parse.urlsplit(request.url).path
+        said = (f'Placement: {request.method} {path}: {status} '
+                f'{" ".join(str(message).split()).rstrip(".")}')
+        if status in (401, 403, 406) or status in _NOT_NOW:
+            raise errors.CloudError(said)
+        raise errors.RefusedError(said)
+
+
+def _quoted(part: str) -> str:
+    return urllib.parse.quote(part, safe='')

@@ -1,0 +1,141 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A cloud's hosts, aggregates and servers, as far as their class goes."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import enum
+
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits as placement_traits
+
+_ISOLATION = {
+    f'trait:{trait}': host_class
+    for host_class, trait in placement_traits.TRAIT_OF.items()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A host aggregate.
+
+    :param id: nova's number
+    :param uuid: its UUID, the same in Placement
+    :param hosts: names of compute services
+    """
+
+    id: int
+    uuid: str
+    name: str
+    hosts: frozenset[str] = frozenset()
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def isolated_for(self) -> frozenset[hostclass.HostClass]:
+        """The classes whose trait flavors must require to get in.
+
+        Only under ``[scheduler] enable_isolated_aggregate_filtering``.
+        """
+        return frozenset(
+            host_class for key, host_class in _ISOLATION.items()
+            if self.metadata.get(key) == 'required')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """A compute node.
+
+    :param name: of its compute service, which aggregates and servers go by
+    :param node: its hypervisor's name, which its provider goes by
+    :param provider: UUID of its resource provider
+    :param traits: those with the prefix CUSTOM_PINNING_; None if Placement
+        has no such provider
+    :param aggregates: that it is in, by name
+    """
+
+    name: str
+    node: str
+    provider: str
+    traits: frozenset[str] | None = frozenset()
+    aggregates: tuple[Aggregate, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server, as far as it matters which host it is on.
+
+    :param host: name of the compute service, '' if it is on none
+    :param flavor: name of the flavor, as it was when the server got it
+    :param host_class: where it belongs; None if its flavor names nonsense
+    :param is_certain: whether the class is known for sure. An image may have
+        asked for pinned CPUs, and nova does not show that of all servers.
+    """
+
+    id: str
+    name: str
+    project: str
+    host: str
+    flavor: str
+    host_class: hostclass.HostClass | None
+    is_certain: bool = True
+
+
+class Source(enum.StrEnum):
+    """What a host's class is told by."""
+
+    #: A trait of its provider: CUSTOM_PINNING_DEDICATED or _SHARED.
+    TRAIT = 'trait'
+    #: ``pinning:class`` of an aggregate, which HostClassFilter reads.
+    AGGREGATE = 'aggregate'
+    #: ``trait:CUSTOM_PINNING_...=required`` of an aggregate.
+    ISOLATION = 'isolation'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """One thing that tells a host's class.
+
+    :param name: of the trait or the aggregate
+    :param host_class: None if it names a class that there is not
+    """
+
+    source: Source
+    name: str
+    host_class: hostclass.HostClass | None
+
+
+def marks(host: Host) -> Iterator[Mark]:
+    """All that tells a host's class."""
+    for host_class in sorted(placement_traits.classes(host.traits or ())):
+        yield Mark(Source.TRAIT, placement_traits.TRAIT_OF[host_class],
+                   host_class)
+    for aggregate in host.aggregates:
+        named = aggregate.metadata.get(flavor_model.CLASS_KEY)
+        if named is not None:
+            try:
+                found = hostclass.parse(named, flavor_model.CLASS_KEY)
+            except hostclass.UnknownClass:
+                found = None
+            yield Mark(Source.AGGREGATE, aggregate.name, found)
+        for host_class in sorted(aggregate.isolated_for):
+            yield Mark(Source.ISOLATION, aggregate.name, host_class)
+
+
+def host_class(host: Host) -> hostclass.HostClass | None:
+    """The one class that everything says a host is of.
+
+    None if nothing says, or not all the same.
+    """
+    found = {mark.host_class for mark in marks(host)}
+    return found.pop() if len(found) == 1 else None
