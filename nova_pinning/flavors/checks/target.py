@@ -253,6 +253,11 @@ def _resources(order: Order, target: Target, ratio: float,
         one.dedicated for one in order.guest.demands
     ) if order.guest else order.vcpus
     dedicated = target.dedicated_count
+    if target.is_legacy and order.guest and (
+            order.guest.cpu_policy is model.CpuPolicy.MIXED):
+        # Placement has no PCPU there, and nova asks for VCPU in their place
+        # only for guests all of whose vCPUs are pinned.
+        dedicated = 0
     yield 'shared CPUs', shared, int(shared * ratio), floating
     yield 'dedicated CPUs', dedicated, dedicated, pinned
     yield ('MiB of memory', target.memory_mib, target.memory_limit_mib,

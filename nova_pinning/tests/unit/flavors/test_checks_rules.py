@@ -381,6 +381,10 @@ CASES = {
                    hosts=(samples.host(nodes=1, devices=[('nvme', None)]),)),
          shared(hosts=(samples.host(cores=3, nodes=1, dedicated=None),)),
          shared(hosts=(samples.host(traits=()),)),
+         # Without cpu_dedicated_set there is no PCPU, and for mixed guests
+         # nova asks for nothing else.
+         dedicated({'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-1'},
+                   hosts=(samples.host(dedicated=None, traits=()),)),
          shared(NVME, hosts=(samples.host(dedicated=None, traits=()),))],
         [dedicated(hosts=(samples.host(cores=16), samples.host(
             'small', cores=3))),

@@ -211,6 +211,9 @@ class FitTest(base.TestCase):
     @hypothesis.given(
         test_checks.SENSIBLE_SPECS, strategies.sampled_from((1, 2, 4, 8, 16)),
         strategies.sampled_from(test_checks.HOSTS))
+    @hypothesis.example(
+        {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0'}, 2,
+        test_checks.HOSTS[2])
     def test_hosts_fit_as_in_a_preview(self, specs, vcpus, host):
         """Where P601 sees no way, neither does nova's own code."""
         flavor = samples.flavor(
