@@ -23,6 +23,7 @@ import textwrap
 import time
 import typing as ty
 
+from benchmarks import audit
 from benchmarks import bars
 from benchmarks import commands
 from benchmarks import measure
@@ -73,16 +74,18 @@ def parse(argv: ty.Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     names = [case.name for case in bars.CASES]
     names += [command.name for command in commands.COMMANDS]
+    names += [case.name for case in audit.CASES]
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks',
         description="Time our filters and weighers against nova's "
-                    'NUMATopologyFilter, side by side, and the commands. '
+                    'NUMATopologyFilter, side by side, the commands, and the '
+                    'audit of a large cloud. '
                     'Exit status 1: a bar was missed or the answers '
                     'differ.',
         epilog='Cases: ' + ', '.join(names))
     size = parser.add_mutually_exclusive_group()
     size.add_argument('--quick', action='store_true',
-                      help='less than a minute, rough figures')
+                      help='about a minute, rough figures')
     size.add_argument('--rigorous', action='store_true',
                       help='a quarter of an hour or more, for a quiet '
                            'machine')
@@ -158,6 +161,15 @@ def run_commands(wanted: list[commands.Command], rounds: int,
         progress.close()
 
 
+def run_audits(cases: list[audit.Case]) -> list[audit.Outcome]:
+    """Audit the stubs of clouds."""
+    progress = ProgressBar(len(cases))
+    try:
+        return audit.run(cases, lambda name: progress.step(name, 1))
+    finally:
+        progress.close()
+
+
 def main(argv: ty.Sequence[str] | None = None) -> int:
     """Run the benchmarks and return the exit status."""
     args = parse(argv)
@@ -166,8 +178,14 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
              if not args.case or case.name in args.case]
     wanted = [command for command in commands.COMMANDS
               if not args.case or command.name in args.case]
+    audits = [case for case in audit.CASES
+              if not args.case or case.name in args.case]
+    if args.quick and not args.case:
+        # Most of its time is waited.
+        audits = [case for case in audits if not case.request_ms]
     if plan.calibrate:
         wanted = []
+        audits = []
         # Nova would never end the others.
         cases = [dataclasses.replace(case, ratio=None, limit_us=None)
                  for case in cases if not case.endless]
@@ -179,6 +197,7 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     try:
         rows, samples = run(cases, plan) if cases else ([], {})
         timings = run_commands(wanted, plan.rounds) if wanted else []
+        outcomes = run_audits(audits) if audits else []
     except (measure.WorkerError, commands.CommandFailed) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
@@ -191,6 +210,9 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     if timings:
         print('\n'.join(commands.table(timings)))
         print(textwrap.fill(commands.explain(plan.rounds), 79))
+    if outcomes:
+        print('\n'.join(audit.table(outcomes)))
+        print(textwrap.fill(audit.explain(), 79))
     versions = facts['versions']
     print(textwrap.fill(
         f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}, '
@@ -199,18 +221,24 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     for row in rows:
         for problem in row.problems:
             print(f'{row.case.name}: {problem}')
+    is_flat = audit.is_flat(outcomes)
+    if not is_flat:
+        print('audit: it takes more memory for more servers')
     if args.json:
         args.json.write_text(json.dumps(
             report.as_json(rows, samples, plan, facts)
-            | {'commands': [dataclasses.asdict(one) for one in timings]},
+            | {'commands': [dataclasses.asdict(one) for one in timings],
+               'audits': [dataclasses.asdict(one) for one in outcomes]},
             indent=1) + '\n')
     if args.rst:
         args.rst.write_text('\n'.join([
             '.. Made by "python -m benchmarks --rst", not by hand.', '',
             *(report.as_rst(rows, plan) if rows else ()),
             *(commands.as_rst(timings, plan.rounds) if timings else ()),
+            *(audit.as_rst(outcomes) if outcomes else ()),
             *report.machine_as_rst(facts)]))
-    return 0 if all(one.met for one in (*rows, *timings)) else 1
+    is_met = all(one.met for one in (*rows, *timings, *outcomes))
+    return 0 if is_met and is_flat else 1
 
 
 if __name__ == '__main__':

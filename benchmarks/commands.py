@@ -165,6 +165,11 @@ def table(timings: Iterable[Timing], line: str = '-') -> list[str]:
     grid += [(one.command.title, f'{one.median_s:.2f} s',
               f'{max(one.seconds):.2f} s', one.command.bar, one.verdict)
              for one in timings]
+    return lines(grid, line)
+
+
+def lines(grid: Sequence[Sequence[str]], line: str) -> list[str]:
+    """A table of these cells: a rule, headings, a rule, rows, a rule."""
     widths = [max(map(len, column)) for column in zip(*grid)]
     rule = '  '.join(line * width for width in widths)
     rows = ['  '.join(cell.ljust(width)

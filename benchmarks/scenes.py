@@ -28,6 +28,7 @@ from nova.scheduler import weights as nova_weights
 from benchmarks import bars
 from benchmarks import hosts
 from benchmarks import requests
+from nova_pinning.placement import traits as placement_traits
 
 # The hosts of a sample: so many are filled differently, and each filling is
 # used by several. Real requests see hundreds, which would take too long to
@@ -85,6 +86,20 @@ class RequestSide:
         return tuple(sorted(item.obj.host for item in weighed))
 
 
+class _Placement:
+    """A Placement in which every host carries the trait of its class."""
+
+    def __init__(self, records: list[hosts.Record]) -> None:
+        self._records = records
+
+    def traits_by_provider(self, prefix: str) -> dict[str, frozenset[str]]:
+        return {
+            record.uuid: frozenset({
+                placement_traits.SHARED if record.layout.shared
+                else placement_traits.DEDICATED})
+            for record in self._records}
+
+
 @dataclasses.dataclass(slots=True)
 class Scene:
     """What a case measures: a request and the hosts it is tried on."""
@@ -108,7 +123,12 @@ class Scene:
         if calibrate:
             return baseline, RequestSide([nova], [])
         from nova_pinning.scheduler import filters
+        from nova_pinning.scheduler import traits
         from nova_pinning.scheduler import weights
+        reader = traits.Reader(
+            lambda: _Placement(self.records), traits.Settings(60, 0, 0))
+        reader.refresh()
+        traits.use(reader)
         return baseline, RequestSide(
             [filters.HostClassFilter(), filters.PinnedTopologyFilter()],
             [weights.FragmentationWeigher(), weights.CacheLocalityWeigher()])

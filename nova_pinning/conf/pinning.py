@@ -37,8 +37,8 @@ filter_opts = [
         ],
         help="""
 What HostClassFilter does with a host whose class nothing tells: no aggregate
-with ``pinning:class``, and a NUMA topology that allows both pinned and
-floating vCPUs on the same CPUs or is missing.
+with ``pinning:class``, no trait of a class, and a NUMA topology that allows
+both pinned and floating vCPUs on the same CPUs or is missing.
 
 Set this to ``refuse`` once every host is marked, so that a new host takes no
 guest before somebody has decided what it is for.
@@ -89,6 +89,55 @@ cells near PCI devices and networks, no more than this are tried.
 
 Raise this if guests of many cells are refused as taking too long and slow
 claims are acceptable.
+"""),
+]
+
+traits_opts = [
+    cfg.IntOpt(
+        'traits_refresh_seconds',
+        default=60,
+        min=0,
+        help="""
+How long HostClassFilter and CacheLocalityWeigher wait before they read the
+CUSTOM_PINNING traits of all hosts from Placement again; 0 if traits are not
+to be read at all. Each nova-scheduler process reads in the background, with
+the settings of group ``[placement]`` and one query a trait. A query that is
+not answered in ``[placement] timeout`` seconds, 30 if that is not set, has
+failed; a failed read is tried again after 5 seconds or less.
+
+A trait that is set or taken away counts for Placement's own answers at once,
+for the filter after this time, and so do those of a new host. Lower it if
+hosts often change their class; set it to 0 where aggregates alone tell the
+class of hosts.
+"""),
+    cfg.IntOpt(
+        'traits_max_age_seconds',
+        default=3600,
+        min=0,
+        help="""
+How old the traits may be on which dedicated guests are scheduled while
+Placement does not answer the queries for them. When they are older, or have
+never been read, HostClassFilter refuses dedicated guests on hosts whose class
+no aggregate names, and says so; shared guests go on to be scheduled by the
+traits that were read last. 0: traits never get too old. Other values must be
+at least twice ``traits_refresh_seconds``.
+
+An hour outlasts an upgrade of Placement, and few hosts change their class
+in that time. Lower it if hosts often do; set it to 0 if an outage must never
+stop dedicated guests.
+"""),
+    cfg.FloatOpt(
+        'traits_first_wait_seconds',
+        default=5.0,
+        min=0.0,
+        max=30.0,
+        help="""
+How long the first requests of a nova-scheduler process may wait for the first
+read of the traits to end, counted from the very first of them. Afterwards no
+request waits: not even if that read still goes on, or failed.
+
+Raise it if the first requests after a start find the traits not read yet;
+set it to 0 so that no request ever waits.
 """),
 ]
 
@@ -156,11 +205,13 @@ hosts that fill unevenly.
 """),
 ]
 
+_OPTS = filter_opts + traits_opts + weigher_opts
+
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to conf; registering twice does no harm."""
     conf.register_group(pinning_group)
-    conf.register_opts(filter_opts + weigher_opts, group=pinning_group)
+    conf.register_opts(_OPTS, group=pinning_group)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -170,12 +221,18 @@ def check(conf: cfg.ConfigOpts) -> None:
 
     :raises oslo_config.cfg.ConfigFileValueError: naming the option
     """
-    for opt in filter_opts + weigher_opts:
+    for opt in _OPTS:
         value = getattr(conf.pinning, opt.dest)
         if isinstance(value, float) and not math.isfinite(value):
             raise cfg.ConfigFileValueError(
                 f'[pinning] {opt.name} = {value}: a number is needed')
+    refresh = conf.pinning.traits_refresh_seconds
+    max_age = conf.pinning.traits_max_age_seconds
+    if 0 < max_age < 2 * refresh:
+        raise cfg.ConfigFileValueError(
+            f'[pinning] traits_max_age_seconds = {max_age}: must be 0 or at '
+            f'least twice traits_refresh_seconds, which is {refresh}')
 
 
 def list_opts() -> dict[cfg.OptGroup, list[cfg.Opt]]:
-    return {pinning_group: filter_opts + weigher_opts}
+    return {pinning_group: _OPTS}

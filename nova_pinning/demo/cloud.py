@@ -35,6 +35,17 @@ nova's own fakes. Hosts may have any shape, and each has its own nova.conf.
         nova.usages('dedicated-1')            # what Placement has, per class
         nova.explanations                     # our filters' refusals in words
 
+        nova.migrate(server)                  # also resize, migrate_live
+        nova.fail_host('dedicated-1')
+        nova.evacuate(server)
+        nova.recover_host('dedicated-1')
+        nova.unshelve(nova.shelve(server))
+        nova.change_traits('dedicated-1', add=['CUSTOM_A'])
+
+Moves return the server as it is afterwards, and raise RefusedError where the
+API refuses them: all of nova runs in one process and answers at once, so that
+a lack of hosts is such a refusal too.
+
 ``Cloud(filters=NOVA_FILTERS, ...)`` runs nova's own NUMATopologyFilter in
 place of this project's filters, to show what nova does by itself. What is
 not offered here can be reached through ``Cloud.stage``, which is nova's
@@ -47,13 +58,13 @@ Importing this module imports most of nova, which takes seconds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import logging
 import time
 import typing as ty
-from unittest import mock
 
 import fixtures
 from testtools import content
@@ -82,11 +93,15 @@ NOVA_FILTERS = ('NUMATopologyFilter',)
 #: Long enough for a slow and busy machine; a boot normally takes a second.
 _PATIENCE_S = 120
 #: Each look at a server costs the API tens of milliseconds.
-_POLL_S = 0.1
+_POLL_S = 0.05
 
 
 class CloudError(Exception):
     """The cloud did something that no valid story has in it."""
+
+
+class RefusedError(Exception):
+    """The API refused what it was asked to do."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -179,6 +194,11 @@ class Cloud(fixtures.Fixture):
         """Restart a host's nova-compute; its guests go on as they are."""
         self.stage.restart_host(name, self._shapes[name])
 
+    def update_resources(self) -> None:
+        """Let each nova-compute report what it has, as it does every minute.
+        """
+        self.stage._run_periodics()
+
     def shape(self, host: str) -> hosts.HostShape:
         """The shape a host was started with."""
         return self._shapes[host]
@@ -206,15 +226,70 @@ class Cloud(fixtures.Fixture):
         return self.stage.placement.get(
             f'/resource_providers/{provider}/{what}').body
 
+    def allocations(self, host: str) -> dict[str, dict[str, int]]:
+        """What Placement says each server or migration has of a host.
+
+        :returns: amounts per resource class, by the UUID of what has them
+        """
+        return {consumer: dict(allocation['resources'])
+                for consumer, allocation in self._placement(
+                    host, 'allocations')['allocations'].items()}
+
+    def traits(self, host: str) -> frozenset[str]:
+        """The traits of a host's provider."""
+        provider = self.stage.compute_rp_uuids[host]
+        return frozenset(self.stage._get_provider_traits(provider))
+
+    def create_trait(self, name: str) -> None:
+        """Make a trait known to Placement; fine if it is."""
+        self.stage._create_trait(name)
+
+    def change_traits(self, host: str, add: Iterable[str] = (),
+                      remove: Iterable[str] = ()) -> None:
+        """Give a host's provider traits and take others, in one request."""
+        add = frozenset(add)
+        for trait in add:
+            self.create_trait(trait)
+        provider = self.stage.compute_rp_uuids[host]
+        traits = self.traits(host).difference(remove).union(add)
+        changed = self.stage._set_provider_traits(provider, sorted(traits))
+        if changed.status != 200:
+            raise CloudError(f'the traits of {host} cannot be changed: '
+                             f'{changed.body}')
+
+    def fail_host(self, name: str) -> None:
+        """Let a host's nova-compute end, and nova know that it has."""
+        self.stage.fail_host(name)
+
+    def recover_host(self, name: str) -> None:
+        """Start the nova-compute of a host that had failed.
+
+        Guests that were evacuated meanwhile are cleaned up.
+        """
+        self.stage.recover_host(name, self._shapes[name])
+
     def create_aggregate(self, name: str, members: Sequence[str],
-                         metadata: Mapping[str, str]) -> None:
-        """Put hosts into a new aggregate with this metadata."""
+                         metadata: Mapping[str, str]) -> int:
+        """Put hosts into a new aggregate with this metadata.
+
+        :returns: its id
+        """
         api = self.stage.admin_api
-        aggregate = api.post_aggregate({'aggregate': {'name': name}})['id']
+        aggregate: int = api.post_aggregate(
+            {'aggregate': {'name': name}})['id']
         for host in members:
-            api.add_host_to_aggregate(aggregate, host)
-        api.api_post(f'os-aggregates/{aggregate}/action',
-                     {'set_metadata': {'metadata': dict(metadata)}})
+            self.add_to_aggregate(aggregate, host)
+        api.post_aggregate_action(
+            aggregate, {'set_metadata': {'metadata': dict(metadata)}})
+        return aggregate
+
+    def add_to_aggregate(self, aggregate: int, host: str) -> None:
+        """Put a host into an aggregate."""
+        self.stage.admin_api.add_host_to_aggregate(aggregate, host)
+
+    def remove_from_aggregate(self, aggregate: int, host: str) -> None:
+        """Take a host out of an aggregate."""
+        self.stage.admin_api.remove_host_from_aggregate(aggregate, host)
 
     # Flavors and servers.
 
@@ -258,14 +333,16 @@ class Cloud(fixtures.Fixture):
         server = self.stage.api.post_server({'server': body})
         return self._settle(server['id'], ('ACTIVE', 'ERROR'))
 
-    def boot_many(self, name: str, flavor: str, count: int) -> list[Server]:
+    def boot_many(self, name: str, flavor: str, count: int,
+                  image: str | None = None) -> list[Server]:
         """Boot several servers with one request.
 
+        :param image: id of the image, None for any
         :returns: the servers ``name-1``, ``name-2``, ... in this order,
             each ACTIVE or in ERROR
         """
         body = self.stage._build_server(
-            name, flavor_id=flavor, networks='none')
+            name, flavor_id=flavor, networks='none', image_uuid=image)
         body.update(min_count=count, max_count=count,
                     return_reservation_id=True)
         reservation = self.stage.api.post_server(
@@ -295,23 +372,105 @@ class Cloud(fixtures.Fixture):
                 self.stage._get_allocations_by_server_uuid(server.id))
         return True
 
-    def migrate(self, server: Server) -> Server:
-        """Move a server to another host, switched off on the way."""
-        return self._move(server, {'migrate': None})
+    def migrate(self, server: Server, confirm: bool = True) -> Server:
+        """Move a server to another host, switched off on the way.
 
-    def resize(self, server: Server, flavor: str) -> Server:
-        """Give a server another flavor."""
-        return self._move(server, {'resize': {'flavorRef': flavor}})
+        :param confirm: whether it is to stay there at once; otherwise it is
+            left in VERIFY_RESIZE, for :meth:`confirm` or :meth:`revert`
+        :raises RefusedError: when no other host would do
+        """
+        return self._move(server, {'migrate': None}, confirm)
 
-    def _move(self, server: Server, action: dict[str, ty.Any]) -> Server:
-        # There are no disks to be copied.
-        with mock.patch('nova.virt.libvirt.driver.LibvirtDriver.'
-                        'migrate_disk_and_power_off', return_value='{}'):
+    def resize(self, server: Server, flavor: str,
+               confirm: bool = True) -> Server:
+        """Give a server another flavor, which may move it.
+
+        :param confirm: as for :meth:`migrate`
+        :raises RefusedError: when no host would do
+        """
+        return self._move(
+            server, {'resize': {'flavorRef': flavor}}, confirm)
+
+    def _move(self, server: Server, action: dict[str, ty.Any],
+              confirm: bool) -> Server:
+        moved = self._act(server, action)
+        if confirm and moved.status == 'VERIFY_RESIZE':
+            return self.confirm(moved)
+        return moved
+
+    def confirm(self, server: Server) -> Server:
+        """Let a server that was migrated or resized stay as it is."""
+        return self._act(server, {'confirmResize': None})
+
+    def revert(self, server: Server) -> Server:
+        """Take a server that was migrated or resized back."""
+        return self._act(server, {'revertResize': None})
+
+    def migrate_live(self, server: Server) -> Server:
+        """Move a server to another host while it runs.
+
+        :returns: the server; where it was, if all hosts tried have failed
+        :raises RefusedError: when no other host would do
+        """
+        return self._act(server, {'os-migrateLive': {
+            'host': None, 'block_migration': 'auto'}})
+
+    def evacuate(self, server: Server) -> Server:
+        """Start a server whose host has failed on another one.
+
+        :returns: the server; in ERROR, if no other host would do
+        """
+        moved = self._act(server, {'evacuate': {}})
+        if moved.status == 'SHUTOFF':
+            moved = self._act(server, {'os-start': None})
+        return moved
+
+    def shelve(self, server: Server) -> Server:
+        """Take a server from its host; its disk is kept as an image.
+
+        :returns: the server, in SHELVED_OFFLOADED
+        """
+        return self._act(server, {'shelve': None})
+
+    def unshelve(self, server: Server) -> Server:
+        """Give a shelved server a host again.
+
+        :returns: the server; still shelved, if no host would do
+        """
+        return self._act(server, {'unshelve': None})
+
+    def _act(self, server: Server, action: dict[str, ty.Any]) -> Server:
+        """Ask for an action and wait until nova has done all about it."""
+        try:
             self.stage.api.post_server_action(server.id, action)
-            self._settle(server.id, ('VERIFY_RESIZE', 'ERROR'))
-            self.stage.api.post_server_action(
-                server.id, {'confirmResize': None})
-            return self._settle(server.id, ('ACTIVE', 'ERROR'))
+        except api_client.OpenStackApiException as error:
+            raise RefusedError(
+                f'{next(iter(action))} of {server.name}: {error}') from error
+
+        def done() -> Server | None:
+            shown = self.stage.api.get_server(server.id)
+            if shown['OS-EXT-STS:task_state'] is not None:
+                return None
+            if shown['status'] == 'ERROR' and 'fault' not in shown:
+                return None
+            # The last thing that nova writes of a move.
+            if self._moves_on(server.id, shown['status']):
+                return None
+            return _server(shown)
+
+        return self._wait(f'{next(iter(action))} of {server.name}', done)
+
+    @staticmethod
+    def _moves_on(server_id: str, status: str) -> bool:
+        """Whether a migration of a server has not come to its end."""
+        ended = {'completed', 'confirmed', 'reverted', 'done', 'error',
+                 'failed', 'cancelled'}
+        if status == 'VERIFY_RESIZE':
+            ended.add('finished')
+        return any(
+            migration.status not in ended
+            for migration in objects.MigrationList.get_by_filters(
+                _context(), {'instance_uuid': server_id}))
 
     def guest_topology(self,
                        server: Server) -> objects.InstanceNUMATopology | None:

@@ -25,11 +25,14 @@ from collections.abc import Sequence
 import contextlib
 import contextvars
 import importlib.metadata
+import time
 import types
 import typing as ty
 from unittest import mock
+import urllib.parse
 
 import fixtures
+from keystoneauth1 import loading as ks_loading
 import nova.conf
 from nova import service
 from nova.tests.fixtures import libvirt as fakelibvirt
@@ -39,6 +42,7 @@ from nova.virt.libvirt import host as libvirt_host
 from nova.virt.libvirt import imagebackend
 
 from nova_pinning.demo import hosts
+from nova_pinning.scheduler import traits
 
 CONF = nova.conf.CONF
 
@@ -257,6 +261,23 @@ class Stage(base.ServersTestBase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.tests.fixtures.LibvirtImageBackendFixture.'
             '_fake_libvirt_info', _disk_config))
+        domain = 'nova.tests.fixtures.libvirt.Domain'
+        self.useFixture(fixtures.MonkeyPatch(
+            f'{domain}.migrateToURI3', self._migrate_live))
+        self.useFixture(fixtures.MonkeyPatch(
+            f'{domain}.jobStats', _job_stats))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.libvirt.LibvirtDriver.migrate_disk_and_power_off',
+            _no_disks_to_move))
+
+    def _migrate_live(self, domain: ty.Any, destination: str,
+                      params: Mapping[str, ty.Any], flags: ty.Any) -> None:
+        """What libvirt does when a guest moves while it runs."""
+        host = urllib.parse.urlsplit(destination).hostname
+        connection = self.computes[host].driver._host.get_connection()
+        # Defined too, as nova asks for, so that it can be switched off.
+        connection.defineXML(params['destination_xml']).createWithFlags(0)
+        domain.complete_job()
 
     def _setup_services(self) -> None:
         # The first place where nova's test options are loaded and no
@@ -270,6 +291,17 @@ class Stage(base.ServersTestBase):
         super()._setup_services()
 
     def _setup_scheduler_service(self) -> ty.Any:
+        # Nova's own requests to Placement do not go by these settings: its
+        # harness answers them at a higher level.
+        CONF.register_opts(
+            ks_loading.get_auth_plugin_conf_options('admin_token'),
+            group='placement')
+        self.flags(
+            auth_type='admin_token', token=self.placement_fixture.token,
+            endpoint=self.placement_fixture.endpoint, group='placement')
+        # Before Placement goes away, and whatever came before this.
+        traits.use(None)
+        self.addCleanup(traits.use, None)
         self.flags(
             available_filters=self._filter_paths,
             enabled_filters=(CONF.filter_scheduler.enabled_filters +
@@ -295,23 +327,41 @@ class Stage(base.ServersTestBase):
     def start_host(self, name: str, shape: hosts.HostShape,
                    pci_info: ty.Any = None) -> None:
         """Start nova-compute on a new host of this shape."""
-        with self._nova_conf(shape):
+        with self._nova_conf(name, shape):
             self.start_compute(name, HostInfo(shape), pci_info)
+
+    def fail_host(self, name: str) -> None:
+        """Let a host's nova-compute end, and nova know that it has."""
+        self.computes[name].stop()
+        self.admin_api.put_service_force_down(self._service_id(name), True)
+
+    def recover_host(self, name: str, shape: hosts.HostShape) -> None:
+        """Start the nova-compute of a host that had failed."""
+        # While guests are still to be cleaned up, nova lets no host up.
+        self.restart_host(name, shape)
+        self.admin_api.put_service_force_down(self._service_id(name), False)
+
+    def _service_id(self, name: str) -> str:
+        service, = self.admin_api.get_services('nova-compute', name)
+        return str(service['id'])
 
     def restart_host(self, name: str, shape: hosts.HostShape) -> None:
         """Restart a host's nova-compute; its guests stay as they are."""
-        with self._nova_conf(shape):
+        with self._nova_conf(name, shape):
             self.restart_compute_service(name)
 
     @contextlib.contextmanager
-    def _nova_conf(self, shape: hosts.HostShape) -> Iterator[None]:
+    def _nova_conf(self, name: str,
+                   shape: hosts.HostShape) -> Iterator[None]:
         """Give the compute service started meanwhile its host's options.
 
         Creating the service reads them in this thread. Starting it already
         reports the host's resources from another one, so the service has
         to be bound in between.
         """
-        options = shape.nova_options()
+        # nova-compute goes by its own name when it decides which guests are
+        # not its any more.
+        options = {**shape.nova_options(), (None, 'host'): name}
         start = service.Service.start
 
         def bind_and_start(started: service.Service) -> None:
@@ -323,6 +373,23 @@ class Stage(base.ServersTestBase):
         with (self.options.active(options),
               mock.patch.object(service.Service, 'start', bind_and_start)):
             yield
+
+
+def _job_stats(domain: ty.Any, flags: int = 0) -> dict[str, ty.Any]:
+    """How far the migration of a guest is.
+
+    Nova asks while it starts, and would look again half a second later.
+    """
+    for _look in range(50):
+        if domain._job_type != fakelibvirt.VIR_DOMAIN_JOB_NONE:
+            break
+        time.sleep(0.01)
+    return {'type': domain._job_type}
+
+
+def _no_disks_to_move(*_args: ty.Any, **_kwargs: ty.Any) -> str:
+    """The disks that nova-compute is to take over, as JSON."""
+    return '{}'
 
 
 def _api_paste() -> str:

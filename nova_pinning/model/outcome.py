@@ -73,6 +73,7 @@ class Reason(enum.StrEnum):
     ALLOCATION = 'allocation'
     HOST_CLASS = 'host-class'
     CLASS_UNKNOWN = 'class-unknown'
+    TRAITS_STALE = 'traits-stale'
     NOVA_WRONG = 'nova-wrong'
     NOVA_SLOW = 'nova-slow'
     NOVA_START = 'nova-start'
@@ -130,6 +131,8 @@ _HOST_SENTENCES = {
     Reason.ALLOCATION: 'Placement offers no allocation on this host',
     Reason.HOST_CLASS: 'the host is of another class than the guest',
     Reason.CLASS_UNKNOWN: 'the class of the host or the guest is not known',
+    Reason.TRAITS_STALE: 'the traits that tell what the host is for could '
+                         'not be read from Placement for too long',
     Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
                        'come out wrong',
     Reason.NOVA_SLOW: "nova-compute's own claim would take too long",

@@ -14,13 +14,8 @@
 
 import argparse
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
-import contextlib
 import json
-import sys
-
-import rich.progress
 
 from nova_pinning.cli import base as cli_base
 from nova_pinning.cli import checking
@@ -29,6 +24,7 @@ from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import export
 from nova_pinning.flavors import sync
+from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show
 
@@ -119,10 +115,8 @@ class ApplyFlavors(_SyncCommand):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--yes', action='store_true', help='do not ask')
-        parser.add_argument('--dry-run', action='store_true',
-                            help='only show what would change, as '
-                            "'pinning flavor diff' does")
+        applying.add_options(parser, 'only show what would change, as '
+                             "'pinning flavor diff' does")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -133,14 +127,7 @@ class ApplyFlavors(_SyncCommand):
         if parsed_args.format == 'text':
             self._show(changes, sold, parsed_args)
         if not parsed_args.yes and any(map(_is_to_do, changes)):
-            if parsed_args.format == 'json' or not sys.stdin.isatty():
-                raise errors.InputError(
-                    'nobody can be asked whether to go on, so nothing was '
-                    'changed',
-                    advice='give --yes to apply without being asked, or '
-                           '--dry-run to see what would change')
-            if not _is_agreed(f'Apply to cloud {self.cloud.name}? [y/N] '):
-                print('nothing was changed')
+            if not applying.is_agreed(self.cloud.name, parsed_args.format):
                 return cli_base.FINDINGS
             # The question may have stood there for long.
             if self._plan(sold, parsed_args) != changes:
@@ -155,17 +142,13 @@ class ApplyFlavors(_SyncCommand):
         to_do = [change for change in changes
                  if change.action is not sync.Action.UNCHANGED]
         try:
-            for result in _with_progress(
-                    sync.apply(to_do, self.cloud, sold.name), len(to_do)):
-                results.append(result)
-                if form == 'text':
-                    print(show.result_line(result), flush=True)
-        except (KeyboardInterrupt, errors.CloudError) as error:
-            what = ('interrupted' if isinstance(error, KeyboardInterrupt)
-                    else 'stopped')
-            print(f'{what} after {len(results)} of {len(to_do)} flavors; run '
-                  'the command again to finish', file=sys.stderr)
-            raise
+            with applying.interruptible(results, len(to_do), 'flavors'):
+                for result in applying.with_progress(
+                        sync.apply(to_do, self.cloud, sold.name),
+                        len(to_do), 'flavors'):
+                    results.append(result)
+                    if form == 'text':
+                        print(show.result_line(result), flush=True)
         finally:
             if form == 'json':
                 print(json.dumps({
@@ -187,35 +170,6 @@ def _differ(changes: Iterable[sync.Change]) -> bool:
 def _is_to_do(change: sync.Change) -> bool:
     return not change.is_in_use and change.action not in (
         sync.Action.UNCHANGED, sync.Action.CONFLICT)
-
-
-def _is_agreed(question: str) -> bool:
-    print(question, end='', file=sys.stderr, flush=True)
-    try:
-        answer = sys.stdin.readline()
-    except KeyboardInterrupt:
-        print('\nnothing was changed', file=sys.stderr)
-        raise
-    return answer.strip().lower() in ('y', 'yes')
-
-
-def _with_progress(results: Iterator[sync.Result],
-                   total: int) -> Iterator[sync.Result]:
-    """The same results, with a bar on the error output for people."""
-    if not sys.stderr.isatty():
-        yield from results
-        return
-    console = cli_base.console(sys.stderr)
-    with contextlib.ExitStack() as stack:
-        bar = stack.enter_context(rich.progress.Progress(
-            *rich.progress.Progress.get_default_columns(),
-            rich.progress.MofNCompleteColumn(), console=console,
-            # What goes to a file must not end up on the terminal.
-            redirect_stdout=sys.stdout.isatty(), transient=True))
-        task = bar.add_task('flavors', total=total)
-        for result in results:
-            yield result
-            bar.advance(task)
 
 
 class CheckFlavors(base.Command):

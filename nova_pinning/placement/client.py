@@ -148,6 +148,18 @@ class Placement:
                             one['allocation_ratio'])
             for name, one in body['inventories'].items()}
 
+    def consumers(self, provider: str) -> frozenset[str]:
+        """The UUIDs of all that has an allocation from a provider.
+
+        Of nova these are servers, from when their host is chosen, and
+        migrations, for what a server holds on the host that it leaves.
+
+        :param provider: its UUID
+        """
+        body = self._get(
+            f'/resource_providers/{_quoted(provider)}/allocations')
+        return frozenset(body['allocations'])
+
     def change_traits(self, provider: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> bool:
         """Give traits to a provider and take others away, in one step.

@@ -12,19 +12,16 @@
 
 """Which class a guest is of, and which class a host."""
 
-from collections.abc import Callable
 from typing import Any
 
 from nova_pinning.flavors import guest_class as flavor_class
 from nova_pinning.flavors import model as flavor_model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import traits as placement_traits
+from nova_pinning.scheduler import traits
 
 #: Flavor extra spec, and aggregate metadata, that names the class.
 CLASS_KEY = flavor_model.CLASS_KEY
-
-#: Tells the class of a nova HostState, or None if it does not know. Raises
-#: hostclass.UnknownClass if it is told nonsense.
-ClassSource = Callable[[Any], hostclass.HostClass | None]
 
 
 def guest_class(spec_obj: Any) -> hostclass.HostClass:
@@ -50,6 +47,24 @@ def image_property(spec_obj: Any, name: str) -> Any:
     return spec_obj.image.properties.get(name) if spec_obj.image else None
 
 
+def stated_class(
+    host_state: Any, view: traits.View,
+) -> hostclass.HostClass | None:
+    """The class that somebody gave the host, by aggregates or by traits.
+
+    :param host_state: nova.scheduler.host_manager.HostState
+    :raises hostclass.UnknownClass: if one of them names nonsense, or they
+        disagree; both were set on purpose, so neither outweighs the other
+    """
+    named = class_from_aggregates(host_state)
+    marked = class_from_traits(host_state, view)
+    if named and marked and named is not marked:
+        raise hostclass.UnknownClass(
+            f'its aggregates name {named} under {CLASS_KEY}, its provider has '
+            f'{placement_traits.TRAIT_OF[marked]}')
+    return named or marked
+
+
 def class_from_aggregates(host_state: Any) -> hostclass.HostClass | None:
     """The class that the host's aggregates name.
 
@@ -65,6 +80,23 @@ def class_from_aggregates(host_state: Any) -> hostclass.HostClass | None:
         raise hostclass.UnknownClass(
             f'its aggregates name both classes under {CLASS_KEY}')
     return found.pop() if found else None
+
+
+def class_from_traits(
+    host_state: Any, view: traits.View,
+) -> hostclass.HostClass | None:
+    """The class that the traits of the host's provider name.
+
+    :raises hostclass.UnknownClass: if it has those of both
+    """
+    marks = view.marks.get(host_state.uuid)
+    if marks is None:
+        return None
+    if marks.has_both:
+        raise hostclass.UnknownClass(
+            f'its provider has both {placement_traits.DEDICATED} and '
+            f'{placement_traits.SHARED}')
+    return marks.host_class
 
 
 def class_from_topology(host_state: Any) -> hostclass.HostClass | None:

@@ -178,26 +178,26 @@ class PinnedTopologyFilter(_ReasonedFilter):
 class HostClassFilter(_ReasonedFilter):
     """Hosts of the guest's own class: dedicated or shared.
 
-    The first of ``sources`` that knows the host's class tells it.
+    What aggregates and traits state counts, and both have to agree. The
+    host's topology is asked only where neither says anything.
     """
-
-    sources: tuple[classes.ClassSource, ...] = (
-        classes.class_from_aggregates,
-        classes.class_from_topology,
-    )
 
     def refusal(
         self, host_state: Any, request: requests.Request,
     ) -> Refusal | None:
         if request.guest_class is None:
             return request.class_refusal
-        unknown = request.options.unknown_host_class
+        view = request.traits
         try:
-            host_class = self._host_class(host_state, unknown)
+            if view.stale and self._depends_on_traits(host_state, request):
+                return Refusal(Reason.TRAITS_STALE, detail=view.stale)
+            host_class = (classes.stated_class(host_state, view) or
+                          classes.class_from_topology(host_state) or
+                          self._default(request))
         except hostclass.UnknownClass as error:
             return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
         if host_class is None:
-            if unknown == 'allow':
+            if request.options.unknown_host_class == 'allow':
                 return None
             return Refusal(
                 Reason.CLASS_UNKNOWN, detail="nothing tells the host's class")
@@ -207,13 +207,20 @@ class HostClassFilter(_ReasonedFilter):
             Reason.HOST_CLASS,
             detail=f'a {host_class} host, a {request.guest_class} guest')
 
-    def _host_class(
-        self, host_state: Any, unknown: str,
-    ) -> hostclass.HostClass | None:
-        for source in self.sources:
-            host_class = source(host_state)
-            if host_class is not None:
-                return host_class
+    @staticmethod
+    def _depends_on_traits(host_state: Any, request: requests.Request) -> bool:
+        """Whether a guest must not go on the host by traits that are too old.
+
+        The topology does not help: it shows what a host could do, not what it
+        is for.
+        """
+        return (request.guest_class is hostclass.HostClass.DEDICATED and
+                classes.class_from_aggregates(host_state) is None)
+
+    @staticmethod
+    def _default(request: requests.Request) -> hostclass.HostClass | None:
+        """The class of a host whose class nothing tells."""
+        unknown = request.options.unknown_host_class
         if unknown in ('dedicated', 'shared'):
             return hostclass.HostClass(unknown)
         return None

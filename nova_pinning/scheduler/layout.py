@@ -12,19 +12,32 @@
 
 """How a host's CPUs share L3 caches, as far as anything tells."""
 
-from collections.abc import Callable
 import re
 from typing import Any
 
 from oslo_log import log as logging
+
+from nova_pinning.scheduler import traits
 
 LOG = logging.getLogger(__name__)
 
 #: Aggregate metadata with the number of host CPUs in each L3 domain.
 L3_KEY = 'pinning:l3_cpus'
 
-#: Tells the host CPUs per L3 domain of a nova HostState, or None.
-L3Source = Callable[[Any], int | None]
+
+def l3_cpus(host_state: Any, view: traits.View) -> int | None:
+    """The host CPUs in each L3 domain, None if nothing tells.
+
+    What aggregates say outweighs the traits of the host's provider: those
+    come with the host, aggregates are for whoever knows better.
+
+    :param host_state: nova.scheduler.host_manager.HostState
+    """
+    named = l3_cpus_from_aggregates(host_state)
+    if named is not None:
+        return named
+    marks = view.marks.get(host_state.uuid)
+    return marks.l3_cpus if marks else None
 
 
 def l3_cpus_from_aggregates(host_state: Any) -> int | None:

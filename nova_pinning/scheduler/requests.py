@@ -26,6 +26,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import tally
+from nova_pinning.scheduler import traits
 
 CONF = conf.CONF
 
@@ -81,6 +82,18 @@ class Request:
         default_factory=dict)
     _limits: dict[tuple[float, float], Any] = dataclasses.field(
         default_factory=dict)
+    _traits: traits.View | None = None
+
+    @property
+    def traits(self) -> traits.View:
+        """The traits of all hosts, the same for the whole request.
+
+        Asked for only by what needs them, since the first request may have
+        to wait.
+        """
+        if self._traits is None:
+            self._traits = traits.view()
+        return self._traits
 
     def limits(self, ratios: tuple[float, float]) -> Any:
         """nova.objects.NUMATopologyLimits; hosts with like ratios share it.

@@ -136,12 +136,11 @@ class FragmentationWeigher(_FitWeigher):
 class CacheLocalityWeigher(_FitWeigher):
     """Prefers hosts where the guest's CPUs lie in the fewest L3 domains.
 
-    The first of ``sources`` that knows the host's L3 layout tells it; where
-    none does, a NUMA cell is one domain.
+    Aggregates and traits tell the L3 layout; where they do not, a NUMA cell
+    is one domain.
     """
 
     multiplier_name = 'cache_locality_weight_multiplier'
-    sources: tuple[layout.L3Source, ...] = (layout.l3_cpus_from_aggregates,)
 
     def weight(
         self,
@@ -149,9 +148,7 @@ class CacheLocalityWeigher(_FitWeigher):
         request: requests.Request,
         placement: fitting.Placement,
     ) -> float:
-        l3_cpus = next(
-            (known for source in self.sources
-             if (known := source(host_state)) is not None), None)
+        l3_cpus = layout.l3_cpus(host_state, request.traits)
         is_exclusive = request.options.exclusive_l3
         if l3_cpus is None and not is_exclusive:
             return -float(sum(

@@ -12,34 +12,45 @@
 
 """A real cloud's hosts, aggregates and servers, through openstacksdk.
 
-openstacksdk does the paging, keystoneauth1 the retries. The compute API is
-used at the newest version that openstacksdk and the cloud both know; 2.61
-(Rocky) is the least, and from 2.98 (Epoxy) on servers come with the
-properties of their images.
+openstacksdk does the paging, keystoneauth1 the retries. What is asked of the
+compute API is asked at one microversion: 2.98 (Epoxy), the first in which
+servers come with the properties of their images, or the newest that the cloud
+knows, which must be 2.86 (Ussuri) at least, as for the flavors. Only to change
+an aggregate openstacksdk takes the oldest, 2.1, which has all that it needs.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 from typing import Any
+import urllib.parse
 
 from keystoneauth1 import exceptions as ksa_exceptions
+from openstack.compute.v2 import server as sdk_server
 from openstack import exceptions as sdk_exceptions
+from openstack import resource
+from openstack import utils
 
 from nova_pinning import errors
 from nova_pinning.flavors import cloud as flavors_cloud
-from nova_pinning.flavors import guest_class
 from nova_pinning.flavors import model as flavor_model
-from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import traits as placement_traits
 from nova_pinning.segregation import model
 
-#: Servers in one answer; nova's own limit is 1000 unless configured.
-_PAGE = 1000
+#: The newest microversion that there is any use for.
+MICROVERSION = '2.98'
+#: The oldest that will do.
+LEAST_MICROVERSION = flavors_cloud.MICROVERSION
+
 #: How often a listing is begun again because its pages changed under it.
 _LISTINGS = 5
 
+#: What nova says of a migration while its server can, or does, go back.
+_REVERTIBLE = ('finished', 'reverting')
+
+#: How often keystoneauth1 sends a request again, and after which answers.
 _RETRIES = 4
 _NOT_NOW = (429, 500, 502, 503, 504)
 
@@ -47,10 +58,11 @@ _NOT_NOW = (429, 500, 502, 503, 504)
 class Cloud:
     """A cloud's compute API and Placement together.
 
-    All methods raise errors.CloudError, or one of its kinds. Those that read
-    can be called from several threads at once.
+    All methods, and to make one, raise errors.CloudError or one of its kinds.
+    Those that read can be called from several threads at once.
 
-    :param connection: an openstack.connection.Connection
+    :param connection: an openstack.connection.Connection; from then on it
+        asks the compute API for one microversion, and repeats what failed
     :param name: how to call the cloud in messages
     """
 
@@ -60,9 +72,10 @@ class Cloud:
         with _translated():
             self._compute = connection.compute
             self.placement = client.Placement(connection.placement)
-        self._compute.connect_retries = _RETRIES
-        self._compute.status_code_retries = _RETRIES
-        self._compute.retriable_status_codes = _NOT_NOW
+            self._compute.connect_retries = _RETRIES
+            self._compute.status_code_retries = _RETRIES
+            self._compute.retriable_status_codes = _NOT_NOW
+            self._compute.default_microversion = _microversion(self._compute)
 
     # What there is.
 
@@ -106,27 +119,70 @@ class Cloud:
         query = {'host': host} if host else {}
         known: set[str] = set()
         for _listing in range(_LISTINGS):
+            is_begun = False
             try:
                 with _translated():
-                    for shown in self._compute.servers(
-                            details=True, all_projects=True, limit=_PAGE,
-                            **query):
-                        if shown.id not in known:
-                            known.add(shown.id)
-                            yield _server(shown)
+                    for server in _Servers.list(
+                            self._compute, all_tenants='1', **query):
+                        is_begun = True
+                        if server.id not in known:
+                            known.add(server.id)
+                            yield server
                 return
-            except errors.UnsettledError:
-                # The last server of a page was deleted before the next.
-                continue
+            except errors.RefusedError:
+                # The last server of a page was deleted before the next was
+                # asked for (400).
+                if not is_begun:
+                    raise
         raise errors.CloudError('the list of servers changes faster than it '
                                 'can be read')
+
+    def server(self, server: str) -> model.Server | None:
+        """A server of any project, None if there is no such server.
+
+        :param server: its id
+        """
+        try:
+            with _translated():
+                response = self._compute.get(
+                    f'/servers/{urllib.parse.quote(server, safe="")}')
+                sdk_exceptions.raise_from_response(response)
+                return _server(response.json()['server'])
+        except errors.UnsettledError:
+            return None
+
+    def revertible(self, host: str) -> Mapping[str, str]:
+        """The servers that may still come back to the host that they left.
+
+        Until a cold migration or a resize is confirmed, it can be reverted.
+        Placement then keeps what the server had under the migration's UUID.
+
+        :param host: name of the compute service that they left
+        :returns: ids of servers, by the UUID of the migration
+        """
+        with _translated():
+            return {
+                one.uuid: one.server_id for status in _REVERTIBLE
+                for one in self._compute.migrations(host=host, status=status)
+                if one.source_compute == host}
 
     def has_pinned_cpus(self, server: str) -> bool:
         """Whether any vCPU of a server is pinned to a host CPU.
 
         :param server: its id
+        :raises errors.UnsettledError: if there is no such server any more
         """
-        raise NotImplementedError
+        with _translated():
+            topology = sdk_server.Server.new(id=server).fetch_topology(
+                self._compute)
+        try:
+            return any([cell['cpu_pinning']  # Missing in any, it is missing.
+                        for cell in topology['nodes']])
+        except (KeyError, TypeError) as error:
+            raise errors.CloudError(
+                'the cloud does not show to this user which host CPUs a '
+                'server is pinned to (policy '
+                'compute:server:topology:host:index)') from error
 
     def flavors(self) -> tuple[flavor_model.Flavor, ...]:
         """All flavors, without the projects of private ones."""
@@ -141,21 +197,96 @@ class Cloud:
     # Changes; each can be repeated.
 
     def create_aggregate(self, name: str) -> model.Aggregate:
-        """Create a host aggregate, without an availability zone."""
-        raise NotImplementedError
+        """Create a host aggregate, without an availability zone.
+
+        :returns: it, or the one that has the name already
+        """
+        try:
+            with _translated():
+                return _aggregate(self._compute.create_aggregate(name=name))
+        except errors.UnsettledError:
+            for one in self.aggregates():
+                if one.name == name:
+                    return one
+            raise
 
     def set_metadata(self, aggregate: model.Aggregate,
                      metadata: Mapping[str, str | None]) -> None:
         """Set some of an aggregate's metadata; None takes a key away."""
-        raise NotImplementedError
+        with _translated():
+            self._compute.set_aggregate_metadata(aggregate.id, dict(metadata))
 
     def add_host(self, aggregate: model.Aggregate, host: str) -> None:
         """Put a host into an aggregate; fine if it is there."""
-        raise NotImplementedError
+        self._move(self._compute.add_host_to_aggregate, aggregate, host,
+                   is_member=True)
 
     def remove_host(self, aggregate: model.Aggregate, host: str) -> None:
         """Take a host out of an aggregate; fine if it is not there."""
-        raise NotImplementedError
+        self._move(self._compute.remove_host_from_aggregate, aggregate, host,
+                   is_member=False)
+
+    def _move(self, action: Callable[[int, str], Any],
+              aggregate: model.Aggregate, host: str, *,
+              is_member: bool) -> None:
+        try:
+            with _translated():
+                action(aggregate.id, host)
+        except errors.UnsettledError as error:
+            # It is as it should be already (409 or 404), or nova has a reason
+            # not to do it, such as servers that would change their
+            # availability zone.
+            members = next((one.hosts for one in self.aggregates()
+                            if one.id == aggregate.id), frozenset())
+            if (host in members) is not is_member:
+                raise errors.RefusedError(str(error)) from error
+
+
+class _Servers(resource.Resource):  # type: ignore[misc]
+    """Lists servers, and makes of them only what is needed here.
+
+    openstacksdk takes milliseconds to make one of its own Server objects,
+    which is minutes for a whole cloud.
+    """
+
+    resources_key = 'servers'
+    base_path = '/servers/detail'
+    allow_list = True
+    _query_mapping = resource.QueryParameters('all_tenants', 'host')
+
+    @classmethod
+    def existing(
+        cls, connection: Any = None, **shown: Any,
+    ) -> model.Server:
+        return _server(shown)
+
+
+def _server(shown: Mapping[str, Any]) -> model.Server:
+    if 'flavor' not in shown:
+        # Its cell does not answer. Nothing else is shown of it.
+        return model.Server(
+            id=shown['id'], name='', project=shown.get('tenant_id', ''),
+            host='', flavor='', host_class=None, is_certain=False,
+            status=shown.get('status', ''))
+    if 'OS-EXT-SRV-ATTR:host' not in shown:
+        raise errors.CloudError(
+            'the cloud does not show to this user which hosts servers are on '
+            '(policy os_compute_api:os-extended-server-attributes)')
+    flavor = shown['flavor']
+    if 'extra_specs' not in flavor:
+        raise errors.CloudError(
+            'the cloud does not show to this user the extra specs of the '
+            'flavors of servers (policy '
+            'os_compute_api:os-flavor-extra-specs:index)')
+    # '' for a server that boots from a volume.
+    image = shown.get('image') or {}
+    host_class, is_certain = model.server_class(
+        flavor['extra_specs'], image.get('properties'))
+    return model.Server(
+        id=shown['id'], name=shown['name'], project=shown['tenant_id'],
+        host=shown['OS-EXT-SRV-ATTR:host'] or '',
+        flavor=flavor['original_name'], host_class=host_class,
+        is_certain=is_certain, status=shown['status'])
 
 
 def _aggregate(shown: Any) -> model.Aggregate:
@@ -164,20 +295,24 @@ def _aggregate(shown: Any) -> model.Aggregate:
         hosts=frozenset(shown.hosts or ()), metadata=shown.metadata or {})
 
 
-def _server(shown: Any) -> model.Server:
-    # An image is '' for a server that boots from a volume, whose image's
-    # properties nova does not show.
-    properties = (shown.image or {}).get('properties')
-    try:
-        host_class: hostclass.HostClass | None = guest_class.guest_class(
-            shown.flavor.extra_specs or {},
-            (properties or {}).get('hw_cpu_policy'))
-    except hostclass.UnknownClass:
-        host_class = None
-    return model.Server(
-        id=shown.id, name=shown.name, project=shown.project_id,
-        host=shown.compute_host or '', flavor=shown.flavor.original_name,
-        host_class=host_class, is_certain=properties is not None)
+def _microversion(compute: Any) -> str:
+    """The microversion to use.
+
+    :raises errors.CloudError: if the cloud's are too old
+    """
+    found = utils.maximum_supported_microversion(compute, MICROVERSION)
+    if found is None:
+        raise errors.CloudError('the compute API cannot be reached, or does '
+                                'not say which versions it has')
+    if _number(found) < _number(LEAST_MICROVERSION):
+        raise errors.CloudError(
+            f"the cloud's compute API knows versions up to {found}; "
+            f'{LEAST_MICROVERSION} (Ussuri, 2020) is needed')
+    return str(found)
+
+
+def _number(microversion: str) -> tuple[int, ...]:
+    return tuple(map(int, microversion.split('.')))
 
 
 @contextlib.contextmanager
@@ -186,9 +321,25 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (sdk_exceptions.NotFoundException,
-            sdk_exceptions.ConflictException,
-            sdk_exceptions.BadRequestException) as error:
-        raise errors.UnsettledError(str(error)) from error
+            sdk_exceptions.ConflictException) as error:
+        raise errors.UnsettledError(_said(error)) from error
+    except sdk_exceptions.BadRequestException as error:
+        raise errors.RefusedError(_said(error)) from error
+    except sdk_exceptions.HttpException as error:
+        raise errors.CloudError(_said(error)) from error
     except (sdk_exceptions.SDKException,
             ksa_exceptions.ClientException) as error:
         raise errors.CloudError(str(error)) from error
+    except ValueError as error:
+        raise errors.CloudError('an answer is not JSON') from error
+
+
+def _said(error: sdk_exceptions.HttpException) -> str:
+    """What the cloud says, and to which request."""
+    if error.response is None:
+        return str(error)
+    request = error.response.request
+    path = urllib.parse.urlsplit(request.url).path
+    details = ' '.join(str(error.details or error.response.reason).split())
+    return (f'{request.method} {path}: {error.response.status_code} '
+            f'{details.rstrip(".")}')

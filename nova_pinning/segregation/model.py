@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import dataclasses
 import enum
 
+from nova_pinning.flavors import guest_class
 from nova_pinning.flavors import model as flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import traits as placement_traits
@@ -80,6 +81,8 @@ class Server:
     :param host_class: where it belongs; None if its flavor names nonsense
     :param is_certain: whether the class is known for sure. An image may have
         asked for pinned CPUs, and nova does not show that of all servers.
+        If not, it is shared by what is known.
+    :param status: nova's word, such as ACTIVE
     """
 
     id: str
@@ -89,6 +92,36 @@ class Server:
     flavor: str
     host_class: hostclass.HostClass | None
     is_certain: bool = True
+    status: str = ''
+
+
+def server_class(
+    extra_specs: Mapping[str, str],
+    image_properties: Mapping[str, str] | None,
+) -> tuple[hostclass.HostClass | None, bool]:
+    """Where a server belongs, and whether that is certain.
+
+    The image has no say where the flavor names the class, asks for pinned
+    CPUs, or for CPUs that are not pinned: nova refuses an image with another
+    policy then (nova.virt.hardware.get_cpu_policy_constraint).
+
+    :param extra_specs: of its flavor, as it was when the server got it
+    :param image_properties: of its image; None if they are not known
+    :returns: (class, whether it is certain); the class is None if the flavor
+        names one that there is not
+    """
+    try:
+        by_flavor = guest_class.guest_class(extra_specs, None)
+    except hostclass.UnknownClass:
+        return None, True
+    if (flavor_model.CLASS_KEY in extra_specs
+            or by_flavor is hostclass.HostClass.DEDICATED
+            or extra_specs.get('hw:cpu_policy') == 'shared'):
+        return by_flavor, True
+    if image_properties is None:
+        return by_flavor, False
+    return guest_class.guest_class(
+        extra_specs, image_properties.get('hw_cpu_policy')), True
 
 
 class Source(enum.StrEnum):
@@ -121,15 +154,30 @@ def marks(host: Host) -> Iterator[Mark]:
         yield Mark(Source.TRAIT, placement_traits.TRAIT_OF[host_class],
                    host_class)
     for aggregate in host.aggregates:
-        named = aggregate.metadata.get(flavor_model.CLASS_KEY)
-        if named is not None:
-            try:
-                found = hostclass.parse(named, flavor_model.CLASS_KEY)
-            except hostclass.UnknownClass:
-                found = None
-            yield Mark(Source.AGGREGATE, aggregate.name, found)
-        for host_class in sorted(aggregate.isolated_for):
-            yield Mark(Source.ISOLATION, aggregate.name, host_class)
+        yield from aggregate_marks(aggregate)
+
+
+def aggregate_marks(aggregate: Aggregate) -> Iterator[Mark]:
+    """All that an aggregate tells of the class of the hosts in it."""
+    named = aggregate.metadata.get(flavor_model.CLASS_KEY)
+    if named is not None:
+        try:
+            found = hostclass.parse(named, flavor_model.CLASS_KEY)
+        except hostclass.UnknownClass:
+            found = None
+        yield Mark(Source.AGGREGATE, aggregate.name, found)
+    for host_class in sorted(aggregate.isolated_for):
+        yield Mark(Source.ISOLATION, aggregate.name, host_class)
+
+
+def speaks_against(aggregate: Aggregate,
+                   host_class: hostclass.HostClass | None) -> bool:
+    """Whether it tells that the hosts in it are of another class, or nonsense.
+
+    :param host_class: None if they are to be of none
+    """
+    return any(mark.host_class is None or mark.host_class is not host_class
+               for mark in aggregate_marks(aggregate))
 
 
 def host_class(host: Host) -> hostclass.HostClass | None:

@@ -14,9 +14,11 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import json
 import re
 import textwrap
+from typing import Protocol
 
 from nova_pinning import errors
 from nova_pinning.flavors.checks import rule
@@ -91,18 +93,47 @@ def _lines(rules: Iterable[rule.Rule]) -> Iterator[str]:
     sample = json.dumps(report.as_dict([_SAMPLE], 22), indent=2)
     yield _INTRODUCTION.rstrip().format(
         sample=textwrap.indent(sample, '   '))
+    yield from sections(rules, _GROUPS, 'Instead')
+
+
+class Described(Protocol):
+    """A rule of any kind, as far as its description goes."""
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def severity(self) -> finding.Severity: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def advice(self) -> str: ...
+
+
+def sections(rules: Iterable[Described], groups: Mapping[str, str],
+             advice_title: str) -> Iterator[str]:
+    """A section for each rule, under headings for the groups of codes.
+
+    :param groups: headings by the first two characters of codes
+    :param advice_title: what to call the advice
+    """
     group = ''
     for one in sorted(rules, key=lambda one: one.code):
         if one.code[:2] != group:
             group = one.code[:2]
-            yield from _heading(_GROUPS[group], '-')
+            yield from _heading(groups[group], '-')
         yield from _heading(f'{one.code}: {one.title}', '~')
         yield ''
         yield from _paragraph(
             f'*{one.severity.capitalize()}*: {_code(one.why)}.')
         yield ''
-        yield from _paragraph(f'Instead: {_code(one.advice)}.')
-        if one.in_catalogue:
+        yield from _paragraph(f'{advice_title}: {_code(one.advice)}.')
+        if isinstance(one, rule.Rule) and one.in_catalogue:
             yield ''
             yield from _paragraph(f'In a catalogue: {one.in_catalogue}.')
 

@@ -10,14 +10,22 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Nova's compute API over real HTTP on a loopback port, with faults."""
+"""Nova's compute API and Placement over real HTTP, with faults.
+
+Both on one loopback port.
+"""
 
 import enum
 from http import server
 import threading
 
 import fixtures
+from placement import deploy
 import webob
+
+_PLACEMENT = '/placement'
+#: Only says that it is there: nobody is asked for a name or a password.
+_IDENTITY = '/identity/v3'
 
 
 class Fault(enum.Enum):
@@ -35,8 +43,9 @@ class Fault(enum.Enum):
 class ApiServer(fixtures.Fixture):
     """A cloud's compute API at ``url``, for an administrator.
 
-    Requests are counted from 0 since :meth:`restart`, and listed in
-    ``requests`` as (method, path).
+    Its Placement is at ``placement_url``. Requests to both are counted from 0
+    since :meth:`restart`, and listed in ``requests`` as (method, path);
+    ``statuses`` are those of the answers that were sent.
 
     :param nova: a nova_pinning.demo.cloud.Cloud
     """
@@ -44,6 +53,8 @@ class ApiServer(fixtures.Fixture):
     def __init__(self, nova):
         super().__init__()
         self._app = nova.stage.api_fixture.app()
+        self._placement = deploy.deploy(
+            nova.stage.placement.fixture.conf_fixture.conf)
         self._project = nova.stage.api_fixture.project_id
         self._lock = threading.Lock()
         self.restart()
@@ -56,6 +67,7 @@ class ApiServer(fixtures.Fixture):
         :param before: called with the number of each request
         """
         self.requests = []
+        self.statuses = []
         self._fault = fault
         self._at = at
         self._before = before
@@ -70,7 +82,10 @@ class ApiServer(fixtures.Fixture):
         self.addCleanup(thread.join)
         self.addCleanup(self._server.server_close)
         self.addCleanup(self._server.shutdown)
-        self.url = f'http://127.0.0.1:{self._server.server_port}/v2.1'
+        self._root = f'http://127.0.0.1:{self._server.server_port}'
+        self.url = f'{self._root}/v2.1'
+        self.placement_url = f'{self._root}{_PLACEMENT}'
+        self.identity_url = f'{self._root}{_IDENTITY}'
 
     def _handler(self):
         api = self
@@ -90,6 +105,7 @@ class ApiServer(fixtures.Fixture):
                 if response is None:
                     self.close_connection = True
                     return
+                api.statuses.append(response.status_code)
                 self.send_response_only(response.status_code)
                 headers = dict(response.headers)
                 headers['Content-Length'] = str(len(response.body))
@@ -120,10 +136,19 @@ class ApiServer(fixtures.Fixture):
                 charset='utf-8', text='a fault of the test')
         request = webob.Request.blank(
             handler.path, method=handler.command, body=body,
-            headers=dict(handler.headers), base_url=self.url[:-5])
-        request.headers.update({
-            'X-Auth-User': 'admin',
-            'X-Auth-Project-Id': self._project,
-            'X-Roles': 'reader,member,admin'})
-        response = request.get_response(self._app)
+            headers=dict(handler.headers), base_url=self._root)
+        if request.path_info.split('/')[1] == _PLACEMENT[1:]:
+            request.path_info_pop()
+            request.headers['X-Auth-Token'] = 'admin'
+            response = request.get_response(self._placement)
+        elif request.path_info.startswith(_IDENTITY):
+            response = webob.Response(json={'version': {
+                'id': 'v3.14', 'status': 'stable',
+                'links': [{'rel': 'self', 'href': self.identity_url}]}})
+        else:
+            request.headers.update({
+                'X-Auth-User': 'admin',
+                'X-Auth-Project-Id': self._project,
+                'X-Roles': 'reader,member,admin'})
+            response = request.get_response(self._app)
         return None if fault is Fault.LOST else response

@@ -117,6 +117,106 @@ class TestHosts(base.TestCase):
             self.assertEqual(cpus, domain.find('vcpu').get('cpuset'))
 
 
+class TestMoves(base.TestCase):
+    """Each way in which a server may come to another host."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ('host-1', 'host-2'):
+            self.nova.start_host(name, base.small_host())
+        self.server = self.nova.boot(
+            'guest', self.enterprise_flavor(), host='host-1')
+        self.assert_active([self.server], host='host-1')
+
+    def assert_on(self, host):
+        """The server runs on this host, and holds nothing on another."""
+        self.assert_active([self.server], host=host)
+        self.nova.update_resources()
+        for name in ('host-1', 'host-2'):
+            cpus = set(range(8)) if name == host else set()
+            self.assertEqual(cpus, self.host_pinned_cpus(name))
+            granted = self.nova.allocations(name)
+            self.assertEqual([self.server.id] if cpus else [], list(granted))
+        self.assertEqual(8, self.nova.allocations(host)[self.server.id]
+                         ['PCPU'])
+        self.assertEqual(set(range(8)), self.pinned_cpus(self.server))
+
+    def test_migration(self):
+        self.server = self.nova.migrate(self.server)
+        self.assert_on('host-2')
+        libvirt = self.nova.stage.computes['host-1'].driver._host
+        self.assertEqual([], libvirt.get_connection().listAllDomains(0))
+
+    def test_live_migration(self):
+        self.server = self.nova.migrate_live(self.server)
+        self.assert_on('host-2')
+        self.assertIn('vcpupin', self.nova.guest_xml(self.server))
+        self.server = self.nova.migrate_live(self.server)
+        self.assert_on('host-1')
+
+    def test_evacuation(self):
+        self.nova.fail_host('host-1')
+        self.server = self.nova.evacuate(self.server)
+        self.nova.recover_host('host-1')
+        self.assert_on('host-2')
+        self.server = self.nova.migrate(self.server)
+        self.assert_on('host-1')
+
+    def test_shelving(self):
+        # Off a host to which it moved live, where libvirt has to know it.
+        self.server = self.nova.migrate_live(self.server)
+        self.server = self.nova.shelve(self.server)
+        self.assertEqual(('SHELVED_OFFLOADED', None),
+                         (self.server.status, self.server.host))
+        self.assertEqual({}, self.nova.allocations('host-2'))
+        self.nova.fail_host('host-2')
+        self.server = self.nova.unshelve(self.server)
+        self.nova.recover_host('host-2')
+        self.assert_on('host-1')
+
+    def test_reverted_migration(self):
+        self.server = self.nova.migrate(self.server, confirm=False)
+        self.assertEqual(('VERIFY_RESIZE', 'host-2'),
+                         (self.server.status, self.server.host))
+        self.server = self.nova.revert(self.server)
+        self.assert_on('host-1')
+
+    def test_nowhere_to_go(self):
+        self.nova.fail_host('host-2')
+        for move in (self.nova.migrate, self.nova.migrate_live):
+            error = self.assertRaises(cloud.RefusedError, move, self.server)
+            self.assertIn('NoValidHost', str(error))
+        self.server = self.nova.show(self.server)
+        self.assert_active([self.server], host='host-1')
+
+
+class TestMarks(base.TestCase):
+    """Traits of providers, and members of aggregates."""
+
+    def test_traits(self):
+        self.nova.start_host('host', base.small_host())
+        before = self.nova.traits('host')
+
+        self.nova.change_traits('host', add=['CUSTOM_A', 'CUSTOM_B'])
+        self.assertEqual(before | {'CUSTOM_A', 'CUSTOM_B'},
+                         self.nova.traits('host'))
+        self.nova.change_traits('host', add=['CUSTOM_C'],
+                                remove=['CUSTOM_A', 'CUSTOM_B'])
+        self.nova.update_resources()
+        self.assertEqual(before | {'CUSTOM_C'}, self.nova.traits('host'))
+
+    def test_aggregate(self):
+        self.nova.start_host('host', base.small_host())
+        aggregate = self.nova.create_aggregate(
+            'shared', [], {'pinning:class': 'shared'})
+        flavor = self.enterprise_flavor()
+
+        self.nova.add_to_aggregate(aggregate, 'host')
+        self.assert_refused(self.nova.boot('refused', flavor))
+        self.nova.remove_from_aggregate(aggregate, 'host')
+        self.assert_active([self.nova.boot('placed', flavor)], host='host')
+
+
 class TestNovaAlone(oslotest.BaseTestCase):
 
     def test_without_our_filters(self):

@@ -23,6 +23,7 @@ from oslotest import base
 
 from nova_pinning import conf
 from nova_pinning.scheduler import mix
+from nova_pinning.scheduler import traits
 
 
 def settings(max_examples):
@@ -48,6 +49,9 @@ class TestCase(base.BaseTestCase):
         # What is remembered of requests is one thing for the whole process.
         mix.recent.cache_clear()
         self.addCleanup(mix.recent.cache_clear)
+        # Nothing is asked of a Placement that is not there.
+        self.set_option('traits_refresh_seconds', 0)
+        self.addCleanup(traits.use, None)
 
     def set_option(self, name, value):
         self.options.config(group='pinning', **{name: value})

@@ -132,6 +132,7 @@ def host_state(name='host1', topology=None, **values):
     :param topology: nova.objects.NUMATopology or None
     """
     state = host_manager.HostState(name, f'{name}.example', uuid.uuid4().hex)
+    state.uuid = str(uuid.uuid4())
     state.numa_topology = topology
     state.cpu_allocation_ratio = 16.0
     state.ram_allocation_ratio = 1.5

@@ -16,16 +16,19 @@ import json
 import random
 import sys
 from unittest import mock
+import urllib.parse
 
 from nova import objects
 from oslotest import base
 
+from benchmarks import audit
 from benchmarks import bars
 from benchmarks import commands
 from benchmarks import hosts
 from benchmarks import measure
 from benchmarks import report
 from benchmarks import scenes
+from benchmarks import stubcloud
 from nova_pinning import fit
 from nova_pinning.flavors import catalogue
 
@@ -242,3 +245,85 @@ class TestCommands(base.BaseTestCase):
         commands.measure([self._command('raise SystemExit("oh")',
                                         statuses=(0, 1))], 1,
                          lambda name: None)
+
+
+class TestAudits(base.BaseTestCase):
+
+    def _case(self, servers=200, limit_s=600):
+        return audit.Case('a', 'a cloud', 20, servers, limit_s)
+
+    def test_measure(self):
+        done = []
+        small, large = audit.run(
+            [self._case(), self._case(4000)], done.append)
+        self.assertEqual(['a', 'a'], done)
+        for outcome in (small, large):
+            self.assertEqual('met', outcome.verdict)
+            self.assertEqual(audit.MISPLACED, outcome.findings)
+            self.assertGreater(outcome.memory_mib, 20)
+        self.assertTrue(audit.is_flat([small, large]))
+
+    def test_failure(self):
+        self.assertRaises(commands.CommandFailed, audit.measure,
+                          self._case(), 'no-such-host')
+
+    def test_bar(self):
+        for limit_s, findings, verdict in (
+                (9, audit.MISPLACED, 'MISSED'), (9.5, audit.MISPLACED, 'met'),
+                (9.5, 1, 'WRONG'), (None, audit.MISPLACED, '-')):
+            outcome = audit.Outcome(
+                self._case(limit_s=limit_s), 9.0, 100.0, findings)
+            self.assertEqual(verdict, outcome.verdict)
+            self.assertEqual(verdict in ('met', '-'), outcome.met)
+            self.assertIn(verdict, audit.table([outcome])[3])
+
+    def test_is_flat(self):
+        for used, is_flat in ((), True), ((100, 125), True), ((126, 100),
+                                                              False):
+            self.assertEqual(is_flat, audit.is_flat([
+                audit.Outcome(self._case(), 1.0, one, 0) for one in used]))
+
+    def test_table_fits(self):
+        lines = audit.as_rst([audit.Outcome(case, 1000.0, 1000.0, 0)
+                              for case in audit.CASES])
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+
+class TestStubCloud(base.BaseTestCase):
+
+    def _get(self, path, **query):
+        return json.loads(self.cloud.answer(path, query))
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = stubcloud.StubCloud(6, 2500, misplaced=3)
+
+    def test_servers_by_host_are_all_servers(self):
+        whole, by_host = {}, {}
+        query = {}
+        while query is not None:
+            page = self._get('/v2.1/servers/detail', **query)
+            self.assertLessEqual(len(page['servers']), stubcloud.PAGE)
+            whole.update((one['id'], one) for one in page['servers'])
+            [href] = [one['href'] for one in page.get(
+                'servers_links', [{'href': ''}])]
+            query = dict(urllib.parse.parse_qsl(
+                urllib.parse.urlsplit(href).query)) or None
+        for host in range(6):
+            by_host.update(
+                (one['id'], one) for one in self._get(
+                    '/v2.1/servers/detail', host=f'cmp-{host:05}')['servers'])
+        self.assertEqual(2500, len(whole))
+        self.assertEqual(whole, by_host)
+
+    def test_misplaced(self):
+        wrong = [number for number in range(2500)
+                 if self.cloud.home(number) % 2 != number % 2]
+        self.assertEqual([0, 1, 2], wrong)
+
+    def test_what_there_is_not(self):
+        for path in ('/', '/v2.1/images', '/v2.1/servers/x',
+                     '/placement/resource_providers/x/inventories'):
+            self.assertIsNone(self.cloud.answer(path, {}))
+        self.assertEqual([], self._get('/v2.1/servers/detail',
+                                       host='x')['servers'])

@@ -11,6 +11,7 @@
 #    under the License.
 
 import re
+import types
 
 from oslo_config import cfg
 from oslotest import base as oslotest
@@ -37,6 +38,9 @@ class TestOptions(oslotest.BaseTestCase):
             'on_error': 'by-class',
             'check_nova_claim': True,
             'nova_claim_max_permutations': 20000,
+            'traits_refresh_seconds': 60,
+            'traits_max_age_seconds': 3600,
+            'traits_first_wait_seconds': 5.0,
             'fragmentation_weight_multiplier': 2.0,
             'fragmentation_mix': None,
             'fragmentation_recent_requests': 256,
@@ -60,6 +64,11 @@ class TestOptions(oslotest.BaseTestCase):
                 ('check_nova_claim', 'perhaps'),
                 ('nova_claim_max_permutations', '0'),
                 ('nova_claim_max_permutations', 'many'),
+                ('traits_refresh_seconds', '-1'),
+                ('traits_refresh_seconds', '1m'),
+                ('traits_max_age_seconds', '-1'),
+                ('traits_first_wait_seconds', '-0.1'),
+                ('traits_first_wait_seconds', '31'),
                 ('fragmentation_weight_multiplier', 'much'),
                 ('fragmentation_mix', 'vcpus=8'),
                 ('fragmentation_recent_requests', '0'),
@@ -69,6 +78,23 @@ class TestOptions(oslotest.BaseTestCase):
             error = self.assertRaises(
                 cfg.ConfigFileValueError, getattr, options, name)
             self.assertIn(name, str(error))
+
+    def test_ages_that_can_be_kept(self):
+        for refresh, max_age, is_good in (
+                (60, 120, True), (60, 0, True), (0, 0, True), (0, 1, True),
+                (60, 119, False), (60, 1, False)):
+            options = types.SimpleNamespace(pinning=self._read(
+                f'[pinning]\ntraits_refresh_seconds = {refresh}\n'
+                f'traits_max_age_seconds = {max_age}\n'))
+            if is_good:
+                pinning.check(options)
+            else:
+                error = self.assertRaises(
+                    cfg.ConfigFileValueError, pinning.check, options)
+                self.assertEqual(
+                    f'[pinning] traits_max_age_seconds = {max_age}: must be 0 '
+                    f'or at least twice traits_refresh_seconds, which is '
+                    f'{refresh}', str(error))
 
     def test_every_option_says_when_to_change_it(self):
         verbs = re.compile(r'\b([Ss]et|Turn|Raise|Lower)\b')

@@ -58,7 +58,9 @@ class TestPlugin(oslotest.BaseTestCase):
             group=f'openstack.{plugin.API_NAME}.v{version}')
         self.assertEqual(
             {'pinning_flavor_apply', 'pinning_flavor_check',
-             'pinning_flavor_diff', 'pinning_flavor_export'},
+             'pinning_flavor_diff', 'pinning_flavor_export',
+             'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
+             'pinning_segregation_apply', 'pinning_segregation_check'},
             {one.name for one in found})
         for one in found:
             self.assertTrue(one.load().__doc__)

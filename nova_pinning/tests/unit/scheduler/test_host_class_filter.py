@@ -10,16 +10,22 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
+import itertools
+from unittest import mock
+
 from nova.virt import hardware
 
 from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
+from nova_pinning.placement import traits as placement_traits
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import requests
+from nova_pinning.scheduler import traits
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.scheduler import fakes
 
 DEDICATED, SHARED = hostclass.HostClass.DEDICATED, hostclass.HostClass.SHARED
 
@@ -235,24 +241,6 @@ class TestHostClassFilter(base.TestCase):
             self.assertEqual(Reason.CLASS_UNKNOWN, refusal.reason)
             self.assertIn(f"{where} is 'gold'", str(refusal))
 
-    def test_a_source_in_front(self):
-        """The seam for placement traits."""
-        asked = []
-
-        class WithTraits(filters.HostClassFilter):
-            sources = (
-                classes.class_from_aggregates,
-                lambda state: asked.append(state.host) or SHARED,
-                classes.class_from_topology)
-
-        cells = [cases.host_cell(0, [0])]
-        state = builders.host_state(topology=builders.host_topology(*cells))
-        self.assertTrue(WithTraits().host_passes(state, builders.spec()))
-        self.assertEqual(['host1'], asked)
-        state.aggregates = [builders.aggregate(pinning__class='dedicated')]
-        self.assertFalse(WithTraits().host_passes(state, builders.spec()))
-        self.assertEqual(['host1'], asked)
-
     def test_rebuild(self):
         state = builders.host_state(
             aggregates=[builders.aggregate(pinning__class='dedicated')])
@@ -261,3 +249,135 @@ class TestHostClassFilter(base.TestCase):
         self.assertEqual([], list(chosen.filter_all([state], spec)))
         spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
         self.assertEqual([state], list(chosen.filter_all([state], spec)))
+
+
+#: What aggregates, traits and the topology can say of a host's class; the
+#: names of several classes are both, an unknown one is nonsense.
+_NAMED = ((), ('dedicated',), ('shared',), ('dedicated', 'shared'), ('gold',))
+_MARKED = ((), (DEDICATED,), (SHARED,), (DEDICATED, SHARED))
+_SHOWN = (None, DEDICATED, SHARED)
+_CELLS = {None: [], DEDICATED: [cases.host_cell(0, [0])],
+          SHARED: [cases.host_cell(0, shared=[0])]}
+
+
+def _expected(named, marked, shown, guest, is_stale, unknown):
+    """The reason of the refusal, or None, from the rules in so many words."""
+    if is_stale and guest is DEDICATED and not named:
+        return Reason.TRAITS_STALE
+    stated = {*named, *marked}
+    if 'gold' in stated or len(stated) > 1:
+        return Reason.CLASS_UNKNOWN
+    known = stated or ({shown} if shown else set())
+    if not known:
+        if unknown == 'allow':
+            return None
+        if unknown == 'refuse':
+            return Reason.CLASS_UNKNOWN
+        known = {unknown}
+    return None if known == {guest} else Reason.HOST_CLASS
+
+
+class TestTraits(base.TestCase):
+
+    def _state(self, named=(), marked=(), shown=None):
+        state = builders.host_state(
+            topology=builders.host_topology(*_CELLS[shown]),
+            aggregates=[
+                builders.aggregate(f'aggregate-{name}', pinning__class=name)
+                for name in named])
+        self.placement.traits = {
+            'other': {placement_traits.DEDICATED, placement_traits.SHARED}}
+        if marked:
+            self.placement.traits[state.uuid] = {
+                placement_traits.TRAIT_OF[one] for one in marked}
+        self.reader.refresh()
+        return state
+
+    def setUp(self):
+        super().setUp()
+        self.placement = fakes.Placement()
+        self.clock = fakes.Clock()
+        self.reader = fakes.reader(self.placement, clock=self.clock)
+        traits.use(self.reader)
+
+    def _refusal(self, state, guest):
+        return filters.HostClassFilter().refusal(
+            state, requests.read(builders.spec(
+                None, {'pinning:class': guest})))
+
+    def test_all_that_can_be_said(self):
+        for named, marked, shown in itertools.product(
+                _NAMED, _MARKED, _SHOWN):
+            state = self._state(named, marked, shown)
+            for guest, unknown, age in itertools.product(
+                    (DEDICATED, SHARED),
+                    ('allow', 'refuse', 'dedicated', 'shared'), (0, 3601)):
+                self.set_option('unknown_host_class', unknown)
+                self.clock.now += age
+                refusal = self._refusal(state, guest)
+                self.clock.now -= age
+                self.assertIs(
+                    _expected(named, marked, shown, guest, bool(age),
+                              unknown),
+                    None if refusal is None else refusal.reason,
+                    (named, marked, shown, guest, unknown, age))
+
+    def test_disagreement(self):
+        state = self._state(['dedicated'], [SHARED])
+        for guest in (DEDICATED, SHARED):
+            self.assertEqual(
+                'the class of the host or the guest is not known: its '
+                'aggregates name dedicated under pinning:class, its provider '
+                'has CUSTOM_PINNING_SHARED', str(self._refusal(state, guest)))
+
+    def test_both_traits(self):
+        state = self._state(['dedicated'], [DEDICATED, SHARED])
+        for guest in (DEDICATED, SHARED):
+            self.assertEqual(
+                'the class of the host or the guest is not known: its '
+                'provider has both CUSTOM_PINNING_DEDICATED and '
+                'CUSTOM_PINNING_SHARED', str(self._refusal(state, guest)))
+
+    def test_too_old(self):
+        state = self._state([], [DEDICATED])
+        self.clock.now += 4000
+        self.assertEqual(
+            'the traits that tell what the host is for could not be read '
+            'from Placement for too long: last read 4000 s ago; [pinning] '
+            'traits_max_age_seconds is 3600',
+            str(self._refusal(state, DEDICATED)))
+        # By the last traits that were read, too.
+        self.assertEqual(
+            Reason.HOST_CLASS, self._refusal(state, SHARED).reason)
+
+    def test_one_view_for_the_whole_request(self):
+        states = [self._state([], [SHARED]) for _number in range(3)]
+        self.placement.traits = {
+            state.uuid: {placement_traits.SHARED} for state in states}
+        self.reader.refresh()
+        chosen = filters.HostClassFilter()
+        spec = builders.spec()
+        passed = chosen.filter_all(iter(states), spec)
+        self.assertIs(states[0], next(passed))
+        self.placement.traits = {
+            state.uuid: {placement_traits.DEDICATED} for state in states}
+        self.reader.refresh()
+        self.assertEqual(states[1:], list(passed))
+        self.assertEqual([], list(chosen.filter_all(states, builders.spec())))
+        self.assertEqual(5, self.placement.reads)
+
+    def test_a_reader_that_fails(self):
+        """What is configured for errors applies to it, too."""
+        state = self._state(['dedicated'], [DEDICATED])
+        for policy, passing in (('by-class', [SHARED]), ('refuse', []),
+                                ('pass', [DEDICATED, SHARED])):
+            self.set_option('on_error', policy)
+            with mock.patch.object(
+                    traits, 'view', side_effect=RuntimeError('no thread')):
+                for guest in (DEDICATED, SHARED):
+                    self.assertEqual(
+                        guest in passing,
+                        filters.HostClassFilter().host_passes(
+                            state, builders.spec(
+                                None, {'pinning:class': guest})),
+                        (policy, guest))

@@ -38,7 +38,8 @@ class TestOptions(base.TestCase):
         for line in (
                 'unknown_host_class = maybe', 'on_error = Refuse!',
                 'check_nova_claim = si', 'nova_claim_max_permutations = 0',
-                'exclusive_l3 = perhaps',
+                'exclusive_l3 = perhaps', 'traits_max_age_seconds = 1h',
+                'traits_first_wait_seconds = nan',
                 'fragmentation_weight_multiplier = abc',
                 'fragmentation_weight_multiplier = nan',
                 'cache_locality_weight_multiplier = inf',

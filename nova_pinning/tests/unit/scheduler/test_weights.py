@@ -12,6 +12,7 @@
 
 from nova.scheduler import weights as nova_weights
 
+from nova_pinning.placement import traits as placement_traits
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import layout
 from nova_pinning.scheduler import mix
@@ -19,6 +20,7 @@ from nova_pinning.scheduler import weights
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.scheduler import fakes
 
 
 def _state(name, *cells, **values):
@@ -235,15 +237,29 @@ class TestCacheLocality(base.TestCase, cases.TestCase):
         # CPUs 2, 3 are in a domain with the other guest, 4, 5 are not.
         self.assertEqual({'h': -4.0}, self._weights('4', state))
 
-    def test_a_source_in_front(self):
-        """The seam for placement traits."""
-        class WithTraits(weights.CacheLocalityWeigher):
-            sources = (lambda state: 2, layout.l3_cpus_from_aggregates)
+    def test_traits(self):
+        """They tell the L3 layout where aggregates do not."""
+        for trait, aggregate, expected in (
+                (2, None, -2.0), (8, None, -1.0), (2, '8', -1.0),
+                (8, '2', -2.0), (2, 'many', -2.0), (None, '2', -2.0),
+                (None, None, -1.0)):
+            metadata = {} if aggregate is None else {
+                'pinning__l3_cpus': aggregate}
+            state = _state('h', _cell(0, range(8)), aggregates=[
+                builders.aggregate(**metadata)])
+            fakes.serve({state.uuid: {
+                placement_traits.DEDICATED,
+                *([placement_traits.l3_trait(trait)] if trait else ())}})
+            self.assertEqual(
+                {'h': expected},
+                _weigh(weights.CacheLocalityWeigher(), [state],
+                       _spec((4, 1))), (trait, aggregate))
 
-        state = _state('h', _cell(0, range(8)), aggregates=[
-            builders.aggregate(pinning__l3_cpus='8')])
-        self.assertEqual(
-            {'h': -2.0}, _weigh(WithTraits(), [state], _spec((4, 1))))
+    def test_traits_of_other_hosts(self):
+        fakes.serve({'other': {placement_traits.l3_trait(2)}})
+        self.assertEqual({'h': -1.0}, _weigh(
+            weights.CacheLocalityWeigher(), [_state('h', _cell(0, range(8)))],
+            _spec((4, 1))))
 
     def test_l3_of_several_aggregates(self):
         for texts, expected in (

@@ -1,0 +1,109 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host provider-config: what nova-compute tells Placement."""
+
+import argparse
+import re
+import sys
+
+from nova_pinning.cli import base
+from nova_pinning.document import files
+from nova_pinning import errors
+from nova_pinning.host import load
+from nova_pinning.model import hostclass
+from nova_pinning.placement import provider_config
+
+_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+_MAX_NAME = 200
+
+
+class ProviderConfig(base.Command):
+    """Write the provider.yaml of a host, for its nova-compute.
+
+    It has the traits by which hosts are kept apart: CUSTOM_PINNING_DEDICATED
+    or CUSTOM_PINNING_SHARED, the number of CPUs that share an L3 cache, and
+    the traits of the host file. Put it into /etc/nova/provider_config on the
+    host and restart nova-compute.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning host provider-config host.yaml
+          nova-pinning host provider-config host.yaml --class dedicated \\
+              --output /etc/nova/provider_config/pinning.yaml
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'plan', metavar='PLAN',
+            help='host file (YAML or JSON), or what virsh capabilities '
+                 'prints')
+        parser.add_argument(
+            '--class', dest='host_class', metavar='CLASS',
+            choices=[str(one) for one in hostclass.HostClass],
+            help='dedicated or shared; if not given, what the traits of the '
+                 'host file say, or else its CPUs: with dedicated_cpus it is '
+                 'dedicated, with only shared_cpus it is shared')
+        provider = parser.add_mutually_exclusive_group()
+        provider.add_argument(
+            '--name', type=_provider_name, metavar='NODE',
+            help="name of the host's resource provider, which is its "
+                 "hypervisor's; if not given, the file is for whatever host "
+                 'it lies on')
+        provider.add_argument(
+            '--uuid', type=_provider_uuid, metavar='UUID',
+            help='UUID of its resource provider')
+        parser.add_argument(
+            '-o', '--output', metavar='FILE',
+            help='write to a file instead of the standard output')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        output = parsed_args.output
+        if output is not None and not output.endswith(
+                provider_config.SUFFIX):
+            raise errors.InputError(
+                'nova-compute would not read this file',
+                errors.Location(output),
+                f'let its name end in {provider_config.SUFFIX}')
+        host = load.load(parsed_args.plan)
+        made = provider_config.make(
+            host,
+            parsed_args.host_class and hostclass.HostClass(
+                parsed_args.host_class),
+            uuid=parsed_args.uuid or provider_config.COMPUTE_NODE,
+            name=parsed_args.name or '')
+        text = provider_config.text(made, host.name)
+        if output is None:
+            print(text, end='')
+        else:
+            files.replace(output, text)
+        for note in made.notes:
+            print(f'note: {note}', file=sys.stderr)
+        return base.OK
+
+
+def _provider_name(text: str) -> str:
+    if not 1 <= len(text) <= _MAX_NAME or not text.isprintable():
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no name of 1 to {_MAX_NAME} characters')
+    return text
+
+
+def _provider_uuid(text: str) -> str:
+    # Nova looks it up as it is written, and writes it in lower case itself.
+    if not _UUID.fullmatch(text.lower()):
+        raise argparse.ArgumentTypeError(f'{text!r} is no UUID')
+    return text.lower()

@@ -1,0 +1,295 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""openstack pinning segregation apply."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+from concurrent import futures
+import json
+import sys
+import textwrap
+from typing import Any
+
+import rich.console
+import rich.text
+
+from nova_pinning.cli import base as cli_base
+from nova_pinning.drawing import plan
+from nova_pinning import errors
+from nova_pinning.osc import applying
+from nova_pinning.osc import base
+from nova_pinning.osc import show_host
+from nova_pinning.segregation import change
+from nova_pinning.segregation import model
+from nova_pinning.segregation import site as site_lib
+from nova_pinning.segregation import site_apply
+from nova_pinning.segregation import site_plan
+
+#: Servers on a host that keep it as it is, by its provider's UUID.
+_Held = dict[str, tuple[model.Server, ...]]
+
+#: Hosts that are looked at at a time.
+_SIDE_BY_SIDE = 8
+
+
+class ApplySegregation(base.Command):
+    """Bring a cloud's hosts in step with a site file.
+
+    The file says which hosts are dedicated and which are shared. Shows what
+    would change, asks, and does it: traits of resource providers, and host
+    aggregates. A host stays as it is while servers of the other class are on
+    it. Ends in status 1 if something is left to do. Can be run again at any
+    time.
+    """
+
+    epilog = """
+        Examples::
+
+          openstack --os-cloud north pinning segregation apply site.yaml \\
+              --dry-run
+          openstack --os-cloud north pinning segregation apply site.yaml
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('site', metavar='SITE',
+                            help='site file (YAML or JSON)')
+        applying.add_options(
+            parser, 'only show what would change; ends in status 1 if '
+                    'anything would')
+        parser.add_argument('--force', action='store_true',
+                            help='turn hosts also while servers of the other '
+                                 'class are on them')
+        parser.add_argument('-f', '--format', choices=('text', 'json'),
+                            default='text', help='text unless said '
+                            'otherwise')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        site = site_lib.load(parsed_args.site)
+        made = self._plan(site)
+        for warning in made.warnings:
+            print(f'warning: {warning}', file=sys.stderr)
+        is_text = parsed_args.format == 'text'
+        held: _Held = {}
+        if not parsed_args.yes or parsed_args.dry_run:
+            held = self._held(made, parsed_args.force)
+        if is_text:
+            self._show(made, held, parsed_args.site)
+        elif parsed_args.dry_run:
+            self._print_json(parsed_args.site, 'changes',
+                             _changes_as_dicts(made, held))
+        if parsed_args.dry_run:
+            return cli_base.FINDINGS if made.changes else cli_base.OK
+        if made.changes and not parsed_args.yes:
+            if not applying.is_agreed(self.cloud.name, parsed_args.format):
+                return cli_base.FINDINGS
+            # The question may have stood there for long.
+            if self._plan(site) != made:
+                raise errors.CloudError(
+                    'its hosts have changed since, so nothing was done; run '
+                    'the command again')
+        return self._apply(made, parsed_args)
+
+    def _plan(self, site: site_lib.Site) -> site_plan.Plan:
+        return site_plan.plan(site, site_plan.read(site, self.host_cloud))
+
+    def _held(self, made: site_plan.Plan, is_forced: bool) -> _Held:
+        """What keeps hosts as they are."""
+        if is_forced:
+            return {}
+
+        def strangers(
+            one: site_plan.HostChange,
+        ) -> tuple[str, tuple[model.Server, ...]]:
+            return one.host.provider, change.strangers(
+                self.host_cloud, one.host, one.turn.host_class)
+
+        changes = made.host_changes
+        pool = futures.ThreadPoolExecutor(_SIDE_BY_SIDE, 'hosts')
+        try:
+            return dict(applying.with_progress(
+                pool.map(strangers, changes), len(changes),
+                'looking for servers'))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _show(self, made: site_plan.Plan, held: _Held, path: str) -> None:
+        console = cli_base.console()
+        for one in made.aggregate_changes:
+            _print_lines(console, _aggregate_head(one), [
+                f'+ {key}={value}' for key, value in one.metadata.items()])
+        for group in _alike(made.host_changes):
+            _print_lines(console, _group_head(group), _host_lines(group[0]))
+        for host in made.host_changes:
+            servers = held.get(host.host.provider)
+            if servers:
+                _print_lines(
+                    console, f'{host.host.name} would be left as it is: '
+                             f'{_crowd(servers)}', ())
+                show_host.show_servers(servers, console)
+        console.print(
+            f'site {path}, cloud {self.cloud.name}: '
+            f'{len(made.aggregate_changes)} of {len(made.aggregates)} '
+            f'aggregates and {len(made.host_changes)} of {len(made.hosts)} '
+            'hosts to change', soft_wrap=True)
+
+    def _apply(self, made: site_plan.Plan,
+               parsed_args: argparse.Namespace) -> int:
+        results: list[site_apply.Result] = []
+        total = len(made.changes)
+        is_text = parsed_args.format == 'text'
+        try:
+            with applying.interruptible(results, total, 'changes'):
+                for result in applying.with_progress(
+                        site_apply.apply(made, self.host_cloud,
+                                         is_forced=parsed_args.force),
+                        total, 'changes'):
+                    results.append(result)
+                    if is_text:
+                        _print_result(result)
+        finally:
+            if not is_text:
+                self._print_json(parsed_args.site, 'results',
+                                 list(map(_result_as_dict, results)))
+        left = sum(not one.is_fine for one in results)
+        if is_text:
+            print(f'{total - left} of {total} done' if total
+                  else 'nothing to do')
+        return cli_base.FINDINGS if left else cli_base.OK
+
+    def _print_json(self, path: str, key: str, content: Any) -> None:
+        print(json.dumps({'version': 1, 'site': path,
+                          'cloud': self.cloud.name, key: content}, indent=2))
+
+
+# For people.
+
+def _aggregate_head(one: site_plan.AggregateChange) -> str:
+    does = 'update' if one.live else 'create'
+    return f'{does} aggregate {one.kept.name}'
+
+
+def _alike(
+    changes: Sequence[site_plan.HostChange],
+) -> Iterator[list[site_plan.HostChange]]:
+    """Hosts of one group for which the same is to be done."""
+    found: dict[object, list[site_plan.HostChange]] = {}
+    for one in changes:
+        found.setdefault((one.group, *_host_lines(one)), []).append(one)
+    yield from found.values()
+
+
+def _group_head(group: Sequence[site_plan.HostChange]) -> str:
+    first = group[0]
+    names = ', '.join(one.host.name for one in group)
+    return f'{first.group}: {_class_text(first)}: {names}'
+
+
+def _host_lines(one: site_plan.HostChange) -> list[str]:
+    return [
+        *(f'- trait {trait}' for trait in sorted(one.turn.remove)),
+        *(f'+ trait {trait}' for trait in sorted(one.turn.add)),
+        *(f'- aggregate {aggregate.name}' for aggregate in one.turn.leaves),
+        *(f'+ aggregate {name}' for name in one.joins)]
+
+
+def _print_lines(console: rich.console.Console, head: str,
+                 lines: Sequence[str]) -> None:
+    console.print(rich.text.Text('\n'.join(textwrap.wrap(
+        head, console.width, subsequent_indent='  ', break_long_words=False,
+        break_on_hyphens=False)), 'bold'), soft_wrap=True)
+    for line in lines:
+        console.print(rich.text.Text(
+            f'  {line}', 'green' if line.startswith('+') else 'red'),
+            soft_wrap=True)
+
+
+def _crowd(servers: Sequence[model.Server]) -> str:
+    one = servers[0]
+    what = plan.count(len(servers), f'{one.host_class} server')
+    return f'{what} on it'
+
+
+def _print_result(result: site_apply.Result) -> None:
+    console = cli_base.console()
+    console.print(_result_line(result), soft_wrap=True)
+    if isinstance(result, site_apply.HostResult):
+        show_host.show_servers(result.result.strangers, console)
+
+
+def _result_line(result: site_apply.Result) -> str:
+    if isinstance(result, site_apply.AggregateResult):
+        head = _aggregate_head(result.wanted)
+        return (f'failed to {head}: {result.message}' if result.message
+                else f'{head}: done')
+    done = result.result
+    name = result.wanted.host.name
+    if done.status is change.Status.FAILED:
+        return f'{name}: failed: {done.message}'
+    if done.status is change.Status.REFUSED:
+        return (f'{name}: left as it is, {_crowd(done.strangers)}; it is '
+                'turned with --force')
+    line = f'{name}: {_class_text(result.wanted)}'
+    if done.strangers:
+        line += f', but with {_crowd(done.strangers)}'
+    return line
+
+
+def _class_text(one: site_plan.HostChange) -> str:
+    return str(one.turn.host_class or 'no class')
+
+
+# For machines.
+
+def _changes_as_dicts(made: site_plan.Plan,
+                      held: _Held) -> dict[str, list[dict[str, Any]]]:
+    return {
+        'aggregates': [_aggregate_as_dict(one)
+                       for one in made.aggregate_changes],
+        'hosts': [
+            _host_as_dict(one) | {'servers': [
+                show_host.server_as_dict(server)
+                for server in held.get(one.host.provider, ())]}
+            for one in made.host_changes],
+    }
+
+
+def _aggregate_as_dict(one: site_plan.AggregateChange) -> dict[str, Any]:
+    return {'aggregate': one.kept.name, 'create': one.live is None,
+            'metadata': dict(one.metadata)}
+
+
+def _host_as_dict(one: site_plan.HostChange) -> dict[str, Any]:
+    return {
+        'host': one.host.name,
+        'provider': one.host.provider,
+        'group': one.group,
+        'class': show_host.class_name(one.turn.host_class),
+        'add_traits': sorted(one.turn.add),
+        'remove_traits': sorted(one.turn.remove),
+        'join_aggregates': list(one.joins),
+        'leave_aggregates': [
+            aggregate.name for aggregate in one.turn.leaves],
+    }
+
+
+def _result_as_dict(result: site_apply.Result) -> dict[str, Any]:
+    if isinstance(result, site_apply.AggregateResult):
+        return _aggregate_as_dict(result.wanted) | {
+            'status': str(result.status), 'message': result.message}
+    done = result.result
+    return _host_as_dict(result.wanted) | {
+        'status': str(done.status), 'message': done.message,
+        'servers': list(map(show_host.server_as_dict, done.strangers))}

@@ -1,0 +1,148 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""openstack pinning segregation check."""
+
+import argparse
+from collections.abc import Callable
+import functools
+import io
+import json
+import sys
+
+from nova_pinning.cli import base as cli_base
+from nova_pinning.document import files
+from nova_pinning.flavors import finding
+from nova_pinning.host import load
+from nova_pinning.osc import applying
+from nova_pinning.osc import base
+from nova_pinning.segregation.audit import configs
+from nova_pinning.segregation.audit import rule
+from nova_pinning.segregation.audit import run
+from nova_pinning.segregation import report
+
+# requests keeps so many connections, and makes others anew each time.
+_MOST_JOBS = 10
+
+
+class CheckSegregation(base.Command):
+    """Check that a cloud's shared and dedicated guests are kept apart.
+
+    Looks at hosts, resource providers, traits, inventories, aggregates,
+    flavors and servers, and lists what is wrong, what that breaks, and the
+    commands that mend it. Nothing is changed. Ends in status 1 if anything is
+    found that --fail-on counts.
+    """
+
+    epilog = """
+        Examples::
+
+          openstack --os-cloud north pinning segregation check
+          openstack pinning segregation check --hosts hosts/ cmp-d-1 cmp-d-2
+          openstack pinning segregation check --format prometheus \\
+            --output /var/lib/node_exporter/textfile/segregation.prom
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('names', metavar='HOST', nargs='*',
+                            help='compute services to check, with their '
+                            'servers; the whole cloud, with its flavors, if '
+                            'none is named')
+        parser.add_argument('--hosts', metavar='DIR',
+                            help='host files, which tell how many CPUs each '
+                            'host sets aside for emulator threads')
+        parser.add_argument('--provider-configs', metavar='DIR',
+                            help="the hosts' provider.yaml files, as "
+                            'HOST.yaml or in directories HOST; without, '
+                            'nothing is known of them')
+        parser.add_argument('--emulator-cpus', metavar='N',
+                            type=_number(0, 10 ** 6),
+                            default=rule.EMULATOR_CPUS,
+                            help='VCPU that a dedicated host may offer where '
+                            'flavors have hw:emulator_threads_policy=share '
+                            'and no host file tells (default: %(default)s)')
+        parser.add_argument('--jobs', metavar='N',
+                            type=_number(1, _MOST_JOBS), default=run.JOBS,
+                            help='requests that are made at once, up to '
+                            f'{_MOST_JOBS} (default: %(default)s)')
+        parser.add_argument('--fail-on', choices=list(map(
+                                str, finding.Severity)),
+                            default='warning',
+                            help='the least severity that makes the exit '
+                            'status 1 (default: %(default)s)')
+        parser.add_argument('-f', '--format',
+                            choices=('table', 'json', 'prometheus'),
+                            default='table', help='table unless said '
+                            'otherwise; prometheus is for the textfile '
+                            'collector')
+        parser.add_argument('--limit', metavar='N',
+                            type=_number(1, 10 ** 9), default=report.LIMIT,
+                            help='findings of one code in the table '
+                            '(default: %(default)s)')
+        parser.add_argument('--output', metavar='FILE',
+                            help='replace this file, as a whole and only '
+                            'when the check has come to its end')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        settings = run.Settings(
+            hosts=frozenset(parsed_args.names),
+            descriptions={
+                one.name: one
+                for one in load.load_directory(parsed_args.hosts)
+            } if parsed_args.hosts else {},
+            configs=(configs.load(parsed_args.provider_configs)
+                     if parsed_args.provider_configs else {}),
+            emulator_cpus=parsed_args.emulator_cpus, jobs=parsed_args.jobs)
+        audit = run.audit(
+            self.host_cloud, settings,
+            functools.partial(applying.with_progress, what='hosts'))
+        for name in audit.unmatched:
+            print(f'note: there is a file for host {name}, which the cloud '
+                  'does not have', file=sys.stderr)
+        self._write(audit, parsed_args)
+        return report.exit_status(
+            audit, finding.Severity(parsed_args.fail_on))
+
+    def _write(self, audit: run.Audit,
+               parsed_args: argparse.Namespace) -> None:
+        if parsed_args.format == 'json':
+            text = json.dumps(report.as_dict(audit, self.cloud.name),
+                              indent=2) + '\n'
+        elif parsed_args.format == 'prometheus':
+            # Only here, for it takes a while to load.
+            from nova_pinning.segregation import metrics
+            text = metrics.exposition(audit)
+        elif parsed_args.output:
+            stream = io.StringIO()
+            report.show(audit, cli_base.console(stream), parsed_args.limit)
+            text = stream.getvalue()
+        else:
+            report.show(audit, cli_base.console(), parsed_args.limit)
+            return
+        if parsed_args.output:
+            files.replace(parsed_args.output, text)
+        else:
+            print(text, end='')
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    """A type for argparse: a whole number in a range."""
+    def number(text: str) -> int:
+        found = int(text)
+        if not least <= found <= most:
+            raise argparse.ArgumentTypeError(
+                f'{text} is not between {least} and {most}')
+        return found
+
+    return number

@@ -1,0 +1,111 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The commands that mend what the audit finds."""
+
+from collections.abc import Iterable
+import shlex
+
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.model import hostclass
+from nova_pinning.segregation import model
+
+# With --amend an inventory keeps what is not named; aggregates are set
+# without a generation before 1.19, and traits are there since 1.6.
+_INVENTORY = 'openstack resource provider inventory set --amend'
+_TRAITS = 'openstack --os-placement-api-version 1.6 resource provider trait'
+_AGGREGATES = ('openstack --os-placement-api-version 1.18 '
+               'resource provider aggregate')
+
+#: Servers in these states need not be stopped to get onto another host.
+_LIVE = ('ACTIVE', 'PAUSED')
+
+
+def set_class(host: model.Host, host_class: hostclass.HostClass) -> str:
+    """Mark a host."""
+    return f'openstack pinning host set --class {host_class} ' \
+           f'{shlex.quote(host.name)}'
+
+
+def move_away(server: model.Server) -> tuple[str, ...]:
+    """Have nova move a server to a host where it belongs."""
+    if server.status in _LIVE:
+        return ('openstack server migrate --live-migration --wait '
+                f'{server.id}',)
+    return (f'openstack server migrate --wait {server.id}',
+            f'openstack server resize confirm {server.id}')
+
+
+def set_extra_spec(flavor: flavor_model.Flavor, key: str, value: str) -> str:
+    """Set an extra spec of a flavor."""
+    return ('openstack flavor set --property '
+            f'{shlex.quote(f"{key}={value}")} {shlex.quote(flavor.name)}')
+
+
+def unset_extra_spec(flavor: flavor_model.Flavor, key: str) -> str:
+    """Take an extra spec off a flavor."""
+    return (f'openstack flavor unset --property {shlex.quote(key)} '
+            f'{shlex.quote(flavor.name)}')
+
+
+def set_metadata(aggregate: model.Aggregate, key: str, value: str) -> str:
+    """Set some of an aggregate's metadata."""
+    return ('openstack aggregate set --property '
+            f'{shlex.quote(f"{key}={value}")} {shlex.quote(aggregate.name)}')
+
+
+def add_host(aggregate: model.Aggregate, host: model.Host) -> str:
+    """Put a host into an aggregate."""
+    return (f'openstack aggregate add host {shlex.quote(aggregate.name)} '
+            f'{shlex.quote(host.name)}')
+
+
+def join_in_placement(aggregate: model.Aggregate, host: model.Host) -> str:
+    """Put a provider into an aggregate, where Placement has it."""
+    return _set_anew(_AGGREGATES, 'aggregate', host, add=aggregate.uuid)
+
+
+def leave_in_placement(aggregate: model.Aggregate, host: model.Host) -> str:
+    """Take a provider out of an aggregate, where Placement has it."""
+    return _set_anew(_AGGREGATES, 'aggregate', host, remove=(aggregate.uuid,))
+
+
+def add_trait(host: model.Host, trait: str) -> tuple[str, ...]:
+    """Give a trait to a host's provider, which keeps the others."""
+    return (f'openstack --os-placement-api-version 1.6 trait create {trait}',
+            _set_anew(_TRAITS, 'trait', host, add=trait))
+
+
+def remove_traits(host: model.Host, names: Iterable[str]) -> str:
+    """Take traits off a host's provider, which keeps the others."""
+    return _set_anew(_TRAITS, 'trait', host, remove=sorted(names))
+
+
+def _set_anew(command: str, option: str, host: model.Host, *,
+              add: str = '', remove: Iterable[str] = ()) -> str:
+    """Set all that a provider has of something.
+
+    osc-placement can neither add one nor take one away. What is there has to
+    be known before, or all of it would be lost.
+    """
+    unwanted = ''.join(f' -e {name}' for name in remove)
+    keep = f'grep -vx{unwanted} | ' if unwanted else ''
+    more = f' --{option} {add}' if add else ''
+    return (f'old=$({command} list -f value {host.provider}) && '
+            f'{command} set{more} $(echo "$old" | {keep}'
+            f"sed -n 's/./--{option} &/p') {host.provider}")
+
+
+def set_allocation_ratio(host: model.Host, resource_class: str) -> str:
+    """Stop a provider from offering more of something than it has."""
+    return (f'{_INVENTORY} --resource {resource_class}:allocation_ratio=1.0 '
+            f'{host.provider}')

@@ -1,0 +1,305 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Hosts turned to a class, one by one.
+
+A host is turned in an order in which it takes fewer servers on the way, never
+wrong ones. Its trait comes first, swapped in one request: from then on
+Placement proposes the host to the right servers only, and HostClassFilter
+refuses it to all while its aggregates still say something else. Then it joins
+the aggregate of its class and only then leaves those of the other, since two
+isolated aggregates let nobody in.
+
+A server whose host was chosen before that can still arrive. So servers are
+looked for again afterwards, among those on the host and those for which
+Placement already holds some of it. What slips through even then, the audit
+finds.
+
+Each step can be repeated. Whatever was cut off half way is finished by doing
+all of it again.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import difflib
+import enum
+from typing import Protocol
+
+from nova_pinning import errors
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits as placement_traits
+from nova_pinning.segregation import model
+
+
+class Placement(Protocol):
+    """What is asked of nova_pinning.placement.client.Placement."""
+
+    def change_traits(self, provider: str, add: Iterable[str] = (),
+                      remove: Iterable[str] = ()) -> bool: ...
+
+    def consumers(self, provider: str) -> frozenset[str]: ...
+
+
+class Topologies(Protocol):
+    """What tells which servers are pinned."""
+
+    def has_pinned_cpus(self, server: str) -> bool: ...
+
+
+class Cloud(Topologies, Protocol):
+    """What is asked of nova_pinning.segregation.cloud.Cloud."""
+
+    @property
+    def placement(self) -> Placement: ...
+
+    def servers(self, host: str = '') -> Iterator[model.Server]: ...
+
+    def server(self, server: str) -> model.Server | None: ...
+
+    def revertible(self, host: str) -> Mapping[str, str]: ...
+
+    def add_host(self, aggregate: model.Aggregate, host: str) -> None: ...
+
+    def remove_host(self, aggregate: model.Aggregate, host: str) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of a host.
+
+    :param host: as it is
+    :param host_class: as it is to be; None for no class
+    :param add: traits that its provider lacks
+    :param remove: traits that its provider must not have
+    :param joins: aggregates to put it into
+    :param leaves: aggregates that say something else
+    """
+
+    host: model.Host
+    host_class: hostclass.HostClass | None
+    add: frozenset[str] = frozenset()
+    remove: frozenset[str] = frozenset()
+    joins: tuple[model.Aggregate, ...] = ()
+    leaves: tuple[model.Aggregate, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is to be done."""
+        return bool(self.add or self.remove or self.joins or self.leaves)
+
+
+class Status(enum.StrEnum):
+    """What became of a change."""
+
+    DONE = 'done'
+    #: There was nothing to do.
+    UNCHANGED = 'unchanged'
+    #: Nothing was done, because of the servers that are on the host.
+    REFUSED = 'refused'
+    #: The cloud did not do it, or not all of it.
+    FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a change.
+
+    :param strangers: servers of the other class on the host: those because
+        of which nothing was done, or those that are there nevertheless
+    :param message: why it failed
+    """
+
+    change: Change
+    status: Status
+    strangers: tuple[model.Server, ...] = ()
+    message: str = ''
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether nothing is left for anybody to do."""
+        return (self.status in (Status.DONE, Status.UNCHANGED)
+                and not self.strangers)
+
+
+def plan(host: model.Host, host_class: hostclass.HostClass | None,
+         aggregate: model.Aggregate | None = None, *,
+         keeps_traits: bool = False) -> Change:
+    """What it takes to turn a host to a class.
+
+    :param host_class: None to take away all that names a class
+    :param aggregate: to put it into as well
+    :param keeps_traits: leave its traits as they are
+    """
+    has = host.traits or frozenset()
+    add, remove = (
+        (frozenset[str](), frozenset[str]()) if keeps_traits
+        else placement_traits.class_traits(host_class))
+    is_to_join = aggregate is not None and host.name not in aggregate.hosts
+    return Change(
+        host, host_class, add - has, remove & has,
+        (aggregate,) if aggregate and is_to_join else (),
+        tuple(one for one in host.aggregates
+              if model.speaks_against(one, host_class)))
+
+
+def check_aggregate(aggregate: model.Aggregate,
+                    host_class: hostclass.HostClass | None) -> None:
+    """Make sure that an aggregate is for hosts of a class.
+
+    :raises errors.InputError: if it is not, with what to do about it
+    """
+    where = errors.Location('--aggregate')
+    if host_class is None:
+        raise errors.InputError(
+            'a host of no class is not put into an aggregate', where)
+    if model.speaks_against(aggregate, host_class):
+        raise errors.InputError(
+            f'aggregate {aggregate.name} is not for {host_class} hosts, by '
+            f'its metadata {metadata_of_class(aggregate)}', where)
+    if not any(model.aggregate_marks(aggregate)):
+        raise errors.InputError(
+            f'the metadata of aggregate {aggregate.name} name no class',
+            where, f'openstack aggregate set --property '
+                   f'{flavor_model.CLASS_KEY}={host_class} {aggregate.name}')
+
+
+def metadata_of_class(aggregate: model.Aggregate) -> str:
+    """The metadata that tell a class, in a line for people."""
+    return ', '.join(
+        f'{key}={value}' for key, value in sorted(aggregate.metadata.items())
+        if key == flavor_model.CLASS_KEY
+        or key.startswith(f'trait:{placement_traits.PREFIX}'))
+
+
+def find_hosts(names: Iterable[str],
+               hosts: Iterable[model.Host]) -> tuple[model.Host, ...]:
+    """The hosts with these names, in this order, each once.
+
+    :raises errors.InputErrors: for names that no host has
+    """
+    by_name: dict[str, list[model.Host]] = {}
+    for host in hosts:
+        by_name.setdefault(host.name, []).append(host)
+    names = tuple(dict.fromkeys(names))
+    unknown = tuple(
+        errors.InputError(f'there is no host {name}',
+                          advice=nearest(name, by_name))
+        for name in names if name not in by_name)
+    if unknown:
+        raise errors.InputErrors(unknown)
+    return tuple(host for name in names for host in by_name[name])
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Advice that has the names like one that there is not."""
+    near = difflib.get_close_matches(name, known, 3)
+    return f'did you mean {" or ".join(near)}?' if near else ''
+
+
+def strangers(cloud: Cloud, host: model.Host,
+              host_class: hostclass.HostClass | None,
+              ) -> tuple[model.Server, ...]:
+    """The servers on a host, or on their way to it, of the other class.
+
+    Those that have left for good are not among them, those whose migration or
+    resize can be reverted are, by the flavor that they have now. Where it is
+    not certain which class a server is of, it is found out.
+
+    :param host_class: that the host is or is to be of; None lets all be
+    :raises errors.CloudError: if the cloud cannot be asked
+    """
+    if host_class is None:
+        return ()
+    found = (settled(cloud, one) for one in _occupants(cloud, host))
+    return tuple(one for one in found if one.host_class is host_class.other)
+
+
+def _occupants(cloud: Cloud, host: model.Host) -> Iterator[model.Server]:
+    """The servers on a host, and those that Placement keeps room for."""
+    # First, since a server that arrives meanwhile is then seen twice, and
+    # not never.
+    consumers = (frozenset() if host.traits is None
+                 else cloud.placement.consumers(host.provider))
+    found = {one.id: one for one in cloud.servers(host.name)}
+    yield from found.values()
+    servers = {one: cloud.server(one)
+               for one in sorted(consumers - found.keys())}
+    # The others are migrations, whose servers have left.
+    back = (cloud.revertible(host.name) if None in servers.values() else {})
+    for consumer, server in servers.items():
+        if server is None and consumer in back:
+            server = cloud.server(back[consumer])
+        if server is not None:
+            yield server
+
+
+def settled(cloud: Topologies, server: model.Server) -> model.Server:
+    """A server, with its class for certain as far as it can be known.
+
+    :param cloud: is asked only if it is not certain
+    :raises errors.CloudError: if the cloud cannot be asked
+    """
+    if server.is_certain or server.host_class is None:
+        return server
+    try:
+        is_pinned = cloud.has_pinned_cpus(server.id)
+    except errors.UnsettledError:
+        # It has gone.
+        return server
+    return dataclasses.replace(
+        server, is_certain=True,
+        host_class=(hostclass.HostClass.DEDICATED if is_pinned
+                    else hostclass.HostClass.SHARED))
+
+
+def apply(cloud: Cloud, change: Change, *,
+          is_forced: bool = False) -> Result:
+    """Turn a host to a class; see above for the order.
+
+    :param is_forced: also while servers of the other class are on it; those
+        that are there before are then none of the result's strangers
+    :returns: what became of it; errors of the cloud are told in there too
+    """
+    try:
+        before = strangers(cloud, change.host, change.host_class)
+        if not change.is_needed:
+            return Result(change, Status.UNCHANGED,
+                          () if is_forced else before)
+        if before and not is_forced:
+            return Result(change, Status.REFUSED, before)
+        _take_steps(cloud, change)
+        known = {one.id for one in before}
+        return Result(change, Status.DONE, tuple(
+            one for one in strangers(cloud, change.host, change.host_class)
+            if one.id not in known))
+    except errors.CloudError as error:
+        return Result(change, Status.FAILED, message=str(error))
+
+
+def _take_steps(cloud: Cloud, change: Change) -> None:
+    name = change.host.name
+    if change.add or change.remove:
+        if change.host.traits is None:
+            raise errors.RefusedError(
+                'Placement has no resource provider for it; nova-compute '
+                'creates that when it starts')
+        # All of them, whatever others have done since the change was planned.
+        cloud.placement.change_traits(
+            change.host.provider,
+            *placement_traits.class_traits(change.host_class))
+    for aggregate in change.joins:
+        cloud.add_host(aggregate, name)
+    for aggregate in change.leaves:
+        cloud.remove_host(aggregate, name)

@@ -1,0 +1,143 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Each layer alone keeps every guest in its place, and none does not."""
+
+import logging
+import os
+
+import ddt
+import fixtures
+from nova.compute import resource_tracker
+from oslotest import base
+from testtools import content
+from testtools import content_type
+
+from nova_pinning.demo import cloud
+from nova_pinning.tests.functional import layers
+from nova_pinning.tests.functional import storm
+
+#: ``tox -e storm`` has many more, and takes a while.
+OPERATIONS = int(os.environ.get('NOVA_PINNING_STORM_OPERATIONS', '100'))
+SEED = int(os.environ.get('NOVA_PINNING_STORM_SEED', '1'))
+
+#: A minute to start, and far more than an operation takes on a busy machine.
+TIMEOUT_SECONDS = 60 + 10 * OPERATIONS
+
+
+class StormTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_TEST_TIMEOUT', str(TIMEOUT_SECONDS)))
+        super().setUp()
+        # Half the time would be spent on what nobody reads.
+        logging.disable(logging.DEBUG)
+        self.addCleanup(logging.disable, logging.NOTSET)
+
+
+class TestStorm(StormTestCase):
+    """The same storm, whatever keeps the classes apart.
+
+    What each layer consists of, and what it does not, is said in ``layers``.
+    """
+
+    def blow(self, layer):
+        self.storm = self.useFixture(storm.Storm(layer, SEED))
+        self.addDetail('storm', content.Content(
+            content_type.UTF8_TEXT,
+            lambda: ['\n'.join(self.storm.report()).encode()]))
+        self.storm.run(OPERATIONS)
+        self.assertEqual([], self.storm.wrong)
+        self.assertGreaterEqual(self.storm.operations, OPERATIONS)
+
+    def assert_kept_apart(self, layer):
+        self.blow(layer)
+        self.assertEqual({}, self.storm.misplaced)
+        self.assertEqual({}, self.storm.misled)
+        # It would be easy to keep guests apart that are all refused.
+        for name in storm.OPERATIONS:
+            self.assertGreater(self.storm.done[name], 0, name)
+        self.assertNotEqual(set(), self.storm.changed)
+        self.assertGreater(self.storm.chosen_after_change, 0)
+
+    def test_traits(self):
+        self.assert_kept_apart(layers.Traits())
+
+    def test_isolated_aggregates(self):
+        self.assert_kept_apart(layers.IsolatedAggregates())
+
+    def test_filter_by_traits(self):
+        self.assert_kept_apart(layers.FilterByTraits())
+
+    def test_filter_by_aggregates(self):
+        self.assert_kept_apart(layers.FilterByAggregates())
+
+    def test_none(self):
+        self.blow(layers.Layer())
+        counts = [
+            sum(belongs is host_class for _server, _host, belongs
+                in self.storm.misplaced) for host_class in
+            (layers.SHARED, layers.DEDICATED)]
+        self.addDetail('misplaced', content.text_content(
+            f'{counts[0]} times a shared guest was on a dedicated host, '
+            f'{counts[1]} times the reverse'))
+        self.assertGreater(counts[0], 0, counts)
+
+
+@ddt.ddt
+class TestChangeInFlight(StormTestCase):
+    """A host changes its class when a guest is on its way to it.
+
+    Nova looks at the class of a host when it schedules, and never again. So
+    a guest that is scheduled before the change, and claims its CPUs after it,
+    is on a host of the wrong class from then on. Until the claim nova shows
+    no server on the host; Placement has granted it its share already. Any
+    guest that is scheduled after the change goes where it belongs.
+    """
+
+    @ddt.data(layers.Traits, layers.IsolatedAggregates,
+              layers.FilterByTraits, layers.FilterByAggregates)
+    def test_boot(self, kind):
+        layer = kind()
+        nova = self.useFixture(cloud.Cloud(
+            filters=layer.filters, filter_paths=layer.filter_paths))
+        layer.start(nova)
+        _class, shape = storm.HOSTS['hybrid-1']
+        nova.start_host('host', shape)
+        layer.mark('host', layers.SHARED)
+        plain, enterprise = (
+            storm.create_flavor(nova, layer, storm.OFFERS[name])
+            for name in ('plain', 'enterprise'))
+        granted = []
+        claim = resource_tracker.ResourceTracker.instance_claim
+
+        def change_first(tracker, *args, **kwargs):
+            if not granted:
+                granted.append(nova.allocations('host'))
+                self.assertEqual(
+                    [], [one for one in storm.instances() if one.host])
+                layer.mark('host', layers.DEDICATED)
+            return claim(tracker, *args, **kwargs)
+
+        self.useFixture(fixtures.MockPatchObject(
+            resource_tracker.ResourceTracker, 'instance_claim', change_first))
+
+        first = nova.boot('first', plain)
+
+        self.assertEqual(('ACTIVE', 'host'), (first.status, first.host))
+        self.assertEqual([first.id], list(granted[0]))
+        second = nova.boot('second', plain)
+        self.assertEqual('ERROR', second.status)
+        self.assertIn('No valid host', second.fault)
+        third = nova.boot('third', enterprise)
+        self.assertEqual(('ACTIVE', 'host'), (third.status, third.host))

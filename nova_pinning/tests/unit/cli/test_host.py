@@ -1,0 +1,97 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host provider-config."""
+
+import os
+import pathlib
+
+import ddt
+import yaml
+
+from nova_pinning.host import load
+from nova_pinning.placement import provider_config
+from nova_pinning.placement import traits as placement_traits
+from nova_pinning.tests.unit.cli import base
+
+UUID = '5C2B1F60-7F3A-4F53-9F3C-0A4F6F2F8C11'
+PLAIN = """
+version: 1
+name: plain
+nodes: [{id: 0, cpus: 0-3, memory: 4GiB}]
+"""
+
+
+@ddt.ddt
+class TestProviderConfig(base.TestCase):
+
+    def _write(self, *more, host=base.HOST):
+        return self.run_command('host', 'provider-config', host, *more)
+
+    def test_output(self):
+        done = self._write()
+        self.assertEqual((0, ''), (done.status, done.err))
+        path = self.dir / 'pinning.yaml'
+        written = self._write('--output', str(path))
+        self.assertEqual((0, '', ''),
+                         (written.status, written.out, written.err))
+        self.assertEqual(done.out, path.read_text())
+        [entry] = provider_config.read(path)
+        self.assertEqual(load.load(base.HOST).traits, entry.traits)
+
+    @ddt.data(*sorted(path.name for path in (base.ETC / 'hosts').iterdir()))
+    def test_shipped_hosts(self, name):
+        path = base.ETC / 'hosts' / name
+        done = self._write(host=str(path))
+        self.assertEqual((0, ''), (done.status, done.err))
+        [provider] = yaml.safe_load(done.out)['providers']
+        self.assertEqual(sorted(load.load(path).traits),
+                         provider['traits']['additional'])
+
+    def test_class(self):
+        plain = self.write('plain.yaml', PLAIN)
+        done = self._write(host=plain)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--class', done.err)
+        for name, trait in placement_traits.TRAIT_OF.items():
+            done = self._write('--class', str(name), host=plain)
+            self.assertEqual(0, done.status)
+            self.assertIn(f'- {trait}\n', done.out)
+            self.assertIn('note: There is no trait for the L3', done.err)
+
+    @ddt.data(('--name', 'node-1', {'name': 'node-1'}),
+              ('--uuid', UUID, {'uuid': UUID.lower()}))
+    @ddt.unpack
+    def test_provider(self, option, value, expected):
+        done = self._write(option, value)
+        [provider] = yaml.safe_load(done.out)['providers']
+        self.assertEqual(expected, provider['identification'])
+
+    @ddt.data(['--uuid', 'x'], ['--uuid', UUID[:-1]], ['--name', ''],
+              ['--name', 'a' * 201], ['--name', 'a\n'],
+              ['--name', 'a', '--uuid', UUID], ['--class', 'both'])
+    def test_bad_options(self, options):
+        path = str(self.dir / 'a.yaml')
+        done = self._write('--output', path, *options)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertFalse(os.path.exists(path))
+
+    def test_a_file_that_nova_would_not_read(self):
+        path = self.dir / 'pinning.yml'
+        done = self._write('--output', str(path))
+        self.assertEqual(2, done.status)
+        self.assertIn('.yaml', done.err)
+        self.assertFalse(path.exists())
+
+    def test_no_host_file(self):
+        done = self._write(host=str(pathlib.Path(self.dir, 'none')))
+        self.assertEqual((2, ''), (done.status, done.out))

@@ -1,0 +1,109 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What commands that change a cloud have in common."""
+
+import io
+
+import ddt
+import fixtures
+from oslotest import base as oslotest
+
+from nova_pinning import errors
+from nova_pinning.osc import applying
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Interrupted(Terminal):
+    def readline(self):
+        raise KeyboardInterrupt
+
+
+@ddt.ddt
+class TestApplying(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.out, self.err = io.StringIO(), io.StringIO()
+        self.use(stdout=self.out, stderr=self.err)
+
+    def use(self, **streams):
+        for name, stream in streams.items():
+            self.useFixture(fixtures.MonkeyPatch(f'sys.{name}', stream))
+
+    @ddt.data(('y\n', True), ('Yes \n', True), ('n\n', False), ('\n', False),
+              ('', False), ('yesterday\n', False))
+    @ddt.unpack
+    def test_ask(self, answer, expected):
+        self.use(stdin=Terminal(answer))
+        self.assertIs(expected, applying.is_agreed('north', 'text'))
+        self.assertEqual('Apply to cloud north? [y/N] ', self.err.getvalue())
+        self.assertEqual('' if expected else 'nothing was changed\n',
+                         self.out.getvalue())
+
+    def test_interrupted_question(self):
+        self.use(stdin=Interrupted())
+        self.assertRaises(KeyboardInterrupt, applying.is_agreed, 'north',
+                          'text')
+        self.assertIn('\nnothing was changed\n', self.err.getvalue())
+
+    @ddt.data((io.StringIO('y\n'), 'text'), (Terminal('y\n'), 'json'))
+    @ddt.unpack
+    def test_nobody_to_ask(self, stdin, form):
+        self.use(stdin=stdin)
+        error = self.assertRaises(errors.InputError, applying.is_agreed,
+                                  'north', form)
+        self.assertIn('--yes', error.advice)
+        self.assertEqual('', self.err.getvalue())
+
+    def test_progress(self):
+        results = iter('abc')
+        self.assertEqual(['a', 'b', 'c'], list(
+            applying.with_progress(results, 3, 'hosts')))
+        self.assertEqual('', self.err.getvalue())
+        terminal = Terminal()
+        self.use(stderr=terminal)
+        self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
+        self.assertEqual(['a', 'b', 'c'], list(
+            applying.with_progress(iter('abc'), 3, 'hosts')))
+        self.assertIn('hosts', terminal.getvalue())
+        self.assertIn('3/3', terminal.getvalue())
+        self.assertEqual('', self.out.getvalue())
+
+    @ddt.data((KeyboardInterrupt(), 'interrupted'),
+              (errors.CloudError('down'), 'stopped'))
+    @ddt.unpack
+    def test_how_far_it_came(self, error, word):
+        done = []
+
+        def work():
+            with applying.interruptible(done, 3, 'hosts'):
+                done.append('a')
+                raise error
+
+        self.assertRaises(type(error), work)
+        self.assertEqual(f'{word} after 1 of 3 hosts; run the command again '
+                         'to finish\n', self.err.getvalue())
+
+    def test_nothing_to_tell(self):
+        with applying.interruptible([], 0, 'hosts'):
+            pass
+        self.assertRaises(ValueError, self._fail)
+        self.assertEqual('', self.err.getvalue())
+
+    def _fail(self):
+        with applying.interruptible([], 1, 'hosts'):
+            raise ValueError

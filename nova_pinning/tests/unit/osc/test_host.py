@@ -1,0 +1,302 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The commands about hosts, with a cloud in memory."""
+
+import contextlib
+import io
+import json
+import types
+
+import ddt
+import fixtures
+from oslotest import base as oslotest
+
+from nova_pinning import errors
+from nova_pinning.model import hostclass
+from nova_pinning.osc import host
+from nova_pinning.placement import client
+from nova_pinning.placement import traits
+from nova_pinning.tests.unit.segregation import fakecloud
+
+DEDICATED = hostclass.HostClass.DEDICATED
+SHARED = hostclass.HostClass.SHARED
+INVENTORIES = {'PCPU': client.Inventory(8, 0, 1.0),
+               'VCPU': client.Inventory(4, 1, 16.0),
+               'MEMORY_MB': client.Inventory(1, 0, 1.0)}
+
+
+class CommandTestCase(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
+        self.nova = fakecloud.FakeCloud(
+            {'d': [traits.DEDICATED, traits.l3_trait(8)],
+             's': [traits.SHARED], 'none': [], 'lost': None,
+             'unclear': [traits.SHARED], 'both': [
+                 traits.SHARED, traits.DEDICATED]},
+            {'dedicated': (['d', 'unclear'], {
+                'pinning:class': 'dedicated',
+                f'trait:{traits.DEDICATED}': 'required'}),
+             'odd': (['unclear'], {'pinning:class': 'gold'}),
+             'rack': (['d', 's'], {'rack': '1'})},
+            servers=[fakecloud.server('d1', DEDICATED, 'd'),
+                     fakecloud.server('d2', SHARED, 'd', is_certain=False),
+                     fakecloud.server('s1', SHARED, 's')],
+            pinned=['d2'], inventories=INVENTORIES)
+
+    def run_command(self, kind, *arguments):
+        """Run a command.
+
+        :returns: (exit status, output, error output)
+        """
+        app = types.SimpleNamespace(client_manager=types.SimpleNamespace(
+            pinning=types.SimpleNamespace(name='fake')))
+        command = kind(app, None)
+        command.host_cloud = self.nova
+        output, error = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(output),
+              contextlib.redirect_stderr(error)):
+            status = command.run(
+                command.get_parser('x').parse_args(list(arguments)))
+        return status, output.getvalue(), error.getvalue()
+
+
+@ddt.ddt
+class TestList(CommandTestCase):
+
+    def test_table(self):
+        status, output, _error = self.run_command(host.ListHosts)
+        self.assertEqual(0, status)
+        self.assertEqual("""\
+host     class      trait             aggregates          isolation  L3 CPUs
+d        dedicated  dedicated         dedicated           dedicated        8
+s        shared     shared            -                   -                -
+none     none       -                 -                   -                -
+lost     none       no provider       -                   -                -
+unclear  unclear    shared            dedicated nonsense  dedicated        -
+both     unclear    dedicated shared  -                   -                -
+6 hosts: 1 dedicated, 1 shared, 2 of no class, 2 unclear
+""", '\n'.join(line.rstrip() for line in output.splitlines()) + '\n')
+
+    @ddt.data(('dedicated', ['d']), ('shared', ['s']),
+              ('none', ['none', 'lost']))
+    @ddt.unpack
+    def test_of_a_class(self, name, expected):
+        _status, output, _error = self.run_command(
+            host.ListHosts, '--class', name, '--format', 'json')
+        self.assertEqual(expected, [
+            one['name'] for one in json.loads(output)['hosts']])
+
+    def test_json(self):
+        _status, output, _error = self.run_command(
+            host.ListHosts, '-f', 'json')
+        found = json.loads(output)
+        self.assertEqual((1, 'fake'), (found['version'], found['cloud']))
+        by_name = {one['name']: one for one in found['hosts']}
+        self.assertEqual({
+            'name': 'd', 'node': 'd', 'provider': 'rp-d',
+            'class': 'dedicated', 'agrees': True,
+            'sources': {'trait': ['dedicated'], 'aggregate': ['dedicated'],
+                        'isolation': ['dedicated']},
+            'traits': [traits.DEDICATED, traits.l3_trait(8)],
+            'aggregates': ['dedicated', 'rack'], 'l3_cpus': 8}, by_name['d'])
+        self.assertIsNone(by_name['lost']['traits'])
+        self.assertEqual((None, False), (by_name['unclear']['class'],
+                                         by_name['unclear']['agrees']))
+        self.assertEqual((None, True), (by_name['none']['class'],
+                                        by_name['none']['agrees']))
+
+    def test_no_hosts(self):
+        self.nova = fakecloud.FakeCloud({})
+        self.assertEqual((0, '0 hosts\n', ''),
+                         self.run_command(host.ListHosts))
+
+
+class TestShow(CommandTestCase):
+
+    def show(self, name):
+        status, output, _error = self.run_command(host.ShowHost, name)
+        self.assertEqual(0, status)
+        return '\n'.join(line.rstrip() for line in output.splitlines())
+
+    def test_table(self):
+        self.assertEqual(f"""\
+d: dedicated
+  provider    rp-d
+  traits      {traits.DEDICATED}
+              {traits.l3_trait(8)}
+  aggregates  dedicated: pinning:class=dedicated,
+              trait:{traits.DEDICATED}=required
+              rack
+  CPUs        8 PCPU
+              4 VCPU, 1 of them reserved, each sold 16 times
+  servers     2 dedicated""", self.show('d'))
+
+    def test_json(self):
+        _status, output, _error = self.run_command(
+            host.ShowHost, 'd', '--format', 'json')
+        [found] = json.loads(output)['hosts']
+        self.assertEqual({'total': 4, 'reserved': 1,
+                          'allocation_ratio': 16.0},
+                         found['inventories']['VCPU'])
+        self.assertEqual(['dedicated', 'shared'], found['suggested'])
+        self.assertEqual([('d1', 'dedicated', True),
+                          ('d2', 'dedicated', True)],
+                         [(one['id'], one['class'], one['certain'])
+                          for one in found['servers']])
+        self.assertEqual([], found['strangers'])
+
+    def test_what_does_not_agree(self):
+        self.assertIn(
+            'pinning host set --class dedicated|shared|none unclear',
+            self.show('unclear'))
+
+    def test_servers_that_belong_elsewhere(self):
+        self.nova.put(fakecloud.server('odd\x1b[1m', SHARED, 'd', id='odd'))
+        shown = self.show('d')
+        self.assertIn('servers     2 dedicated, 1 shared\nThese servers '
+                      'belong elsewhere:\n    odd', shown)
+        self.assertNotIn('\x1b', shown)
+
+    def test_the_wrong_cpus(self):
+        self.nova._inventories = {'VCPU': client.Inventory(4, 0, 1.0),
+                                  'PCPU': client.Inventory(4, 4, 1.0)}
+        self.assertIn('It has CPUs for shared guests only', self.show('d'))
+        self.assertNotIn('only', self.show('s'))
+
+    def test_no_provider(self):
+        self.assertIn('rp-lost is not in Placement', self.show('lost'))
+        self.assertNotIn('inventories', [call[0] for call in self.nova.calls])
+
+    def test_no_such_host(self):
+        status, output, error = self.run_command(host.ShowHost, 'unclaer')
+        self.assertEqual((2, '', 'error: there is no host unclaer; did you '
+                          'mean unclear?\n'), (status, output, error))
+
+
+class TestSet(CommandTestCase):
+
+    def set(self, *arguments):
+        return self.run_command(host.SetHost, '--class', *arguments)
+
+    def test_text(self):
+        status, output, error = self.set('dedicated', 'd', 's', 'unclear',
+                                         'lost')
+        self.assertEqual((1, ''), (status, error))
+        self.assertEqual(f"""\
+d: dedicated already
+s: left as it is; move these servers first, or give --force
+  1 shared server on it
+    s1  s1  shared
+unclear: now dedicated
+  + trait {traits.DEDICATED}
+  - trait {traits.SHARED}
+  - aggregate odd
+lost: failed: Placement has no resource provider for it; nova-compute creates \
+that when it starts
+1 done, 1 unchanged, 1 left as they are, 1 failed
+""", '\n'.join(line.rstrip() for line in output.splitlines()) + '\n')
+
+    def test_json(self):
+        status, output, _error = self.set('dedicated', 's', 'none',
+                                          '--format', 'json')
+        self.assertEqual(1, status)
+        refused, done = json.loads(output)['results']
+        self.assertEqual(('refused', ['s1']), (
+            refused['status'], [one['id'] for one in refused['strangers']]))
+        self.assertEqual({
+            'host': 'none', 'node': 'none', 'class': 'dedicated',
+            'add_traits': [traits.DEDICATED], 'remove_traits': [],
+            'join_aggregates': [], 'leave_aggregates': [], 'status': 'done',
+            'message': '', 'strangers': []}, done)
+
+    def test_dry_run(self):
+        before = json.dumps(self.nova.state, default=sorted)
+        status, output, _error = self.set('dedicated', '--dry-run', 'd', 's',
+                                          'none', '--aggregate', 'dedicated')
+        self.assertEqual(1, status)
+        self.assertEqual(f"""\
+d: dedicated already
+s: to be dedicated
+  + trait {traits.DEDICATED}
+  - trait {traits.SHARED}
+  + aggregate dedicated
+  1 shared server on it, so it would be left as it is
+    s1  s1  shared
+none: to be dedicated
+  + trait {traits.DEDICATED}
+  + aggregate dedicated
+""", '\n'.join(line.rstrip() for line in output.splitlines()) + '\n')
+        status, output, _error = self.set('dedicated', '--dry-run', 's',
+                                          '-f', 'json')
+        [found] = json.loads(output)['changes']
+        self.assertEqual(['s1'], [one['id'] for one in found['strangers']])
+        self.assertEqual(before, json.dumps(self.nova.state, default=sorted))
+        status, output, _error = self.set('dedicated', '--dry-run', 'd')
+        self.assertEqual((0, 'd: dedicated already\n'), (status, output))
+        # Nobody is looked for that does not matter.
+        self.assertNotIn('shared server on it', self.set(
+            'dedicated', '--dry-run', '--force', 's')[1])
+
+    def test_dry_run_of_nothing_but_strangers(self):
+        self.nova.move('s1', 'd')
+        status, output, _error = self.set('dedicated', '--dry-run', 'd')
+        self.assertEqual((1, 'd: dedicated already\n  1 shared server on it'),
+                         (status, output.partition('\n    ')[0]))
+
+    def test_without_the_trait(self):
+        self.set('dedicated', 'none', '--no-trait', '--aggregate',
+                 'dedicated')
+        self.assertEqual(['add_host'], self.nova.changes)
+
+    def test_force(self):
+        status, output, _error = self.set('dedicated', 's', '--force')
+        self.assertEqual(0, status)
+        self.assertIn('s: now dedicated', output)
+        self.assertEqual({traits.DEDICATED}, self.nova.traits['rp-s'])
+
+    def test_bad_input_changes_nothing(self):
+        for arguments, told in (
+                (['dedicated', 'd', 'x', 'y'], 'there is no host y'),
+                (['shared', 'd', '--aggregate', 'dedicatd'],
+                 'error: --aggregate: there is no aggregate dedicatd; did '
+                 'you mean dedicated?'),
+                (['shared', 'd', '--aggregate', 'dedicated'],
+                 'not for shared hosts')):
+            status, output, error = self.set(*arguments)
+            self.assertEqual((2, ''), (status, output))
+            self.assertIn(told, error)
+        self.assertEqual([], self.nova.changes)
+
+    def test_a_cloud_that_fails(self):
+        def fail(number, is_done):
+            raise errors.CloudError('out of order')
+
+        self.nova.on_call = fail
+        status, output, error = self.set('dedicated', 'd')
+        self.assertEqual((1, '', 'error: cloud fake: out of order\n'),
+                         (status, output, error))
+
+    def test_interrupted(self):
+        def interrupt(number, is_done):
+            if self.nova.calls[number][0] == 'change_traits' and is_done:
+                raise KeyboardInterrupt
+
+        self.nova.on_call = interrupt
+        error = io.StringIO()
+        with contextlib.redirect_stderr(error):
+            self.assertRaises(KeyboardInterrupt, self.set, 'dedicated', 'd',
+                              'none')
+        self.nova.on_call = lambda number, is_done: None
+        self.assertEqual(0, self.set('dedicated', 'd', 'none')[0])

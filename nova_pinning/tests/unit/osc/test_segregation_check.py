@@ -1,0 +1,139 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""openstack pinning segregation check, without a cloud."""
+
+import argparse
+import contextlib
+import functools
+import io
+import json
+import pathlib
+import types
+from unittest import mock
+
+import ddt
+import fixtures
+from oslotest import base as oslotest
+
+from nova_pinning import errors
+from nova_pinning.osc import segregation_check
+from nova_pinning.placement import traits
+from nova_pinning.segregation.audit import run
+from nova_pinning.tests.unit.segregation import auditcloud as fake
+
+
+@ddt.ddt
+class TestCheckSegregation(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+        app = mock.Mock()
+        app.client_manager.pinning = types.SimpleNamespace(name='north')
+        self.command = segregation_check.CheckSegregation(app, None)
+        self.cloud = fake.FakeCloud(
+            [fake.host('d', traits.DEDICATED), fake.host('n')])
+        # In place of the cached one, which asks a real cloud.
+        self.command.__dict__['host_cloud'] = self.cloud
+        self.directory = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path)
+
+    def run_command(self, *arguments):
+        """Run it.
+
+        :returns: (exit status, output, error output)
+        """
+        output, error = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(output),
+              contextlib.redirect_stderr(error)):
+            parser = self.command.get_parser('check')
+            status = self.command.run(parser.parse_args(list(arguments)))
+        return status, output.getvalue(), error.getvalue()
+
+    def test_table(self):
+        status, output, error = self.run_command()
+        self.assertEqual((1, ''), (status, error))
+        self.assertIn('S302 warning', output)
+        self.assertIn('\n      openstack pinning host set --class shared n\n',
+                      output)
+
+    @ddt.data(('error', 0), ('warning', 1), ('note', 1))
+    @ddt.unpack
+    def test_fail_on(self, severity, expected):
+        status, _output, _error = self.run_command('--fail-on', severity)
+        self.assertEqual(expected, status)
+
+    @ddt.data('table', 'json', 'prometheus')
+    def test_output(self, form):
+        path = self.directory / 'output'
+        path.write_text('old')
+        at_once = functools.partial(run.audit, clock=lambda: 100.0)
+        with mock.patch.object(run, 'audit', at_once):
+            _status, expected, _error = self.run_command('--format', form)
+            status, output, _error = self.run_command(
+                '--format', form, '--output', str(path))
+        self.assertEqual((1, ''), (status, output))
+        self.assertEqual(expected, path.read_text())
+
+    def test_output_that_cannot_be_written(self):
+        status, output, error = self.run_command(
+            '--output', str(self.directory / 'none' / 'output'))
+        self.assertEqual((2, ''), (status, output))
+        self.assertIn('cannot be written', error)
+
+    def test_a_cloud_that_fails_leaves_the_old_file(self):
+        path = self.directory / 'output'
+        path.write_text('old')
+        self.cloud.hook = mock.Mock(side_effect=errors.CloudError('down'))
+        status, output, error = self.run_command('--output', str(path))
+        self.assertEqual((1, 'error: cloud north: down\n'), (status, error))
+        self.assertEqual('old', path.read_text())
+
+    def test_hosts(self):
+        _status, output, _error = self.run_command('--format', 'json', 'd')
+        self.assertEqual([], json.loads(output)['findings'])
+        status, _output, error = self.run_command('nobody')
+        self.assertEqual(2, status)
+        self.assertIn('nobody', error)
+
+    def test_files(self):
+        (self.directory / 'x.yaml').write_text(
+            'meta: {schema_version: "1.0"}\n')
+        _status, _output, error = self.run_command(
+            '--provider-configs', str(self.directory))
+        self.assertIn('host x, which the cloud does not have', error)
+        status, _output, _error = self.run_command(
+            '--hosts', str(self.directory))
+        self.assertEqual(2, status)
+        # What is handed in is looked at before the cloud.
+        self.cloud.calls.clear()
+        self.run_command('--hosts', str(self.directory / 'none'))
+        self.assertEqual([], self.cloud.calls)
+
+    @ddt.data('--jobs=0', '--jobs=11', '--jobs=x', '--emulator-cpus=-1',
+              '--limit=0', '--fail-on=never', '--format=xml')
+    def test_bad_options(self, option):
+        self.assertRaises(SystemExit, self.run_command, option)
+
+    def test_jobs(self):
+        with mock.patch.object(run, 'audit',
+                               side_effect=errors.CloudError) as audit:
+            self.run_command('--jobs', '10', '--emulator-cpus', '0')
+        settings = audit.call_args.args[1]
+        self.assertEqual((10, 0), (settings.jobs, settings.emulator_cpus))
+
+    def test_number(self):
+        number = segregation_check._number(2, 4)
+        self.assertEqual([2, 4], [number('2'), number('4')])
+        for text in ('1', '5'):
+            self.assertRaises(argparse.ArgumentTypeError, number, text)

@@ -1,0 +1,319 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Hosts turned to a class, with a cloud in memory."""
+
+import itertools
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+from oslotest import base as oslotest
+
+from nova_pinning import errors
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits
+from nova_pinning.segregation import change
+from nova_pinning.segregation import model
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.segregation import fakecloud
+
+DEDICATED = hostclass.HostClass.DEDICATED
+SHARED = hostclass.HostClass.SHARED
+OTHERS = 'COMPUTE_NODE'
+AGGREGATES = {
+    'd': (['other'], {'pinning:class': 'dedicated'}),
+    'di': (['other'], {f'trait:{traits.DEDICATED}': 'required'}),
+    's': (['h'], {'pinning:class': 'shared'}),
+    'si': (['h'], {f'trait:{traits.SHARED}': 'required'}),
+    'odd': (['h'], {'pinning:class': 'gold'}),
+    'rack': (['h'], {'rack': '1', 'trait:CUSTOM_FAST': 'required'}),
+}
+
+
+def shared_cloud(**options):
+    """A cloud whose host h is for shared guests, by all sources."""
+    return fakecloud.FakeCloud(
+        {'h': {OTHERS, traits.SHARED, traits.l3_trait(8)},
+         'other': {OTHERS}}, AGGREGATES, **options)
+
+
+def turn(cloud, host_class, aggregate=None, name='h', is_forced=False,
+         **options):
+    """Plan and apply, as a run of the command does."""
+    [host] = change.find_hosts([name], cloud.hosts())
+    joined = next((one for one in cloud.aggregates()
+                   if one.name == aggregate), None)
+    return change.apply(
+        cloud, change.plan(host, host_class, joined, **options),
+        is_forced=is_forced)
+
+
+def members(cloud):
+    return {name for name, own in cloud.state[1].items() if 'h' in own}
+
+
+class TestTurn(oslotest.BaseTestCase):
+
+    def test_to_the_other_class(self):
+        cloud = shared_cloud()
+        result = turn(cloud, DEDICATED, 'd')
+        self.assertIs(change.Status.DONE, result.status)
+        self.assertTrue(result.is_fine)
+        self.assertEqual({OTHERS, traits.DEDICATED, traits.l3_trait(8)},
+                         cloud.traits['rp-h'])
+        self.assertEqual({'d', 'rack'}, members(cloud))
+        # Closed before it is opened.
+        self.assertEqual(['change_traits', 'add_host', *['remove_host'] * 3],
+                         cloud.changes)
+        [host] = change.find_hosts(['h'], cloud.hosts())
+        self.assertIs(DEDICATED, model.host_class(host))
+
+    def test_to_none(self):
+        cloud = shared_cloud()
+        self.assertTrue(turn(cloud, None).is_fine)
+        self.assertEqual({OTHERS, traits.l3_trait(8)}, cloud.traits['rp-h'])
+        self.assertEqual({'rack'}, members(cloud))
+
+    def test_again(self):
+        cloud = shared_cloud()
+        turn(cloud, DEDICATED, 'd')
+        cloud.calls.clear()
+        self.assertIs(change.Status.UNCHANGED,
+                      turn(cloud, DEDICATED, 'd').status)
+        self.assertEqual([], cloud.changes)
+
+    def test_both_traits(self):
+        cloud = fakecloud.FakeCloud({'h': {traits.DEDICATED, traits.SHARED}})
+        turn(cloud, DEDICATED)
+        self.assertEqual({traits.DEDICATED}, cloud.traits['rp-h'])
+
+    def test_without_the_trait(self):
+        cloud = shared_cloud()
+        before = set(cloud.traits['rp-h'])
+        turn(cloud, DEDICATED, 'di', keeps_traits=True)
+        self.assertEqual(before, cloud.traits['rp-h'])
+        self.assertEqual({'di', 'rack'}, members(cloud))
+        self.assertNotIn('change_traits', cloud.changes)
+
+    def test_a_host_without_a_provider(self):
+        cloud = fakecloud.FakeCloud({'h': None}, AGGREGATES)
+        result = turn(cloud, DEDICATED)
+        self.assertIs(change.Status.FAILED, result.status)
+        self.assertIn('no resource provider', result.message)
+        self.assertEqual([], cloud.changes)
+        # There is nothing in Placement to take away.
+        self.assertTrue(turn(cloud, None).is_fine)
+
+    def test_another_run_in_between(self):
+        cloud = shared_cloud()
+        cloud.traits['rp-h'].discard(traits.SHARED)
+        [host] = change.find_hosts(['h'], cloud.hosts())
+        planned = change.plan(host, DEDICATED)
+        self.assertEqual(frozenset(), planned.remove)
+        cloud.traits['rp-h'].add(traits.SHARED)
+        change.apply(cloud, planned)
+        self.assertNotIn(traits.SHARED, cloud.traits['rp-h'])
+
+
+class TestStrangers(oslotest.BaseTestCase):
+
+    def test_refused(self):
+        cloud = shared_cloud(servers=[
+            fakecloud.server('s1', SHARED, 'h'),
+            fakecloud.server('d1', DEDICATED, 'h'),
+            fakecloud.server('odd', None, 'h'),
+            fakecloud.server('away', SHARED, 'other')])
+        result = turn(cloud, DEDICATED)
+        self.assertIs(change.Status.REFUSED, result.status)
+        self.assertFalse(result.is_fine)
+        self.assertEqual(['s1'], [one.id for one in result.strangers])
+        self.assertEqual([], cloud.changes)
+
+        result = turn(cloud, DEDICATED, is_forced=True)
+        self.assertIs(change.Status.DONE, result.status)
+        self.assertEqual((), result.strangers)
+        # It is told again unless nobody wants to know.
+        result = turn(cloud, DEDICATED)
+        self.assertIs(change.Status.UNCHANGED, result.status)
+        self.assertEqual(['s1'], [one.id for one in result.strangers])
+        self.assertFalse(result.is_fine)
+        self.assertTrue(turn(cloud, DEDICATED, is_forced=True).is_fine)
+        # All may be on a host of no class.
+        self.assertTrue(turn(cloud, None).is_fine)
+
+    def test_not_certain(self):
+        servers = [fakecloud.server(name, SHARED, 'h', is_certain=False)
+                   for name in ('floats', 'pinned')]
+        for host_class, expected in ((SHARED, 'pinned'),
+                                     (DEDICATED, 'floats')):
+            cloud = fakecloud.FakeCloud({'h': ()}, servers=servers,
+                                        pinned=['pinned'])
+            [stranger] = turn(cloud, host_class).strangers
+            self.assertEqual(expected, stranger.id)
+            self.assertTrue(stranger.is_certain)
+            self.assertIs(host_class.other, stranger.host_class)
+
+    def test_a_certain_one_is_not_asked_about(self):
+        cloud = shared_cloud(servers=[fakecloud.server('s', SHARED, 'h')])
+        turn(cloud, DEDICATED)
+        self.assertNotIn('has_pinned_cpus', [call[0] for call in cloud.calls])
+
+    def test_not_certain_and_gone(self):
+        cloud = shared_cloud()
+        gone = fakecloud.server('gone', SHARED, 'h', is_certain=False)
+        self.assertEqual(gone, change.settled(cloud, gone))
+
+    def test_on_its_way(self):
+        """Placement has it before nova says that it is there."""
+        cloud = shared_cloud(
+            servers=[fakecloud.server('coming', SHARED)],
+            consumers={'h': ['coming', 'a-migration']})
+        result = turn(cloud, DEDICATED)
+        self.assertEqual(['coming'], [one.id for one in result.strangers])
+
+    def test_may_come_back(self):
+        """Its migration is not confirmed, and can be reverted."""
+        for source, expected in (('h', ['left']), ('other', [])):
+            cloud = shared_cloud(
+                servers=[fakecloud.server('left', SHARED, 'other')],
+                consumers={'h': ['migration', 'gone']},
+                migrations={'migration': (source, 'left')})
+            result = turn(cloud, DEDICATED)
+            self.assertEqual(expected, [one.id for one in result.strangers])
+
+    def test_migrations_are_only_looked_for_if_there_may_be_any(self):
+        cloud = shared_cloud(servers=[fakecloud.server('s', SHARED, 'h')])
+        turn(cloud, DEDICATED)
+        self.assertNotIn('revertible', [call[0] for call in cloud.calls])
+
+    def test_arrived_meanwhile(self):
+        cloud = shared_cloud(servers=[fakecloud.server('s', SHARED, 'h')])
+
+        def arrive(number, is_done):
+            if cloud.calls[number][0] == 'change_traits' and is_done:
+                cloud.put(fakecloud.server('late', SHARED, 'h'),
+                          fakecloud.server('right', DEDICATED, 'h'))
+
+        cloud.on_call = arrive
+        result = turn(cloud, DEDICATED, is_forced=True)
+        self.assertIs(change.Status.DONE, result.status)
+        self.assertEqual(['late'], [one.id for one in result.strangers])
+        self.assertFalse(result.is_fine)
+
+    def test_arrives_while_it_is_looked_for(self):
+        """Seen twice, or once, but never not at all."""
+        for moment in range(20):
+            cloud = shared_cloud(servers=[fakecloud.server('s', SHARED)],
+                                 consumers={'h': ['s']})
+
+            def arrive(number, is_done, cloud=cloud, moment=moment):
+                if number == moment:
+                    cloud.move('s', 'h')
+                    cloud._consumers = {}
+
+            cloud.on_call = arrive
+            self.assertEqual(['s'], [
+                one.id for one in turn(cloud, DEDICATED).strangers])
+
+
+@ddt.ddt
+class TestFaults(oslotest.BaseTestCase):
+
+    @ddt.data(errors.CloudError, errors.RefusedError, errors.UnsettledError)
+    def test_each_call_fails_once(self, kind):
+        wanted = shared_cloud()
+        turn(wanted, DEDICATED, 'd')
+        for number, is_lost in itertools.product(
+                range(len(wanted.calls)), (False, True)):
+            cloud = shared_cloud()
+            failed = []
+
+            def fail(at, is_done, number=number, is_lost=is_lost,
+                     failed=failed):
+                if at == number and is_done is is_lost:
+                    failed.append(at)
+                    raise kind('a fault')
+
+            cloud.on_call = fail
+            try:
+                result = turn(cloud, DEDICATED, 'd')
+            except errors.CloudError:
+                # While it was planned.
+                self.assertEqual([], cloud.changes)
+            else:
+                self.assertEqual(bool(failed),
+                                 result.status is change.Status.FAILED)
+                self.assertEqual('a fault' if failed else '', result.message)
+            self.assertTrue(turn(cloud, DEDICATED, 'd').is_fine)
+            self.assertEqual(wanted.state, cloud.state)
+
+    @base.settings(200)
+    @hypothesis.given(
+        st.sets(st.sampled_from([traits.DEDICATED, traits.SHARED, 'X'])),
+        st.sets(st.sampled_from(sorted(AGGREGATES))),
+        st.lists(st.sampled_from([DEDICATED, SHARED, None]), min_size=1,
+                 max_size=3),
+        st.sets(st.integers(0, 60)))
+    def test_from_anywhere(self, own, joined, classes, faults):
+        cloud = fakecloud.FakeCloud({'h': own}, {
+            name: (['h'] if name in joined else [], metadata)
+            for name, (_members, metadata) in AGGREGATES.items()})
+
+        def fail(number, is_done):
+            if number in faults:
+                raise errors.CloudError('a fault')
+
+        cloud.on_call = fail
+        for host_class in classes:
+            try:
+                turn(cloud, host_class)
+            except errors.CloudError:
+                pass
+        cloud.on_call = lambda number, is_done: None
+        self.assertTrue(turn(cloud, classes[-1]).is_fine)
+        [host] = cloud.hosts()
+        self.assertIs(classes[-1], model.host_class(host))
+        self.assertEqual({classes[-1]} if classes[-1] else set(), {
+            mark.host_class for mark in model.marks(host)})
+        # What says nothing of a class is not touched.
+        self.assertEqual('X' in own, 'X' in cloud.traits['rp-h'])
+        self.assertEqual('rack' in joined, 'rack' in members(cloud))
+
+
+class TestInput(oslotest.BaseTestCase):
+
+    def test_find_hosts(self):
+        hosts = shared_cloud().hosts()
+        self.assertEqual(['other', 'h'], [
+            one.name for one in change.find_hosts(['other', 'h', 'other'],
+                                                  hosts)])
+        error = self.assertRaises(errors.InputErrors, change.find_hosts,
+                                  ['h', 'othr', 'zzz'], hosts)
+        self.assertEqual(
+            'there is no host othr; did you mean other?\n'
+            'there is no host zzz', str(error))
+
+    def test_check_aggregate(self):
+        by_name = {one.name: one for one in shared_cloud().aggregates()}
+        for name in ('d', 'di'):
+            change.check_aggregate(by_name[name], DEDICATED)
+        for name, host_class, told in (
+                ('d', SHARED, 'metadata pinning:class=dedicated'),
+                ('di', SHARED, f'metadata trait:{traits.DEDICATED}=required'),
+                ('odd', SHARED, 'pinning:class=gold'),
+                ('rack', SHARED, '--property pinning:class=shared rack'),
+                ('d', None, 'of no class')):
+            error = self.assertRaises(
+                errors.InputError, change.check_aggregate, by_name[name],
+                host_class)
+            self.assertIn(told, str(error))
