@@ -108,10 +108,16 @@ class Placement:
                      one['parent_provider_uuid'])
             for one in body['resource_providers'])
 
-    def known_traits(self, prefix: str) -> tuple[str, ...]:
-        """The traits with this prefix that any provider has."""
-        body = self._get('/traits', {
-            'name': f'startswith:{prefix}', 'associated': 'true'})
+    def known_traits(self, prefix: str, *,
+                     is_used: bool = True) -> tuple[str, ...]:
+        """The traits with this prefix that there are.
+
+        :param is_used: only those that any provider has
+        """
+        query = {'name': f'startswith:{prefix}'}
+        if is_used:
+            query['associated'] = 'true'
+        body = self._get('/traits', query)
         return tuple(body['traits'])
 
     def traits_by_provider(self, prefix: str) -> dict[str, frozenset[str]]:

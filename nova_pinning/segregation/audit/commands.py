@@ -79,10 +79,14 @@ def leave_in_placement(aggregate: model.Aggregate, host: model.Host) -> str:
     return _set_anew(_AGGREGATES, 'aggregate', host, remove=(aggregate.uuid,))
 
 
+def create_trait(trait: str) -> str:
+    """Make a trait known to Placement; fine if it is."""
+    return f'openstack --os-placement-api-version 1.6 trait create {trait}'
+
+
 def add_trait(host: model.Host, trait: str) -> tuple[str, ...]:
     """Give a trait to a host's provider, which keeps the others."""
-    return (f'openstack --os-placement-api-version 1.6 trait create {trait}',
-            _set_anew(_TRAITS, 'trait', host, add=trait))
+    return (create_trait(trait), _set_anew(_TRAITS, 'trait', host, add=trait))
 
 
 def remove_traits(host: model.Host, names: Iterable[str]) -> str:

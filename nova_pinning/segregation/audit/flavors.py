@@ -13,6 +13,10 @@
 """S2xx: flavors that the traits do not keep in their place."""
 
 from collections.abc import Iterator
+import re
+import shlex
+
+import os_traits
 
 from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import rule as check_rule
@@ -25,6 +29,8 @@ from nova_pinning.segregation.audit import rule
 from nova_pinning.segregation import finding
 
 _DEDICATED_KEY = f'trait:{traits.DEDICATED}'
+# Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
+_TRAIT_KEY = re.compile('trait[a-zA-Z0-9_-]{0,64}:')
 
 
 def _found_by(
@@ -58,6 +64,18 @@ def _forbids_its_own(subject: check_rule.Subject) -> bool:
     return subject.specs.get(f'trait:{trait}') == 'forbidden'
 
 
+def _set_trait(view: rule.View, flavor: flavor_model.Flavor,
+               value: str) -> tuple[str, ...]:
+    """Have a flavor require or forbid the trait of dedicated hosts.
+
+    Placement must know it by then, see S206.
+    """
+    mends = commands.set_extra_spec(flavor, _DEDICATED_KEY, value),
+    if traits.DEDICATED in view.known_traits:
+        return mends
+    return commands.create_trait(traits.DEDICATED), *mends
+
+
 @rule.rule(
     'S201', finding.Severity.WARNING, 'dedicated flavor without its trait',
     why=classes.dedicated_without_trait.why,
@@ -65,8 +83,8 @@ def _forbids_its_own(subject: check_rule.Subject) -> bool:
 def dedicated_without_trait(view: rule.View) -> Iterator[rule.Problem]:
     for flavor, problem in _lacking_trait(
             classes.dedicated_without_trait, view):
-        yield rule.Problem(flavor, problem.message, (
-            commands.set_extra_spec(flavor, _DEDICATED_KEY, 'required'),))
+        yield rule.Problem(flavor, problem.message,
+                           _set_trait(view, flavor, 'required'))
 
 
 @rule.rule(
@@ -85,8 +103,7 @@ def shared_without_trait(view: rule.View) -> Iterator[rule.Problem]:
                         'which keep it off if nova-scheduler has '
                         'enable_isolated_aggregate_filtering')
         yield rule.Problem(
-            flavor, message, (
-                commands.set_extra_spec(flavor, _DEDICATED_KEY, 'forbidden'),),
+            flavor, message, _set_trait(view, flavor, 'forbidden'),
             severity=finding.Severity.NOTE if is_held_off else None)
 
 
@@ -120,10 +137,10 @@ def contradicting_traits(view: rule.View) -> Iterator[rule.Problem]:
         host_class = hostclass.HostClass(subject.host_class)
         trait = traits.TRAIT_OF[host_class]
         yield rule.Problem(
-            flavor, f'a {host_class} flavor that forbids {trait}', (
-                commands.set_extra_spec(flavor, _DEDICATED_KEY, 'required')
-                if host_class is hostclass.HostClass.DEDICATED else
-                commands.unset_extra_spec(flavor, f'trait:{trait}'),))
+            flavor, f'a {host_class} flavor that forbids {trait}',
+            _set_trait(view, flavor, 'required')
+            if host_class is hostclass.HostClass.DEDICATED else
+            (commands.unset_extra_spec(flavor, f'trait:{trait}'),))
 
 
 @rule.rule(
@@ -152,5 +169,24 @@ def no_such_class(view: rule.View) -> Iterator[rule.Problem]:
                 commands.unset_extra_spec(flavor, flavor_model.CLASS_KEY),))
 
 
+@rule.rule(
+    'S206', finding.Severity.ERROR,
+    'flavor that names a trait which Placement does not know',
+    why='Placement refuses every request that names it, to forbid it as '
+        'well, so the servers of the flavor find no host',
+    advice='make the trait known, or correct its name')
+def unknown_trait(view: rule.View) -> Iterator[rule.Problem]:
+    for flavor in view.flavors:
+        named = {_TRAIT_KEY.sub('', key) for key, value
+                 in flavor.extra_specs.items()
+                 if value in ('required', 'forbidden')
+                 and _TRAIT_KEY.match(key)}
+        for trait in sorted(named - view.known_traits):
+            if os_traits.is_custom(trait):
+                yield rule.Problem(
+                    flavor, f'Placement knows no trait {trait}',
+                    (commands.create_trait(shlex.quote(trait)),))
+
+
 RULES = (dedicated_without_trait, shared_without_trait, contradicting_traits,
-         class_against_policy, no_such_class)
+         class_against_policy, no_such_class, unknown_trait)

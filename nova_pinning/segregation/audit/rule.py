@@ -55,6 +55,8 @@ class View:
         service
     :param emulator_cpus: VCPUs that a dedicated host may have for emulator
         threads where no host file tells
+    :param known_traits: all CUSTOM_ traits that Placement knows, whether any
+        provider has them or not
     """
 
     hosts: tuple[model.Host, ...] = ()
@@ -69,6 +71,7 @@ class View:
     configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
         dataclasses.field(default_factory=dict))
     emulator_cpus: int = EMULATOR_CPUS
+    known_traits: frozenset[str] = frozenset()
 
     @functools.cached_property
     def classes(self) -> Mapping[str, hostclass.HostClass | None]:

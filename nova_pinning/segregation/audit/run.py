@@ -30,6 +30,8 @@ import time
 from typing import Protocol
 from typing import TypeVar
 
+import os_traits
+
 from nova_pinning import errors
 from nova_pinning.flavors import model as flavor_model
 from nova_pinning.host import model as host_model
@@ -73,6 +75,9 @@ class Placement(Protocol):
 
     def inventories(
             self, provider: str) -> Mapping[str, client.Inventory]: ...
+
+    def known_traits(self, prefix: str, *,
+                     is_used: bool = True) -> tuple[str, ...]: ...
 
 
 class Cloud(change.Topologies, Protocol):
@@ -224,7 +229,9 @@ def _look(cloud: Cloud, settings: Settings, scope: _Scope,
     view = rule.View(
         hosts=hosts_seen, aggregates=aggregates_seen,
         flavors=cloud.flavors(), descriptions=settings.descriptions,
-        configs=settings.configs, emulator_cpus=settings.emulator_cpus)
+        configs=settings.configs, emulator_cpus=settings.emulator_cpus,
+        known_traits=frozenset(cloud.placement.known_traits(
+            os_traits.CUSTOM_NAMESPACE, is_used=False)))
     isolating = [one for one in aggregates_seen if one.isolated_for]
     read = [host for host in hosts_seen if scope.inventories is None
             or host.name in scope.inventories]

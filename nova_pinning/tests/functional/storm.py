@@ -164,6 +164,8 @@ class Storm(fixtures.Fixture):
             filters=self._layer.filters,
             filter_paths=self._layer.filter_paths,
             weigher_paths=('nova.scheduler.weights.all_weighers',)))
+        self.nova.stage.flags(
+            cpu_weight_multiplier=0.0, group='filter_scheduler')
         self._layer.start(self.nova)
         for name, (host_class, shape) in HOSTS.items():
             self.nova.start_host(name, shape)

@@ -216,6 +216,16 @@ class TestFlavors(CheckTestCase):
             self.mend(ones)
         self.check()
 
+    def test_a_trait_that_placement_does_not_know(self):
+        flavor = self.nova.create_flavor('S206', 2, base.GIB, {
+            KEY: 'forbidden', 'trait:CUSTOM_OF_NOBODY': 'forbidden'})
+        self.assertEqual('ERROR', self.nova.boot('a', flavor).status)
+
+        self.mend(self.check('S206')['S206'])
+
+        self.assert_active([self.nova.boot('b', flavor)])
+        self.check()
+
 
 class TestHosts(CheckTestCase):
 

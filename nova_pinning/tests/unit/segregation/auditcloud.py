@@ -85,6 +85,10 @@ class FakePlacement:
     def __init__(self, cloud):
         self._cloud = cloud
 
+    def known_traits(self, prefix, is_used):
+        self._cloud.called('known_traits')
+        return tuple(sorted(self._cloud.traits))
+
     def inventories(self, provider):
         self._cloud.called('inventories', provider)
         if provider not in self._cloud.offers:
@@ -99,6 +103,7 @@ class FakeCloud:
     :ivar offers: inventories by the UUID of the provider
     :ivar inside: UUIDs of providers by that of the aggregate, where Placement
         is not in step with nova
+    :ivar traits: those that Placement knows
     :ivar pinned: ids of servers with pinned vCPUs
     :ivar calls: (method, argument) of all calls
     :ivar hook: called with the method, its argument, and how often it has
@@ -119,6 +124,7 @@ class FakeCloud:
                 min(classes) if classes else None]
         self.inside = {}
         self.pinned = set()
+        self.traits = set(traits.TRAIT_OF.values())
         self.calls = []
         self.hook = None
         self.placement = FakePlacement(self)

@@ -51,7 +51,8 @@ def view(*hosts, aggregates=(), flavors=(), offers=None, **changes):
         'hosts': cloud.hosts(), 'aggregates': tuple(aggregates),
         'flavors': tuple(flavors), 'inventories': cloud.offers,
         'members': {one.uuid: cloud.members(one) for one in aggregates
-                    if one.isolated_for}, **changes})
+                    if one.isolated_for},
+        'known_traits': frozenset(traits.TRAIT_OF.values()), **changes})
 
 
 def findings(seen):
@@ -106,6 +107,13 @@ class TestFindings(base.TestCase):
             **PINNED, **fake.SHARED_SPECS, 'pinning:class': 'shared'})])),
         ('S205', view(flavors=[fake.flavor('a', {
             **fake.SHARED_SPECS, 'pinning:class': 'x'})])),
+        ('', view(flavors=[fake.flavor('a', {
+            **fake.SHARED_SPECS, 'trait:CUSTOM_A': 'any',
+            'trait:HW_CPU_X86_AVX': 'required'})])),
+        ('S206', view(flavors=[fake.flavor('a', {
+            **fake.SHARED_SPECS, 'trait_nic:CUSTOM_A': 'required'})])),
+        ('S206', view(known_traits=frozenset(), flavors=[
+            fake.flavor('a', fake.SHARED_SPECS)])),
         # What marks a host.
         ('S301', view(fake.host('a', traits.DEDICATED, traits.SHARED))),
         ('S302', view(fake.host('a'))),
@@ -306,6 +314,9 @@ def clouds(draw):
             draw(strategies.sampled_from([DEDICATED, SHARED])),
             status=draw(strategies.sampled_from(['ACTIVE', 'SHUTOFF'])))
             for number in range(draw(strategies.integers(0, 3)))])
+    cloud.traits = draw(strategies.sets(strategies.sampled_from(
+        list(traits.TRAIT_OF.values())))).union(*(
+            one.traits for one in hosts))
     for one in hosts:
         drawn = {name: draw(_AMOUNTS)
                  for name in ('PCPU', 'VCPU', 'MEMORY_MB')}
@@ -339,6 +350,8 @@ class Shell:
                     'metadata': {**one.metadata, key: value}})
             case ['flavor', 'set', '--property', pair, name]:
                 key, _equals, value = pair.partition('=')
+                # Its servers would find no host at all.
+                assert key.removeprefix('trait:') in self.cloud.traits
                 self.change_flavor(name, lambda specs: {**specs, key: value})
             case ['flavor', 'unset', '--property', key, name]:
                 self.change_flavor(name, lambda specs: {
@@ -351,6 +364,9 @@ class Shell:
                 offers[name] = dataclasses.replace(
                     offers[name], allocation_ratio=1.0)
                 self.cloud.offers[provider] = offers
+            case ['--os-placement-api-version', '1.6', 'trait', 'create',
+                  name]:
+                self.cloud.traits.add(name)
             case ['server', 'migrate', *_, server]:
                 self.migrate(server)
             case ['server', 'resize', 'confirm', server]:
@@ -367,6 +383,7 @@ class Shell:
             self.inside(one.name).discard(host.provider)
 
     def change_traits(self, provider, add, remove):
+        self.cloud.traits.update(add)
         self.cloud.all_hosts = [
             dataclasses.replace(one, traits=one.traits - set(remove)
                                 | set(add))
