@@ -55,7 +55,28 @@ def report_input_error(error: errors.InputError) -> int:
     return BAD_INPUT
 
 
+def report_output_error(error: OSError) -> int | None:
+    """Say that there is no room, or no device any more, for the output.
+
+    :returns: the exit status, None if that is not what the error is about
+    """
+    if error.errno not in _OUTPUT_FAILS:
+        return None
+    return report_input_error(errors.InputError(
+        f'the output cannot be written: {error.strerror}'))
+
+
 class _Console(rich.console.Console):
+
+    @property
+    def file(self) -> typing.IO[str]:
+        # Rich's own goes behind what a progress bar has put in the place of
+        # the output, and prints into the bar's line.
+        return self._file or sys.stdout
+
+    @file.setter
+    def file(self, file: typing.IO[str]) -> None:
+        self._file = file
 
     def on_broken_pipe(self) -> None:
         # Rich would end the program with a status that means something else.
@@ -146,9 +167,10 @@ class Command(command.Command):
         except Exception as error:
             if self.app.options.debug:
                 raise
-            if isinstance(error, OSError) and error.errno in _OUTPUT_FAILS:
-                return report_input_error(errors.InputError(
-                    f'the output cannot be written: {error.strerror}'))
+            if isinstance(error, OSError):
+                reported = report_output_error(error)
+                if reported is not None:
+                    return reported
             print(f'internal error: {type(error).__name__}: {error}; please '
                   'report it with what --debug shows', file=sys.stderr)
             return BUG

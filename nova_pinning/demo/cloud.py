@@ -92,8 +92,9 @@ NOVA_FILTERS = ('NUMATopologyFilter',)
 
 #: Long enough for a slow and busy machine; a boot normally takes a second.
 _PATIENCE_S = 120
-#: Each look at a server costs the API tens of milliseconds.
-_POLL_S = 0.05
+#: Each look at a server costs the API tens of milliseconds, which nova then
+#: lacks for what is waited for.
+_POLL_S = 0.15
 
 
 class CloudError(Exception):

@@ -40,6 +40,8 @@ from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import host as libvirt_host
 from nova.virt.libvirt import imagebackend
+from oslo_messaging import server
+from sqlalchemy import pool
 
 from nova_pinning.demo import hosts
 from nova_pinning.scheduler import traits
@@ -250,7 +252,10 @@ class Stage(base.ServersTestBase):
                          'OS_TEST_TIMEOUT'):
                 environment.enter_context(
                     fixtures.EnvironmentVariable(name, '0'))
-            super().setUp()
+            # Nova's databases are files here. Opening one anew for every
+            # transaction, as oslo.db has it, means to parse all its tables.
+            with mock.patch.object(pool, 'NullPool', pool.QueuePool):
+                super().setUp()
         self.options = self.useFixture(PerHostOptions())
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.libvirt.host.Host.get_online_cpus',
@@ -261,6 +266,10 @@ class Stage(base.ServersTestBase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.tests.fixtures.LibvirtImageBackendFixture.'
             '_fake_libvirt_info', _disk_config))
+        # Nova starts a program for it whenever it reports a host.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.libvirt.LibvirtDriver.get_host_uptime',
+            lambda _driver: 'up 1 day'))
         domain = 'nova.tests.fixtures.libvirt.Domain'
         self.useFixture(fixtures.MonkeyPatch(
             f'{domain}.migrateToURI3', self._migrate_live))
@@ -277,6 +286,13 @@ class Stage(base.ServersTestBase):
         connection = self.computes[host].driver._host.get_connection()
         # Defined too, as nova asks for, so that it can be switched off.
         connection.defineXML(params['destination_xml']).createWithFlags(0)
+        # Nothing stays behind, or the guest could not be evacuated to there.
+        # Nova hears nothing of it: to the fake, it would just have stopped.
+        source = domain._connection
+        source._vms.pop(domain.name(), None)
+        source._running_vms = {
+            number: running for number, running in
+            source._running_vms.items() if running is not domain}
         domain.complete_job()
 
     def _setup_services(self) -> None:
@@ -288,6 +304,15 @@ class Stage(base.ServersTestBase):
         # Neither is looked at here, and both cost time on every request.
         self.flags(response_validation='ignore', group='api')
         self.flags(notification_format='unversioned', group='notifications')
+        # Who fails is forced down here, never found out by being silent.
+        self.flags(report_interval=120, service_down_time=3600)
+        # An answer that is lost is to fail a test, not to stop it for half
+        # an hour.
+        self.flags(long_rpc_timeout=60)
+        # Each service starts that many threads sooner or later, and never
+        # ends one; all of them look for work every second.
+        CONF.register_opts(server._pool_opts)
+        self.flags(executor_thread_pool_size=8)
         super()._setup_services()
 
     def _setup_scheduler_service(self) -> ty.Any:

@@ -38,6 +38,24 @@ def replace(path: str | os.PathLike[str], text: str) -> None:
         ) from error
 
 
+def check(path: str | os.PathLike[str]) -> None:
+    """Make sure, as far as can be told, that a file can be replaced.
+
+    :raises errors.InputError: if it cannot
+    """
+    directory = os.path.dirname(os.path.realpath(path))
+    trouble = ''
+    if not os.path.isdir(directory):
+        trouble = f'there is no directory {directory}'
+    elif not os.access(directory, os.W_OK | os.X_OK):
+        trouble = f'directory {directory} cannot be written to'
+    elif os.path.isdir(path):
+        trouble = 'it is a directory'
+    if trouble:
+        raise errors.InputError(f'cannot be written: {trouble}',
+                                errors.Location(os.fspath(path)))
+
+
 def _replace(path: str, text: str) -> None:
     data = text.encode()
     try:

@@ -26,6 +26,7 @@ from nova_pinning import errors
 _T = TypeVar('_T')
 
 
+
 def add_options(parser: argparse.ArgumentParser, dry_run: str) -> None:
     """Add --yes and --dry-run.
 
@@ -66,16 +67,15 @@ def with_progress(results: Iterator[_T], total: int,
 
     :param what: what there are so many of
     """
-    if not sys.stderr.isatty():
+    console = base.console(sys.stderr)
+    if not sys.stderr.isatty() or console.is_dumb_terminal:
         yield from results
         return
-    with contextlib.ExitStack() as stack:
-        bar = stack.enter_context(rich.progress.Progress(
+    with rich.progress.Progress(
             *rich.progress.Progress.get_default_columns(),
-            rich.progress.MofNCompleteColumn(),
-            console=base.console(sys.stderr),
+            rich.progress.MofNCompleteColumn(), console=console,
             # What goes to a file must not end up on the terminal.
-            redirect_stdout=sys.stdout.isatty(), transient=True))
+            redirect_stdout=sys.stdout.isatty(), transient=True) as bar:
         task = bar.add_task(what, total=total)
         for result in results:
             yield result

@@ -50,9 +50,16 @@ class Command(command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
-            return super().run(parsed_args)
+            status = super().run(parsed_args)
+            sys.stdout.flush()
+            return status
         except errors.InputError as error:
             return base.report_input_error(error)
         except errors.CloudError as error:
             print(f'error: cloud {self.cloud.name}: {error}', file=sys.stderr)
             return base.FINDINGS
+        except OSError as error:
+            reported = base.report_output_error(error)
+            if reported is None:
+                raise
+            return reported

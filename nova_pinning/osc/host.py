@@ -55,18 +55,18 @@ class ListHosts(_HostCommand):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--class', dest='host_class', choices=_CLASSES,
-                            help='only hosts of this class, or of none')
+        parser.add_argument('--class', dest='host_class',
+                            choices=(*_CLASSES, show_host.UNCLEAR),
+                            help='only hosts of this class, or of none, or '
+                            'on which the sources do not agree')
         _add_format(parser, 'table')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         hosts = self.host_cloud.hosts()
         if parsed_args.host_class:
-            wanted = _class(parsed_args.host_class)
-            hosts = tuple(
-                host for host in hosts if show_host.agrees(host)
-                and model.host_class(host) is wanted)
+            hosts = tuple(host for host in hosts if show_host.verdict(host)
+                          == parsed_args.host_class)
         if parsed_args.format == 'json':
             self._print_json(hosts=list(map(show_host.as_dict, hosts)))
         else:

@@ -41,6 +41,7 @@ _Held = dict[str, tuple[model.Server, ...]]
 
 #: Hosts that are looked at at a time.
 _SIDE_BY_SIDE = 8
+_MAX_WARNINGS = 20
 
 
 class ApplySegregation(base.Command):
@@ -79,8 +80,11 @@ class ApplySegregation(base.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         site = site_lib.load(parsed_args.site)
         made = self._plan(site)
-        for warning in made.warnings:
+        for warning in made.warnings[:_MAX_WARNINGS]:
             print(f'warning: {warning}', file=sys.stderr)
+        if len(made.warnings) > _MAX_WARNINGS:
+            print(f'warning: and {len(made.warnings) - _MAX_WARNINGS:,} more '
+                  'like these', file=sys.stderr)
         is_text = parsed_args.format == 'text'
         held: _Held = {}
         if not parsed_args.yes or parsed_args.dry_run:
@@ -239,8 +243,9 @@ def _result_line(result: site_apply.Result) -> str:
     if done.status is change.Status.FAILED:
         return f'{name}: failed: {done.message}'
     if done.status is change.Status.REFUSED:
-        return (f'{name}: left as it is, {_crowd(done.strangers)}; it is '
-                'turned with --force')
+        return (f'{name}: left as it is, {_crowd(done.strangers)}; move '
+                f'{"it" if len(done.strangers) == 1 else "them"} first, or '
+                'give --force')
     line = f'{name}: {_class_text(result.wanted)}'
     if done.strangers:
         line += f', but with {_crowd(done.strangers)}'
@@ -259,7 +264,7 @@ def _changes_as_dicts(made: site_plan.Plan,
         'aggregates': [_aggregate_as_dict(one)
                        for one in made.aggregate_changes],
         'hosts': [
-            _host_as_dict(one) | {'servers': [
+            _host_as_dict(one) | {'strangers': [
                 show_host.server_as_dict(server)
                 for server in held.get(one.host.provider, ())]}
             for one in made.host_changes],
@@ -292,4 +297,4 @@ def _result_as_dict(result: site_apply.Result) -> dict[str, Any]:
     done = result.result
     return _host_as_dict(result.wanted) | {
         'status': str(done.status), 'message': done.message,
-        'servers': list(map(show_host.server_as_dict, done.strangers))}
+        'strangers': list(map(show_host.server_as_dict, done.strangers))}

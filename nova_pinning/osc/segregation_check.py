@@ -21,6 +21,7 @@ import sys
 
 from nova_pinning.cli import base as cli_base
 from nova_pinning.document import files
+from nova_pinning import errors
 from nova_pinning.flavors import finding
 from nova_pinning.host import load
 from nova_pinning.osc import applying
@@ -60,7 +61,8 @@ class CheckSegregation(base.Command):
                             'none is named')
         parser.add_argument('--hosts', metavar='DIR',
                             help='host files, which tell how many CPUs each '
-                            'host sets aside for emulator threads')
+                            'host sets aside for emulator threads; the name '
+                            'in the file is that of the compute service')
         parser.add_argument('--provider-configs', metavar='DIR',
                             help="the hosts' provider.yaml files, as "
                             'HOST.yaml or in directories HOST; without, '
@@ -86,7 +88,7 @@ class CheckSegregation(base.Command):
                             'otherwise; prometheus is for the textfile '
                             'collector')
         parser.add_argument('--limit', metavar='N',
-                            type=_number(1, 10 ** 9), default=report.LIMIT,
+                            type=_number(1, 10 ** 6), default=report.LIMIT,
                             help='findings of one code in the table '
                             '(default: %(default)s)')
         parser.add_argument('--output', metavar='FILE',
@@ -95,6 +97,14 @@ class CheckSegregation(base.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.names and parsed_args.format == 'prometheus':
+            raise errors.InputError(
+                'the figures of single hosts would be taken for those of the '
+                'whole cloud', errors.Location('--format prometheus'),
+                'name no hosts')
+        if parsed_args.output:
+            # Before the cloud is read for minutes.
+            files.check(parsed_args.output)
         settings = run.Settings(
             hosts=frozenset(parsed_args.names),
             descriptions={
@@ -142,7 +152,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         found = int(text)
         if not least <= found <= most:
             raise argparse.ArgumentTypeError(
-                f'{text} is not between {least} and {most}')
+                f'{text} is not a whole number from {least} to {most:,}')
         return found
 
     return number

@@ -34,7 +34,9 @@ from nova_pinning.segregation import model
 
 #: How a host of no class is called on the command line.
 NONE = 'none'
-_STYLES = {'dedicated': 'cyan', 'shared': 'green', 'unclear': 'bold red'}
+#: And one whose class is not told the same by all that tells it.
+UNCLEAR = 'unclear'
+_STYLES = {'dedicated': 'cyan', 'shared': 'green', UNCLEAR: 'bold red'}
 _SOURCES = {model.Source.TRAIT: 'trait', model.Source.AGGREGATE: 'aggregates',
             model.Source.ISOLATION: 'isolation'}
 
@@ -80,8 +82,9 @@ def agrees(host: model.Host) -> bool:
     return not found or model.host_class(host) is not None
 
 
-def _verdict(host: model.Host) -> str:
-    return class_name(model.host_class(host)) if agrees(host) else 'unclear'
+def verdict(host: model.Host) -> str:
+    """The class of a host in one word."""
+    return class_name(model.host_class(host)) if agrees(host) else UNCLEAR
 
 
 def _said(host: model.Host, source: model.Source) -> list[str]:
@@ -112,7 +115,7 @@ def table(hosts: Sequence[model.Host],
         if host.traits is None:
             cells[0] = 'no provider'
         grid.add_row(
-            host.name, _styled(_verdict(host)), *cells,
+            host.name, _styled(verdict(host)), *cells,
             str(placement_traits.l3_cpus(host.traits or ()) or '-'))
     if hosts:
         console.print(grid)
@@ -120,10 +123,10 @@ def table(hosts: Sequence[model.Host],
 
 
 def _totals(hosts: Sequence[model.Host]) -> str:
-    verdicts = [_verdict(host) for host in hosts]
+    verdicts = [verdict(host) for host in hosts]
     counts = [(verdicts.count(word), told) for word, told in (
         ('dedicated', 'dedicated'), ('shared', 'shared'),
-        (NONE, 'of no class'), ('unclear', 'unclear'))]
+        (NONE, 'of no class'), (UNCLEAR, UNCLEAR))]
     told = ', '.join(f'{count} {word}' for count, word in counts if count)
     return plan.count(len(hosts), 'host') + (f': {told}' if told else '')
 
@@ -166,7 +169,7 @@ def show_detail(detail: Detail, console: rich.console.Console) -> None:
     """Print all that there is to know about a host's class."""
     host = detail.host
     head = rich.text.Text(f'{host.name}: ', 'bold')
-    head.append_text(_styled(_verdict(host)))
+    head.append_text(_styled(verdict(host)))
     console.print(head)
     grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)

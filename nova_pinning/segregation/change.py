@@ -43,6 +43,11 @@ from nova_pinning.placement import traits as placement_traits
 from nova_pinning.segregation import model
 
 
+#: States of servers that may have another flavor before long. Nova says the
+#: same of a cold migration.
+_BETWEEN_FLAVORS = ('RESIZE', 'VERIFY_RESIZE', 'REVERT_RESIZE')
+
+
 class Placement(Protocol):
     """What is asked of nova_pinning.placement.client.Placement."""
 
@@ -214,20 +219,27 @@ def strangers(cloud: Cloud, host: model.Host,
     """The servers on a host, or on their way to it, of the other class.
 
     Those that have left for good are not among them, those whose migration or
-    resize can be reverted are, by the flavor that they have now. Where it is
-    not certain which class a server is of, it is found out.
+    resize can be reverted are. Where it is not certain which class a server
+    is of, it is found out. Nova does not show which flavor a server that is
+    resized will have when it comes, or comes back, to the host: it is one of
+    the other class too if that is what the host was of so far.
 
     :param host_class: that the host is or is to be of; None lets all be
     :raises errors.CloudError: if the cloud cannot be asked
     """
     if host_class is None:
         return ()
-    found = (settled(cloud, one) for one in _occupants(cloud, host))
+    found = (settled(cloud, one)
+             for one in _occupants(cloud, host, host_class.other))
     return tuple(one for one in found if one.host_class is host_class.other)
 
 
-def _occupants(cloud: Cloud, host: model.Host) -> Iterator[model.Server]:
-    """The servers on a host, and those that Placement keeps room for."""
+def _occupants(cloud: Cloud, host: model.Host,
+               other: hostclass.HostClass) -> Iterator[model.Server]:
+    """The servers on a host, and those that Placement keeps room for.
+
+    :param other: that those are of which may have any flavor by then
+    """
     # First, since a server that arrives meanwhile is then seen twice, and
     # not never.
     consumers = (frozenset() if host.traits is None
@@ -241,8 +253,13 @@ def _occupants(cloud: Cloud, host: model.Host) -> Iterator[model.Server]:
     for consumer, server in servers.items():
         if server is None and consumer in back:
             server = cloud.server(back[consumer])
-        if server is not None:
-            yield server
+        if server is None:
+            continue
+        if server.status in _BETWEEN_FLAVORS and other in {
+                mark.host_class for mark in model.marks(host)}:
+            server = dataclasses.replace(
+                server, host_class=other, is_certain=True)
+        yield server
 
 
 def settled(cloud: Topologies, server: model.Server) -> model.Server:

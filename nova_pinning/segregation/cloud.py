@@ -47,8 +47,9 @@ LEAST_MICROVERSION = flavors_cloud.MICROVERSION
 #: How often a listing is begun again because its pages changed under it.
 _LISTINGS = 5
 
-#: What nova says of a migration while its server can, or does, go back.
-_REVERTIBLE = ('finished', 'reverting')
+#: What nova says of a migration whose server is already said to be elsewhere,
+#: while it will be able to go back, can, or does.
+_REVERTIBLE = ('post-migrating', 'finished', 'reverting')
 
 #: How often keystoneauth1 sends a request again, and after which answers.
 _RETRIES = 4
@@ -62,13 +63,17 @@ class Cloud:
     Those that read can be called from several threads at once.
 
     :param connection: an openstack.connection.Connection; from then on it
-        asks the compute API for one microversion, and repeats what failed
+        asks the compute API for one microversion, repeats what failed, and
+        answers nothing from its cache
     :param name: how to call the cloud in messages
     """
 
     def __init__(self, connection: Any, name: str) -> None:
         self.name = name
         self._connection = connection
+        # Users can set one in clouds.yaml. Who looks for servers once more
+        # must not get the list of before.
+        connection.cache_enabled = False
         with _translated():
             self._compute = connection.compute
             self.placement = client.Placement(connection.placement)
@@ -147,9 +152,14 @@ class Cloud:
                 response = self._compute.get(
                     f'/servers/{urllib.parse.quote(server, safe="")}')
                 sdk_exceptions.raise_from_response(response)
-                return _server(response.json()['server'])
+                shown = response.json()['server']
         except errors.UnsettledError:
             return None
+        if 'flavor' not in shown:
+            # Who asks for one server must not take it for a harmless one.
+            raise errors.CloudError(
+                f'the cell of server {server} does not answer')
+        return _server(shown)
 
     def revertible(self, host: str) -> Mapping[str, str]:
         """The servers that may still come back to the host that they left.

@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import difflib
 import fnmatch
 from typing import Protocol
 
@@ -252,7 +251,7 @@ class _Planner:
         if not found and _WILDCARDS.isdisjoint(selector.text):
             self.errors.append(errors.InputError(
                 f'there is no host {selector.text}', selector.where,
-                _nearest(selector.text, known)))
+                change.nearest(selector.text, known)))
         elif not found:
             self._warn(selector, f'no host has a name like {selector.text}')
         return found
@@ -264,7 +263,7 @@ class _Planner:
             if selector.text not in self._kept:
                 self.errors.append(errors.InputError(
                     f'there is no aggregate {selector.text}', selector.where,
-                    _nearest(selector.text, self._aggregates)))
+                    change.nearest(selector.text, self._aggregates)))
             return ()
         if model.speaks_against(aggregate, group.host_class):
             self.errors.append(site_lib.unstable(selector))
@@ -356,8 +355,3 @@ def some(names: Sequence[str]) -> str:
     text = ', '.join(names[:_MAX_NAMED])
     more = len(names) - _MAX_NAMED
     return f'{text} and {more} more' if more > 0 else text
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known))
-    return f'did you mean {" or ".join(near)}?' if near else ''

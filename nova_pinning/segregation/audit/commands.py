@@ -26,9 +26,6 @@ _TRAITS = 'openstack --os-placement-api-version 1.6 resource provider trait'
 _AGGREGATES = ('openstack --os-placement-api-version 1.18 '
                'resource provider aggregate')
 
-#: Servers in these states need not be stopped to get onto another host.
-_LIVE = ('ACTIVE', 'PAUSED')
-
 
 def set_class(host: model.Host, host_class: hostclass.HostClass) -> str:
     """Mark a host."""
@@ -37,12 +34,21 @@ def set_class(host: model.Host, host_class: hostclass.HostClass) -> str:
 
 
 def move_away(server: model.Server) -> tuple[str, ...]:
-    """Have nova move a server to a host where it belongs."""
-    if server.status in _LIVE:
-        return ('openstack server migrate --live-migration --wait '
-                f'{server.id}',)
-    return (f'openstack server migrate --wait {server.id}',
-            f'openstack server resize confirm {server.id}')
+    """Have nova move a server to a host where it belongs.
+
+    Empty if nova would not, as it is (the check_instance_state of
+    nova.compute.api.API). One that is resized must not be confirmed unasked.
+    """
+    match server.status:
+        case 'ACTIVE' | 'PAUSED':
+            return ('openstack server migrate --live-migration --wait '
+                    f'{server.id}',)
+        case 'SHUTOFF':
+            return (f'openstack server migrate --wait {server.id}',
+                    f'openstack server resize confirm {server.id}')
+        case 'SHELVED':
+            return (f'openstack server shelve --offload {server.id}',)
+    return ()
 
 
 def set_extra_spec(flavor: flavor_model.Flavor, key: str, value: str) -> str:

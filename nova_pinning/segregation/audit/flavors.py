@@ -98,13 +98,16 @@ def shared_without_trait(view: rule.View) -> Iterator[rule.Problem]:
         if flavor.extra_specs.get('resources:VCPU') == '0':
             continue
         message = problem.message
-        if is_held_off:
+        # Isolation lets in what requires the trait.
+        is_note = is_held_off and traits.DEDICATED not in check_rule.Subject(
+            flavor).traits('required')
+        if is_note:
             message += ('; all dedicated hosts are in isolating aggregates, '
                         'which keep it off if nova-scheduler has '
                         'enable_isolated_aggregate_filtering')
         yield rule.Problem(
             flavor, message, _set_trait(view, flavor, 'forbidden'),
-            severity=finding.Severity.NOTE if is_held_off else None)
+            severity=finding.Severity.NOTE if is_note else None)
 
 
 def _are_isolated(view: rule.View, host_class: hostclass.HostClass) -> bool:

@@ -54,9 +54,10 @@ there is none, and 2 if the input cannot be used. A code is never given to
 another rule; some rules are milder or more severe than is said here where
 other layers make up for it.
 
-A host is taken to be of the class that its trait says; without a trait, or
-with both, of the one that its aggregates say if they agree. A server is of the
-class of its flavor, as that was when the server got it, and of its image.
+A host is taken to be of the class that its trait says; without a trait, of the
+one that its aggregates say if they agree; with both traits, of none. A server
+is of the class of its flavor, as that was when the server got it, and of its
+image.
 Where nova does not show the image's properties (servers that boot from a
 volume, and all servers before API version 2.98), and where it matters, the
 server's NUMA topology tells whether its vCPUs are pinned.

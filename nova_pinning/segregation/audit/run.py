@@ -55,6 +55,11 @@ RULES: Mapping[str, rule.Rule] = {
         *servers.RULES, *flavors.RULES, *hosts.RULES, *aggregates.RULES,
         *inventories.RULES, *configs.RULES)}
 
+#: Groups of rules, by the start of their codes, in the order in which what
+#: they find is best mended: flavors require a trait once hosts have it, and
+#: servers are moved once it is clear where they belong.
+_MENDING_ORDER = ('S3', 'S4', 'S5', 'S6', 'S2', 'S1')
+
 #: Requests under way at once, unless said.
 JOBS = 8
 # Hosts that are read ahead of the one whose turn it is, for each job.
@@ -126,7 +131,8 @@ class Settings:
 class Audit:
     """What an audit found.
 
-    :param findings: by code, host and name
+    :param findings: in the order in which they are best mended, then by
+        code, host and name
     :param hosts: how many there are of each class, None for those of none or
         of both
     :param servers: how many there are, by class of their host and their own
@@ -202,7 +208,8 @@ def audit(cloud: Cloud, settings: Settings = Settings(),
                if not settings.hosts or host.name in settings.hosts]
     return Audit(
         findings=tuple(sorted(found, key=lambda one: (
-            one.code, one.host, one.name, one.id))),
+            _MENDING_ORDER.index(one.code[:2]), one.code, one.host, one.name,
+            one.id))),
         hosts=collections.Counter(counted), servers=first.servers,
         flavors=len(view.flavors), aggregates=len(view.aggregates),
         started=started, duration_s=clock() - started,

@@ -77,7 +77,9 @@ def findings(
     elif host_class and server.host_class is not host_class:
         one = (SHARED_ON_DEDICATED if host_class is
                hostclass.HostClass.DEDICATED else DEDICATED_ON_SHARED)
-        yield one.finding(rule.Problem(
-            server, f'a {server.host_class} server, flavor {server.flavor}, '
-            f'on {host_class} host {server.host}',
-            commands.move_away(server)))
+        mends = commands.move_away(server)
+        message = (f'a {server.host_class} server, flavor {server.flavor}, '
+                   f'on {host_class} host {server.host}')
+        if not mends:
+            message += f'; nova does not move it while it is {server.status}'
+        yield one.finding(rule.Problem(server, message, mends))

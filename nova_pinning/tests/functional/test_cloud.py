@@ -154,6 +154,15 @@ class TestMoves(base.TestCase):
         self.server = self.nova.migrate_live(self.server)
         self.assert_on('host-1')
 
+    def test_evacuation_to_where_it_moved_from(self):
+        self.server = self.nova.migrate_live(self.server)
+        libvirt = self.nova.stage.computes['host-1'].driver._host
+        self.assertEqual([], libvirt.get_connection().listAllDomains(0))
+        self.nova.fail_host('host-2')
+        self.server = self.nova.evacuate(self.server)
+        self.nova.recover_host('host-2')
+        self.assert_on('host-1')
+
     def test_evacuation(self):
         self.nova.fail_host('host-1')
         self.server = self.nova.evacuate(self.server)

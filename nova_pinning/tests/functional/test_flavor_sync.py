@@ -317,7 +317,9 @@ class TestKilled(CommandTestCase):
         process = subprocess.Popen(
             self.command('apply', self.path, '--yes'),
             env=self.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # A shell has what it runs in the background ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         started.set()
         _output, error = process.communicate()
         died.set()

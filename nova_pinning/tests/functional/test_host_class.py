@@ -445,6 +445,22 @@ class TestWhileItIsUsed(CommandTestCase):
         self.nova._settle(server.id, ['ACTIVE'])
         self.assertTrue(self.turn(SHARED).is_fine)
 
+    def test_a_server_that_may_come_back_with_another_flavor(self):
+        self.set_traits('one', traits.SHARED)
+        server = self.nova.resize(
+            self.nova.boot('p', self.plain, host='one'), self.pinned,
+            confirm=False)
+        self.assertEqual(('two', 'VERIFY_RESIZE'),
+                         (server.host, server.status))
+
+        result = self.turn(DEDICATED)
+
+        self.assertEqual('refused', result.status)
+        self.assertEqual([(server.id, SHARED)], [
+            (one.id, one.host_class) for one in result.strangers])
+        self.nova.confirm(server)
+        self.assertTrue(self.turn(DEDICATED).is_fine)
+
     def test_others_change_the_provider(self):
         provider = self.provider('one')
         placement = self.nova.stage.placement

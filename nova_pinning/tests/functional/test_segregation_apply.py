@@ -170,7 +170,7 @@ class TestCommand(ApplyTestCase):
              'add_traits': [traits.DEDICATED],
              'remove_traits': [traits.SHARED],
              'join_aggregates': ['pinned'], 'leave_aggregates': ['floating'],
-             'servers': []}, by_name['d-2'])
+             'strangers': []}, by_name['d-2'])
         self.run_apply('--format', 'json', status=2)
         output, _error = self.run_apply('--yes', '--format', 'json')
         results = json.loads(output)['results']

@@ -75,6 +75,17 @@ class TestReplace(base.BaseTestCase):
         self.assertIn('it is no regular file', str(error))
         self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
 
+    def test_check(self):
+        files.check(self.path)
+        files.check(os.path.join(self.directory, 'new'))
+        for path, trouble in (
+                (self.directory, 'it is a directory'),
+                (os.path.join(self.path, 'x'), 'there is no directory'),
+                (os.path.join(self.directory, 'no', 'x'),
+                 'there is no directory')):
+            error = self.assertRaises(errors.InputError, files.check, path)
+            self.assertIn(trouble, error.message)
+
     def test_nowhere(self):
         path = os.path.join(self.directory, 'none', 'file')
         self.assertRaises(errors.InputError, files.replace, path, 'new')

@@ -13,11 +13,13 @@
 """What commands that change a cloud have in common."""
 
 import io
+import re
 
 import ddt
 import fixtures
 from oslotest import base as oslotest
 
+from nova_pinning.cli import base
 from nova_pinning import errors
 from nova_pinning.osc import applying
 
@@ -82,6 +84,24 @@ class TestApplying(oslotest.BaseTestCase):
         self.assertIn('hosts', terminal.getvalue())
         self.assertIn('3/3', terminal.getvalue())
         self.assertEqual('', self.out.getvalue())
+
+    def test_results_have_lines_of_their_own(self):
+        terminal = Terminal()
+        self.use(stderr=terminal, stdout=terminal)
+        self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
+        for result in applying.with_progress(iter('xyz'), 3, 'hosts'):
+            base.console().print(result)
+        # The bar's line is erased before.
+        self.assertEqual(['x', 'y', 'z'], re.findall(
+            '\r\x1b\\[2K([xyz])\n', terminal.getvalue()))
+
+    def test_no_bar_on_a_terminal_that_can_erase_nothing(self):
+        terminal = Terminal()
+        self.use(stderr=terminal)
+        self.useFixture(fixtures.EnvironmentVariable('TERM', 'dumb'))
+        self.assertEqual(['x'], list(
+            applying.with_progress(iter('x'), 1, 'hosts')))
+        self.assertEqual('', terminal.getvalue())
 
     @ddt.data((KeyboardInterrupt(), 'interrupted'),
               (errors.CloudError('down'), 'stopped'))

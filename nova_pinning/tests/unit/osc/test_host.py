@@ -90,7 +90,7 @@ both     unclear    dedicated shared  -                   -                -
 """, '\n'.join(line.rstrip() for line in output.splitlines()) + '\n')
 
     @ddt.data(('dedicated', ['d']), ('shared', ['s']),
-              ('none', ['none', 'lost']))
+              ('none', ['none', 'lost']), ('unclear', ['unclear', 'both']))
     @ddt.unpack
     def test_of_a_class(self, name, expected):
         _status, output, _error = self.run_command(

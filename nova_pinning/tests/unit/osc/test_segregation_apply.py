@@ -112,8 +112,8 @@ cmp-3 would be left as it is: 1 shared server on it
         status, output, _error = self.run_apply(answer='y\n')
         self.assertEqual(1, status)
         for line in ('create aggregate pinned: done', 'cmp-7: dedicated',
-                     'cmp-3: left as it is, 1 shared server on it; it is '
-                     'turned with --force', 'old: no class',
+                     'cmp-3: left as it is, 1 shared server on it; move '
+                     'it first, or give --force', 'old: no class',
                      '13 of 14 done'):
             self.assertIn(f'\n{line}\n', output)
         status, output, _error = self.run_apply('--force', answer='y\n')
@@ -147,7 +147,7 @@ cmp-3 would be left as it is: 1 shared server on it
         self.assertEqual(
             ('cmp-3', 'dedicated', 'refused', ['web']),
             (left['host'], left['class'], left['status'],
-             [one['id'] for one in left['servers']]))
+             [one['id'] for one in left['strangers']]))
 
     def test_cut_off(self):
         self.host_cloud.faults = {4: KeyboardInterrupt()}

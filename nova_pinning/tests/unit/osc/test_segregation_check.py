@@ -14,6 +14,7 @@
 
 import argparse
 import contextlib
+import errno
 import functools
 import io
 import json
@@ -90,6 +91,29 @@ class TestCheckSegregation(oslotest.BaseTestCase):
             '--output', str(self.directory / 'none' / 'output'))
         self.assertEqual((2, ''), (status, output))
         self.assertIn('cannot be written', error)
+
+    def test_output_is_looked_at_before_the_cloud(self):
+        self.run_command('--output', str(self.directory / 'no' / 'x'))
+        self.assertEqual([], self.cloud.calls)
+
+    def test_figures_are_of_the_whole_cloud(self):
+        status, _output, error = self.run_command(
+            'd', '--format', 'prometheus')
+        self.assertEqual(2, status)
+        self.assertIn('name no hosts', error)
+
+    @ddt.data((errno.ENOSPC, 2), (errno.EIO, 2))
+    @ddt.unpack
+    def test_no_room_for_the_output(self, number, expected):
+        self.cloud.hook = mock.Mock(side_effect=OSError(number, 'Oh'))
+        status, _output, error = self.run_command()
+        self.assertEqual((expected, 'error: the output cannot be written: '
+                          'Oh\n'), (status, error))
+
+    def test_other_errors_of_the_system(self):
+        self.cloud.hook = mock.Mock(side_effect=PermissionError(
+            errno.EACCES, 'No'))
+        self.assertRaises(PermissionError, self.run_command)
 
     def test_a_cloud_that_fails_leaves_the_old_file(self):
         path = self.directory / 'output'

@@ -22,6 +22,7 @@ import ddt
 import fixtures
 import hypothesis
 from hypothesis import strategies
+from keystoneauth1 import exceptions
 
 from nova_pinning import errors
 from nova_pinning.model import hostclass
@@ -55,6 +56,30 @@ class _Blocking(fakes.Placement):
 def _said(records, level=logging.INFO):
     return [record.getMessage() for record in records
             if record.levelno >= level]
+
+
+@ddt.ddt
+class TestConnect(base.TestCase):
+
+    @ddt.data((None, 30), (7, 7))
+    @ddt.unpack
+    def test_it_neither_waits_for_ever_nor_tries_again(self, set_to, used):
+        """For tokens as well: the session has the timeout."""
+        self.options.config(group='placement', timeout=set_to)
+        loading = self.useFixture(fixtures.MockPatchObject(
+            traits, 'ks_loading')).mock
+        adapter = self.useFixture(fixtures.MockPatchObject(
+            traits.utils, 'get_ksa_adapter')).mock.return_value
+        adapter.request.side_effect = exceptions.ConnectTimeout('no answer')
+
+        self.assertRaises(errors.CloudError, traits.connect().known_traits,
+                          placement_traits.PREFIX)
+
+        session = loading.load_session_from_conf_options
+        self.assertEqual(used, session.call_args.kwargs['timeout'])
+        [request] = adapter.request.call_args_list
+        self.assertEqual((0, 0), (request.kwargs['connect_retries'],
+                                  request.kwargs['status_code_retries']))
 
 
 class TestMarks(base.TestCase):

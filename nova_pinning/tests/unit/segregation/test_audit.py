@@ -149,8 +149,10 @@ class TestAudit(base.TestCase):
             fake.server(name, 'h0', SHARED) for name in 'cab'])
         cloud.all_hosts[1] = dataclasses.replace(
             cloud.all_hosts[1], traits=frozenset())
+        cloud.all_flavors = [fake.flavor('f')]
         self.assertEqual(
-            [('S101', 'a'), ('S101', 'b'), ('S101', 'c'), ('S302', 'h1')],
+            [('S302', 'h1'), ('S202', 'f'), ('S101', 'a'), ('S101', 'b'),
+             ('S101', 'c')],
             [(one.code, one.name) for one in audit(cloud).findings])
 
     def test_progress(self):

@@ -34,6 +34,7 @@ from nova_pinning.segregation.audit import commands
 from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import rule
 from nova_pinning.segregation.audit import run
+from nova_pinning.segregation.audit import servers
 from nova_pinning.segregation import change
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.segregation import auditcloud as fake
@@ -103,8 +104,14 @@ class TestFindings(base.TestCase):
             **fake.DEDICATED_SPECS, fake.SHARED_KEY: 'required'})])),
         ('S203', view(flavors=[fake.flavor('a', {
             **fake.SHARED_SPECS, fake.SHARED_KEY: 'forbidden'})])),
+        ('S203', view(flavors=[fake.flavor('a', {
+            **PINNED, fake.DEDICATED_KEY: 'forbidden'})])),
+        ('S203', view(flavors=[fake.flavor('a', {
+            fake.SHARED_KEY: 'forbidden'})])),
         ('S204', view(flavors=[fake.flavor('a', {
             **PINNED, **fake.SHARED_SPECS, 'pinning:class': 'shared'})])),
+        ('S204', view(flavors=[fake.flavor('a', {
+            **PINNED, 'pinning:class': 'shared'})])),
         ('S205', view(flavors=[fake.flavor('a', {
             **fake.SHARED_SPECS, 'pinning:class': 'x'})])),
         ('', view(flavors=[fake.flavor('a', {
@@ -143,6 +150,11 @@ class TestFindings(base.TestCase):
         ('', view(dedicated('a'), dedicated('b'), aggregates=[
             fake.isolating('x', DEDICATED, 'a'),
             fake.isolating('y', DEDICATED, 'b')])),
+        # Nobody gets into this one, which is told once there are hosts in it.
+        ('', view(dedicated(), aggregates=[dataclasses.replace(
+            fake.aggregate('x'), metadata={
+                fake.DEDICATED_KEY: 'required',
+                fake.SHARED_KEY: 'required'})])),
         ('S404', view(shared(), members={'uuid-x': frozenset()}, aggregates=[
             fake.isolating('x', SHARED, 's')])),
         ('S303', view(
@@ -239,6 +251,13 @@ class TestFindings(base.TestCase):
                 if one.code == 'S202']
             self.assertEqual(severity, one.severity)
 
+        # One that requires the trait is let in.
+        astray = fake.flavor('astray', {fake.DEDICATED_KEY: 'required'})
+        [one] = findings(view(dedicated('d'), flavors=[astray], aggregates=[
+            fake.isolating('x', DEDICATED, 'd')]))
+        self.assertEqual(('S202', 'warning'), (one.code, one.severity))
+        self.assertNotIn('keep it off', one.message)
+
         # Where there are no dedicated hosts yet, nothing holds it off.
         [one] = findings(view(shared(), flavors=[bare]))
         self.assertEqual('warning', one.severity)
@@ -269,6 +288,8 @@ class TestClassOf(base.TestCase):
               (SHARED, fake.host('a'), 'shared'),
               (None, fake.host('a'), 'x'),
               (None, fake.host('a', traits.DEDICATED, traits.SHARED), None),
+              (None, fake.host('a', traits.DEDICATED, traits.SHARED),
+               'shared'),
               (DEDICATED, dataclasses.replace(shared(), traits=None),
                'dedicated'))
     @ddt.unpack
@@ -277,6 +298,23 @@ class TestClassOf(base.TestCase):
             fake.aggregate('x', host.name, pinning_class=named),)
         self.assertIs(expected, rule.class_of(
             dataclasses.replace(host, aggregates=aggregates)))
+
+
+class TestLikelyClass(base.TestCase):
+
+    def test_by_its_aggregates_or_else_its_cpus(self):
+        both = fake.host('a', traits.DEDICATED, traits.SHARED)
+        for host, named, offers, expected in (
+                (dedicated('a'), 'shared', fake.inventories(VCPU=1),
+                 DEDICATED),
+                (both, 'shared', fake.inventories(PCPU=1), SHARED),
+                (both, 'x', fake.inventories(PCPU=1), DEDICATED),
+                (both, 'x', fake.inventories(VCPU=1), SHARED),
+                (fake.host('a'), 'x', fake.inventories(PCPU=1), DEDICATED),
+                (fake.host('a'), 'x', fake.inventories(VCPU=1), SHARED)):
+            seen = view(host, offers={'rp-a': offers}, aggregates=[
+                fake.aggregate('x', 'a', pinning_class=named)])
+            self.assertIs(expected, seen.likely_class(seen.hosts[0]))
 
 
 _AMOUNTS = strategies.sampled_from([
@@ -458,6 +496,7 @@ class TestMending(base.TestCase):
         self.assertEqual([], left, told)
 
 
+@ddt.ddt
 class TestCommands(base.TestCase):
 
     @base.settings(100)
@@ -487,6 +526,19 @@ class TestCommands(base.TestCase):
             ('openstack server migrate --wait id-x',
              'openstack server resize confirm id-x'),
             commands.move_away(server))
+        server = fake.server('x', 'h', SHARED, status='SHELVED')
+        self.assertEqual(
+            ('openstack server shelve --offload id-x',),
+            commands.move_away(server))
+
+    @ddt.data('VERIFY_RESIZE', 'RESIZE', 'BUILD', 'ERROR', 'SUSPENDED',
+              'RESCUE', 'UNKNOWN')
+    def test_servers_that_nova_does_not_move(self, status):
+        server = fake.server('x', 'h', SHARED, status=status)
+        self.assertEqual((), commands.move_away(server))
+        [found] = servers.findings(server, DEDICATED)
+        self.assertTrue(found.message.endswith(
+            f'does not move it while it is {status}'), found.message)
 
 
 class TestConfigs(base.TestCase):

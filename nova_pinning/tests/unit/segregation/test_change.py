@@ -191,6 +191,48 @@ class TestStrangers(oslotest.BaseTestCase):
             result = turn(cloud, DEDICATED)
             self.assertEqual(expected, [one.id for one in result.strangers])
 
+    def test_resized_on_its_way(self):
+        """Its flavor is the one that it has elsewhere, as yet."""
+        for status, consumers, migrations in (
+                ('RESIZE', ['s'], {}),
+                ('VERIFY_RESIZE', ['m'], {'m': ('h', 's')}),
+                ('REVERT_RESIZE', ['s'], {})):
+            cloud = shared_cloud(
+                servers=[fakecloud.server('s', DEDICATED, 'other',
+                                          status=status)],
+                consumers={'h': consumers}, migrations=migrations)
+            result = turn(cloud, DEDICATED)
+            self.assertIs(change.Status.REFUSED, result.status, status)
+            self.assertEqual(
+                [('s', SHARED)],
+                [(one.id, one.host_class) for one in result.strangers])
+            # A class that the host is not of says nothing about it.
+            self.assertEqual(['s'], [
+                one.id for one in turn(cloud, SHARED).strangers])
+            cloud = fakecloud.FakeCloud(
+                {'h': ()}, servers=cloud.all_servers.values(),
+                consumers={'h': consumers}, migrations=migrations)
+            self.assertTrue(turn(cloud, DEDICATED).is_fine)
+
+    def test_not_resized_on_its_way(self):
+        """It comes with the flavor that it has."""
+        for status in ('BUILD', 'MIGRATING', 'SHELVED_OFFLOADED'):
+            cloud = shared_cloud(
+                servers=[fakecloud.server('s', DEDICATED, status=status)],
+                consumers={'h': ['s']})
+            self.assertTrue(turn(cloud, DEDICATED).is_fine, status)
+
+    def test_resized_and_there(self):
+        cloud = shared_cloud(servers=[
+            fakecloud.server('s', DEDICATED, 'h', status='VERIFY_RESIZE')])
+        self.assertTrue(turn(cloud, DEDICATED).is_fine)
+
+    def test_of_no_known_class(self):
+        cloud = shared_cloud(servers=[
+            fakecloud.server('s', None, 'h', is_certain=False)])
+        self.assertTrue(turn(cloud, DEDICATED).is_fine)
+        self.assertNotIn('has_pinned_cpus', [call[0] for call in cloud.calls])
+
     def test_migrations_are_only_looked_for_if_there_may_be_any(self):
         cloud = shared_cloud(servers=[fakecloud.server('s', SHARED, 'h')])
         turn(cloud, DEDICATED)

@@ -12,6 +12,7 @@
 
 """What is said to nova, and what is made of its answers."""
 
+import json
 import time
 from unittest import mock
 import urllib.parse
@@ -259,6 +260,33 @@ class TestServers(CloudTestCase):
         self.assertEqual('s', nova.server('id-s').name)
         self.assertIsNone(nova.server('gone'))
 
+    def test_one_whose_cell_is_down(self):
+        self.http.get(f'{URL}/servers/s', json={'server': {
+            'id': 's', 'status': 'UNKNOWN', 'tenant_id': 'p'}})
+        error = self.assertRaises(errors.CloudError, self.cloud().server, 's')
+        self.assertEqual('the cell of server s does not answer', str(error))
+
+
+class TestCache(CloudTestCase):
+
+    def test_what_was_true_before_is_not_told_again(self):
+        self.http.get(f'{URL}/servers/detail', [
+            {'json': {'servers': []}}, {'json': {'servers': [server()]}}])
+        [path] = self.create_tempfiles([('clouds', json.dumps({
+            'cache': {'class': 'dogpile.cache.memory',
+                      'expiration': {'compute.servers.detail': 3600}},
+            'clouds': {'c': {
+                'auth_type': 'none', 'compute_endpoint_override': URL,
+                'placement_endpoint_override': PLACEMENT}}}))], '.yaml')
+        connection = openstack.connection.Connection(
+            config=openstack.config.OpenStackConfig(
+                config_files=[path], load_envvars=False).get_one('c'))
+        self.addCleanup(connection.close)
+        self.assertTrue(connection.cache_enabled)
+        nova = cloud.Cloud(connection, 'here')
+        self.assertEqual([0, 1], [
+            len(list(nova.servers())) for _look in range(2)])
+
 
 class TestRevertible(CloudTestCase):
 
@@ -267,12 +295,16 @@ class TestRevertible(CloudTestCase):
             return {'id': 1, 'uuid': uuid, 'source_compute': source,
                     'instance_uuid': server, 'status': 'x'}
 
+        # Nova has moved it, and is starting it there.
+        self.http.get(
+            f'{URL}/os-migrations?host=h&status=post-migrating',
+            json={'migrations': [migration('m0', 'h', 's0')]})
         self.http.get(f'{URL}/os-migrations?host=h&status=finished', json={
             'migrations': [migration('m1', 'h', 's1'),
                            migration('m2', 'other', 's2')]})
         self.http.get(f'{URL}/os-migrations?host=h&status=reverting', json={
             'migrations': [migration('m3', 'h', 's3')]})
-        self.assertEqual({'m1': 's1', 'm3': 's3'},
+        self.assertEqual({'m0': 's0', 'm1': 's1', 'm3': 's3'},
                          self.cloud().revertible('h'))
 
 

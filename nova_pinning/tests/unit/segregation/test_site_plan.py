@@ -129,10 +129,11 @@ class TestWhichHosts(oslotest.BaseTestCase):
 
     def test_a_host_in_two_classes(self):
         site = parse("\n  a: {class: shared, hosts: [h1]}"
-                     "\n  b: {class: dedicated, hosts: ['h*']}")
+                     "\n  b: {class: dedicated, hosts: ['h*', 'h1']}")
         error = self.assertRaises(errors.InputErrors, site_plan.plan, site,
                                   state())
         self.assertEqual('host h1 is to be dedicated here', error.message)
+        self.assertEqual(1, len(error.errors))
         self.assertEqual('groups.b.hosts[0]', error.where.key)
         self.assertEqual(
             'groups.a.hosts[0] in line 3 makes it to be shared',
@@ -228,6 +229,9 @@ class TestWhatChanges(oslotest.BaseTestCase):
         (None, {'pinning:class': 'dedicated', f'trait:{D}': 'required'}),
         ({}, {'pinning:class': 'dedicated', f'trait:{D}': 'required'}),
         ({'pinning:class': 'dedicated'}, {f'trait:{D}': 'required'}),
+        # Not to the letter.
+        ({'pinning:class': 'Dedicated ', f'trait:{D}': 'forbidden'},
+         {'pinning:class': 'dedicated', f'trait:{D}': 'required'}),
         ({'pinning:class': 'dedicated', f'trait:{D}': 'required', 'a': 'b'},
          {}),
     )
@@ -262,10 +266,12 @@ class TestWhatChanges(oslotest.BaseTestCase):
     def test_an_aggregate_with_hosts_that_no_group_names(self):
         text = '{class: dedicated, hosts: [h1], aggregate: {name: x}}'
         aggregates = {'x': (('h1', 'h2', 'gone'), {})}
-        error = self.assertRaises(errors.InputErrors, self.plan, text,
-                                  aggregates=aggregates)
-        self.assertIn('aggregate x has h2 in it, which no group names',
-                      str(error))
+        for own in ((), (D, S), (S,)):
+            error = self.assertRaises(
+                errors.InputErrors, self.plan, text, aggregates=aggregates,
+                hosts={'h1': frozenset(), 'h2': frozenset(own)})
+            self.assertIn('aggregate x has h2 in it, which no group names',
+                          str(error))
         # No news of h2.
         self.plan(text, aggregates=aggregates,
                   hosts={'h1': frozenset(), 'h2': frozenset({D})})
