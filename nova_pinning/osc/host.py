@@ -179,9 +179,8 @@ class SetHost(_HostCommand):
 
     def _dry_run(self, changes: Sequence[change.Change],
                  parsed_args: argparse.Namespace) -> int:
-        crowds = [
-            () if parsed_args.force else change.strangers(
-                self.host_cloud, one.host, one.host_class) for one in changes]
+        crowds = [change.strangers(self.host_cloud, one.host, one.host_class)
+                  for one in changes]
         if parsed_args.format == 'json':
             self._print_json(changes=[
                 show_host.change_as_dict(one) | {
@@ -189,9 +188,10 @@ class SetHost(_HostCommand):
                 for one, crowd in zip(changes, crowds, strict=True)])
         else:
             for one, crowd in zip(changes, crowds, strict=True):
-                show_host.show_change(one, crowd, cli_base.console())
-        is_done = not any(crowds) and not any(
-            one.is_needed for one in changes)
+                show_host.show_change(one, crowd, cli_base.console(),
+                                      parsed_args.force)
+        is_done = (parsed_args.force or not any(crowds)) and not any(
+            one.is_needed or one.kept for one in changes)
         return cli_base.OK if is_done else cli_base.FINDINGS
 
     def _apply(self, changes: Sequence[change.Change],

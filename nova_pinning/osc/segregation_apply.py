@@ -88,9 +88,9 @@ class ApplySegregation(base.Command):
         is_text = parsed_args.format == 'text'
         held: _Held = {}
         if not parsed_args.yes or parsed_args.dry_run:
-            held = self._held(made, parsed_args.force)
+            held = self._held(made)
         if is_text:
-            self._show(made, held, parsed_args.site)
+            self._show(made, held, parsed_args)
         elif parsed_args.dry_run:
             self._print_json(parsed_args.site, 'changes',
                              _changes_as_dicts(made, held))
@@ -109,11 +109,8 @@ class ApplySegregation(base.Command):
     def _plan(self, site: site_lib.Site) -> site_plan.Plan:
         return site_plan.plan(site, site_plan.read(site, self.host_cloud))
 
-    def _held(self, made: site_plan.Plan, is_forced: bool) -> _Held:
-        """What keeps hosts as they are."""
-        if is_forced:
-            return {}
-
+    def _held(self, made: site_plan.Plan) -> _Held:
+        """What keeps hosts as they are, unless they are forced."""
         def strangers(
             one: site_plan.HostChange,
         ) -> tuple[str, tuple[model.Server, ...]]:
@@ -129,7 +126,8 @@ class ApplySegregation(base.Command):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _show(self, made: site_plan.Plan, held: _Held, path: str) -> None:
+    def _show(self, made: site_plan.Plan, held: _Held,
+              parsed_args: argparse.Namespace) -> None:
         console = cli_base.console()
         for one in made.aggregate_changes:
             _print_lines(console, _aggregate_head(one), [
@@ -139,12 +137,14 @@ class ApplySegregation(base.Command):
         for host in made.host_changes:
             servers = held.get(host.host.provider)
             if servers:
+                what = ('turned all the same' if parsed_args.force
+                        else 'left as it is')
                 _print_lines(
-                    console, f'{host.host.name} would be left as it is: '
+                    console, f'{host.host.name} would be {what}: '
                              f'{_crowd(servers)}', ())
                 show_host.show_servers(servers, console)
         console.print(
-            f'site {path}, cloud {self.cloud.name}: '
+            f'site {parsed_args.site}, cloud {self.cloud.name}: '
             f'{len(made.aggregate_changes)} of {len(made.aggregates)} '
             f'aggregates and {len(made.host_changes)} of {len(made.hosts)} '
             'hosts to change', soft_wrap=True)
@@ -230,7 +230,8 @@ def _print_result(result: site_apply.Result) -> None:
     console = cli_base.console()
     console.print(_result_line(result), soft_wrap=True)
     if isinstance(result, site_apply.HostResult):
-        show_host.show_servers(result.result.strangers, console)
+        show_host.show_servers(
+            (*result.result.strangers, *result.result.left), console)
 
 
 def _result_line(result: site_apply.Result) -> str:
@@ -247,8 +248,8 @@ def _result_line(result: site_apply.Result) -> str:
                 f'{"it" if len(done.strangers) == 1 else "them"} first, or '
                 'give --force')
     line = f'{name}: {_class_text(result.wanted)}'
-    if done.strangers:
-        line += f', but with {_crowd(done.strangers)}'
+    if done.strangers or done.left:
+        line += f', but with {_crowd((*done.strangers, *done.left))}'
     return line
 
 
@@ -297,4 +298,5 @@ def _result_as_dict(result: site_apply.Result) -> dict[str, Any]:
     done = result.result
     return _host_as_dict(result.wanted) | {
         'status': str(done.status), 'message': done.message,
-        'strangers': list(map(show_host.server_as_dict, done.strangers))}
+        'strangers': list(map(show_host.server_as_dict, done.strangers)),
+        'left': list(map(show_host.server_as_dict, done.left))}

@@ -256,22 +256,27 @@ def show_servers(servers: Iterable[model.Server],
 
 
 def show_change(planned: change.Change, strangers: Sequence[model.Server],
-                console: rich.console.Console) -> None:
+                console: rich.console.Console,
+                is_forced: bool = False) -> None:
     """Print what would change on a host.
 
-    :param strangers: servers because of which it would be refused
+    :param strangers: servers of the other class on it
+    :param is_forced: whether it would be turned all the same
     """
     told = class_name(planned.host_class)
-    if not planned.is_needed:
-        console.print(f'{planned.host.name}: {told} already')
-    else:
+    if planned.is_needed:
         console.print(rich.text.Text(
             f'{planned.host.name}: to be {told}', 'bold'))
         _show_steps(planned, console)
+    elif not planned.kept:
+        console.print(f'{planned.host.name}: {told} already')
+    _show_kept(planned, console)
     if strangers:
-        console.print(_crowd(strangers) + (
-            ', so it would be left as it is' if planned.is_needed else ''),
-            soft_wrap=True)
+        what = ''
+        if planned.is_needed:
+            what = (', which would stay there' if is_forced
+                    else ', so it would be left as it is')
+        console.print(_crowd(strangers) + what, soft_wrap=True)
         show_servers(strangers, console)
 
 
@@ -284,7 +289,7 @@ def show_result(result: change.Result,
         case change.Status.DONE:
             console.print(rich.text.Text(f'{name}: now {told}', 'green'))
             _show_steps(result.change, console)
-        case change.Status.UNCHANGED:
+        case change.Status.UNCHANGED if not result.change.kept:
             console.print(f'{name}: {told} already')
         case change.Status.REFUSED:
             console.print(rich.text.Text(
@@ -294,14 +299,27 @@ def show_result(result: change.Result,
             console.print(rich.text.Text(
                 f'{name}: failed: {result.message}', 'bold red'),
                 soft_wrap=True)
+    _show_kept(result.change, console)
     if result.strangers:
         console.print(_crowd(result.strangers), soft_wrap=True)
         show_servers(result.strangers, console)
+    if result.left:
+        console.print(_crowd(result.left) + ', left there', soft_wrap=True)
+        show_servers(result.left, console)
 
 
 def _crowd(strangers: Sequence[model.Server]) -> str:
     other = strangers[0].host_class
     return f'  {plan.count(len(strangers), f"{other} server")} on it'
+
+
+def _show_kept(planned: change.Change,
+               console: rich.console.Console) -> None:
+    """Print which traits say that a host is of another class."""
+    for trait in sorted(planned.kept):
+        console.print(rich.text.Text(
+            f'{planned.host.name}: its trait {trait} still says something '
+            'else', 'bold red'), soft_wrap=True)
 
 
 def _show_steps(planned: change.Change,
@@ -337,6 +355,7 @@ def change_as_dict(planned: change.Change) -> dict[str, Any]:
         'remove_traits': sorted(planned.remove),
         'join_aggregates': [one.name for one in planned.joins],
         'leave_aggregates': [one.name for one in planned.leaves],
+        'kept_traits': sorted(planned.kept),
     }
 
 
@@ -344,7 +363,8 @@ def result_as_dict(result: change.Result) -> dict[str, Any]:
     """A change and what became of it, for JSON."""
     return change_as_dict(result.change) | {
         'status': str(result.status), 'message': result.message,
-        'strangers': [server_as_dict(one) for one in result.strangers]}
+        'strangers': [server_as_dict(one) for one in result.strangers],
+        'left': [server_as_dict(one) for one in result.left]}
 
 
 def exit_status(results: Iterable[change.Result]) -> int:

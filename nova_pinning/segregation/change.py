@@ -90,6 +90,7 @@ class Change:
     :param remove: traits that its provider must not have
     :param joins: aggregates to put it into
     :param leaves: aggregates that say something else
+    :param kept: traits that say something else, and are to be left
     """
 
     host: model.Host
@@ -98,6 +99,7 @@ class Change:
     remove: frozenset[str] = frozenset()
     joins: tuple[model.Aggregate, ...] = ()
     leaves: tuple[model.Aggregate, ...] = ()
+    kept: frozenset[str] = frozenset()
 
     @property
     def is_needed(self) -> bool:
@@ -124,18 +126,21 @@ class Result:
     :param strangers: servers of the other class on the host: those because
         of which nothing was done, or those that are there nevertheless
     :param message: why it failed
+    :param left: servers of the other class that were there before, and that
+        somebody wanted to be left there
     """
 
     change: Change
     status: Status
     strangers: tuple[model.Server, ...] = ()
     message: str = ''
+    left: tuple[model.Server, ...] = ()
 
     @property
     def is_fine(self) -> bool:
-        """Whether nothing is left for anybody to do."""
+        """Whether nothing is left to do that somebody did not want so."""
         return (self.status in (Status.DONE, Status.UNCHANGED)
-                and not self.strangers)
+                and not self.strangers and not self.change.kept)
 
 
 def plan(host: model.Host, host_class: hostclass.HostClass | None,
@@ -148,15 +153,17 @@ def plan(host: model.Host, host_class: hostclass.HostClass | None,
     :param keeps_traits: leave its traits as they are
     """
     has = host.traits or frozenset()
-    add, remove = (
-        (frozenset[str](), frozenset[str]()) if keeps_traits
-        else placement_traits.class_traits(host_class))
+    add, remove = placement_traits.class_traits(host_class)
+    kept = frozenset[str]()
+    if keeps_traits:
+        kept, add, remove = remove & has, kept, kept
     is_to_join = aggregate is not None and host.name not in aggregate.hosts
     return Change(
         host, host_class, add - has, remove & has,
         (aggregate,) if aggregate and is_to_join else (),
         tuple(one for one in host.aggregates
-              if model.speaks_against(one, host_class)))
+              if model.speaks_against(one, host_class)),
+        kept)
 
 
 def check_aggregate(aggregate: model.Aggregate,
@@ -286,21 +293,22 @@ def apply(cloud: Cloud, change: Change, *,
     """Turn a host to a class; see above for the order.
 
     :param is_forced: also while servers of the other class are on it; those
-        that are there before are then none of the result's strangers
+        that are there before are then left, and none of the strangers
     :returns: what became of it; errors of the cloud are told in there too
     """
     try:
         before = strangers(cloud, change.host, change.host_class)
         if not change.is_needed:
             return Result(change, Status.UNCHANGED,
-                          () if is_forced else before)
+                          () if is_forced else before,
+                          left=before if is_forced else ())
         if before and not is_forced:
             return Result(change, Status.REFUSED, before)
         _take_steps(cloud, change)
         known = {one.id for one in before}
         return Result(change, Status.DONE, tuple(
             one for one in strangers(cloud, change.host, change.host_class)
-            if one.id not in known))
+            if one.id not in known), left=before)
     except errors.CloudError as error:
         return Result(change, Status.FAILED, message=str(error))
 

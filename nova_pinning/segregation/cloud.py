@@ -51,6 +51,10 @@ _LISTINGS = 5
 #: while it will be able to go back, can, or does.
 _REVERTIBLE = ('post-migrating', 'finished', 'reverting')
 
+#: How long to wait for each answer where clouds.yaml (api_timeout) does not
+#: say. Nova takes seconds to list the servers of a host, not minutes.
+_TIMEOUT_SECONDS = 60
+
 #: How often keystoneauth1 sends a request again, and after which answers.
 _RETRIES = 4
 _NOT_NOW = (429, 500, 502, 503, 504)
@@ -74,6 +78,8 @@ class Cloud:
         # Users can set one in clouds.yaml. Who looks for servers once more
         # must not get the list of before.
         connection.cache_enabled = False
+        if connection.session.timeout is None:
+            connection.session.timeout = _TIMEOUT_SECONDS
         with _translated():
             self._compute = connection.compute
             self.placement = client.Placement(connection.placement)

@@ -155,7 +155,7 @@ class _Applier:
         strangers = {
             one.id: one for one in (*done.strangers, *joined.strangers)}
         return dataclasses.replace(
-            joined, strangers=tuple(strangers.values()),
+            joined, strangers=tuple(strangers.values()), left=done.left,
             change=dataclasses.replace(
                 done.change, joins=joined.change.joins))
 

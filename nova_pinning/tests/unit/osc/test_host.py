@@ -219,7 +219,8 @@ that when it starts
             'host': 'none', 'node': 'none', 'class': 'dedicated',
             'add_traits': [traits.DEDICATED], 'remove_traits': [],
             'join_aggregates': [], 'leave_aggregates': [], 'status': 'done',
-            'message': '', 'strangers': []}, done)
+            'message': '', 'strangers': [], 'left': [],
+            'kept_traits': []}, done)
 
     def test_dry_run(self):
         before = json.dumps(self.nova.state, default=sorted)
@@ -245,9 +246,8 @@ none: to be dedicated
         self.assertEqual(before, json.dumps(self.nova.state, default=sorted))
         status, output, _error = self.set('dedicated', '--dry-run', 'd')
         self.assertEqual((0, 'd: dedicated already\n'), (status, output))
-        # Nobody is looked for that does not matter.
-        self.assertNotIn('shared server on it', self.set(
-            'dedicated', '--dry-run', '--force', 's')[1])
+        self.assertIn('  1 shared server on it, which would stay there\n',
+                      self.set('dedicated', '--dry-run', '--force', 's')[1])
 
     def test_dry_run_of_nothing_but_strangers(self):
         self.nova.move('s1', 'd')
@@ -260,10 +260,20 @@ none: to be dedicated
                  'dedicated')
         self.assertEqual(['add_host'], self.nova.changes)
 
+    def test_a_trait_that_is_kept_and_says_something_else(self):
+        for arguments in ((), ('--dry-run',)):
+            status, output, _error = self.set(
+                'shared', 'd', '--no-trait', *arguments)
+            self.assertEqual(
+                (1, f'd: its trait {traits.DEDICATED} still says something '
+                 'else\n'), (status, output))
+        self.assertEqual([], self.nova.changes)
+
     def test_force(self):
         status, output, _error = self.set('dedicated', 's', '--force')
         self.assertEqual(0, status)
         self.assertIn('s: now dedicated', output)
+        self.assertIn('  1 shared server on it, left there\n    s1', output)
         self.assertEqual({traits.DEDICATED}, self.nova.traits['rp-s'])
 
     def test_bad_input_changes_nothing(self):

@@ -287,6 +287,15 @@ class TestCache(CloudTestCase):
         self.assertEqual([0, 1], [
             len(list(nova.servers())) for _look in range(2)])
 
+    def test_answers_are_not_waited_for_without_end(self):
+        self.http.get(f'{URL}/servers/detail', json={'servers': []})
+        list(self.cloud.servers())
+        self.assertEqual(60, self.http.last_request.timeout)
+        # As clouds.yaml has it.
+        self.cloud._connection.session.timeout = 5
+        list(cloud.Cloud(self.cloud._connection, 'here').servers())
+        self.assertEqual(5, self.http.last_request.timeout)
+
 
 class TestRevertible(CloudTestCase):
 
