@@ -26,7 +26,6 @@ from nova_pinning import errors
 _T = TypeVar('_T')
 
 
-
 def add_options(parser: argparse.ArgumentParser, dry_run: str) -> None:
     """Add --yes and --dry-run.
 

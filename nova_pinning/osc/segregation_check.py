@@ -69,10 +69,10 @@ class CheckSegregation(base.Command):
                             'nothing is known of them')
         parser.add_argument('--emulator-cpus', metavar='N',
                             type=_number(0, 10 ** 6),
-                            default=rule.EMULATOR_CPUS,
                             help='VCPU that a dedicated host may offer where '
-                            'flavors have hw:emulator_threads_policy=share '
-                            'and no host file tells (default: %(default)s)')
+                            'no host file tells (default: '
+                            f'{rule.EMULATOR_CPUS} if any flavor has '
+                            'hw:emulator_threads_policy=share, else 0)')
         parser.add_argument('--jobs', metavar='N',
                             type=_number(1, _MOST_JOBS), default=run.JOBS,
                             help='requests that are made at once, up to '

@@ -231,6 +231,8 @@ class Placement:
         path = urllib.parse.urlsplit(request.url).path
         said = (f'Placement: {request.method} {path}: {status} '
                 f'{" ".join(str(message).split()).rstrip(".")}')
+        if status == 403:
+            said += '; an administrator may'
         if status in (401, 403, 406) or status in _NOT_NOW:
             raise errors.CloudError(said)
         raise errors.RefusedError(said)

@@ -206,18 +206,27 @@ def find_hosts(names: Iterable[str],
         by_name.setdefault(host.name, []).append(host)
     names = tuple(dict.fromkeys(names))
     unknown = tuple(
-        errors.InputError(f'there is no host {name}',
-                          advice=nearest(name, by_name))
+        errors.InputError(f'there is no host {name or repr(name)}',
+                          advice=_advice(name, by_name))
         for name in names if name not in by_name)
     if unknown:
         raise errors.InputErrors(unknown)
     return tuple(host for name in names for host in by_name[name])
 
 
+def _advice(name: str, known: Iterable[str]) -> str:
+    if set(name) & set('*?['):
+        return ('patterns are for site files, see openstack pinning '
+                'segregation apply')
+    return nearest(name, known)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Advice that has the names like one that there is not."""
-    near = difflib.get_close_matches(name, known, 3)
-    return f'did you mean {" or ".join(near)}?' if near else ''
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, 3)
+    told = ' or '.join(by_lower[one] for one in near)
+    return f'did you mean {told}?' if told else ''
 
 
 def strangers(cloud: Cloud, host: model.Host,

@@ -357,5 +357,8 @@ def _said(error: sdk_exceptions.HttpException) -> str:
     request = error.response.request
     path = urllib.parse.urlsplit(request.url).path
     details = ' '.join(str(error.details or error.response.reason).split())
-    return (f'{request.method} {path}: {error.response.status_code} '
+    said = (f'{request.method} {path}: {error.response.status_code} '
             f'{details.rstrip(".")}')
+    if error.response.status_code == 403:
+        said += '; an administrator may'
+    return said

@@ -30,7 +30,7 @@ _AGGREGATES = ('openstack --os-placement-api-version 1.18 '
 def set_class(host: model.Host, host_class: hostclass.HostClass) -> str:
     """Mark a host."""
     return f'openstack pinning host set --class {host_class} ' \
-           f'{shlex.quote(host.name)}'
+           f'{_named(host.name)}'
 
 
 def move_away(server: model.Server) -> tuple[str, ...]:
@@ -54,25 +54,25 @@ def move_away(server: model.Server) -> tuple[str, ...]:
 def set_extra_spec(flavor: flavor_model.Flavor, key: str, value: str) -> str:
     """Set an extra spec of a flavor."""
     return ('openstack flavor set --property '
-            f'{shlex.quote(f"{key}={value}")} {shlex.quote(flavor.name)}')
+            f'{shlex.quote(f"{key}={value}")} {_named(flavor.name)}')
 
 
 def unset_extra_spec(flavor: flavor_model.Flavor, key: str) -> str:
     """Take an extra spec off a flavor."""
     return (f'openstack flavor unset --property {shlex.quote(key)} '
-            f'{shlex.quote(flavor.name)}')
+            f'{_named(flavor.name)}')
 
 
 def set_metadata(aggregate: model.Aggregate, key: str, value: str) -> str:
     """Set some of an aggregate's metadata."""
     return ('openstack aggregate set --property '
-            f'{shlex.quote(f"{key}={value}")} {shlex.quote(aggregate.name)}')
+            f'{shlex.quote(f"{key}={value}")} {_named(aggregate.name)}')
 
 
 def add_host(aggregate: model.Aggregate, host: model.Host) -> str:
     """Put a host into an aggregate."""
-    return (f'openstack aggregate add host {shlex.quote(aggregate.name)} '
-            f'{shlex.quote(host.name)}')
+    return ('openstack aggregate add host '
+            f'{_named(aggregate.name, host.name)}')
 
 
 def join_in_placement(aggregate: model.Aggregate, host: model.Host) -> str:
@@ -119,3 +119,11 @@ def set_allocation_ratio(host: model.Host, resource_class: str) -> str:
     """Stop a provider from offering more of something than it has."""
     return (f'{_INVENTORY} --resource {resource_class}:allocation_ratio=1.0 '
             f'{host.provider}')
+
+
+def _named(*names: str) -> str:
+    """Names as the last words of a command, whatever they look like."""
+    words = ' '.join(map(shlex.quote, names))
+    # Else they would be taken for options.
+    return f'-- {words}' if any(
+        name.startswith('-') for name in names) else words

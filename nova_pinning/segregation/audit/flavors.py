@@ -13,6 +13,7 @@
 """S2xx: flavors that the traits do not keep in their place."""
 
 from collections.abc import Iterator
+import difflib
 import re
 import shlex
 
@@ -30,6 +31,8 @@ from nova_pinning.segregation import finding
 
 _DEDICATED_KEY = f'trait:{traits.DEDICATED}'
 # Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
+#: How alike a trait is to one of ours that it is a slip of it.
+_NEAR = 0.9
 _TRAIT_KEY = re.compile('trait[a-zA-Z0-9_-]{0,64}:')
 
 
@@ -185,7 +188,16 @@ def unknown_trait(view: rule.View) -> Iterator[rule.Problem]:
                  if value in ('required', 'forbidden')
                  and _TRAIT_KEY.match(key)}
         for trait in sorted(named - view.known_traits):
-            if os_traits.is_custom(trait):
+            if not os_traits.is_custom(trait):
+                continue
+            meant = difflib.get_close_matches(
+                trait, set(traits.TRAIT_OF.values()) - {trait}, 1, _NEAR)
+            if meant:
+                # To make it known would hide the mistake.
+                yield rule.Problem(
+                    flavor, f'Placement knows no trait {trait}',
+                    advice=f'perhaps {meant[0]} is meant; correct its name')
+            else:
                 yield rule.Problem(
                     flavor, f'Placement knows no trait {trait}',
                     (commands.create_trait(shlex.quote(trait)),))

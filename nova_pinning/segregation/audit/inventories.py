@@ -44,8 +44,8 @@ def _turned(view: rule.View, host: model.Host,
             host_class: hostclass.HostClass,
             resource_class: str) -> tuple[str, ...]:
     """What turns a host to a class, if it has CPUs for that."""
-    return ((commands.set_class(host, host_class),)
-            if _has(view, host, resource_class) else ())
+    is_likely = _has(view, host, resource_class) and not rule.is_unclear(host)
+    return (commands.set_class(host, host_class),) if is_likely else ()
 
 
 @rule.rule(
@@ -101,8 +101,8 @@ def too_many_vcpus(view: rule.View) -> Iterator[rule.Problem]:
     for host in _known(view, DEDICATED):
         description = view.descriptions.get(host.name)
         if description:
-            limit, why = len(engine.shared_cpus(description)), (
-                'its host file sets aside')
+            limit = len(engine.shared_cpus(description))
+            why = f'its host file sets aside {limit}'
         elif allowed is None:
             continue
         else:
@@ -111,7 +111,7 @@ def too_many_vcpus(view: rule.View) -> Iterator[rule.Problem]:
         # Without PCPU it is no dedicated host at all.
         if found and found.total > limit and _has(view, host, 'PCPU'):
             yield rule.Problem(
-                host, f'it offers {found.total} VCPU, and {why} {limit}')
+                host, f'it offers {found.total} VCPU, and {why}')
 
 
 def _emulator_cpus(view: rule.View) -> tuple[int | None, str]:
@@ -119,15 +119,18 @@ def _emulator_cpus(view: rule.View) -> tuple[int | None, str]:
 
     None if any number may be right: mixed guests have floating vCPUs too.
     """
+    if view.emulator_cpus is not None:
+        return view.emulator_cpus, (
+            f'--emulator-cpus allows {view.emulator_cpus}')
     dedicated = [subject for subject in map(
         check_rule.Subject, view.flavors) if subject.is_pinned]
     if any(subject.cpu_policy is engine_model.CpuPolicy.MIXED
            for subject in dedicated):
         return None, ''
     if any(subject.emulator_policy == 'share' for subject in dedicated):
-        return view.emulator_cpus, '--emulator-cpus allows'
-    return 0, 'flavors that share emulator threads, which there are none of, '\
-              'need'
+        return rule.EMULATOR_CPUS, (
+            f'{rule.EMULATOR_CPUS} are taken to be enough')
+    return 0, 'no flavor has hw:emulator_threads_policy=share'
 
 
 def _oversold(view: rule.View, host: model.Host,

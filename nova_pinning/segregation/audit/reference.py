@@ -62,6 +62,10 @@ Where nova does not show the image's properties (servers that boot from a
 volume, and all servers before API version 2.98), and where it matters, the
 server's NUMA topology tells whether its vCPUs are pinned.
 
+Findings come in the order in which they are best mended: hosts first, then
+flavors, which must not require a trait that no host has, and servers last,
+when it is clear where they belong. Look again after each group.
+
 A cloud changes while it is read. Whatever was found is looked at a second
 time, and only what is still so is told.
 
@@ -74,11 +78,11 @@ What it does not see
    flavors are held off by aggregates alone is told as a note (S202).
 How many CPUs a host sets aside for emulator threads
    A dedicated host should offer no more VCPU than these (S504). With
-   ``--hosts DIR`` its host file (:doc:`host-files`) tells. Without, hosts are
-   allowed none if no pinned flavor has
-   ``hw:emulator_threads_policy=share``, else ``--emulator-cpus`` of them
-   ({emulator_cpus} unless said). If any flavor has ``hw:cpu_policy=mixed``,
-   whose guests float in part, any number may be right.
+   ``--hosts DIR`` its host file (:doc:`host-files`) tells; without, what
+   ``--emulator-cpus`` says. If neither is given, hosts are allowed none if no
+   pinned flavor has ``hw:emulator_threads_policy=share``, else
+   {emulator_cpus}. If any flavor has ``hw:cpu_policy=mixed``, whose guests
+   float in part, any number may be right.
 provider.yaml
    No API shows it, and what it says comes back after every change. With
    ``--provider-configs DIR`` the files are compared with the API (S601 and

@@ -27,7 +27,8 @@ from nova_pinning.placement import traits
 from nova_pinning.segregation import finding
 from nova_pinning.segregation import model
 
-#: VCPUs that dedicated hosts may have for emulator threads, unless said.
+#: VCPUs that dedicated hosts may have where flavors share emulator threads,
+#: unless said.
 EMULATOR_CPUS = 8
 
 
@@ -39,6 +40,14 @@ def class_of(host: model.Host) -> hostclass.HostClass | None:
     """
     named = traits.classes(host.traits or ())
     return next(iter(named)) if len(named) == 1 else model.host_class(host)
+
+
+def is_unclear(host: model.Host) -> bool:
+    """Whether what marks a host does not agree.
+
+    Until that is settled, nothing else should be done about its class.
+    """
+    return len({mark.host_class for mark in model.marks(host)}) > 1
 
 
 # No slots: what is worked out of it is kept.
@@ -54,7 +63,7 @@ class View:
     :param configs: what provider.yaml files say, by the name of the compute
         service
     :param emulator_cpus: VCPUs that a dedicated host may have for emulator
-        threads where no host file tells
+        threads where no host file tells; None if nobody said
     :param known_traits: all CUSTOM_ traits that Placement knows, whether any
         provider has them or not
     """
@@ -70,7 +79,7 @@ class View:
         dataclasses.field(default_factory=dict))
     configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
         dataclasses.field(default_factory=dict))
-    emulator_cpus: int = EMULATOR_CPUS
+    emulator_cpus: int | None = None
     known_traits: frozenset[str] = frozenset()
 
     @functools.cached_property
@@ -88,9 +97,15 @@ class View:
     def likely_class(self, host: model.Host) -> hostclass.HostClass:
         """What a host was probably meant to be.
 
-        Its class if that is clear, else what its aggregates say if they
-        agree; else what it has CPUs for.
+        Its class if that is clear; what it has CPUs for, if its marks do not
+        agree and it has them for one class only; what its aggregates say if
+        they agree; else what it has CPUs for.
         """
+        has = self.inventories.get(host.provider, {})
+        has_pcpu = 'PCPU' in has
+        if is_unclear(host) and has_pcpu != ('VCPU' in has):
+            return (hostclass.HostClass.DEDICATED if has_pcpu
+                    else hostclass.HostClass.SHARED)
         clear = self.classes[host.provider]
         if clear:
             return clear
@@ -98,7 +113,6 @@ class View:
                  if mark.source is not model.Source.TRAIT} - {None}
         if len(named) == 1:
             return named.pop() or hostclass.HostClass.SHARED
-        has_pcpu = 'PCPU' in self.inventories.get(host.provider, {})
         return (hostclass.HostClass.DEDICATED if has_pcpu
                 else hostclass.HostClass.SHARED)
 

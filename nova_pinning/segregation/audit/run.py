@@ -114,7 +114,7 @@ class Settings:
     :param descriptions: host files by the name of the compute service
     :param configs: what provider.yaml files say, likewise
     :param emulator_cpus: VCPUs that a dedicated host may have for emulator
-        threads where no host file tells
+        threads where no host file tells; None if nobody said
     :param jobs: requests that may be under way at once
     """
 
@@ -123,7 +123,7 @@ class Settings:
         dataclasses.field(default_factory=dict))
     configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
         dataclasses.field(default_factory=dict))
-    emulator_cpus: int = rule.EMULATOR_CPUS
+    emulator_cpus: int | None = None
     jobs: int = JOBS
 
 
@@ -286,6 +286,7 @@ def _see(cloud: Cloud, view: rule.View, scope: _Scope,
     host_class = view.classes[host.provider]
     inventories_seen = _inventories(cloud, host)
     has_pcpu = 'PCPU' in (inventories_seen or {})
+    is_unclear = rule.is_unclear(host)
     counted: collections.Counter[Place] = collections.Counter()
     found: list[finding.Finding] = []
     is_read = scope.servers is None or host.name in scope.servers
@@ -293,7 +294,7 @@ def _see(cloud: Cloud, view: rule.View, scope: _Scope,
         if servers.has_to_be_settled(server, host_class, has_pcpu):
             server = change.settled(cloud, server)
         counted[host_class, server.host_class] += 1
-        found += servers.findings(server, host_class)
+        found += servers.findings(server, host_class, is_unclear)
     return _Seen(host.provider, inventories_seen, counted, tuple(found))
 
 

@@ -66,8 +66,12 @@ def has_to_be_settled(server: model.Server,
 
 def findings(
     server: model.Server, host_class: hostclass.HostClass | None,
+    is_unclear: bool = False,
 ) -> Iterator[finding.Finding]:
-    """What is wrong with a server on a host of this class."""
+    """What is wrong with a server on a host of this class.
+
+    :param is_unclear: whether the host may turn out to be of the other one
+    """
     if server.host_class is None:
         # Of a server whose cell is down nothing is known.
         if server.is_certain:
@@ -77,9 +81,11 @@ def findings(
     elif host_class and server.host_class is not host_class:
         one = (SHARED_ON_DEDICATED if host_class is
                hostclass.HostClass.DEDICATED else DEDICATED_ON_SHARED)
-        mends = commands.move_away(server)
+        mends = () if is_unclear else commands.move_away(server)
         message = (f'a {server.host_class} server, flavor {server.flavor}, '
                    f'on {host_class} host {server.host}')
-        if not mends:
+        if is_unclear:
+            message += '; but what marks the host does not agree'
+        elif not mends:
             message += f'; nova does not move it while it is {server.status}'
         yield one.finding(rule.Problem(server, message, mends))

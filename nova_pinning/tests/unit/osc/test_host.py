@@ -263,9 +263,9 @@ none: to be dedicated
     def test_a_trait_that_is_kept_and_says_something_else(self):
         for arguments in ((), ('--dry-run',)):
             status, output, _error = self.set(
-                'shared', 'd', '--no-trait', *arguments)
+                'dedicated', 'both', '--no-trait', *arguments)
             self.assertEqual(
-                (1, f'd: its trait {traits.DEDICATED} still says something '
+                (1, f'both: its trait {traits.SHARED} still says something '
                  'else\n'), (status, output))
         self.assertEqual([], self.nova.changes)
 

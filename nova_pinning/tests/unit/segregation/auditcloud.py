@@ -16,6 +16,8 @@ import collections
 import dataclasses
 import threading
 
+from hypothesis import strategies
+
 from nova_pinning import errors
 from nova_pinning.flavors import model as flavor_model
 from nova_pinning.model import hostclass
@@ -31,6 +33,13 @@ SHARED_KEY = f'trait:{traits.SHARED}'
 
 DEDICATED_SPECS = {'hw:cpu_policy': 'dedicated', DEDICATED_KEY: 'required'}
 SHARED_SPECS = {DEDICATED_KEY: 'forbidden'}
+#: Extra specs of any sense, or none.
+FLAVOR_SPECS = strategies.fixed_dictionaries({}, optional={
+    'hw:cpu_policy': strategies.sampled_from(
+        ['dedicated', 'mixed', 'shared']),
+    'pinning:class': strategies.sampled_from(['dedicated', 'shared', 'x']),
+    DEDICATED_KEY: strategies.sampled_from(['required', 'forbidden']),
+    SHARED_KEY: strategies.sampled_from(['required', 'forbidden'])})
 
 
 def inventories(**changes):

@@ -345,6 +345,17 @@ class TestInput(oslotest.BaseTestCase):
             'there is no host othr; did you mean other?\n'
             'there is no host zzz', str(error))
 
+    def test_what_to_do_about_names_that_no_host_has(self):
+        hosts = [model.Host('cmp-1', 'n', 'u')]
+        for name, expected in (
+                ('CMP-2', 'there is no host CMP-2; did you mean cmp-1?'),
+                ('cmp-*', 'there is no host cmp-*; patterns are for site '
+                          'files, see openstack pinning segregation apply'),
+                ('', "there is no host ''")):
+            error = self.assertRaises(
+                errors.InputErrors, change.find_hosts, [name], hosts)
+            self.assertEqual(expected, str(error))
+
     def test_check_aggregate(self):
         by_name = {one.name: one for one in shared_cloud().aggregates()}
         for name in ('d', 'di'):

@@ -289,11 +289,9 @@ class TestCache(CloudTestCase):
 
     def test_answers_are_not_waited_for_without_end(self):
         self.http.get(f'{URL}/servers/detail', json={'servers': []})
-        list(self.cloud.servers())
+        list(self.cloud().servers())
         self.assertEqual(60, self.http.last_request.timeout)
-        # As clouds.yaml has it.
-        self.cloud._connection.session.timeout = 5
-        list(cloud.Cloud(self.cloud._connection, 'here').servers())
+        list(self.cloud(api_timeout=5).servers())
         self.assertEqual(5, self.http.last_request.timeout)
 
 
