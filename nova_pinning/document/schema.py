@@ -22,7 +22,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import difflib
+import functools
+from importlib import resources
 import itertools
+import json
 import re
 from typing import Any
 
@@ -41,6 +44,18 @@ _TYPES = {
     'boolean': 'true or false', 'null': 'nothing',
 }
 _YES_NO = {'yes': 'true', 'on': 'true', 'no': 'false', 'off': 'false'}
+
+
+@functools.cache
+def shipped(package: str, name: str) -> Mapping[str, Any]:
+    """A JSON Schema that comes with a package.
+
+    :param package: as its modules know it, ``__package__``
+    :param name: of the file
+    """
+    text = resources.files(package).joinpath(name).read_text('utf-8')
+    found: Mapping[str, Any] = json.loads(text)
+    return found
 
 
 def validate(document: source.Document, schema: Mapping[str, Any]) -> None:

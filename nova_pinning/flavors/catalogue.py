@@ -18,10 +18,7 @@ its JSON Schema.
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import functools
-from importlib import resources
 import itertools
-import json
 import os
 from typing import Any
 
@@ -79,17 +76,8 @@ def parse(text: str, source_name: str) -> Catalogue:
     """
     document = source.parse(text, source_name)
     _refuse_huge(document)
-    schema.validate(document, json_schema())
+    schema.validate(document, schema.shipped(__package__, 'catalogue-1.json'))
     return Catalogue(document.value['name'], _flavors(document), source_name)
-
-
-@functools.cache
-def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of catalogues."""
-    text = resources.files(__package__).joinpath(
-        'catalogue-1.json').read_text('utf-8')
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def _refuse_huge(document: source.Document) -> None:

@@ -20,10 +20,7 @@ schema.
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import functools
-from importlib import resources
 import itertools
-import json
 from typing import Any
 from typing import TypeVar
 
@@ -47,7 +44,7 @@ def read(document: source.Document) -> model.HostDescription:
 
     :raises errors.InputErrors: all that is wrong with it
     """
-    schema.validate(document, host_schema())
+    schema.validate(document, schema.shipped(__package__, 'host-1.json'))
     reader = _Reader(document)
     description = reader.host()
     if not reader.errors:
@@ -55,14 +52,6 @@ def read(document: source.Document) -> model.HostDescription:
     if reader.errors:
         raise errors.InputErrors(tuple(reader.errors))
     return description
-
-
-@functools.cache
-def host_schema() -> dict[str, Any]:
-    """The JSON Schema of version 1."""
-    text = resources.files(__package__).joinpath('host-1.json').read_text()
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def split_cores(

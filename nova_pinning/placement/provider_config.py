@@ -22,12 +22,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import functools
-from importlib import resources
-import json
 import os
 import pathlib
-from typing import Any
 
 import yaml
 
@@ -318,17 +314,9 @@ def _files(path: str | os.PathLike[str]) -> Sequence[pathlib.Path]:
                                 errors.Location(str(path))) from None
 
 
-@functools.cache
-def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of provider.yaml: what nova takes, in our words."""
-    content = resources.files(__package__).joinpath(
-        'provider-config-1.json').read_text('utf-8')
-    found: dict[str, Any] = json.loads(content)
-    return found
-
-
 def _entries(document: source.Document) -> list[ProviderEntry]:
-    schema.validate(document, json_schema())
+    schema.validate(
+        document, schema.shipped(__package__, 'provider-config-1.json'))
     entries = []
     for place, one in enumerate(document.value.get('providers', ())):
         traits, inventories = (

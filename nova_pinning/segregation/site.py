@@ -19,11 +19,7 @@ JSON Schema.
 from collections.abc import Mapping
 import dataclasses
 import enum
-import functools
-from importlib import resources
-import json
 import os
-from typing import Any
 
 from nova_pinning.document import schema
 from nova_pinning.document import source
@@ -131,7 +127,7 @@ def parse(text: str, source_name: str) -> Site:
     :param source_name: what errors call it
     """
     document = source.parse(text, source_name)
-    schema.validate(document, json_schema())
+    schema.validate(document, schema.shipped(__package__, 'site-1.json'))
     value = document.value
     others = value.get('others', Rest.LEAVE)
     site = Site(
@@ -144,15 +140,6 @@ def parse(text: str, source_name: str) -> Site:
             tuple(wrong[:schema.MAX_ERRORS]),
             has_more=len(wrong) > schema.MAX_ERRORS)
     return site
-
-
-@functools.cache
-def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of site files."""
-    text = resources.files(__package__).joinpath(
-        'site-1.json').read_text('utf-8')
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def _class(name: str) -> hostclass.HostClass | None:

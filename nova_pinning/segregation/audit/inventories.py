@@ -133,11 +133,13 @@ def _emulator_cpus(view: rule.View) -> tuple[int | None, str]:
     return 0, 'no flavor has hw:emulator_threads_policy=share'
 
 
-def _oversold(view: rule.View, host: model.Host,
-              resource_class: str) -> client.Inventory | None:
-    """An inventory of which more is offered than there is."""
-    found = view.inventories[host.provider].get(resource_class)
-    return found if found and found.allocation_ratio > 1.0 else None
+def _oversold(view: rule.View,
+              resource_class: str) -> Iterator[rule.Problem]:
+    """The dedicated hosts that offer more of something than they have."""
+    for host in _known(view, DEDICATED):
+        found = view.inventories[host.provider].get(resource_class)
+        if found and found.allocation_ratio > 1.0:
+            yield _ratio_problem(host, resource_class, found)
 
 
 def _ratio_problem(host: model.Host, resource_class: str,
@@ -168,10 +170,7 @@ def pcpu_ratio(view: rule.View) -> Iterator[rule.Problem]:
     advice='set [DEFAULT] cpu_allocation_ratio = 1.0 in its nova.conf; where '
            'that is not set at all, nova-compute keeps what Placement has')
 def vcpu_ratio(view: rule.View) -> Iterator[rule.Problem]:
-    for host in _known(view, DEDICATED):
-        found = _oversold(view, host, 'VCPU')
-        if found:
-            yield _ratio_problem(host, 'VCPU', found)
+    return _oversold(view, 'VCPU')
 
 
 @rule.rule(
@@ -182,10 +181,7 @@ def vcpu_ratio(view: rule.View) -> Iterator[rule.Problem]:
     advice='set [DEFAULT] ram_allocation_ratio = 1.0 in its nova.conf; where '
            'that is not set at all, nova-compute keeps what Placement has')
 def memory_ratio(view: rule.View) -> Iterator[rule.Problem]:
-    for host in _known(view, DEDICATED):
-        found = _oversold(view, host, 'MEMORY_MB')
-        if found:
-            yield _ratio_problem(host, 'MEMORY_MB', found)
+    return _oversold(view, 'MEMORY_MB')
 
 
 RULES = (dedicated_without_pcpu, shared_without_vcpu, shared_with_pcpu,

@@ -18,6 +18,7 @@ import jsonschema
 from oslotest import base as oslotest
 
 from nova_pinning import cpuset
+from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import hostfile
@@ -86,7 +87,8 @@ class TestRead(oslotest.BaseTestCase):
         self.assertEqual('host.yaml', read(GOOD).where.source)
 
     def test_the_schema(self):
-        jsonschema.Draft202012Validator.check_schema(hostfile.host_schema())
+        jsonschema.Draft202012Validator.check_schema(
+            schema.shipped(hostfile.__package__, 'host-1.json'))
 
     def test_the_least(self):
         self.assertEqual(
