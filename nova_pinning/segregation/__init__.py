@@ -10,4 +10,17 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Dedicated and shared hosts of one cloud, and whether they are kept apart."""
+"""Dedicated and shared hosts of one cloud, and whether they are kept apart.
+
+::
+
+    import openstack
+    from nova_pinning.model import hostclass
+    from nova_pinning.segregation import change
+    from nova_pinning.segregation import cloud
+
+    nova = cloud.Cloud(openstack.connect(cloud='north'), 'north')
+    for host in change.find_hosts(['cmp-d-1'], nova.hosts()):
+        wanted = change.plan(host, hostclass.HostClass.DEDICATED)
+        print(change.apply(nova, wanted).status)
+"""

@@ -99,7 +99,7 @@ class Cloud:
     def hosts(self) -> tuple[model.Host, ...]:
         """All compute nodes but bare metal ones, by name.
 
-        A few requests in all, and one for each CUSTOM_PINNING_ trait.
+        A few requests in all, and one for each ``CUSTOM_PINNING_`` trait.
         """
         aggregates = self.aggregates()
         traits = self.placement.traits_by_provider(placement_traits.PREFIX)

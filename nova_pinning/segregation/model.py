@@ -60,7 +60,7 @@ class Host:
     :param name: of its compute service, which aggregates and servers go by
     :param node: its hypervisor's name, which its provider goes by
     :param provider: UUID of its resource provider
-    :param traits: those with the prefix CUSTOM_PINNING_; None if Placement
+    :param traits: those with the prefix ``CUSTOM_PINNING_``; None if Placement
         has no such provider
     :param aggregates: that it is in, by name
     """
