@@ -417,7 +417,7 @@ class TestChangingCloud(CheckTestCase):
                 self.nova.migrate(self.nova.show(server))
             looks.append(total)
 
-        audit = run.audit(cloud, run.Settings(emulator_cpus=2), progress)
+        audit = run.audit(cloud, run.Settings(), progress)
 
         self.assertEqual([5, 1], looks)
         self.assertEqual({'S504'}, {one.code for one in audit.findings})
