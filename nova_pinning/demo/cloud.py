@@ -248,15 +248,19 @@ class Cloud(fixtures.Fixture):
     def change_traits(self, host: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> None:
         """Give a host's provider traits and take others, in one request."""
-        add = frozenset(add)
+        add, remove = frozenset(add), frozenset(remove)
         for trait in add:
             self.create_trait(trait)
         provider = self.stage.compute_rp_uuids[host]
-        traits = self.traits(host).difference(remove).union(add)
-        changed = self.stage._set_provider_traits(provider, sorted(traits))
-        if changed.status != 200:
-            raise CloudError(f'the traits of {host} cannot be changed: '
-                             f'{changed.body}')
+
+        def done() -> bool:
+            traits = self.traits(host).difference(remove).union(add)
+            # Not if nova-compute changes the provider at the same moment,
+            # which Placement answers with 409 or even 500.
+            return bool(self.stage._set_provider_traits(
+                provider, sorted(traits)).status == 200)
+
+        self._wait(f'the traits of {host} to change', done)
 
     def fail_host(self, name: str) -> None:
         """Let a host's nova-compute end, and nova know that it has."""
