@@ -35,9 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                              'as well')
     parser.add_argument('--strict', action='store_true',
                         help='have notes count for the exit status, too')
-    parser.add_argument('-f', '--format', choices=('table', 'json', 'sarif'),
-                        default='table',
-                        help='table unless said otherwise')
+    options.add_format(parser, 'table', 'json', 'sarif')
 
 
 def run(read_flavors: Callable[[], Sequence[model.Flavor]],

@@ -24,6 +24,7 @@ import rich.text
 
 from nova_pinning.cli import base
 from nova_pinning.cli import changes as changes_lib
+from nova_pinning.cli import options
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
@@ -50,9 +51,7 @@ class ShowFlavors(base.Command):
                             help='flavors or families to show; all if none '
                                  'is named')
         output = parser.add_mutually_exclusive_group()
-        output.add_argument('-f', '--format', choices=('table', 'json'),
-                            default='table', help='table unless said '
-                            'otherwise')
+        options.add_format(output, 'table', 'json')
         output.add_argument('--commands', action='store_true',
                             help='print the openstack commands that would '
                                  'create them')
@@ -95,8 +94,7 @@ class DiffFlavors(base.Command):
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('after', metavar='NEW',
                             help='another, or the same at another time')
-        parser.add_argument('-f', '--format', choices=('text', 'json'),
-                            default='text', help='text unless said otherwise')
+        options.add_format(parser, 'text', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -97,9 +97,7 @@ class ShowGuest(base.Command):
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
         output = parser.add_mutually_exclusive_group()
-        output.add_argument('-f', '--format', choices=('table', 'json'),
-                            default='table',
-                            help='table unless said otherwise')
+        options.add_format(output, 'table', 'json')
         output.add_argument('--only', choices=_PARTS, metavar='PART',
                             help='print one part of it: '
                                  + ', '.join(_PARTS))

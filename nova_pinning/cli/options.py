@@ -19,6 +19,19 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 
 
+def add_format(parser: argparse._ActionsContainer, default: str,
+               *others: str, note: str = '') -> None:
+    """Add --format.
+
+    :param default: the format unless said otherwise
+    :param others: that there are
+    :param note: what else to say in the help
+    """
+    parser.add_argument('-f', '--format', choices=(default, *others),
+                        default=default,
+                        help=f'{default} unless said otherwise{note}')
+
+
 def cpu_list(text: str) -> cpuset.CpuSet:
     """A type for argparse: CPUs in the kernel's list syntax."""
     try:

@@ -19,6 +19,7 @@ import json
 
 from nova_pinning.cli import base as cli_base
 from nova_pinning.cli import checking
+from nova_pinning.cli import options
 from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
@@ -47,9 +48,7 @@ class _SyncCommand(base.Command):
         parser.add_argument('--brief', action='store_true',
                             help='a line for each flavor, without the keys '
                             'that differ')
-        parser.add_argument('-f', '--format', choices=('text', 'json'),
-                            default='text', help='text unless said '
-                            'otherwise')
+        options.add_format(parser, 'text', 'json')
         return parser
 
     def _plan(self, sold: catalogue.Catalogue,

@@ -20,6 +20,7 @@ import json
 from typing import Any
 
 from nova_pinning.cli import base as cli_base
+from nova_pinning.cli import options
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.osc import applying
@@ -59,7 +60,7 @@ class ListHosts(_HostCommand):
                             choices=(*_CLASSES, show_host.UNCLEAR),
                             help='only hosts of this class, or of none, or '
                             'on which the sources do not agree')
-        _add_format(parser, 'table')
+        options.add_format(parser, 'table', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -91,7 +92,7 @@ class ShowHost(_HostCommand):
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='HOST',
                             help="the compute service's name")
-        _add_format(parser, 'table')
+        options.add_format(parser, 'table', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -152,7 +153,7 @@ class SetHost(_HostCommand):
         parser.add_argument('--dry-run', action='store_true',
                             help='only show what would change; status 1 if '
                             'anything would')
-        _add_format(parser, 'text')
+        options.add_format(parser, 'text', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -215,12 +216,6 @@ class SetHost(_HostCommand):
         if is_text and len(results) > 1:
             print(show_host.totals(results))
         return show_host.exit_status(results)
-
-
-def _add_format(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument('-f', '--format', choices=(default, 'json'),
-                        default=default, help=f'{default} unless said '
-                        'otherwise')
 
 
 def _class(name: str) -> hostclass.HostClass | None:

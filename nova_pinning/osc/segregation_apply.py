@@ -25,6 +25,7 @@ import rich.console
 import rich.text
 
 from nova_pinning.cli import base as cli_base
+from nova_pinning.cli import options
 from nova_pinning.drawing import plan
 from nova_pinning import errors
 from nova_pinning.osc import applying
@@ -72,9 +73,7 @@ class ApplySegregation(base.Command):
         parser.add_argument('--force', action='store_true',
                             help='turn hosts also while servers of the other '
                                  'class are on them')
-        parser.add_argument('-f', '--format', choices=('text', 'json'),
-                            default='text', help='text unless said '
-                            'otherwise')
+        options.add_format(parser, 'text', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

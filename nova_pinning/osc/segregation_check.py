@@ -20,6 +20,7 @@ import json
 import sys
 
 from nova_pinning.cli import base as cli_base
+from nova_pinning.cli import options
 from nova_pinning.document import files
 from nova_pinning import errors
 from nova_pinning.flavors import finding
@@ -82,11 +83,9 @@ class CheckSegregation(base.Command):
                             default='warning',
                             help='the least severity that makes the exit '
                             'status 1 (default: %(default)s)')
-        parser.add_argument('-f', '--format',
-                            choices=('table', 'json', 'prometheus'),
-                            default='table', help='table unless said '
-                            'otherwise; prometheus is for the textfile '
-                            'collector')
+        options.add_format(
+            parser, 'table', 'json', 'prometheus',
+            note='; prometheus is for the textfile collector')
         parser.add_argument('--limit', metavar='N',
                             type=_number(1, 10 ** 6), default=report.LIMIT,
                             help='findings of one code in the table '

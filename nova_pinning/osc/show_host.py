@@ -76,15 +76,10 @@ def class_name(host_class: hostclass.HostClass | None) -> str:
     return str(host_class or NONE)
 
 
-def agrees(host: model.Host) -> bool:
-    """Whether nothing that tells the host's class says anything else."""
-    found = {mark.host_class for mark in model.marks(host)}
-    return not found or model.host_class(host) is not None
-
-
 def verdict(host: model.Host) -> str:
     """The class of a host in one word."""
-    return class_name(model.host_class(host)) if agrees(host) else UNCLEAR
+    return (class_name(model.host_class(host)) if model.agrees(host)
+            else UNCLEAR)
 
 
 def _said(host: model.Host, source: model.Source) -> list[str]:
@@ -138,7 +133,7 @@ def as_dict(host: model.Host) -> dict[str, Any]:
         'node': host.node,
         'provider': host.provider,
         'class': model.host_class(host),
-        'agrees': agrees(host),
+        'agrees': model.agrees(host),
         'sources': {str(source): _said(host, source) for source in _SOURCES},
         'traits': (None if host.traits is None else sorted(host.traits)),
         'aggregates': [one.name for one in host.aggregates],
@@ -228,7 +223,7 @@ def _server_counts(servers: Sequence[model.Server]) -> str:
 def _advice(detail: Detail) -> Iterator[str]:
     host = detail.host
     host_class = model.host_class(host)
-    if not agrees(host):
+    if not model.agrees(host):
         yield 'What tells its class does not agree. Say what it is to be:'
         yield ('  openstack pinning host set --class dedicated|shared|none '
                f'{shlex.quote(host.name)}')

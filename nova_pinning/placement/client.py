@@ -33,8 +33,10 @@ MICROVERSION = '1.22'
 #: How often a change is tried while others change the same provider.
 _CONFLICTS = 10
 
-#: keystoneauth1 sends these again by itself, waiting longer each time.
-_NOT_NOW = (429, 500, 502, 503, 504)
+#: How often keystoneauth1 sends a request again, waiting longer each time, and
+#: after which answers.
+RETRIES = 4
+NOT_NOW = (429, 500, 502, 503, 504)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,12 +85,12 @@ class Placement:
         the adapter's session does
     """
 
-    def __init__(self, adapter: Any, *, retries: int = 4,
+    def __init__(self, adapter: Any, *, retries: int = RETRIES,
                  timeout_s: float | None = None) -> None:
         self._adapter = adapter
         self._options: dict[str, Any] = {
             'connect_retries': retries, 'status_code_retries': retries,
-            'retriable_status_codes': _NOT_NOW}
+            'retriable_status_codes': NOT_NOW}
         if timeout_s is not None:
             self._options['timeout'] = timeout_s
 
@@ -233,7 +235,7 @@ class Placement:
                 f'{" ".join(str(message).split()).rstrip(".")}')
         if status == 403:
             said += '; an administrator may'
-        if status in (401, 403, 406) or status in _NOT_NOW:
+        if status in (401, 403, 406) or status in NOT_NOW:
             raise errors.CloudError(said)
         raise errors.RefusedError(said)
 

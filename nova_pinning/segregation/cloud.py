@@ -55,10 +55,6 @@ _REVERTIBLE = ('post-migrating', 'finished', 'reverting')
 #: say. Nova takes seconds to list the servers of a host, not minutes.
 _TIMEOUT_SECONDS = 60
 
-#: How often keystoneauth1 sends a request again, and after which answers.
-_RETRIES = 4
-_NOT_NOW = (429, 500, 502, 503, 504)
-
 
 class Cloud:
     """A cloud's compute API and Placement together.
@@ -83,9 +79,9 @@ class Cloud:
         with _translated():
             self._compute = connection.compute
             self.placement = client.Placement(connection.placement)
-            self._compute.connect_retries = _RETRIES
-            self._compute.status_code_retries = _RETRIES
-            self._compute.retriable_status_codes = _NOT_NOW
+            self._compute.connect_retries = client.RETRIES
+            self._compute.status_code_retries = client.RETRIES
+            self._compute.retriable_status_codes = client.NOT_NOW
             self._compute.default_microversion = _microversion(self._compute)
 
     # What there is.

@@ -180,6 +180,12 @@ def speaks_against(aggregate: Aggregate,
                for mark in aggregate_marks(aggregate))
 
 
+def agrees(host: Host) -> bool:
+    """Whether nothing that tells a host's class says anything else."""
+    found = {mark.host_class for mark in marks(host)}
+    return not found or host_class(host) is not None
+
+
 def host_class(host: Host) -> hostclass.HostClass | None:
     """The one class that everything says a host is of.
 

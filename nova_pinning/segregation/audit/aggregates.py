@@ -95,7 +95,7 @@ def not_isolated(view: rule.View) -> Iterator[rule.Problem]:
         # A host can be in one availability zone only.
         aggregates.sort(key=lambda one: 'availability_zone' in one.metadata)
         for host in view.hosts_of(host_class):
-            if not rule.is_unclear(host) and not any(
+            if model.agrees(host) and not any(
                     host_class in aggregate.isolated_for
                     for aggregate in host.aggregates):
                 names = ', '.join(one.name for one in aggregates)

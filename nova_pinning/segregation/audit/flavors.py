@@ -14,7 +14,6 @@
 
 from collections.abc import Iterator
 import difflib
-import re
 import shlex
 
 import os_traits
@@ -30,10 +29,8 @@ from nova_pinning.segregation.audit import rule
 from nova_pinning.segregation import finding
 
 _DEDICATED_KEY = f'trait:{traits.DEDICATED}'
-# Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
 #: How alike a trait is to one of ours that it is a slip of it.
 _NEAR = 0.9
-_TRAIT_KEY = re.compile('trait[a-zA-Z0-9_-]{0,64}:')
 
 
 def _found_by(
@@ -183,10 +180,8 @@ def no_such_class(view: rule.View) -> Iterator[rule.Problem]:
     advice='make the trait known, or correct its name')
 def unknown_trait(view: rule.View) -> Iterator[rule.Problem]:
     for flavor in view.flavors:
-        named = {_TRAIT_KEY.sub('', key) for key, value
-                 in flavor.extra_specs.items()
-                 if value in ('required', 'forbidden')
-                 and _TRAIT_KEY.match(key)}
+        subject = check_rule.Subject(flavor)
+        named = subject.traits('required') | subject.traits('forbidden')
         for trait in sorted(named - view.known_traits):
             if not os_traits.is_custom(trait):
                 continue

@@ -43,8 +43,11 @@ def _known(view: rule.View,
 def _turned(view: rule.View, host: model.Host,
             host_class: hostclass.HostClass,
             resource_class: str) -> tuple[str, ...]:
-    """What turns a host to a class, if it has CPUs for that."""
-    is_likely = _has(view, host, resource_class) and not rule.is_unclear(host)
+    """What turns a host to a class, if it has CPUs for that.
+
+    And if nothing tells of another, which is to be settled first.
+    """
+    is_likely = _has(view, host, resource_class) and model.agrees(host)
     return (commands.set_class(host, host_class),) if is_likely else ()
 
 

@@ -42,14 +42,6 @@ def class_of(host: model.Host) -> hostclass.HostClass | None:
     return next(iter(named)) if len(named) == 1 else model.host_class(host)
 
 
-def is_unclear(host: model.Host) -> bool:
-    """Whether what marks a host does not agree.
-
-    Until that is settled, nothing else should be done about its class.
-    """
-    return len({mark.host_class for mark in model.marks(host)}) > 1
-
-
 # No slots: what is worked out of it is kept.
 @dataclasses.dataclass(frozen=True)
 class View:
@@ -103,7 +95,7 @@ class View:
         """
         has = self.inventories.get(host.provider, {})
         has_pcpu = 'PCPU' in has
-        if is_unclear(host) and has_pcpu != ('VCPU' in has):
+        if not model.agrees(host) and has_pcpu != ('VCPU' in has):
             return (hostclass.HostClass.DEDICATED if has_pcpu
                     else hostclass.HostClass.SHARED)
         clear = self.classes[host.provider]

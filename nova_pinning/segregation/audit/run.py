@@ -286,7 +286,8 @@ def _see(cloud: Cloud, view: rule.View, scope: _Scope,
     host_class = view.classes[host.provider]
     inventories_seen = _inventories(cloud, host)
     has_pcpu = 'PCPU' in (inventories_seen or {})
-    is_unclear = rule.is_unclear(host)
+    # What marks a host is to be settled before its servers are moved.
+    is_unclear = not model.agrees(host)
     counted: collections.Counter[Place] = collections.Counter()
     found: list[finding.Finding] = []
     is_read = scope.servers is None or host.name in scope.servers
