@@ -1,0 +1,37 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What can go wrong while a cloud is brought up or taken down."""
+
+
+class MiniCloudError(Exception):
+    """Something the person at the terminal has to see to.
+
+    :param problem: str, what is wrong and where, one sentence
+    :param remedy: str, what to do about it, one sentence
+    :param detail: str, lines that help to find out more, such as a log's last
+    """
+
+    def __init__(self, problem: str, remedy: str = '',
+                 detail: str = '') -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+        self.detail = detail
+
+    def __str__(self) -> str:
+        said = '. '.join(part for part in (self.problem, self.remedy) if part)
+        return f'{said}\n{self.detail}' if self.detail else said
+
+
+class NotReady(Exception):
+    """A service does not answer yet; the message says what was tried."""

@@ -1,0 +1,57 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Files that are replaced as a whole, or not at all."""
+
+import os
+import pathlib
+import secrets
+import tempfile
+
+
+def write(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
+    """Replace a file.
+
+    :raises: OSError
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(descriptor, 'w') as file:
+            file.write(text)
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def secret(path: pathlib.Path) -> str:
+    """Return the password that a file holds, made at random the first time."""
+    if not path.exists():
+        write(path, secrets.token_hex(16))
+    return path.read_text()
+
+
+def ini(sections: dict[str, dict[str, object]]) -> str:
+    """Return the text of an oslo.config file.
+
+    :param sections: options by section; a list becomes a line for each
+        value, an option that is None is left out
+    """
+    lines = []
+    for section, options in sections.items():
+        lines.append(f'[{section}]')
+        for name, value in options.items():
+            values = value if isinstance(value, list) else [value]
+            lines += [f'{name} = {one}' for one in values if one is not None]
+        lines.append('')
+    return '\n'.join(lines)

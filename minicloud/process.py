@@ -1,0 +1,132 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Processes that outlive the command that started them.
+
+Each is recorded by pid and by the time it started, since pids are used again.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from minicloud import errors
+from minicloud import files
+
+# Of a log, when its service does not start.
+TAIL_LINES = 15
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of a process that was started.
+
+    :ivar pid: int; it leads a process group of the same number
+    :ivar start_ticks: int, field 22 of /proc/PID/stat, see proc(5)
+    :ivar made_from: str, digest of the command and the files it reads
+    """
+
+    pid: int
+    start_ticks: int
+    made_from: str
+
+    def alive(self) -> bool:
+        return start_ticks(self.pid) == self.start_ticks
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, None if it is gone or a zombie."""
+    try:
+        stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name may hold blanks and brackets: what counts comes after it.
+    fields = stat.rpartition(')')[2].split()
+    return None if fields[0] in 'ZX' else int(fields[19])
+
+
+def read(path: pathlib.Path) -> Record | None:
+    """Return what was recorded, None if nothing was or it cannot be read."""
+    try:
+        return Record(**json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def start(command: list[str], record: pathlib.Path, log: pathlib.Path,
+          made_from: str, environment: dict[str, str]) -> Record:
+    """Start a process in a session of its own and record it.
+
+    :raises: MiniCloudError if the program is not there
+    """
+    try:
+        with log.open('a') as output:
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True, cwd='/',
+                env=environment)
+    except FileNotFoundError as e:
+        raise errors.MiniCloudError(
+            f'{command[0]} is not installed',
+            'Run: tools/minicloud deps') from e
+    made = Record(child.pid, start_ticks(child.pid) or 0, made_from)
+    files.write(record, json.dumps(dataclasses.asdict(made)))
+    return made
+
+
+def stop(path: pathlib.Path, grace_seconds: float = 15.0) -> bool:
+    """End a recorded process with its group, and forget it.
+
+    :returns: whether it was running
+    """
+    record = read(path)
+    running = record is not None and record.alive()
+    if record is not None and running:
+        _signal(record, signal.SIGTERM)
+        limit = time.monotonic() + grace_seconds
+        while record.alive() and time.monotonic() < limit:
+            _reap(record.pid)
+            time.sleep(0.05)
+        # Also what its leader has left behind.
+        _signal(record, signal.SIGKILL)
+        _reap(record.pid)
+    path.unlink(missing_ok=True)
+    return running
+
+
+def _signal(record: Record, number: signal.Signals) -> None:
+    try:
+        os.killpg(record.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _reap(pid: int) -> None:
+    """Let go of a process that this very command has started."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+
+
+def tail(log: pathlib.Path, lines: int = TAIL_LINES) -> str:
+    """Return the last lines of a log, with its path on top."""
+    try:
+        text = log.read_text(errors='replace')
+    except OSError:
+        return ''
+    kept = text.rstrip().splitlines()[-lines:]
+    return '\n'.join([f'The end of {log}:', *(f'  {line}' for line in kept)])

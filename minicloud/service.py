@@ -1,0 +1,167 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What every part of a cloud has in common."""
+
+import hashlib
+import os
+import pathlib
+import time
+import typing
+
+from minicloud import errors
+from minicloud import process
+from minicloud import settings as _settings
+
+POLL_SECONDS = 0.2
+
+
+class Part:
+    """A node of the graph that ``up`` works through.
+
+    :cvar name: str, unique in a cloud
+    :cvar requires: names of the parts that have to be ready before
+    """
+
+    name: str
+    requires: tuple[str, ...] = ()
+
+    def __init__(self, state: _settings.State,
+                 settings: _settings.Settings) -> None:
+        self.state = state
+        self.settings = settings
+
+    def up(self) -> None:
+        """Bring it up, or leave it as it is if it is up already.
+
+        :raises: MiniCloudError
+        """
+        raise NotImplementedError
+
+    def down(self) -> None:
+        """Undo what ``up`` did; nothing if it has not been done."""
+
+
+class Service(Part):
+    """A process that is kept running.
+
+    :cvar deadline_seconds: how long it may take until it is ready
+    """
+
+    deadline_seconds = 60.0
+    grace_seconds = 15.0
+
+    @property
+    def record(self) -> pathlib.Path:
+        return self.state.run / f'{self.name}.json'
+
+    @property
+    def log(self) -> pathlib.Path:
+        return self.state.log / f'{self.name}.log'
+
+    def config(self) -> dict[pathlib.Path, str]:
+        """Return the files that it reads: text by path."""
+        return {}
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """Return what is added to the environment of this command."""
+        return {}
+
+    def prepare(self) -> None:
+        """Do what has to be done before each start."""
+
+    def check(self) -> None:
+        """Ask the service whether it is ready.
+
+        :raises: NotReady
+        """
+        raise NotImplementedError
+
+    def made_from(self) -> str:
+        """Return a digest of all that the process is started with."""
+        parts = [*self.command(), *sorted(
+            f'{key}={value}' for key, value in self.environment().items())]
+        parts += [f'{path}\n{text}' for path, text in self.config().items()]
+        return hashlib.sha256('\0'.join(parts).encode()).hexdigest()
+
+    def running(self) -> bool:
+        record = process.read(self.record)
+        return record is not None and record.alive()
+
+    def up(self) -> None:
+        record = process.read(self.record)
+        if (record is None or not record.alive()
+                or record.made_from != self.made_from()):
+            process.stop(self.record, self.grace_seconds)
+            self._start()
+        self._wait()
+
+    def down(self) -> None:
+        process.stop(self.record, self.grace_seconds)
+
+    def _start(self) -> None:
+        for path, text in self.config().items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o600)
+        self.prepare()
+        process.start(
+            self.command(), self.record, self.log, self.made_from(),
+            {**os.environ, **self.environment()})
+
+    def _wait(self) -> None:
+        limit = time.monotonic() + self.deadline_seconds
+        while True:
+            try:
+                self.check()
+                return
+            except errors.NotReady as e:
+                reason = str(e)
+            if not self.running():
+                raise errors.MiniCloudError(
+                    f'{self.name} ended while it was starting',
+                    detail=process.tail(self.log))
+            if time.monotonic() > limit:
+                raise errors.MiniCloudError(
+                    f'{self.name} was not ready within '
+                    f'{self.deadline_seconds:.0f} seconds: {reason}',
+                    detail=process.tail(self.log))
+            time.sleep(POLL_SECONDS)
+
+
+class Task(Part):
+    """Something to be done once for a cloud, such as to register an image."""
+
+    def done(self) -> bool:
+        """Tell whether it has been done already."""
+        return self._mark.exists()
+
+    def do(self) -> None:
+        raise NotImplementedError
+
+    def up(self) -> None:
+        if not self.done():
+            self.do()
+            self._mark.touch()
+
+    def down(self) -> None:
+        self._mark.unlink(missing_ok=True)
+
+    @property
+    def _mark(self) -> pathlib.Path:
+        return self.state.run / f'{self.name}.done'
+
+
+Parts = typing.Iterable[Part]

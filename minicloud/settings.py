@@ -1,0 +1,187 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a cloud is to look like, and where its files are."""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import typing
+
+from minicloud import errors
+from minicloud import files
+
+# The layout of the state directory. A directory of another version is not
+# touched.
+VERSION = 1
+
+CONTROLLER_ADDRESS = '127.0.0.1'
+
+# Offsets from the base port.
+PORTS = {
+    'keystone': 0,
+    'placement': 1,
+    'glance': 2,
+    'nova': 3,
+    'neutron': 4,
+    'mariadb': 5,
+    'rabbitmq': 6,
+    'epmd': 7,
+    'erlang': 8,
+    # On the address of each compute host.
+    'ssh': 20,
+    'libvirt': 21,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostSettings:
+    """One compute host.
+
+    :ivar name: str, its host name
+    :ivar dedicated: str, [compute] cpu_dedicated_set, '' for none
+    :ivar shared: str, [compute] cpu_shared_set, '' for none
+    :ivar topology: str, '' for a host that is this machine itself, or
+        sockets x cores x threads, such as '2x2x2', for one in a QEMU of its
+        own
+    :ivar nova_conf: str, path of a file of options that nova-compute reads
+        last, '' for none
+    """
+
+    name: str
+    dedicated: str
+    shared: str
+    topology: str = ''
+    nova_conf: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """A whole cloud, as the options of ``up`` ask for it.
+
+    :ivar hosts: tuple of HostSettings
+    :ivar base_port: int, the first of the ports that are taken
+    :ivar sqlite: bool, SQLite instead of MariaDB
+    :ivar filters: tuple of str, [filter_scheduler] enabled_filters, bare
+        class names; empty for the default
+    :ivar weighers: tuple of str, weight_classes as dotted paths; empty for
+        the default
+    :ivar nova_conf: str, path of a file of options that the API, the
+        scheduler and the conductor read last, '' for none
+    :ivar huge_pages: int, 2 MiB pages to reserve on this machine
+    """
+
+    hosts: tuple[HostSettings, ...]
+    base_port: int = 17800
+    sqlite: bool = False
+    filters: tuple[str, ...] = ()
+    weighers: tuple[str, ...] = ()
+    nova_conf: str = ''
+    huge_pages: int = 0
+
+    def port(self, service: str) -> int:
+        return self.base_port + PORTS[service]
+
+    def url(self, service: str) -> str:
+        """Return where an HTTP API is, without a path."""
+        return f'http://{CONTROLLER_ADDRESS}:{self.port(service)}'
+
+    def host_address(self, name: str) -> str:
+        """Return the loopback address that is a host's own."""
+        names = [host.name for host in self.hosts]
+        return f'127.0.0.{11 + names.index(name)}'
+
+
+class State:
+    """The state directory: where things are, and what is kept in it.
+
+    :param root: pathlib.Path, the state directory
+    """
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        # Kept by ``down``: slow to make, the same for every cloud.
+        self.venv = root / 'venv'
+        self.prepared = root / 'prepared'
+        self.cache = root / 'cache'
+        # Gone with ``down``.
+        self.cloud = root / 'cloud'
+        self.etc = self.cloud / 'etc'
+        self.log = self.cloud / 'log'
+        self.data = self.cloud / 'data'
+        self.run = self.cloud / 'run'
+
+    def bin(self, program: str) -> str:
+        return str(self.venv / 'bin' / program)
+
+    @functools.cached_property
+    def secret(self) -> str:
+        """The one password of this cloud, made at random."""
+        return files.secret(self.root / 'secret')
+
+    def check_version(self) -> None:
+        """Refuse a directory that another version of this has made.
+
+        :raises: MiniCloudError
+        """
+        path = self.root / 'version'
+        if not self.root.exists() or not any(self.root.iterdir()):
+            return
+        try:
+            found = path.read_text().strip()
+        except FileNotFoundError:
+            raise errors.MiniCloudError(
+                f'{self.root} holds files but is not a state directory',
+                'Give another one with --state') from None
+        if found != str(VERSION):
+            raise errors.MiniCloudError(
+                f'{self.root} was made by version {found} of minicloud, this '
+                f'is version {VERSION}',
+                f'Take that cloud down with its own minicloud, or delete '
+                f'{self.root} if nothing of it runs')
+
+    def create(self) -> None:
+        """Make the directories.
+
+        :raises: MiniCloudError
+        """
+        self.check_version()
+        try:
+            for directory in (self.root, self.prepared, self.cache, self.etc,
+                              self.log, self.data, self.run):
+                directory.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            files.write(self.root / 'version', f'{VERSION}\n')
+        except OSError as e:
+            raise errors.MiniCloudError(
+                f'cannot write to {self.root}: {e.strerror}',
+                'Give another directory with --state') from e
+
+    def save(self, settings: Settings) -> None:
+        files.write(self.cloud / 'settings.json',
+                    json.dumps(dataclasses.asdict(settings), indent=1))
+
+    def load(self) -> Settings | None:
+        """Return the settings of the cloud that is there, None if none is."""
+        try:
+            text = (self.cloud / 'settings.json').read_text()
+        except FileNotFoundError:
+            return None
+        return _settings(json.loads(text))
+
+
+def _settings(kept: dict[str, typing.Any]) -> Settings:
+    kept['hosts'] = tuple(HostSettings(**host) for host in kept['hosts'])
+    for key in ('filters', 'weighers'):
+        kept[key] = tuple(kept[key])
+    return Settings(**kept)
