@@ -70,10 +70,14 @@ def start(command: list[str], record: pathlib.Path, log: pathlib.Path,
           made_from: str, environment: dict[str, str]) -> Record:
     """Start a process in a session of its own and record it.
 
+    Its log starts anew; that of the last run is kept beside it.
+
     :raises: MiniCloudError if the program is not there
     """
+    if log.exists():
+        log.replace(log.with_suffix('.log.1'))
     try:
-        with log.open('a') as output:
+        with log.open('w') as output:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True, cwd='/',
@@ -130,3 +134,33 @@ def tail(log: pathlib.Path, lines: int = TAIL_LINES) -> str:
         return ''
     kept = text.rstrip().splitlines()[-lines:]
     return '\n'.join([f'The end of {log}:', *(f'  {line}' for line in kept)])
+
+
+def memory_kib(pid: int) -> int:
+    """Return what a process uses with all that descend from it, in KiB.
+
+    What processes share is divided among them: Pss in
+    /proc/PID/smaps_rollup, see proc(5).
+    """
+    children: dict[int, list[int]] = {}
+    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
+        try:
+            fields = path.read_text().rpartition(')')[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found, total = [pid], 0
+    while found:
+        one = found.pop()
+        found += children.get(one, [])
+        total += _pss_kib(one)
+    return total
+
+
+def _pss_kib(pid: int) -> int:
+    try:
+        rollup = pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in rollup.splitlines()
+               if line.startswith('Pss:'))

@@ -16,7 +16,6 @@ import hashlib
 import os
 import pathlib
 import time
-import typing
 
 from minicloud import errors
 from minicloud import process
@@ -153,7 +152,10 @@ class Task(Part):
 
     def up(self) -> None:
         if not self.done():
-            self.do()
+            try:
+                self.do()
+            except errors.NotReady as e:
+                raise errors.MiniCloudError(f'{self.name}: {e}') from e
             self._mark.touch()
 
     def down(self) -> None:
@@ -164,4 +166,14 @@ class Task(Part):
         return self.state.run / f'{self.name}.done'
 
 
-Parts = typing.Iterable[Part]
+def find_in_log(log: pathlib.Path, words: str) -> None:
+    """Look for a line in the log of a service.
+
+    :raises: NotReady
+    """
+    try:
+        found = words in log.read_text(errors='replace')
+    except FileNotFoundError:
+        found = False
+    if not found:
+        raise errors.NotReady(f'{log} does not say "{words}" yet')

@@ -114,12 +114,14 @@ class State:
         self.venv = root / 'venv'
         self.prepared = root / 'prepared'
         self.cache = root / 'cache'
+        self.log = root / 'log'
         # Gone with ``down``.
         self.cloud = root / 'cloud'
         self.etc = self.cloud / 'etc'
-        self.log = self.cloud / 'log'
         self.data = self.cloud / 'data'
         self.run = self.cloud / 'run'
+        # What a new cloud starts from, see prepare.py.
+        self.base = self.data / 'base'
 
     def bin(self, program: str) -> str:
         return str(self.venv / 'bin' / program)

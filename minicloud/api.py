@@ -1,0 +1,99 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The cloud's APIs, as far as this program needs them itself."""
+
+import functools
+import http.client
+import json
+import typing
+import urllib.error
+import urllib.request
+
+from minicloud import errors
+from minicloud import settings as _settings
+
+# What each service's requests begin with, and their media type's version.
+PATHS = {'keystone': '/v3', 'placement': '', 'glance': '/v2', 'nova': '/v2.1'}
+VERSIONS = {'nova': 'compute 2.98', 'placement': 'placement 1.39'}
+
+Body = dict[str, typing.Any]
+
+
+class Api:
+    """Requests in the name of the administrator."""
+
+    def __init__(self, state: _settings.State,
+                 settings: _settings.Settings) -> None:
+        self.state = state
+        self.settings = settings
+
+    @functools.cached_property
+    def token(self) -> str:
+        password = {'user': {'name': 'admin', 'password': self.state.secret,
+                             'domain': {'id': 'default'}}}
+        body = {'auth': {
+            'identity': {'methods': ['password'], 'password': password},
+            'scope': {'project': {'name': 'admin',
+                                  'domain': {'id': 'default'}}}}}
+        request = self._request('keystone', 'POST', '/auth/tokens', body)
+        with _open(request) as response:
+            return response.headers['X-Subject-Token']
+
+    def get(self, name: str, path: str) -> Body:
+        """Return what a GET of a service answers.
+
+        :raises: NotReady
+        """
+        return self.send(name, 'GET', path)
+
+    def send(self, name: str, method: str, path: str,
+             body: Body | bytes | None = None) -> Body:
+        """Return what a request is answered with, {} for an empty answer.
+
+        :param name: str, one of PATHS
+        :param body: a dict becomes JSON, bytes are sent as they are
+        :raises: NotReady
+        """
+        token = {'X-Auth-Token': self.token}
+        request = self._request(name, method, path, body, token)
+        with _open(request) as response:
+            text = response.read()
+        return json.loads(text) if text else {}
+
+    def _request(self, name: str, method: str, path: str,
+                 body: Body | bytes | None = None,
+                 headers: dict[str, str] | None = None
+                 ) -> urllib.request.Request:
+        headers = {**(headers or {}), 'Accept': 'application/json'}
+        if name in VERSIONS:
+            headers['OpenStack-API-Version'] = VERSIONS[name]
+        if isinstance(body, dict):
+            headers['Content-Type'] = 'application/json'
+            body = json.dumps(body).encode()
+        elif body is not None:
+            headers['Content-Type'] = 'application/octet-stream'
+        return urllib.request.Request(
+            self.settings.url(name) + PATHS[name] + path, data=body,
+            method=method, headers=headers)
+
+
+def _open(request: urllib.request.Request) -> http.client.HTTPResponse:
+    try:
+        return urllib.request.urlopen(request, timeout=30)
+    except urllib.error.HTTPError as e:
+        said = e.read().decode(errors='replace')[:300]
+        raise errors.NotReady(
+            f'{request.get_method()} {request.full_url}: HTTP status '
+            f'{e.code}: {said}') from e
+    except (OSError, http.client.HTTPException) as e:
+        raise errors.NotReady(f'{request.full_url}: {e}') from e

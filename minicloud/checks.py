@@ -1,0 +1,98 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What can be told before anything is started."""
+
+import os
+import shutil
+import socket
+
+from minicloud import errors
+from minicloud import packages
+from minicloud import settings as _settings
+
+# What a new cloud writes: databases, images, disks of small guests.
+FREE_BYTES = 2 * 1024 ** 3
+
+
+def machine(state: _settings.State) -> None:
+    """Look at the machine.
+
+    :raises: MiniCloudError
+    """
+    if os.geteuid():
+        raise errors.MiniCloudError(
+            'only root can make namespaces and run libvirtd',
+            'Run it with sudo')
+    missing = packages.missing()
+    if missing:
+        raise errors.MiniCloudError(
+            'these Debian packages are missing: ' + ', '.join(missing),
+            'Run: tools/minicloud deps')
+    free = shutil.disk_usage(existing(state.root)).free
+    if free < FREE_BYTES:
+        raise errors.MiniCloudError(
+            f'{state.root} has {free // 1024 ** 2} MiB of free space, '
+            f'{FREE_BYTES // 1024 ** 2} MiB are needed',
+            'Make room, or give another directory with --state')
+
+
+def existing(path: os.PathLike[str]) -> str:
+    """Return the nearest directory above a path that exists."""
+    name = os.path.abspath(path)
+    while not os.path.exists(name):
+        name = os.path.dirname(name)
+    return name
+
+
+def libvirt(state: _settings.State) -> None:
+    """Compare libvirtd with what nova needs.
+
+    :raises: MiniCloudError
+    """
+    found, oldest = packages.libvirt_version(), packages.oldest_libvirt(state)
+    if found < oldest:
+        raise errors.MiniCloudError(
+            f'libvirt {_dotted(found)} is too old: this nova needs '
+            f'{_dotted(oldest)}',
+            'Use a newer release of the distribution')
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return '.'.join(map(str, version))
+
+
+def ports(settings: _settings.Settings) -> None:
+    """See that nobody listens where the cloud is going to.
+
+    :raises: MiniCloudError
+    """
+    controller = [_settings.CONTROLLER_ADDRESS]
+    hosts = [settings.host_address(host.name) for host in settings.hosts]
+    for name in _settings.PORTS:
+        for address in hosts if name in ('ssh', 'libvirt') else controller:
+            if not _is_free(address, settings.port(name)):
+                raise errors.MiniCloudError(
+                    f'port {settings.port(name)} of {address}, for {name}, '
+                    f'is in use',
+                    'Give the first of 22 free ports with --base-port')
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket() as listener:
+        # Connections that have just been closed do not count.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, port))
+        except OSError:
+            return False
+    return True

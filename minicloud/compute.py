@@ -1,0 +1,130 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a nova-compute is told, and when it is ready."""
+
+import pathlib
+
+from minicloud import api
+from minicloud import errors
+from minicloud import files
+from minicloud import libvirt
+from minicloud import nova
+from minicloud import service
+from minicloud import settings as _settings
+
+# Of what nova and its libraries do as another process with privileges.
+PRIVILEGES = ('nova_sys_admin', 'privsep_osbrick', 'vif_plug_linux_bridge',
+              'vif_plug_ovs')
+
+# In its log, when it has told Placement of its host and listens on RabbitMQ.
+STARTED = 'Join ServiceGroup membership'
+
+
+def directory(state: _settings.State, name: str) -> pathlib.Path:
+    """Return where the files of a host's services are."""
+    return state.etc / name
+
+
+def instances(state: _settings.State) -> pathlib.Path:
+    """Return where each host sees its own servers' disks.
+
+    The path is the same on all hosts, since a live migration keeps it.
+    """
+    return state.cloud / 'instances'
+
+
+def config(state: _settings.State, settings: _settings.Settings,
+           host: _settings.HostSettings, virt_type: str,
+           data: pathlib.Path) -> dict[pathlib.Path, str]:
+    """Return the files of a nova-compute: text by path.
+
+    :param virt_type: 'kvm' or 'qemu'
+    :param data: directory for what it keeps
+    """
+    options = sections(state, settings, host, virt_type, data)
+    return {directory(state, host.name) / 'nova-compute.conf':
+            files.ini(options),
+            directory(state, host.name) / 'extra.conf':
+            nova.extra(host.nova_conf)}
+
+
+def config_files(state: _settings.State, name: str) -> list[str]:
+    """Return the options that name the files, for a command line."""
+    return [option for file in ('nova-compute.conf', 'extra.conf') for option
+            in ('--config-file', str(directory(state, name) / file))]
+
+
+def sections(state: _settings.State, settings: _settings.Settings,
+             host: _settings.HostSettings, virt_type: str,
+             data: pathlib.Path) -> nova.Sections:
+    """Return the nova.conf of a nova-compute."""
+    address = settings.host_address(host.name)
+    sections = nova.common(state, settings)
+    sections['DEFAULT'] |= {
+        'host': host.name,
+        'my_ip': address,
+        'compute_driver': 'libvirt.LibvirtDriver',
+        'state_path': data,
+        'instances_path': instances(state),
+        # The image's guest halts, so nobody would hear a polite word.
+        'shutdown_timeout': 0,
+        'resume_guests_state_on_host_boot': True,
+        'vif_plugging_is_fatal': False,
+        'vif_plugging_timeout': 0,
+        'instance_usage_audit': False,
+        'running_deleted_instance_poll_interval': 30,
+        'running_deleted_instance_action': 'reap',
+    }
+    sections['oslo_concurrency'] = {'lock_path': data / 'lock'}
+    sections['compute'] = {
+        'cpu_dedicated_set': host.dedicated or None,
+        'cpu_shared_set': host.shared or None,
+        'provider_config_location':
+            directory(state, host.name) / 'provider_config',
+    }
+    sections['libvirt'] = {
+        'virt_type': virt_type,
+        # All hosts are this machine, so what it has they all have.
+        'cpu_mode': 'none' if virt_type == 'qemu' else 'host-passthrough',
+        'images_type': 'qcow2',
+        'remote_filesystem_transport': 'ssh',
+        'live_migration_uri': libvirt.connection_uri(settings, '%s'),
+        'live_migration_inbound_addr': address,
+        'wait_soft_reboot_seconds': 1,
+        'inject_partition': -2,
+    }
+    sections['vnc'] = {'enabled': False}
+    sections['spice'] = {'enabled': False}
+    for name in PRIVILEGES:
+        # It is root: sudo need not be there.
+        sections[name] = {'helper_command': ' '.join(
+            [state.bin('privsep-helper'), *config_files(state, host.name)])}
+    return sections
+
+
+def check(state: _settings.State, settings: _settings.Settings, name: str,
+          log: pathlib.Path) -> None:
+    """Look whether servers can be booted on a host.
+
+    :param log: pathlib.Path, of its nova-compute
+    :raises: NotReady
+    """
+    service.find_in_log(log, STARTED)
+    # That the log tells. Then the scheduler has to find it.
+    body = api.Api(state, settings).get(
+        'nova', f'/os-hypervisors?hypervisor_hostname_pattern={name}')
+    names = [hypervisor['hypervisor_hostname']
+             for hypervisor in body['hypervisors']
+             if hypervisor['state'] == 'up']
+    if name not in names:
+        raise errors.NotReady(f'nova lists no hypervisor {name} that is up')

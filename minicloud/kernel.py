@@ -1,0 +1,118 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A Linux kernel to boot guests with, taken from Debian's packages.
+
+The packages are downloaded and extracted, not installed: this machine may
+well be a container, or boot a kernel of its own.
+"""
+
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from minicloud import errors
+from minicloud import settings as _settings
+
+# Depends on the kernel of the day.
+KERNEL_PACKAGE = 'linux-image-amd64'
+BUSYBOX_PACKAGE = 'busybox-static'
+
+
+def boot_image(state: _settings.State) -> pathlib.Path:
+    """Return the path of a kernel, vmlinuz.
+
+    :raises: MiniCloudError if there is none yet and it cannot be had
+    """
+    return _only(_extracted(state), 'boot/vmlinuz-*')
+
+
+def modules_dir(state: _settings.State) -> pathlib.Path:
+    """Return the path of that kernel's modules, /lib/modules/RELEASE.
+
+    It has a modules.dep, so modprobe works there.
+
+    :raises: MiniCloudError if there are none yet and they cannot be had
+    """
+    return _only(_extracted(state), 'lib/modules/*')
+
+
+def busybox(state: _settings.State) -> pathlib.Path:
+    """Return the path of a statically linked busybox.
+
+    :raises: MiniCloudError if there is none yet and it cannot be had
+    """
+    return _only(_extracted(state), 'bin/busybox')
+
+
+def _extracted(state: _settings.State) -> pathlib.Path:
+    """Return the directory that holds the packages' files, made if need be."""
+    root = state.cache / 'kernel'
+    if not root.exists():
+        with tempfile.TemporaryDirectory(dir=state.cache) as made:
+            directory = pathlib.Path(made)
+            _extract(directory)
+            (directory / 'root').rename(root)
+    return root
+
+
+def _extract(directory: pathlib.Path) -> None:
+    """Fill directory/root with the files of the packages."""
+    root = directory / 'root'
+    _run(['apt-get', '-o', 'APT::Sandbox::User=root', 'download',
+          _kernel_package(), BUSYBOX_PACKAGE], directory)
+    for package in sorted(directory.glob('*.deb')):
+        _run(['dpkg-deb', '-x', str(package), str(root)])
+    for name in ('bin', 'lib'):
+        if not (root / name).exists():
+            # Newer packages hold usr/bin and usr/lib only.
+            (root / name).symlink_to(f'usr/{name}')
+    release = _only(root, 'lib/modules/*').name
+    _run([str(_only(root, 'bin/busybox')), 'depmod', '-b', str(root),
+          release])
+
+
+def _kernel_package() -> str:
+    text = _run(['apt-cache', 'depends', '--important', KERNEL_PACKAGE])
+    found = re.search(r'Depends: (linux-image-\S+)', text)
+    if not found:
+        raise errors.MiniCloudError(
+            f'apt names no kernel that {KERNEL_PACKAGE} depends on',
+            'Run: apt-get update', text)
+    return found[1]
+
+
+def _run(command: list[str], directory: pathlib.Path | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command, cwd=directory, check=True, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+    except FileNotFoundError as e:
+        raise errors.MiniCloudError(
+            f'{command[0]} is not installed',
+            'The kernel comes from a Debian package: this needs Debian') from e
+    except subprocess.CalledProcessError as e:
+        raise errors.MiniCloudError(
+            f'{command[0]} failed for the kernel to boot guests with',
+            'Run: apt-get update', e.stdout) from e
+    return done.stdout
+
+
+def _only(root: pathlib.Path, pattern: str) -> pathlib.Path:
+    found = sorted(root.glob(pattern))
+    if not found:
+        raise errors.MiniCloudError(
+            f'the packages in {root} hold no {pattern}',
+            f'Delete {root} and try again')
+    return found[0]

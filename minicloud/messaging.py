@@ -1,0 +1,120 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""RabbitMQ and the name server that Erlang needs for it."""
+
+import socket
+
+from minicloud import errors
+from minicloud import service
+from minicloud import settings as _settings
+
+ADDRESS = _settings.CONTROLLER_ADDRESS
+
+
+def transport_url(state: _settings.State,
+                  settings: _settings.Settings) -> str:
+    return (f'rabbit://cloud:{state.secret}@{ADDRESS}:'
+            f'{settings.port("rabbitmq")}/')
+
+
+class Epmd(service.Service):
+    """Erlang's port mapper; RabbitMQ would start one on every address."""
+
+    name = 'epmd'
+
+    def command(self) -> list[str]:
+        return ['epmd', '-address', ADDRESS, '-port',
+                str(self.settings.port('epmd'))]
+
+    def check(self) -> None:
+        connect(self.settings.port('epmd'))
+
+
+class RabbitMQ(service.Service):
+    """One broker, which forgets everything when it stops."""
+
+    name = 'rabbitmq'
+    requires = ('epmd',)
+    grace_seconds = 20.0
+
+    def config(self):
+        settings = self.settings
+        return {self.state.etc / 'rabbitmq.conf': '\n'.join([
+            f'listeners.tcp.local = {ADDRESS}:{settings.port("rabbitmq")}',
+            f'distribution.listener.interface = {ADDRESS}',
+            f'distribution.listener.port_range.min = '
+            f'{settings.port("erlang")}',
+            f'distribution.listener.port_range.max = '
+            f'{settings.port("erlang")}',
+            'default_user = cloud',
+            f'default_pass = {self.state.secret}',
+            'log.file = false',
+            'log.console = true',
+            'log.console.level = warning',
+            # The machine's disk is not ours to judge.
+            'disk_free_limit.absolute = 1MB',
+            'vm_memory_high_watermark.absolute = 512MB',
+            '']),
+            self.state.etc / 'rabbitmq-plugins': '[].\n'}
+
+    def command(self) -> list[str]:
+        # Debian's own script would change to another user first.
+        return ['/usr/lib/rabbitmq/bin/rabbitmq-server']
+
+    def environment(self) -> dict[str, str]:
+        settings = self.settings
+        data = self.state.data / 'rabbitmq'
+        return {
+            'HOME': str(data),
+            'RABBITMQ_NODENAME': f'cloud{settings.base_port}@localhost',
+            'RABBITMQ_NODE_IP_ADDRESS': ADDRESS,
+            'RABBITMQ_NODE_PORT': str(settings.port('rabbitmq')),
+            'RABBITMQ_DIST_PORT': str(settings.port('erlang')),
+            'RABBITMQ_CONFIG_FILE': str(self.state.etc / 'rabbitmq.conf'),
+            'RABBITMQ_CONF_ENV_FILE': '/dev/null',
+            'RABBITMQ_ENABLED_PLUGINS_FILE':
+                str(self.state.etc / 'rabbitmq-plugins'),
+            'RABBITMQ_MNESIA_BASE': str(data),
+            'RABBITMQ_LOG_BASE': str(self.state.log),
+            'RABBITMQ_PID_FILE': str(data / 'pid'),
+            'ERL_EPMD_ADDRESS': ADDRESS,
+            'ERL_EPMD_PORT': str(settings.port('epmd')),
+            # Erlang would listen on all addresses and spin while idle.
+            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
+                '-kernel inet_dist_use_interface {127,0,0,1} '
+                '+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none',
+        }
+
+    def prepare(self) -> None:
+        (self.state.data / 'rabbitmq').mkdir(parents=True, exist_ok=True)
+
+    def check(self) -> None:
+        with connect(self.settings.port('rabbitmq')) as connection:
+            connection.settimeout(2)
+            try:
+                connection.sendall(b'AMQP\0\0\x09\x01')
+                if not connection.recv(8):
+                    raise errors.NotReady('it hangs up')
+            except OSError as e:
+                raise errors.NotReady(str(e)) from e
+
+
+def connect(port: int, address: str = ADDRESS) -> socket.socket:
+    """Return a connection to a port.
+
+    :raises: NotReady
+    """
+    try:
+        return socket.create_connection((address, port), timeout=2)
+    except OSError as e:
+        raise errors.NotReady(f'{address}:{port}: {e.strerror or e}') from e

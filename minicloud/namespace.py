@@ -1,0 +1,339 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Compute hosts that are this machine, seen through namespaces.
+
+Each has its own host name, file systems, processes and control groups, with
+a libvirtd, an sshd and a nova-compute of its own. The network is the
+machine's; a host is known by a loopback address.
+
+Nothing of the machine's own libvirt is seen or touched in there, and when the
+first process of a host goes, all of them go, QEMUs too.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import sys
+import time
+
+from minicloud import accelerator
+from minicloud import compute
+from minicloud import errors
+from minicloud import hostinit
+from minicloud import libvirt
+from minicloud import messaging
+from minicloud import process
+from minicloud import service
+from minicloud import settings as _settings
+from minicloud import ssh
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+
+# The services run the machine's programs and the virtual environment's,
+# whatever the user's own PATH is.
+PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+# The machine's directories that a host has its own of.
+LIBVIRT_ETC = pathlib.Path('/etc/libvirt')
+LIBVIRT_DATA = pathlib.Path('/var/lib/libvirt')
+LIBVIRT_LOG = pathlib.Path('/var/log/libvirt')
+LIBVIRT_CACHE = pathlib.Path('/var/cache/libvirt')
+
+HOSTS_FILE = pathlib.Path('/etc/hosts')
+SHADOW_FILE = pathlib.Path('/etc/shadow')
+SSH_CONFIG = pathlib.Path('/etc/ssh/ssh_config')
+SSH_USER_DIRECTORY = pathlib.Path('/root/.ssh')
+
+# A group goes when its last process has been reaped.
+REMOVE_SECONDS = 5.0
+
+
+def parts(state: _settings.State, settings: _settings.Settings,
+          host: _settings.HostSettings) -> list[service.Part]:
+    """Return what a compute host is made of.
+
+    SshKeys and VirtType are the same for all hosts, so are their names.
+    """
+    return [ssh.SshKeys(state, settings),
+            accelerator.VirtType(state, settings),
+            *(kind(state, settings, host) for kind in (
+                HostNamespace, Libvirtd, Sshd, NovaCompute))]
+
+
+def enter(state: _settings.State, settings: _settings.Settings,
+          host: _settings.HostSettings, command: list[str]) -> list[str]:
+    """Return a command line that runs a command on a compute host.
+
+    :raises: MiniCloudError if the host is not up
+    """
+    namespace = HostNamespace(state, settings, host)
+    try:
+        init_pid = namespace.init_pid()
+    except errors.NotReady as e:
+        raise errors.MiniCloudError(str(e), 'Run: tools/minicloud up') from e
+    # Who enters namespaces keeps the control groups it came with, and may
+    # not be allowed to change them in there.
+    join = ('while read -r group; do echo 0 > "$group/cgroup.procs"; done '
+            '< "$0"; exec "$@"')
+    return ['sh', '-c', join, str(namespace.groups_file),
+            'nsenter', '--target', str(init_pid), '--all', '--',
+            *command]
+
+
+class _HostService(service.Service):
+    """Something that runs for one compute host.
+
+    :cvar prefix: str, the name is PREFIX-HOST
+    """
+
+    prefix: str
+
+    def __init__(self, state: _settings.State, settings: _settings.Settings,
+                 host: _settings.HostSettings) -> None:
+        super().__init__(state, settings)
+        self.host = host
+        self.name = f'{self.prefix}-{host.name}'
+        self.address = settings.host_address(host.name)
+        self.etc = compute.directory(state, host.name)
+        self.data = state.cloud / 'hosts' / host.name
+
+
+class HostNamespace(_HostService):
+    """The host itself: its first process, in its namespaces."""
+
+    prefix = 'host'
+    requires = ('ssh-keys',)
+
+    @property
+    def groups_file(self) -> pathlib.Path:
+        """Names the directories of the host's control groups."""
+        return self.state.run / f'{self.name}.groups'
+
+    @property
+    def plan_file(self) -> pathlib.Path:
+        return self.etc / 'plan.json'
+
+    def plan(self) -> hostinit.Plan:
+        state, etc, data = self.state, self.etc, self.data
+        whose = hashlib.sha256(str(state.root).encode()).hexdigest()[:8]
+        binds = {
+            LIBVIRT_ETC: etc / 'libvirt',
+            LIBVIRT_DATA: data / 'libvirt',
+            LIBVIRT_LOG: state.log / f'qemu-{self.host.name}',
+            # What QEMU can do takes seconds to find out.
+            LIBVIRT_CACHE: state.cache / 'libvirt' / self.host.name,
+            HOSTS_FILE: etc / 'hosts',
+            SHADOW_FILE: etc / 'shadow',
+            SSH_CONFIG: ssh.client_config(state),
+            compute.instances(state): data / 'instances',
+        }
+        if SSH_USER_DIRECTORY.exists():
+            # What is in there would outweigh what the hosts are told.
+            binds[SSH_USER_DIRECTORY] = data / 'no-ssh'
+        return hostinit.Plan(
+            self.host.name, f'minicloud-{whose}-{self.host.name}',
+            str(self.groups_file),
+            tuple((str(source), str(target))
+                  for target, source in binds.items()))
+
+    def config(self) -> dict[pathlib.Path, str]:
+        return {
+            self.plan_file: json.dumps(dataclasses.asdict(self.plan())),
+            self.etc / 'hosts': hosts_text(self.settings),
+            # Without PAM, sshd does not let a locked user in.
+            self.etc / 'shadow': 'root:*:19000:0:99999:7:::\n',
+            # They are not to see the machine's own, which may be wrong.
+            self.etc / 'libvirt' / 'libvirt.conf': '',
+        }
+
+    def prepare(self) -> None:
+        if self.state.root.is_relative_to(hostinit.RUN):
+            raise errors.MiniCloudError(
+                f'the hosts could not see {self.state.root}, since each has '
+                f'a {hostinit.RUN} of its own',
+                'Give another directory with --state')
+        compute.instances(self.state).mkdir(exist_ok=True)
+        for source, _ in self.plan().binds:
+            # Those that are files have been written.
+            if not pathlib.Path(source).exists():
+                pathlib.Path(source).mkdir(parents=True)
+        self.remove_groups()
+
+    def command(self) -> list[str]:
+        return ['unshare', '--mount', '--uts', '--pid', '--fork',
+                '--kill-child', '--mount-proc', sys.executable, '-m',
+                'minicloud.hostinit', str(self.plan_file)]
+
+    def environment(self) -> dict[str, str]:
+        return {'PYTHONPATH': str(PROJECT), 'PATH': PATH,
+                'PYTHONDONTWRITEBYTECODE': '1'}
+
+    def check(self) -> None:
+        ready = f'/proc/{self.init_pid()}/root{hostinit.READY}'
+        if not pathlib.Path(ready).exists():
+            raise errors.NotReady(f'{ready} is not there yet')
+
+    def init_pid(self) -> int:
+        """Return the host's first process, as a pid of the machine's.
+
+        :raises: NotReady if there is none
+        """
+        record = process.read(self.record)
+        if record is None or not record.alive():
+            raise errors.NotReady(f'{self.host.name} is not up')
+        children = pathlib.Path(
+            f'/proc/{record.pid}/task/{record.pid}/children')
+        try:
+            return int(children.read_text().split()[0])
+        except (OSError, IndexError) as e:
+            raise errors.NotReady(f'{self.host.name} is not up') from e
+
+    def down(self) -> None:
+        super().down()
+        self.remove_groups()
+
+    def remove_groups(self) -> None:
+        """Remove the control groups, those that libvirt has made included."""
+        limit = time.monotonic() + REMOVE_SECONDS
+        try:
+            lines = self.groups_file.read_text().splitlines()
+        except FileNotFoundError:
+            return
+        name = self.plan().control_group
+        for line in lines:
+            path = pathlib.Path(line)
+            top = path.parent if path.name == hostinit.LEAF else path
+            if top.name != name:
+                continue
+            while not _remove_group(top) and time.monotonic() < limit:
+                time.sleep(0.05)
+        self.groups_file.unlink()
+
+
+def _remove_group(top: pathlib.Path) -> bool:
+    """Remove a control group with those below.
+
+    :returns: whether it is gone
+    """
+    below = sorted(top.glob('**/'), reverse=True)
+    try:
+        for directory in below:
+            directory.rmdir()
+    except OSError:
+        return not top.exists()
+    return True
+
+
+def hosts_text(settings: _settings.Settings) -> str:
+    """Return an /etc/hosts with all compute hosts."""
+    return ''.join([
+        f'{_settings.CONTROLLER_ADDRESS} localhost\n',
+        *(f'{settings.host_address(host.name)} {host.name}\n'
+          for host in settings.hosts)])
+
+
+class _Inside(_HostService):
+    """A process on a compute host."""
+
+    def __init__(self, state: _settings.State, settings: _settings.Settings,
+                 host: _settings.HostSettings) -> None:
+        super().__init__(state, settings, host)
+        self.requires = (f'host-{host.name}', *self.also_requires())
+
+    def also_requires(self) -> tuple[str, ...]:
+        return ()
+
+    def inner_command(self) -> list[str]:
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        # The recorded process is nsenter, which waits for the one inside. It
+        # ignores the signal that ends the whole group, so that it is there
+        # until the other has ended; if it is killed, so is the other.
+        return ['env', '--ignore-signal=TERM', *enter(
+            self.state, self.settings, self.host,
+            ['setpriv', '--pdeathsig', 'KILL', 'env', '--default-signal=TERM',
+             *self.inner_command()])]
+
+    def environment(self) -> dict[str, str]:
+        return {'PATH': f'{self.state.venv / "bin"}:{PATH}', 'HOME': '/root'}
+
+
+class Libvirtd(_Inside):
+    """A libvirtd, with the machine's QEMU."""
+
+    prefix = 'libvirtd'
+
+    def config(self) -> dict[pathlib.Path, str]:
+        etc = self.etc / 'libvirt'
+        mounts = [str(hostinit.huge_page_mount(size_kib))
+                  for size_kib in hostinit.huge_page_sizes()]
+        return {
+            etc / 'libvirtd.conf': libvirt.libvirtd_conf(
+                self.state, self.settings, self.host.name, self.address),
+            etc / 'qemu.conf': libvirt.qemu_conf(
+                self.settings, self.host.name, self.address, mounts),
+        }
+
+    def inner_command(self) -> list[str]:
+        return ['libvirtd', '--listen']
+
+    def check(self) -> None:
+        libvirt.check(self.settings, self.host.name, self.address)
+
+
+class Sshd(_Inside):
+    """An sshd, which lets root in with the cloud's key."""
+
+    prefix = 'sshd'
+
+    def also_requires(self) -> tuple[str, ...]:
+        return ('ssh-keys',)
+
+    def config(self) -> dict[pathlib.Path, str]:
+        return {self.etc / 'sshd_config': ssh.server_config_text(
+            self.state, self.settings, self.host.name, self.address)}
+
+    def inner_command(self) -> list[str]:
+        return [ssh.SSHD, '-D', '-e', '-f', str(self.etc / 'sshd_config')]
+
+    def check(self) -> None:
+        messaging.connect(self.settings.port('ssh'), self.address).close()
+
+
+class NovaCompute(_Inside):
+    """A nova-compute, on its host's libvirtd."""
+
+    prefix = 'nova-compute'
+
+    def also_requires(self) -> tuple[str, ...]:
+        return (f'libvirtd-{self.host.name}', f'sshd-{self.host.name}',
+                'virt-type', 'nova', 'nova-conductor', 'nova-scheduler',
+                'placement', 'glance', 'neutron')
+
+    def config(self) -> dict[pathlib.Path, str]:
+        return compute.config(
+            self.state, self.settings, self.host,
+            accelerator.virt_type(self.state), self.data / 'nova')
+
+    def prepare(self) -> None:
+        (self.data / 'nova').mkdir(parents=True, exist_ok=True)
+        (self.etc / 'provider_config').mkdir(parents=True, exist_ok=True)
+
+    def inner_command(self) -> list[str]:
+        return [self.state.bin('nova-compute'),
+                *compute.config_files(self.state, self.host.name)]
+
+    def check(self) -> None:
+        compute.check(self.state, self.settings, self.host.name, self.log)

@@ -1,0 +1,177 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Databases that are ready for a new cloud: schema, users, catalogue.
+
+To make them takes most of a minute, and they are the same for each cloud of
+the same settings. So they are made once and copied from then on.
+"""
+
+from concurrent import futures
+import hashlib
+import pathlib
+import shutil
+import subprocess
+
+from minicloud import api
+from minicloud import database
+from minicloud import errors
+from minicloud import files
+from minicloud import nova
+from minicloud import process
+from minicloud import service
+from minicloud import settings as _settings
+from minicloud import web
+
+# Service type and path below the service's URL, by service.
+SERVICES = {
+    'placement': ('placement', ''),
+    'glance': ('image', ''),
+    'nova': ('compute', '/v2.1'),
+    'neutron': ('network', ''),
+}
+
+
+def key(state: _settings.State, settings: _settings.Settings) -> str:
+    """Return what prepared databases depend on, as a digest."""
+    packages = sorted(path.name for path in state.venv.glob(
+        'lib/python3*/site-packages/*.dist-info'))
+    parts = [*packages, str(settings.base_port), str(settings.sqlite),
+             str(state.root), state.secret]
+    parts += [path.read_text() for path in (
+        pathlib.Path(__file__), pathlib.Path(database.__file__))]
+    return hashlib.sha256('\0'.join(parts).encode()).hexdigest()[:16]
+
+
+class Databases(service.Task):
+    """Databases with all that a new cloud starts from."""
+
+    name = 'databases'
+
+    def do(self) -> None:
+        kept = self.state.prepared / key(self.state, self.settings)
+        if not kept.exists():
+            self._prepare(kept)
+        shutil.rmtree(self.state.base, ignore_errors=True)
+        shutil.copytree(kept, self.state.base)
+
+    def _prepare(self, kept: pathlib.Path) -> None:
+        shutil.rmtree(self.state.base, ignore_errors=True)
+        database.create(self.state, self.settings)
+        servers: list[service.Service] = [
+            web.Keystone(self.state, self.settings)]
+        if not self.settings.sqlite:
+            servers.append(database.MariaDB(self.state, self.settings))
+        keystone = servers[0]
+        try:
+            for server in servers[1:]:
+                server.up()
+            _write_files(self.state, self.settings)
+            _sync(self.state, self.settings)
+            keystone.up()
+            register(self.state, self.settings)
+        finally:
+            for server in servers:
+                server.down()
+        # Only what is finished gets the name.
+        for old in self.state.prepared.iterdir():
+            shutil.rmtree(old)
+        unfinished = self.state.prepared / 'unfinished'
+        shutil.copytree(self.state.base, unfinished)
+        unfinished.rename(kept)
+
+
+def _write_files(state: _settings.State,
+                 settings: _settings.Settings) -> None:
+    for part in (web.Keystone, web.Placement, web.Glance, nova.NovaConductor):
+        for path, text in part(state, settings).config().items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.write(path, text)
+
+
+def _sync(state: _settings.State, settings: _settings.Settings) -> None:
+    """Bring all schemas up; side by side, since they do not share a thing."""
+    keystone = ['keystone-manage', '--config-file',
+                str(state.etc / 'keystone' / 'keystone.conf')]
+    nova_manage = ['nova-manage', *nova.config_files(state)]
+    cell0 = database.url(state, settings, 'nova_cell0')
+    for name in ('fernet', 'credential'):
+        (state.base / 'keystone' / name).mkdir(parents=True)
+    chains = [
+        [[*keystone, 'db_sync'],
+         [*keystone, 'fernet_setup', '--keystone-user', 'root',
+          '--keystone-group', 'root'],
+         [*keystone, 'credential_setup', '--keystone-user', 'root',
+          '--keystone-group', 'root'],
+         [*keystone, 'bootstrap', '--bootstrap-password', state.secret,
+          '--bootstrap-region-id', web.REGION,
+          *(option for kind in ('public', 'internal', 'admin')
+            for option in (f'--bootstrap-{kind}-url',
+                           settings.url('keystone') + '/v3'))]],
+        [['placement-manage', '--config-file',
+          str(state.etc / 'placement' / 'placement.conf'), 'db', 'sync'],
+         ['glance-manage', '--config-file',
+          str(state.etc / 'glance' / 'glance-api.conf'), 'db_sync'],
+         [*nova_manage, 'api_db', 'sync'],
+         [*nova_manage, 'cell_v2', 'map_cell0', '--database_connection',
+          cell0],
+         [*nova_manage, 'cell_v2', 'create_cell', '--name', 'cell1'],
+         [*nova_manage, 'db', 'sync']],
+    ]
+    with futures.ThreadPoolExecutor() as pool:
+        running = [pool.submit(_run, state, chain, number)
+                   for number, chain in enumerate(chains)]
+    for one in running:
+        one.result()
+
+
+def _run(state: _settings.State, commands: list[list[str]],
+         number: int) -> None:
+    """Run commands one after the other, until one fails."""
+    log = state.log / f'prepare-{number}.log'
+    with log.open('w') as output:
+        for program, *arguments in commands:
+            done = subprocess.run(
+                [state.bin(program), *arguments], stdout=output,
+                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            if done.returncode:
+                raise errors.MiniCloudError(
+                    f'{program} {" ".join(arguments[2:4])} failed',
+                    detail=process.tail(log))
+
+
+def register(state: _settings.State, settings: _settings.Settings) -> None:
+    """Tell Keystone of the services: their users and where they are."""
+    keystone = api.Api(state, settings)
+
+    def post(path: str, name: str, body: api.Body) -> str:
+        answer = keystone.send('keystone', 'POST', path, {name: body})
+        return answer[name]['id']
+
+    roles = {role['name']: role['id'] for role in
+             keystone.get('keystone', '/roles')['roles']}
+    for name in {'service'} - set(roles):
+        roles[name] = post('/roles', 'role', {'name': name})
+    project = post('/projects', 'project',
+                   {'name': 'service', 'domain_id': 'default'})
+    for name, (kind, path) in SERVICES.items():
+        user = post('/users', 'user', {
+            'name': name, 'password': state.secret, 'domain_id': 'default'})
+        for role in ('admin', 'service'):
+            keystone.send('keystone', 'PUT', f'/projects/{project}/users/'
+                          f'{user}/roles/{roles[role]}')
+        made = post('/services', 'service', {'name': name, 'type': kind})
+        for interface in ('public', 'internal', 'admin'):
+            post('/endpoints', 'endpoint', {
+                'service_id': made, 'interface': interface,
+                'region_id': web.REGION,
+                'url': settings.url(name) + path})

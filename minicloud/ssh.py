@@ -1,0 +1,139 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""SSH between the compute hosts, and from outside to them.
+
+Nova copies disks from host to host with scp and runs a few commands there
+with ssh. Both are called without any options, so all that they need to know
+is in the hosts' /etc/ssh/ssh_config.
+"""
+
+import pathlib
+import subprocess
+
+from minicloud import errors
+from minicloud import files
+from minicloud import service
+from minicloud import settings as _settings
+
+# sshd runs itself again for each connection, by its absolute path.
+SSHD = '/usr/sbin/sshd'
+
+
+def directory(state: _settings.State) -> pathlib.Path:
+    return state.etc / 'ssh'
+
+
+def client_config(state: _settings.State) -> pathlib.Path:
+    """Return the file for ``ssh -F`` that knows all hosts."""
+    return state.etc / 'ssh_config'
+
+
+def user_key(state: _settings.State) -> pathlib.Path:
+    """Return the private key that opens every host, to root only."""
+    return directory(state) / 'id_ed25519'
+
+
+def host_key(state: _settings.State, name: str) -> pathlib.Path:
+    """Return the private key of a host's own."""
+    return directory(state) / f'{name}_ed25519'
+
+
+def client_config_text(state: _settings.State,
+                       settings: _settings.Settings) -> str:
+    lines = []
+    for host in settings.hosts:
+        address = settings.host_address(host.name)
+        lines += [f'Host {host.name} {address}',
+                  f'    HostName {address}',
+                  f'    Port {settings.port("ssh")}',
+                  f'    HostKeyAlias {host.name}']
+    return '\n'.join([
+        *lines,
+        'Host *',
+        '    User root',
+        f'    IdentityFile {user_key(state)}',
+        '    IdentitiesOnly yes',
+        '    BatchMode yes',
+        f'    UserKnownHostsFile {directory(state) / "known_hosts"}',
+        '    GlobalKnownHostsFile none',
+        '    StrictHostKeyChecking yes',
+        '    LogLevel ERROR',
+        ''])
+
+
+def server_config_text(state: _settings.State, settings: _settings.Settings,
+                       name: str, address: str) -> str:
+    """Return the sshd_config of a host.
+
+    :param address: str, where it listens
+    """
+    return '\n'.join([
+        f'ListenAddress {address}:{settings.port("ssh")}',
+        f'HostKey {host_key(state, name)}',
+        f'AuthorizedKeysFile {user_key(state)}.pub',
+        'PermitRootLogin prohibit-password',
+        'AllowUsers root',
+        'PasswordAuthentication no',
+        'KbdInteractiveAuthentication no',
+        # The state directory may be below one that everybody can write to.
+        'StrictModes no',
+        'UsePAM no',
+        'PidFile none',
+        'PrintMotd no',
+        'UseDNS no',
+        # Ten parallel migrations are more than the default allows.
+        'MaxStartups 100',
+        'Subsystem sftp internal-sftp',
+        ''])
+
+
+class SshKeys(service.Part):
+    """The keys of all hosts, and the files that clients need."""
+
+    name = 'ssh-keys'
+
+    def up(self) -> None:
+        state, settings = self.state, self.settings
+        directory(state).mkdir(parents=True, exist_ok=True)
+        _make_key(user_key(state))
+        known = []
+        for host in settings.hosts:
+            key = host_key(state, host.name)
+            _make_key(key)
+            public = key.with_name(f'{key.name}.pub').read_text()
+            known.append(f'{host.name} {public}')
+        files.write(directory(state) / 'known_hosts', ''.join(known))
+        files.write(client_config(state), client_config_text(state, settings))
+
+
+def _make_key(path: pathlib.Path) -> None:
+    """Make a pair of keys if there is none.
+
+    :raises: MiniCloudError
+    """
+    public = path.with_name(f'{path.name}.pub')
+    if path.exists() and public.exists():
+        return
+    path.unlink(missing_ok=True)
+    try:
+        subprocess.run(
+            ['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', path.name,
+             '-f', str(path)],
+            check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
+    except FileNotFoundError as e:
+        raise errors.MiniCloudError(
+            'ssh-keygen is not installed', 'Run: tools/minicloud deps') from e
+    except subprocess.CalledProcessError as e:
+        raise errors.MiniCloudError(
+            f'cannot make the SSH key {path}', detail=e.stdout) from e

@@ -1,0 +1,192 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The HTTP APIs, each in a uWSGI of its own."""
+
+import http.client
+import pathlib
+import urllib.error
+import urllib.request
+
+from minicloud import database
+from minicloud import errors
+from minicloud import files
+from minicloud import messaging
+from minicloud import service
+from minicloud import settings as _settings
+
+REGION = 'minicloud'
+# Of these two, a cloud on SQLite has only the first.
+DATABASE = ('databases', 'mariadb')
+
+
+class WebService(service.Service):
+    """A WSGI application behind uWSGI.
+
+    :cvar module: str, where uWSGI finds it
+    :cvar threads: int, requests that are answered at the same time
+    """
+
+    module: str
+    threads = 8
+    requires: tuple[str, ...] = DATABASE
+
+    def command(self) -> list[str]:
+        return [
+            self.state.bin('uwsgi'), '--virtualenv', str(self.state.venv),
+            '--http-socket',
+            f'{_settings.CONTROLLER_ADDRESS}:{self.settings.port(self.name)}',
+            '--module', self.module, '--need-app', '--master',
+            '--die-on-term', '--processes', '1',
+            '--threads', str(self.threads), '--thunder-lock',
+            '--buffer-size', '65535', '--procname-prefix', f'{self.name} ',
+            # It does not keep connections, and has to say so.
+            '--add-header', 'Connection: close', '--disable-logging',
+        ]
+
+    def environment(self) -> dict[str, str]:
+        upper = self.name.upper()
+        return {f'OS_{upper}_CONFIG_DIR': str(self.state.etc / self.name)}
+
+    def check(self) -> None:
+        try:
+            with urllib.request.urlopen(
+                    self.settings.url(self.name) + '/', timeout=5):
+                pass
+        except urllib.error.HTTPError as e:
+            # 300 Multiple Choices is how glance and nova list versions.
+            if e.code not in (300, 401):
+                raise errors.NotReady(f'HTTP status {e.code}') from e
+        except (OSError, http.client.HTTPException) as e:
+            raise errors.NotReady(str(e)) from e
+
+
+def default(state: _settings.State, name: str) -> dict[str, object]:
+    """Return the options that every service has in [DEFAULT]."""
+    return {'debug': True, 'use_stderr': True, 'log_options': False,
+            'state_path': state.data / name}
+
+
+def authtoken(state: _settings.State, settings: _settings.Settings,
+              user: str) -> dict[str, object]:
+    """Return how a service speaks with Keystone in its own name."""
+    return {
+        'auth_type': 'password', 'auth_url': settings.url('keystone') + '/v3',
+        'username': user, 'password': state.secret,
+        'project_name': 'service', 'user_domain_name': 'Default',
+        'project_domain_name': 'Default', 'region_name': REGION,
+    }
+
+
+def keystone_authtoken(state: _settings.State,
+                       settings: _settings.Settings,
+                       user: str) -> dict[str, object]:
+    """Return the section of keystonemiddleware, which names things anew."""
+    options = authtoken(state, settings, user)
+    return {**options, 'www_authenticate_uri': options['auth_url'],
+            'service_token_roles_required': True,
+            # Without memcached each process keeps its own.
+            'token_cache_time': 300}
+
+
+class Keystone(WebService):
+    """Identity: users, the catalogue of endpoints, tokens."""
+
+    name = 'keystone'
+    module = 'keystone.wsgi.api:application'
+
+    def config(self) -> dict[pathlib.Path, str]:
+        keys = self.state.base / 'keystone'
+        return {self.state.etc / 'keystone' / 'keystone.conf': files.ini({
+            'DEFAULT': {**default(self.state, 'keystone'), 'debug': False},
+            'database': database.options(
+                self.state, self.settings, 'keystone'),
+            'token': {'provider': 'fernet'},
+            'fernet_tokens': {'key_repository': keys / 'fernet'},
+            'credential': {'key_repository': keys / 'credential'},
+            # Hashing passwords slowly is for clouds that are attacked.
+            'identity': {'password_hash_rounds': 4},
+        })}
+
+
+class Placement(WebService):
+    """What resources hosts have, and who holds them."""
+
+    name = 'placement'
+    module = 'placement.wsgi.api:application'
+    requires = (*DATABASE, 'keystone')
+
+    def config(self) -> dict[pathlib.Path, str]:
+        state, settings = self.state, self.settings
+        return {state.etc / 'placement' / 'placement.conf': files.ini({
+            'DEFAULT': {**default(state, 'placement'), 'debug': False},
+            'placement_database': {
+                **database.options(state, settings, 'placement'),
+                'sync_on_startup': False},
+            'keystone_authtoken': keystone_authtoken(
+                state, settings, 'placement'),
+        })}
+
+
+class Glance(WebService):
+    """Images, kept as files."""
+
+    name = 'glance'
+    module = 'glance.wsgi.api:application'
+    requires = (*DATABASE, 'keystone')
+
+    def config(self) -> dict[pathlib.Path, str]:
+        state, settings = self.state, self.settings
+        directory = state.etc / 'glance'
+        data = state.data / 'glance'
+        paste = state.venv / 'etc' / 'glance' / 'glance-api-paste.ini'
+        return {directory / 'glance-api.conf': files.ini({
+            'DEFAULT': {
+                **default(state, 'glance'), 'debug': False,
+                'enabled_backends': 'images:file',
+                'worker_self_reference_url': settings.url('glance')},
+            'database': database.options(state, settings, 'glance'),
+            'glance_store': {'default_backend': 'images'},
+            'images': {'filesystem_store_datadir': data / 'images'},
+            'os_glance_staging_store': {
+                'filesystem_store_datadir': data / 'staging'},
+            'os_glance_tasks_store': {
+                'filesystem_store_datadir': data / 'tasks'},
+            'keystone_authtoken': keystone_authtoken(
+                state, settings, 'glance'),
+            'paste_deploy': {'flavor': 'keystone', 'config_file': paste},
+            'oslo_messaging_notifications': {'driver': 'noop'},
+            'oslo_policy': {'policy_file': directory / 'policy.yaml'},
+        }), directory / 'policy.yaml': '{}\n'}
+
+    def prepare(self) -> None:
+        for name in ('images', 'staging', 'tasks'):
+            (self.state.data / 'glance' / name).mkdir(
+                parents=True, exist_ok=True)
+
+
+class NeutronStandIn(service.Service):
+    """Answers nova's questions about networks: there are none.
+
+    Not Neutron. Nova asks even for servers without a NIC.
+    """
+
+    name = 'neutron'
+
+    def command(self) -> list[str]:
+        return [self.state.bin('python'),
+                str(pathlib.Path(__file__).with_name('neutron.py')),
+                _settings.CONTROLLER_ADDRESS,
+                str(self.settings.port('neutron'))]
+
+    def check(self) -> None:
+        messaging.connect(self.settings.port('neutron')).close()

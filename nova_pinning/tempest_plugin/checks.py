@@ -1,0 +1,252 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What must hold for guests, and what is said where it does not.
+
+Each check returns complaints, sentences with figures; none if all is well.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import itertools
+
+from nova_pinning import cpuset
+from nova_pinning.tempest_plugin import domain
+from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import look
+from nova_pinning.tempest_plugin import machine
+from nova_pinning.tempest_plugin import process
+from nova_pinning.tempest_plugin import topology
+
+_OTHER = domain.Scheduler('other')
+
+
+def all_of(
+    guest: look.Guest, kept: topology.Topology, sets: hosts.CpuSets,
+    host: machine.Machine,
+) -> list[str]:
+    """What must hold for any running guest, whatever its flavor.
+
+    :param kept: what nova keeps of it
+    """
+    return [*agreement(guest.live, kept), *within(guest.live, kept, sets),
+            *persistence(guest), *affinities(guest, host.online)]
+
+
+def affinities(guest: look.Guest, anywhere: cpuset.CpuSet) -> list[str]:
+    """Whether the kernel runs each thread where the domain XML says.
+
+    :param anywhere: where threads run for which the XML says nothing
+    """
+    if guest.qemu is None:
+        return ['the guest does not run']
+    qemu, xml = guest.qemu, guest.live
+    found = []
+    if set(qemu.vcpus) != set(range(xml.vcpus)):
+        found.append(f'QEMU has threads for the vCPUs '
+                     f'{cpuset.CpuSet(qemu.vcpus)}, not for all '
+                     f'{xml.vcpus}')
+    if len(qemu.iothreads) != xml.iothreads:
+        found.append(f'QEMU has {len(qemu.iothreads)} I/O threads, the XML '
+                     f'has {xml.iothreads}')
+    floats_over = xml.floats_over or anywhere
+    emulator = floats_over if xml.emulator_pin is None else xml.emulator_pin
+    for vcpu, thread in qemu.vcpus.items():
+        found += _affinity(
+            f'vCPU {vcpu}', thread, xml.vcpu_affinity(vcpu) or anywhere)
+        found += _scheduler(
+            f'vCPU {vcpu}', thread, xml.vcpu_schedulers.get(vcpu, _OTHER))
+    for number, thread in qemu.iothreads.items():
+        found += _affinity(f'I/O thread {number}', thread,
+                           xml.iothread_pins.get(number, floats_over))
+    for thread in qemu.emulator:
+        found += _affinity('emulator', thread, emulator)
+    for thread in qemu.vhost:
+        # The kernel gives them the CPUs of the thread that opened the device.
+        if not thread.cpus.issubset(emulator):
+            found += _affinity('vhost', thread, emulator)
+    return found
+
+
+def agreement(xml: domain.Domain, kept: topology.Topology) -> list[str]:
+    """Whether the domain XML has what nova keeps: pins, cells, memory."""
+    found = []
+    for vcpu, cpu in kept.pins.items():
+        cpus = xml.vcpu_affinity(vcpu)
+        if cpus != cpuset.CpuSet([cpu]):
+            found.append(f'vCPU {vcpu} is pinned to {_text(cpus)}, for nova '
+                         f'it is on {cpu}')
+    if not kept.cells:
+        if xml.vcpu_pins:
+            found.append('vCPUs are pinned that float for nova')
+        return found
+    if len(xml.cells) != len(kept.cells):
+        return [*found, f'the XML has {len(xml.cells)} NUMA cells, nova '
+                        f'{len(kept.cells)}']
+    for number, (cell, nova) in enumerate(zip(xml.cells, kept.cells)):
+        node = cpuset.CpuSet([nova.host_node])
+        if cell.cpus != nova.vcpus:
+            found.append(f'cell {number} has the vCPUs {_text(cell.cpus)}, '
+                         f'for nova {_text(nova.vcpus)}')
+        if cell.memory_kib != nova.memory_mib * 1024:
+            found.append(f'cell {number} has {cell.memory_kib} KiB, for nova '
+                         f'{nova.memory_mib} MiB')
+        if cell.host_nodes != node or cell.mode != 'strict':
+            found.append(
+                f'memory of cell {number} comes from nodes '
+                f'{_text(cell.host_nodes)} (mode {cell.mode or "none"}), it '
+                f'must come from node {node}')
+    return found
+
+
+def within(
+    xml: domain.Domain, kept: topology.Topology, sets: hosts.CpuSets,
+) -> list[str]:
+    """Whether vCPUs are on CPUs of their kind, pinned ones each on its own."""
+    found = []
+    by_cpu: dict[int, int] = {}
+    for vcpu, cpu in sorted(kept.pins.items()):
+        if cpu not in sets.dedicated:
+            found.append(f'vCPU {vcpu} is pinned to {cpu}, which is not among '
+                         f'the dedicated CPUs {_text(sets.dedicated)}')
+        if cpu in by_cpu:
+            found.append(f'vCPUs {by_cpu[cpu]} and {vcpu} are both pinned to '
+                         f'{cpu}')
+        by_cpu[cpu] = vcpu
+    for vcpu in sorted(set(range(xml.vcpus)) - set(kept.pins)):
+        cpus = xml.vcpu_affinity(vcpu)
+        if not cpus or not cpus.issubset(sets.shared):
+            found.append(f'vCPU {vcpu} floats over {_text(cpus)}, which are '
+                         f'not all shared CPUs ({_text(sets.shared)})')
+    return found
+
+
+def persistence(guest: look.Guest) -> list[str]:
+    """Whether libvirt will start the guest as it runs now."""
+    return [
+        f'{name} is {getattr(guest.live, name)} now and '
+        f'{getattr(guest.persistent, name)} at the next start'
+        for name in ('vcpus', 'floats_over', 'vcpu_pins', 'emulator_pin',
+                     'iothread_pins', 'vcpu_schedulers', 'cells')
+        if getattr(guest.live, name) != getattr(guest.persistent, name)]
+
+
+def disjoint(cpus: Mapping[str, cpuset.CpuSet]) -> list[str]:
+    """Whether guests on one host share none of their dedicated CPUs.
+
+    :param cpus: dedicated CPUs by guest
+    """
+    return [f'{one} and {other} both have {cpus[one] & cpus[other]}'
+            for one, other in itertools.combinations(sorted(cpus), 2)
+            if cpus[one] & cpus[other]]
+
+
+def emulator(
+    xml: domain.Domain, kept: topology.Topology, sets: hosts.CpuSets,
+    policy: str,
+) -> list[str]:
+    """Whether emulator threads are where hw:emulator_threads_policy says.
+
+    See nova.virt.libvirt.driver.LibvirtDriver._get_guest_numa_config.
+
+    :param policy: 'share', 'isolate' or '' for none
+    """
+    cpus = xml.emulator_pin or domain.NO_CPUS
+    if policy == 'share':
+        if cpus != sets.shared:
+            return [f'emulator threads are on {_text(cpus)}, not on the '
+                    f'shared CPUs {_text(sets.shared)}']
+    elif policy == 'isolate':
+        if len(cpus) != 1 or not cpus.issubset(sets.dedicated):
+            return [f'emulator threads are on {_text(cpus)}, not on one '
+                    f'dedicated CPU']
+        if not cpus.isdisjoint(kept.pinned_cpus):
+            return [f'emulator threads are on {_text(cpus)}, where a vCPU is']
+    else:
+        own = cpuset.union(map(xml.vcpu_affinity, range(xml.vcpus)))
+        if cpus != own:
+            return [f'emulator threads are on {_text(cpus)}, not on the '
+                    f"guest's own CPUs {_text(own)}"]
+    return []
+
+
+def siblings(
+    kept: topology.Topology, host: machine.Machine, policy: str,
+) -> list[str]:
+    """Whether pinned vCPUs are on cores as hw:cpu_thread_policy says.
+
+    :param policy: 'require' or 'isolate'; 'prefer' promises nothing
+    """
+    found = []
+    pinned = kept.pinned_cpus
+    for core in host.cores:
+        mine = core & pinned
+        if policy == 'isolate' and len(mine) > 1:
+            found.append(f'{mine} are threads of one core')
+        if policy == 'require' and len(mine) == 1 and len(pinned) % 2 == 0:
+            found.append(f'{mine} is alone on its core {core}')
+    return found
+
+
+def guest_threads(
+    xml: domain.Domain, kept: topology.Topology, host: machine.Machine,
+) -> list[str]:
+    """Whether vCPUs that the guest takes for siblings are siblings."""
+    threads = xml.topology.threads if xml.topology else 1
+    found = []
+    for first in range(0, xml.vcpus, threads):
+        vcpus = range(first, first + threads)
+        cores = {host.siblings(kept.pins[vcpu]) for vcpu in vcpus}
+        if len(cores) > 1:
+            found.append(f'the vCPUs {cpuset.CpuSet(vcpus)} are threads of '
+                         f'one core for the guest, but on several: '
+                         f'{_text(*sorted(cores))}')
+    return found
+
+
+def memory(qemu: process.Process, node: int, page_size_kib: int) -> list[str]:
+    """Whether memory is bound to a node, in pages of a size.
+
+    :param page_size_kib: 0 if any will do
+    """
+    cpus = cpuset.CpuSet([node])
+    regions = [region for region in qemu.regions if region.bound_to == cpus]
+    if not regions:
+        return [f'no memory of the guest is bound to node {node}']
+    found = [f'memory bound to node {node} is on {region.nodes}'
+             for region in regions if not region.nodes.issubset(cpus)]
+    sizes = {region.page_size_kib for region in regions}
+    if page_size_kib and page_size_kib not in sizes:
+        found.append(f'memory bound to node {node} is in pages of '
+                     f'{sorted(sizes)} KiB, not of {page_size_kib} KiB')
+    return found
+
+
+def _affinity(
+    what: str, thread: process.Thread, expected: cpuset.CpuSet,
+) -> Iterator[str]:
+    if thread.cpus != expected:
+        yield (f'{what} (thread {thread.tid}, {thread.name!r}) runs on '
+               f'{_text(thread.cpus)}, the XML says {_text(expected)}')
+
+
+def _scheduler(
+    what: str, thread: process.Thread, expected: domain.Scheduler,
+) -> Iterator[str]:
+    if thread.scheduler != expected:
+        yield (f'{what} (thread {thread.tid}) is scheduled as '
+               f'{thread.scheduler.policy} {thread.scheduler.priority}, the '
+               f'XML says {expected.policy} {expected.priority}')
+
+
+def _text(*cpus: cpuset.CpuSet) -> str:
+    return ' and '.join(str(one) or 'none' for one in cpus)

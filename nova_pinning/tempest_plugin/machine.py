@@ -1,0 +1,93 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a compute host is made of: its CPUs, NUMA nodes and huge pages."""
+
+from collections.abc import Mapping
+import dataclasses
+import re
+
+from nova_pinning import cpuset
+from nova_pinning.tempest_plugin import output
+
+_SIBLINGS = re.compile(r'/cpu(\d+)/topology/thread_siblings_list$')
+_NODE = re.compile(r'/node(\d+)/cpulist$')
+_PAGES = re.compile(r'/node(\d+)/hugepages/hugepages-(\d+)kB/free_hugepages$')
+
+#: The shell commands that print what parse() reads.
+SCRIPT = r"""
+grep -Hs '' /sys/devices/system/cpu/online \
+    /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list \
+    /sys/devices/system/node/node[0-9]*/cpulist \
+    /sys/devices/system/node/node[0-9]*/hugepages/*/free_hugepages
+grep -Hs '' /sys/fs/cgroup/cgroup.controllers
+true
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """A host, as its kernel describes it.
+
+    :param cores: the CPUs of each core, each core once
+    :param nodes: the CPUs of each NUMA node
+    :param free_pages: by node and size in KiB
+    """
+
+    online: cpuset.CpuSet
+    cores: tuple[cpuset.CpuSet, ...]
+    nodes: Mapping[int, cpuset.CpuSet]
+    free_pages: Mapping[tuple[int, int], int]
+    has_cgroup_v2: bool
+
+    def threads_per_core(self, cpus: cpuset.CpuSet) -> int:
+        """The most siblings that a core has among these CPUs."""
+        return max((len(core & cpus) for core in self.cores), default=0)
+
+    def siblings(self, cpu: int) -> cpuset.CpuSet:
+        """All threads of a CPU's core, itself included."""
+        return next((core for core in self.cores if cpu in core),
+                    cpuset.CpuSet([cpu]))
+
+    def per_node(self, cpus: cpuset.CpuSet) -> dict[int, cpuset.CpuSet]:
+        """Those of the CPUs that each node has; only nodes that have some."""
+        return {node: mine & cpus for node, mine in self.nodes.items()
+                if mine & cpus}
+
+
+def parse(text: str) -> Machine:
+    """Read what SCRIPT prints.
+
+    :raises ValueError: if it makes no sense
+    """
+    online = cpuset.CpuSet()
+    cores = set()
+    nodes = {}
+    free_pages = {}
+    has_cgroup_v2 = False
+    for path, line in output.files(text):
+        if path.endswith('/cpu/online'):
+            online = cpuset.CpuSet.parse(line)
+        elif path.endswith('/cgroup.controllers'):
+            has_cgroup_v2 = True
+        elif _SIBLINGS.search(path):
+            cores.add(cpuset.CpuSet.parse(line))
+        elif match := _NODE.search(path):
+            nodes[int(match[1])] = cpuset.CpuSet.parse(line)
+        elif match := _PAGES.search(path):
+            free_pages[int(match[1]), int(match[2])] = int(line)
+    if not online:
+        raise ValueError('the host does not tell which CPUs it has')
+    return Machine(
+        online, tuple(sorted(cores)),
+        # A kernel without NUMA has no nodes; libvirt and nova see one then.
+        nodes or {0: online}, free_pages, has_cgroup_v2)
