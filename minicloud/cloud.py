@@ -34,7 +34,8 @@ from minicloud import settings as _settings
 from minicloud import web
 
 CONTROLLER = (
-    prepare.Databases, database.MariaDB, messaging.Epmd, messaging.RabbitMQ, web.Keystone,
+    prepare.Databases, database.MariaDB, messaging.Epmd, messaging.RabbitMQ,
+    web.Keystone,
     web.Placement, web.Glance, web.NeutronStandIn, nova.NovaApi,
     nova.NovaConductor, nova.NovaScheduler, guest.Image)
 

@@ -44,10 +44,6 @@ DEBIAN = {
     'libvirt-dev': '/usr/include/libvirt/libvirt.h',
 }
 
-PYPI = ('nova', 'openstack-placement', 'keystone', 'glance',
-        'python-openstackclient', 'osc-placement', 'libvirt-python',
-        'PyMySQL', 'uWSGI', 'tempest', 'stestr')
-
 
 def missing() -> list[str]:
     """Return the Debian packages that are not installed."""
@@ -95,8 +91,8 @@ def _made_from() -> str:
     constraints = (PROJECT / 'upper-constraints.txt').read_bytes()
     project = (PROJECT / 'pyproject.toml').read_bytes()
     return hashlib.sha256(b'\0'.join([
-        constraints, project, ' '.join(PYPI).encode(),
-        str(PROJECT).encode(), sys.version.encode()])).hexdigest()
+        constraints, project, str(PROJECT).encode(),
+        sys.version.encode()])).hexdigest()
 
 
 def make_venv(state: _settings.State) -> None:
@@ -114,8 +110,8 @@ def make_venv(state: _settings.State) -> None:
         [sys.executable, '-m', 'venv', str(state.venv)],
         [state.bin('python'), '-m', 'pip', 'install', '--quiet',
          '--disable-pip-version-check', '--constraint',
-         str(PROJECT / 'upper-constraints.txt'), '--editable', str(PROJECT),
-         *PYPI],
+         str(PROJECT / 'upper-constraints.txt'), '--editable',
+         f'{PROJECT}[minicloud]'],
     ]
     with log.open('w') as output:
         for command in commands:

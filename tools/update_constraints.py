@@ -73,8 +73,15 @@ def main():
              '--notest', '-e', ','.join(ENVIRONMENTS)],
             check=True, cwd=ROOT,
             env=os.environ | {'TOX_CONSTRAINTS_FILE': str(free)})
+        # This one tools/minicloud makes; it needs Debian's libvirt-dev.
+        cloud = scratch / 'minicloud'
+        venv.create(cloud, with_pip=True)
+        subprocess.run(
+            [cloud / 'bin' / 'python', '-m', 'pip', 'install', '--editable',
+             f'{ROOT}[minicloud]'], check=True)
         pins = {}
-        for environment in (tools, *(work / d for d in ENVIRONMENTS.values())):
+        for environment in (tools, cloud,
+                            *(work / d for d in ENVIRONMENTS.values())):
             for name, version in frozen(environment).items():
                 # Where two environments differ, one of them needs the older.
                 pins[name] = min(version, pins.get(name, version), key=age)
