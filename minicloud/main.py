@@ -356,7 +356,7 @@ def default_cpus(topology: str) -> tuple[str, str]:
     else:
         cpus = sorted(os.sched_getaffinity(0))
         shared = max(1, len(cpus) // SHARED_PART)
-    if len(cpus) == 1:
-        return str(cpus[0]), ''
+    if shared >= len(cpus):
+        shared = 0
     return (','.join(map(str, cpus[shared:])),
             ','.join(map(str, cpus[:shared])))

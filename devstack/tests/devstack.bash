@@ -14,6 +14,7 @@
 # As much of devstack as the plugin sees of it:
 #
 #   devstack.bash stack|unstack|clean
+#   devstack.bash run_phase stack post-config
 #
 # Each function stands for the one of devstack with its name. Its comment says
 # which behaviour of that one the plugin builds on. Everything happens under
@@ -24,6 +25,8 @@
 #     "section option value", as a post-config section of local.conf has it
 # OPENSTACK_STATUS
 #     what openstack ends with
+# NO_PLUGIN
+#     yes: devstack alone
 
 # stack.sh and the others run with errexit, and let bash expand what is unset.
 set -o errexit
@@ -172,8 +175,10 @@ function merge_config {
 
 # functions-common: sourced, with mode and phase, for each plugin.
 function run_phase {
-    # shellcheck source=devstack/plugin.sh
-    source "$PLUGIN/devstack/plugin.sh" "$@"
+    if [[ "${NO_PLUGIN:-no}" == no ]]; then
+        # shellcheck source=devstack/plugin.sh
+        source "$PLUGIN/devstack/plugin.sh" "$@"
+    fi
 }
 
 function stack {
@@ -219,4 +224,4 @@ PLUGIN=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=devstack/settings
 source "$PLUGIN/devstack/settings"
 
-"$1"
+"$@"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031
 #    Licensed under the Apache License, Version 2.0 (the "License"); you may
 #    not use this file except in compliance with the License. You may obtain
 #    a copy of the License at
@@ -91,23 +92,14 @@ nova_pinning.scheduler.filters.all_filters"
 }
 
 @test "filters that another plugin made available stay" {
-    # Between the two runs of post-config nova.conf is not made anew.
     devstack stack
-    cp "$NOVA" "$ROOT/kept"
     sed -i 's/^available_filters = nova_pinning.*/available_filters = their.F/' \
         "$NOVA"
-    post_config
+    devstack run_phase stack post-config
     assert "$(values "$NOVA" filter_scheduler available_filters)" \
         "nova.scheduler.filters.all_filters
 their.F
 nova_pinning.scheduler.filters.all_filters"
-}
-
-# post_config: only that phase
-post_config() {
-    sed 's/^"\$1"$/run_phase stack post-config/' "$HERE/devstack.bash" \
-        | sed "s#^PLUGIN=.*#PLUGIN=$CHECKOUT#" > "$ROOT/devstack.bash"
-    bash "$ROOT/devstack.bash"
 }
 
 @test "our filters follow devstack's and replace NUMATopologyFilter" {
@@ -427,8 +419,8 @@ checksums() {
 @test "a phase that runs twice changes nothing the second time" {
     devstack stack
     checksums > "$ROOT/first"
-    post_config
-    post_config
+    devstack run_phase stack post-config
+    devstack run_phase stack post-config
     checksums > "$ROOT/second"
     diff "$ROOT/first" "$ROOT/second"
 }
@@ -442,14 +434,6 @@ checksums() {
     diff <(grep -v data/ "$ROOT/first") <(grep -v data/ "$ROOT/second")
 }
 
-# without_plugin: the files as devstack alone makes them
-without_plugin() {
-    sed -e 's/^    source "\$PLUGIN.*/    :/' \
-        -e "s#^PLUGIN=.*#PLUGIN=$CHECKOUT#" "$HERE/devstack.bash" \
-        > "$ROOT/devstack.bash"
-    bash "$ROOT/devstack.bash" stack
-}
-
 # sections FILE: its options, in an order of their own; a section that has
 # become empty stays
 sections() {
@@ -457,7 +441,7 @@ sections() {
 }
 
 restores() {
-    without_plugin
+    NO_PLUGIN=yes devstack stack
     local file
     for file in "$NOVA" "$NOVA_CPU" "$TEMPEST"; do
         sections "$file" > "$file.before"
@@ -535,8 +519,8 @@ restores() {
 }
 
 @test "tracing is as it was" {
-    sed 's/^"\$1"$/set -x; run_phase stack none; [[ $- == *x* ]]/' \
-        "$HERE/devstack.bash" \
-        | sed "s#^PLUGIN=.*#PLUGIN=$CHECKOUT#" > "$ROOT/devstack.bash"
-    bash "$ROOT/devstack.bash"
+    # shellcheck disable=SC2016
+    devstack eval 'set -x; run_phase stack none; [[ $- == *x* ]]'
+    # shellcheck disable=SC2016
+    devstack eval 'run_phase stack none; [[ $- != *x* ]]'
 }

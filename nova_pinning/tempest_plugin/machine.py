@@ -23,13 +23,17 @@ _SIBLINGS = re.compile(r'/cpu(\d+)/topology/thread_siblings_list$')
 _NODE = re.compile(r'/node(\d+)/cpulist$')
 _PAGES = re.compile(r'/node(\d+)/hugepages/hugepages-(\d+)kB/free_hugepages$')
 
+# See capabilities(7). What no process of this host can have, libvirt cannot.
+_CAP_SYS_RESOURCE = 24
+
 #: The shell commands that print what parse() reads.
 SCRIPT = r"""
 grep -Hs '' /sys/devices/system/cpu/online \
     /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list \
     /sys/devices/system/node/node[0-9]*/cpulist \
     /sys/devices/system/node/node[0-9]*/hugepages/*/free_hugepages
-grep -Hs '' /sys/fs/cgroup/cgroup.controllers
+grep -Hs ^CapBnd: /proc/self/status
+chrt -f 1 true 2>/dev/null && echo /chrt:works
 true
 """
 
@@ -41,13 +45,17 @@ class Machine:
     :param cores: the CPUs of each core, each core once
     :param nodes: the CPUs of each NUMA node
     :param free_pages: by node and size in KiB
+    :param can_lock_memory: whether libvirt can let a guest lock its memory,
+        which a container may forbid
+    :param can_run_realtime: whether threads may ask for real time
     """
 
     online: cpuset.CpuSet
     cores: tuple[cpuset.CpuSet, ...]
     nodes: Mapping[int, cpuset.CpuSet]
     free_pages: Mapping[tuple[int, int], int]
-    has_cgroup_v2: bool
+    can_lock_memory: bool
+    can_run_realtime: bool
 
     def threads_per_core(self, cpus: cpuset.CpuSet) -> int:
         """The most siblings that a core has among these CPUs."""
@@ -73,12 +81,15 @@ def parse(text: str) -> Machine:
     cores = set()
     nodes = {}
     free_pages = {}
-    has_cgroup_v2 = False
+    capabilities = 0
+    can_run_realtime = False
     for path, line in output.files(text):
         if path.endswith('/cpu/online'):
             online = cpuset.CpuSet.parse(line)
-        elif path.endswith('/cgroup.controllers'):
-            has_cgroup_v2 = True
+        elif path.endswith('/status'):
+            capabilities = int(line.partition(':')[2], 16)
+        elif path == '/chrt':
+            can_run_realtime = True
         elif _SIBLINGS.search(path):
             cores.add(cpuset.CpuSet.parse(line))
         elif match := _NODE.search(path):
@@ -90,4 +101,5 @@ def parse(text: str) -> Machine:
     return Machine(
         online, tuple(sorted(cores)),
         # A kernel without NUMA has no nodes; libvirt and nova see one then.
-        nodes or {0: online}, free_pages, has_cgroup_v2)
+        nodes or {0: online}, free_pages,
+        bool(capabilities >> _CAP_SYS_RESOURCE & 1), can_run_realtime)

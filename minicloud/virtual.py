@@ -1,0 +1,379 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Compute hosts in a QEMU of their own, for what this machine has not got.
+
+Such a host has sockets, SMT, NUMA nodes with memory of their own, huge pages,
+an IOMMU, and a PCI device on each node. There is no disk image: its root is
+this machine's, read only, over 9p, with a tmpfs on top. So it has the
+machine's libvirtd, QEMU and sshd and the cloud's virtual environment.
+
+Nothing but its SSH and libvirt ports can be reached, and nothing from inside
+but the ports that the tunnel brings.
+"""
+
+import dataclasses
+import pathlib
+import shlex
+import socket
+import subprocess
+import sys
+
+from minicloud import accelerator
+from minicloud import compute
+from minicloud import errors
+from minicloud import files
+from minicloud import hostinit
+from minicloud import initramfs
+from minicloud import kernel
+from minicloud import libvirt
+from minicloud import namespace
+from minicloud import nova
+from minicloud import service
+from minicloud import settings as _settings
+from minicloud import ssh
+
+INIT = pathlib.Path(__file__).with_name('virtualinit.sh')
+
+# Of the controller, at the same addresses inside.
+TUNNELED = ('keystone', 'placement', 'glance', 'nova', 'neutron', 'rabbitmq')
+
+NODE_MEMORY_MIB = 3072
+# Of 2 MiB, on each node.
+HUGE_PAGES = 256
+
+# For its root, then for what it does.
+EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
+MODULES = ('virtio_net', 'vfio_pci', 'vfio_iommu_type1')
+
+# Where the address of the host itself is not seen.
+ANY_ADDRESS = '0.0.0.0'
+
+# An Intel 82574L, one on each node.
+PCI_DEVICE = 'e1000e'
+PCI_VENDOR_ID = '8086'
+PCI_PRODUCT_ID = '10d3'
+PCI_ALIAS = 'minicloud'
+# Above those that the machine's own buses get.
+FIRST_PCI_BUS = 64
+PCI_BUSES_APART = 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Topology:
+    """The CPUs of a host; a socket is a NUMA node."""
+
+    sockets: int
+    cores: int
+    threads: int
+
+    @classmethod
+    def parse(cls, text: str) -> 'Topology':
+        """Return it from sockets x cores x threads, such as '2x2x2'."""
+        return cls(*map(int, text.split('x')))
+
+    @property
+    def cpus(self) -> int:
+        return self.sockets * self.cores * self.threads
+
+    @property
+    def memory_mib(self) -> int:
+        return self.sockets * NODE_MEMORY_MIB
+
+    def node_cpus(self, node: int) -> str:
+        size = self.cores * self.threads
+        return f'{node * size}-{node * size + size - 1}'
+
+
+def parts(state: _settings.State, settings: _settings.Settings,
+          host: _settings.HostSettings) -> list[service.Part]:
+    """Return what a compute host is made of."""
+    return [ssh.SshKeys(state, settings),
+            accelerator.VirtType(state, settings),
+            *(kind(state, settings, host) for kind in (
+                VirtualMachine, Tunnel, Libvirtd, NovaCompute))]
+
+
+def enter(state: _settings.State, settings: _settings.Settings,
+          host: _settings.HostSettings, command: list[str]) -> list[str]:
+    """Return a command line that runs a command on a compute host."""
+    terminal = ['-t'] if sys.stdin.isatty() else []
+    return [*_ssh(state), '-S', _shared_connection(state, host),
+            *terminal, host.name, shlex.join(command)]
+
+
+def _ssh(state: _settings.State) -> list[str]:
+    return ['ssh', '-F', str(ssh.client_config(state))]
+
+
+def _shared_connection(state: _settings.State,
+                       host: _settings.HostSettings) -> str:
+    """Return the socket of the connection that the tunnel holds.
+
+    To set up another one takes the host's slow CPUs a second.
+    """
+    return str(state.run / f'ssh-{host.name}')
+
+
+class _HostService(service.Service):
+    """Something that runs for one compute host.
+
+    :cvar prefix: str, the name is PREFIX-HOST
+    """
+
+    prefix: str
+
+    def __init__(self, state: _settings.State, settings: _settings.Settings,
+                 host: _settings.HostSettings) -> None:
+        super().__init__(state, settings)
+        self.host = host
+        self.name = f'{self.prefix}-{host.name}'
+        self.address = settings.host_address(host.name)
+        self.etc = compute.directory(state, host.name)
+        self.data = state.cloud / 'hosts' / host.name
+        self.requires = self.required()
+
+    def required(self) -> tuple[str, ...]:
+        return (f'host-{self.host.name}',)
+
+
+class VirtualMachine(_HostService):
+    """The host itself: a QEMU, up to its sshd."""
+
+    prefix = 'host'
+    deadline_seconds = 180.0
+
+    def required(self) -> tuple[str, ...]:
+        return ('ssh-keys', 'virt-type')
+
+    @property
+    def shares(self) -> dict[str, pathlib.Path]:
+        """Directories of this machine by the name that the host mounts.
+
+        All can be written to but the first two.
+        """
+        return {
+            'root': pathlib.Path('/'),
+            'etc': self.state.etc,
+            'log': self.state.log / f'qemu-{self.host.name}',
+            'cache': self.state.cache / 'libvirt' / self.host.name,
+        }
+
+    @property
+    def initrd(self) -> pathlib.Path:
+        return self.data / 'initrd'
+
+    def config(self) -> dict[pathlib.Path, str]:
+        mounts = [str(hostinit.huge_page_mount(2048))]
+        return {
+            self.etc / 'hosts': namespace.hosts_text(self.settings),
+            self.etc / 'sshd_config': ssh.server_config_text(
+                self.state, self.settings, self.host.name, ANY_ADDRESS),
+            self.etc / 'libvirt' / 'libvirt.conf': '',
+            self.etc / 'libvirt' / 'libvirtd.conf': libvirt.libvirtd_conf(
+                self.state, self.settings, self.host.name, ANY_ADDRESS),
+            self.etc / 'libvirt' / 'qemu.conf': libvirt.qemu_conf(
+                self.settings, self.host.name, self.address, mounts),
+            self.data / 'parameters': parameters({
+                'NAME': self.host.name,
+                'ETC_DIR': self.state.etc,
+                'MODULES_DIR': kernel.modules_dir(self.state).parent,
+                'EARLY_MODULES': ' '.join(EARLY_MODULES),
+                'MODULES': ' '.join(MODULES),
+                'HUGE_PAGES': HUGE_PAGES,
+                'SSHD': f'{ssh.SSHD} -D -e -o MaxSessions=100 '
+                        f'-f {self.etc / "sshd_config"}',
+            }),
+        }
+
+    def prepare(self) -> None:
+        for directory in (*self.shares.values(), self.data / 'nova',
+                          self.etc / 'provider_config',
+                          compute.instances(self.state)):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.initrd.write_bytes(initramfs.archive([
+            initramfs.file('init', INIT.read_bytes()),
+            initramfs.file('parameters',
+                           (self.data / 'parameters').read_bytes()),
+            initramfs.file('bin/busybox',
+                           kernel.busybox(self.state).read_bytes()),
+            *map(initramfs.directory, ('dev', 'proc', 'sys')),
+            *initramfs.modules(kernel.modules_dir(self.state),
+                               EARLY_MODULES),
+        ]))
+
+    def command(self) -> list[str]:
+        topology = Topology.parse(self.host.topology)
+        virt_type = accelerator.virt_type(self.state)
+        return [
+            accelerator.QEMU, '-name', self.name, '-nodefaults',
+            '-no-user-config', '-display', 'none', '-serial', 'stdio',
+            '-no-reboot', '-machine', 'q35,kernel-irqchip=split',
+            '-accel', 'kvm' if virt_type == 'kvm' else 'tcg,thread=multi',
+            *cpu_options(topology), *pci_options(topology),
+            '-kernel', str(kernel.boot_image(self.state)),
+            '-initrd', str(self.initrd),
+            '-append', 'console=ttyS0 quiet panic=-1 mitigations=off '
+                       'intel_iommu=on',
+            *self.share_options(),
+            '-netdev', ','.join([
+                'user', 'id=network', 'restrict=on',
+                *(f'hostfwd=tcp:{self.address}:{port}-:{port}' for port in
+                  map(self.settings.port, ('ssh', 'libvirt')))]),
+            '-device', 'virtio-net-pci,bus=pcie.0,netdev=network,romfile=']
+
+    def share_options(self) -> list[str]:
+        options = []
+        for tag, path in self.shares.items():
+            readonly = 'on' if tag in ('root', 'etc') else 'off'
+            # A comma in a value is written twice.
+            source = str(path).replace(',', ',,')
+            options += [
+                '-fsdev', f'local,id={tag},path={source},multidevs=remap,'
+                          f'security_model=passthrough,readonly={readonly}',
+                '-device', f'virtio-9p-pci,bus=pcie.0,fsdev={tag},'
+                           f'mount_tag={tag}']
+        return options
+
+    def check(self) -> None:
+        # QEMU answers at once, whatever becomes of the guest.
+        place = (self.address, self.settings.port('ssh'))
+        try:
+            with socket.create_connection(place, timeout=5) as connection:
+                said = connection.recv(4)
+        except OSError as e:
+            raise errors.NotReady(f'no SSH at {place}: {e}') from e
+        if said != b'SSH-':
+            raise errors.NotReady(f'no SSH at {place} yet')
+
+
+def parameters(values: dict[str, object]) -> str:
+    """Return shell variables."""
+    return ''.join(f'{name}={shlex.quote(str(value))}\n'
+                   for name, value in values.items())
+
+
+def cpu_options(topology: Topology) -> list[str]:
+    """Return QEMU's options for CPUs and memory."""
+    options = [
+        # Linux reads sockets, cores and threads of such a vendor's CPUs from
+        # what all of QEMU's models tell.
+        '-cpu', 'max,vendor=GenuineIntel',
+        '-smp', f'{topology.cpus},sockets={topology.sockets},'
+                f'cores={topology.cores},threads={topology.threads}',
+        '-m', str(topology.memory_mib)]
+    for node in range(topology.sockets):
+        options += [
+            '-object', f'memory-backend-ram,id=memory{node},'
+                       f'size={NODE_MEMORY_MIB}M',
+            '-numa', f'node,nodeid={node},memdev=memory{node},'
+                     f'cpus={topology.node_cpus(node)}']
+    return options
+
+
+def pci_options(topology: Topology) -> list[str]:
+    """Return QEMU's options for an IOMMU and a PCI device on each node."""
+    options = ['-device', 'intel-iommu,intremap=on,caching-mode=on']
+    for node in range(topology.sockets):
+        bus = FIRST_PCI_BUS + node * PCI_BUSES_APART
+        options += [
+            '-device', f'pxb-pcie,id=pci{node},bus_nr={bus},numa_node={node},'
+                       'bus=pcie.0',
+            '-device', f'pcie-root-port,id=port{node},bus=pci{node},'
+                       f'chassis={node + 1}',
+            '-device', f'{PCI_DEVICE},bus=port{node},romfile=']
+    return options
+
+
+class Tunnel(_HostService):
+    """Brings the controller's ports into the host."""
+
+    prefix = 'tunnel'
+    deadline_seconds = 60.0
+
+    def command(self) -> list[str]:
+        options = [
+            *_ssh(self.state), '-N', '-M', '-S',
+            _shared_connection(self.state, self.host), '-o',
+            'ExitOnForwardFailure=yes', '-o', 'ServerAliveInterval=30']
+        for port in map(self.settings.port, TUNNELED):
+            place = f'{_settings.CONTROLLER_ADDRESS}:{port}'
+            options += ['-R', f'{place}:{place}']
+        return [*options, self.host.name]
+
+    def prepare(self) -> None:
+        path = _shared_connection(self.state, self.host)
+        pathlib.Path(path).unlink(missing_ok=True)
+
+    def check(self) -> None:
+        done = subprocess.run(
+            [*_ssh(self.state), '-S',
+             _shared_connection(self.state, self.host), '-O', 'check',
+             self.host.name], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise errors.NotReady(done.stdout.strip())
+
+
+class _Inside(_HostService):
+    """A process on the host, which ends when its SSH session does."""
+
+    def inner_command(self) -> list[str]:
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        return [*_ssh(self.state), '-o', 'ServerAliveInterval=30',
+                self.host.name,
+                'exec ' + shlex.join(['setpriv', '--pdeathsig', 'KILL',
+                                      *self.inner_command()])]
+
+
+class Libvirtd(_Inside):
+    """A libvirtd, with the machine's QEMU."""
+
+    prefix = 'libvirtd'
+    deadline_seconds = 120.0
+
+    def inner_command(self) -> list[str]:
+        return ['libvirtd', '--listen']
+
+    def check(self) -> None:
+        libvirt.check(self.settings, self.host.name, self.address)
+
+
+class NovaCompute(_Inside):
+    """A nova-compute, on its host's libvirtd."""
+
+    prefix = 'nova-compute'
+    deadline_seconds = 300.0
+
+    def required(self) -> tuple[str, ...]:
+        return (f'libvirtd-{self.host.name}', f'tunnel-{self.host.name}',
+                'nova', 'nova-conductor', 'nova-scheduler', 'placement',
+                'glance', 'neutron')
+
+    def config(self) -> dict[pathlib.Path, str]:
+        sections = compute.sections(
+            self.state, self.settings, self.host, 'qemu', self.data / 'nova')
+        sections['pci'] = {
+            'device_spec': f'{{"vendor_id": "{PCI_VENDOR_ID}", '
+                           f'"product_id": "{PCI_PRODUCT_ID}"}}'}
+        return {self.etc / 'nova-compute.conf': files.ini(sections),
+                self.etc / 'extra.conf': nova.extra(self.host.nova_conf)}
+
+    def inner_command(self) -> list[str]:
+        return ['env', f'PATH={self.state.venv / "bin"}:{namespace.PATH}',
+                self.state.bin('nova-compute'),
+                *compute.config_files(self.state, self.host.name)]
+
+    def check(self) -> None:
+        compute.check(self.state, self.settings, self.host.name, self.log)

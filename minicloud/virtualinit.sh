@@ -1,0 +1,77 @@
+#!/bin/busybox sh
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+# The first process of a compute host in a QEMU of its own, in its initial
+# file system. Its root is the machine's, read only, with a tmpfs over it;
+# what it is to be like stands in /parameters (see virtual.py).
+
+set -e
+export PATH=/bin
+/bin/busybox --install -s /bin
+. /parameters
+
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+for module in $EARLY_MODULES; do
+    modprobe "$module"
+done
+
+# Nobody changes the programs while a cloud is up, so they may be cached for
+# ever; the configuration of the services may be changed.
+NINE='trans=virtio,version=9p2000.L,msize=524288'
+mkdir -p /lower /over /root
+mount -t 9p -o "$NINE,cache=loose,ro" root /lower
+mount -t tmpfs -o mode=755,size=75% over /over
+mkdir /over/upper /over/work
+mount -t overlay -o lowerdir=/lower,upperdir=/over/upper,workdir=/over/work \
+    overlay /root
+for directory in dev proc sys; do
+    mount --move "/$directory" "/root/$directory"
+done
+cd /root
+mount -t 9p -o "$NINE,cache=none,ro" etc ".$ETC_DIR"
+mount -t 9p -o "$NINE,cache=none" log ./var/log/libvirt
+mount -t 9p -o "$NINE,cache=none" cache ./var/cache/libvirt
+mount -t tmpfs -o mode=755 run ./run
+mkdir -p dev/pts dev/shm run/libvirt run/lock run/sshd run/hugepages/2048
+mount -t devpts devpts dev/pts
+mount -t tmpfs shm dev/shm
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+
+for node in sys/devices/system/node/node[0-9]*; do
+    echo "$HUGE_PAGES" > "$node/hugepages/hugepages-2048kB/nr_hugepages"
+done
+mount -t hugetlbfs -o pagesize=2M hugetlbfs run/hugepages/2048
+
+hostname "$NAME"
+cp ".$ETC_DIR/$NAME/hosts" etc/hosts
+# Without PAM, sshd does not let a locked user in.
+echo 'root:*:19000:0:99999:7:::' > etc/shadow
+# What the machine has there is not for this host.
+rm -rf root/.ssh etc/libvirt/qemu/autostart
+cp ".$ETC_DIR/$NAME/libvirt/"* etc/libvirt/
+
+ip link set lo up
+ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0
+
+mkdir -p lib/modules
+mount --bind ".$MODULES_DIR" lib/modules
+for module in $MODULES; do
+    modprobe "$module"
+done
+
+cp /bin/busybox run/busybox
+echo "::respawn:$SSHD" > etc/inittab
+exec switch_root -c /dev/console /root /run/busybox init

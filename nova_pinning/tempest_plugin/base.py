@@ -1,0 +1,321 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What all tests have in common: they boot servers and look at them."""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+import json
+import subprocess
+from typing import Any
+
+from tempest.common import waiters
+from tempest import config
+from tempest.lib.common import api_microversion_fixture
+from tempest.lib.common import api_version_utils
+from tempest.lib.common.utils import data_utils
+from tempest.lib import exceptions
+from tempest import test
+
+from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import cloud
+from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import look
+from nova_pinning.tempest_plugin import machine
+from nova_pinning.tempest_plugin import process
+from nova_pinning.tempest_plugin import runner
+from nova_pinning.tempest_plugin import topology
+
+CONF = config.CONF
+
+DEDICATED = {'hw:cpu_policy': 'dedicated'}
+
+# Traits of providers need 1.6 of Placement.
+_PLACEMENT_MICROVERSION = '1.6'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """A server as three see it.
+
+    :param guest: libvirt and the kernel
+    :param kept: nova
+    """
+
+    server_id: str
+    host: hosts.Host
+    guest: look.Guest
+    kept: topology.Topology
+
+    @property
+    def qemu(self) -> process.Process:
+        """The running QEMU; check() has seen to it that there is one."""
+        assert self.guest.qemu is not None
+        return self.guest.qemu
+
+
+class PinningTest(api_version_utils.BaseMicroversionTest,
+                  test.BaseTestCase):
+    """A test that boots servers as an administrator, on hosts it chooses."""
+
+    credentials = ['admin']
+    # A server's NUMA topology.
+    min_microversion = '2.78'
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        if not CONF.service_available.nova:
+            raise cls.skipException('nova is not available')
+        if not CONF.pinning.cpu_sets:
+            raise cls.skipException(
+                'no host is named in [pinning] cpu_sets of tempest.conf')
+        api_version_utils.check_skip_with_microversion(
+            cls.min_microversion, cls.max_microversion,
+            CONF.compute.min_microversion, CONF.compute.max_microversion)
+
+    @classmethod
+    def setup_credentials(cls) -> None:
+        # The servers have no NICs, so nothing is made for them.
+        cls.set_network_resources()
+        super().setup_credentials()
+
+    @classmethod
+    def resource_setup(cls) -> None:
+        super().resource_setup()
+        cls.commands = runner.Runner(
+            CONF.pinning.host_command, CONF.pinning.host_addresses)
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.useFixture(api_microversion_fixture.APIMicroversionFixture(
+            compute_microversion=api_version_utils
+            .select_request_microversion(
+                self.min_microversion, CONF.compute.min_microversion),
+            placement_microversion=_PLACEMENT_MICROVERSION))
+        self.servers = self.os_admin.servers_client
+        self.hosts = cloud.read_hosts(
+            self.os_admin, dict(CONF.pinning.cpu_sets))
+        self._been_on: dict[str, dict[str, hosts.Host]] = {}
+
+    # Hosts
+
+    def machine(self, host: hosts.Host) -> machine.Machine:
+        return _machine(self.commands, host.name)
+
+    def machine_now(self, host: hosts.Host) -> machine.Machine:
+        """The same, not remembered: pages come and go."""
+        return _machine.__wrapped__(self.commands, host.name)
+
+    def pick(
+        self, *, dedicated: int = 0, shared: int = 0, count: int = 1,
+        where: Callable[[hosts.Host], bool] = lambda host: True,
+        what: str = '',
+    ) -> list[hosts.Host]:
+        """Hosts for guests of so many dedicated and shared vCPUs.
+
+        The test is skipped if there are too few.
+
+        :param where: what else must hold for a host, a function of Host
+        :param what: the same in words, such as 'with hardware threads'
+        """
+        found = [host for host in hosts.room(
+            self.hosts.values(), dedicated, shared)
+            if where(host)]
+        if len(found) < count:
+            kind = 'dedicated' if dedicated else 'shared'
+            need = [f'{amount} free {name} CPUs' for amount, name in
+                    ((dedicated, 'dedicated'), (shared, 'shared')) if amount]
+            raise self.skipException(
+                f'{count} {kind} host(s) with {" and ".join(need)}'
+                f'{" " + what if what else ""} needed, {len(found)} found')
+        return found[:count]
+
+    # Flavors and servers
+
+    def reference_flavor(self) -> dict[str, Any]:
+        client = self.os_admin.flavors_client
+        return dict(client.show_flavor(CONF.compute.flavor_ref)['flavor'])
+
+    def flavor(
+        self, vcpus: int, specs: dict[str, str], ram_mib: int = 0,
+    ) -> str:
+        """Make a flavor with the memory and disk of the reference flavor.
+
+        :returns: its id
+        """
+        client = self.os_admin.flavors_client
+        model = self.reference_flavor()
+        made = client.create_flavor(
+            name=data_utils.rand_name('pinning'), vcpus=vcpus,
+            ram=ram_mib or model['ram'], disk=model['disk'])['flavor']['id']
+        self.addCleanup(client.delete_flavor, made)
+        if specs:
+            client.set_flavor_extra_spec(made, **specs)
+        return str(made)
+
+    def start(
+        self, host: hosts.Host | None, flavor_id: str, **options: Any,
+    ) -> str:
+        """Ask for a server, do not wait, and see to it that it goes again.
+
+        :param host: None for any
+        :returns: the server's id
+        """
+        options.setdefault('networks', 'none')
+        if host is not None:
+            options['host'] = host.name
+        server_id = str(self.servers.create_server(
+            name=data_utils.rand_name('pinning'), flavorRef=flavor_id,
+            imageRef=CONF.compute.image_ref, **options)['server']['id'])
+        self.addCleanup(self.delete, server_id)
+        return server_id
+
+    def boot(
+        self, host: hosts.Host, vcpus: int = 1,
+        specs: dict[str, str] | None = None, ram_mib: int = 0,
+        **options: Any,
+    ) -> Seen:
+        """Boot a server on a host and check it.
+
+        :param specs: extra specs; those of a flavor with dedicated vCPUs if
+            they name a policy
+        """
+        flavor_id = self.flavor(
+            vcpus, self.specs_for(host, specs or {}), ram_mib)
+        server_id = self.start(host, flavor_id, **options)
+        self.wait(server_id, 'ACTIVE')
+        seen = self.check(server_id)
+        self.assertEqual(host.name, seen.host.name)
+        return seen
+
+    @staticmethod
+    def specs_for(host: hosts.Host, specs: dict[str, str]) -> dict[str, str]:
+        """Extra specs with what a flavor needs to be let onto a host."""
+        is_dedicated = specs.get('hw:cpu_policy') in ('dedicated', 'mixed')
+        return {**hosts.class_specs(host, is_dedicated), **specs}
+
+    def refused(self, host: hosts.Host, vcpus: int,
+                specs: dict[str, str], ram_mib: int = 0) -> str:
+        """Ask for a server on a host, and expect that it is refused.
+
+        :returns: the server's id
+        """
+        server_id = self.start(host, self.flavor(vcpus, specs, ram_mib))
+        waiters.wait_for_server_status(
+            self.servers, server_id, 'ERROR', raise_on_error=False)
+        self.assertIn(
+            'No valid host', self.show(server_id)['fault']['message'])
+        return server_id
+
+    def wait(self, server_id: str, status: str) -> None:
+        waiters.wait_for_server_status(self.servers, server_id, status)
+
+    def show(self, server_id: str) -> dict[str, Any]:
+        return dict(self.servers.show_server(server_id)['server'])
+
+    def delete(self, server_id: str) -> None:
+        """Delete a server, and check that nothing of it is left."""
+        try:
+            self.servers.delete_server(server_id)
+        except exceptions.NotFound:
+            return
+        waiters.wait_for_server_termination(
+            self.servers, server_id, ignore_error=True)
+        self.assertEqual({}, cloud.allocated(self.os_admin, server_id))
+        for host in self._been_on.pop(server_id, {}).values():
+            self.assert_not_on(host, server_id)
+
+    # What servers really are
+
+    def kept(self, server_id: str) -> topology.Topology:
+        """What nova keeps of a server."""
+        _response, body = self.servers.get(f'servers/{server_id}/topology')
+        return topology.parse(json.loads(body))
+
+    def look(self, host: hosts.Host, server_id: str) -> look.Guest | None:
+        return look.at_guest(
+            self.commands, host.name, CONF.pinning.virsh_command, server_id)
+
+    def check(self, server_id: str) -> Seen:
+        """Check all that must hold for a running server, wherever it is."""
+        host = self.hosts[self.show(server_id)['OS-EXT-SRV-ATTR:host']]
+        guest = self.look(host, server_id)
+        self.assertIsNotNone(guest, f'{host.name} does not know {server_id}')
+        kept = self.kept(server_id)
+        self.assert_clean(checks.all_of(
+            guest, kept, host.sets, self.machine(host)))
+        providers = cloud.allocated(self.os_admin, server_id)
+        self.assertEqual([host.name], [
+            one.name for one in self.hosts.values()
+            if one.provider in providers])
+        self._been_on.setdefault(server_id, {})[host.name] = host
+        return Seen(server_id, host, guest, kept)
+
+    def assert_allocated(self, seen: Seen, **amounts: int) -> None:
+        """Check amounts of resource classes that Placement has given."""
+        given = cloud.allocated(self.os_admin, seen.server_id)[
+            seen.host.provider]
+        self.assertEqual(amounts, {
+            name: given.get(name, 0) for name in amounts})
+
+    def assert_clean(self, complaints: list[str]) -> None:
+        self.assertEqual([], complaints)
+
+    def assert_not_on(self, host: hosts.Host, server_id: str) -> None:
+        self.assertIsNone(self.look(host, server_id),
+                          f'{host.name} still has {server_id}')
+
+    def assert_whole(self, host: hosts.Host) -> None:
+        """Check that all CPUs of a host can be had that nobody has.
+
+        Nova shows nobody the NUMA topology that it keeps of a host. So a
+        guest is booted that takes the largest cell's dedicated CPUs, or all
+        shared ones, and deleted again.
+        """
+        now = cloud.read_hosts(self.os_admin, {host.name: host.sets})[
+            host.name]
+        self.assertEqual(host.free, now.free)
+        if not host.sets.dedicated:
+            return
+        per_node = self.machine(host).per_node(host.sets.dedicated)
+        vcpus = min(max(map(len, per_node.values())), host.free['PCPU'])
+        seen = self.boot(host, vcpus, DEDICATED)
+        self.delete(seen.server_id)
+
+    def scheduler_log(self, server_id: str) -> list[str]:
+        """The lines of nova-scheduler's log that name a server.
+
+        The test is skipped if the log cannot be read.
+        """
+        command = CONF.pinning.scheduler_log_command
+        if not command:
+            raise self.skipException(
+                'no [pinning] scheduler_log_command in tempest.conf')
+        text = subprocess.run(
+            ['sh', '-c', command], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, text=True, errors='replace', check=True,
+            timeout=runner.DEADLINE_SECONDS).stdout
+        return [line for line in text.splitlines() if server_id in line]
+
+    def require_filter(self, name: str) -> None:
+        enabled = CONF.compute_feature_enabled.scheduler_enabled_filters
+        if name not in enabled:
+            raise self.skipException(
+                f'{name} is not among [compute-feature-enabled] '
+                f'scheduler_enabled_filters')
+
+
+@functools.cache
+def _machine(commands: runner.Runner, host: str) -> machine.Machine:
+    return machine.parse(commands.script(host, machine.SCRIPT))

@@ -1,0 +1,99 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the tests ask of a cloud besides servers: hosts and their marks."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+from typing import Any
+
+from nova_pinning.tempest_plugin import hosts
+
+
+def read_hosts(
+    clients: Any, cpu_sets: Mapping[str, hosts.CpuSets],
+) -> dict[str, hosts.Host]:
+    """The compute hosts that are up, enabled and have CPU sets, by name.
+
+    :param clients: tempest.clients.Manager of an administrator
+    """
+    services = clients.services_client.list_services(
+        binary='nova-compute')['services']
+    usable = {service['host'] for service in services
+              if service['state'] == 'up' and service['status'] == 'enabled'}
+    hypervisors = clients.hypervisor_client.list_hypervisors(
+        detail=True)['hypervisors']
+    return {
+        name: _host(clients, name, hypervisor['id'], cpu_sets[name])
+        for hypervisor in hypervisors
+        if (name := hypervisor['service']['host']) in usable & set(cpu_sets)}
+
+
+def allocated(clients: Any, server_id: str) -> dict[str, dict[str, int]]:
+    """What Placement has for a server: amounts by class, by provider."""
+    allocations = clients.placement_client.list_allocations(
+        server_id)['allocations']
+    return {provider: allocation['resources']
+            for provider, allocation in allocations.items()}
+
+
+@contextlib.contextmanager
+def traits(
+    clients: Any, host: hosts.Host, add: Iterable[str],
+    remove: Iterable[str],
+) -> Iterator[None]:
+    """Change a host's traits, and change them back in the end."""
+    for trait in add:
+        clients.placement_client.create_trait(trait)
+    wanted = host.traits - set(remove) | set(add)
+    _set_traits(clients, host.provider, wanted)
+    try:
+        yield
+    finally:
+        _set_traits(clients, host.provider, host.traits)
+
+
+@contextlib.contextmanager
+def aggregate(
+    clients: Any, host: hosts.Host, name: str, metadata: Mapping[str, str],
+) -> Iterator[None]:
+    """Have a host in an aggregate of its own for a while."""
+    client = clients.aggregates_client
+    with contextlib.ExitStack() as undo:
+        made = client.create_aggregate(name=name)['aggregate']['id']
+        undo.callback(client.delete_aggregate, made)
+        client.set_metadata(made, metadata=dict(metadata))
+        client.add_host(made, host=host.name)
+        undo.callback(client.remove_host, made, host=host.name)
+        yield
+
+
+def _host(
+    clients: Any, name: str, provider: str, sets: hosts.CpuSets,
+) -> hosts.Host:
+    placement = clients.resource_providers_client
+    inventories = placement.list_resource_provider_inventories(
+        provider)['inventories']
+    used = placement.list_resource_provider_usages(provider)['usages']
+    found = placement.list_resource_provider_traits(provider)['traits']
+    return hosts.Host(name, provider, sets, frozenset(found),
+                      hosts.free(inventories, used))
+
+
+def _set_traits(clients: Any, provider: str, wanted: Iterable[str]) -> None:
+    client = clients.resource_providers_client
+    now = client.list_resource_provider_traits(provider)
+    client.update_resource_provider_traits(
+        provider, traits=sorted(wanted), resource_provider_generation=now[
+            'resource_provider_generation'])

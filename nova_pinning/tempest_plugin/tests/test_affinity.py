@@ -1,0 +1,180 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Dedicated, shared and mixed guests on the CPUs of their kind."""
+
+from nova_pinning import cpuset
+from nova_pinning.tempest_plugin import base
+from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import domain
+from nova_pinning.tempest_plugin import hosts
+
+_MIXED = {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0'}
+
+
+class AffinityTest(base.PinningTest):
+    """Which CPUs the threads of a guest run on."""
+
+    def test_dedicated(self) -> None:
+        """Each vCPU is pinned to a dedicated CPU of its own."""
+        host, = self.pick(dedicated=2)
+        seen = self.boot(host, 2, base.DEDICATED)
+        self.assertEqual({0, 1}, set(seen.kept.pins))
+        self.assert_clean(checks.emulator(
+            seen.guest.live, seen.kept, host.sets, ''))
+
+    def test_two_dedicated_guests_share_no_cpu(self) -> None:
+        host, = self.pick(dedicated=2)
+        guests = [self.boot(host, 1, base.DEDICATED) for _number in range(2)]
+        self.assert_clean(checks.disjoint({
+            seen.server_id: seen.kept.pinned_cpus for seen in guests}))
+
+    def test_shared(self) -> None:
+        """A shared guest is not pinned, and is on shared CPUs only."""
+        host, = self.pick(shared=1)
+        live = self.boot(host).guest.live
+        self.assertEqual({}, live.vcpu_pins)
+        self.assertEqual(host.sets.shared, live.floats_over)
+
+    def test_shared_with_a_numa_cell(self) -> None:
+        """With a NUMA topology, it floats over the shared CPUs of its node."""
+        host, = self.pick(shared=1)
+        seen = self.boot(host, 1, {'hw:numa_nodes': '1'})
+        node = seen.kept.cells[0].host_node
+        self.assertEqual(
+            self.machine(host).per_node(host.sets.shared)[node],
+            seen.guest.live.vcpu_affinity(0))
+
+    def test_mixed(self) -> None:
+        """Of a mixed guest, the mask says which vCPUs are pinned."""
+        host, = self.pick(dedicated=1, shared=1)
+        seen = self.boot(host, 2, _MIXED)
+        self.assertEqual({1}, set(seen.kept.pins))
+        self.assertTrue(seen.guest.live.vcpu_affinity(0).issubset(
+            host.sets.shared))
+
+    def test_realtime(self) -> None:
+        """The kernel schedules the vCPUs outside the mask first in, first out.
+
+        Its memory is locked, which nova adds to every such guest.
+        """
+        host, = self.pick(
+            dedicated=2, where=lambda host: (
+                self.machine(host).can_run_realtime and
+                self.machine(host).can_lock_memory),
+            what='that lets guests run in real time and lock memory')
+        seen = self.boot(host, 2, {
+            **base.DEDICATED, 'hw:cpu_realtime': 'yes',
+            'hw:cpu_realtime_mask': '^0'})
+        schedulers = seen.guest.live.vcpu_schedulers
+        self.assertEqual({1}, set(schedulers))
+        self.assertEqual('fifo', schedulers[1].policy)
+        self.assertTrue(seen.guest.live.locked)
+
+
+class EmulatorTest(base.PinningTest):
+    """Where the threads of a guest run that are no vCPUs."""
+
+    def test_share(self) -> None:
+        host, = self.pick(dedicated=1, shared=1)
+        self._boot(host, 'share')
+
+    def test_isolate(self) -> None:
+        """They have a dedicated CPU, which Placement knows of."""
+        host, = self.pick(dedicated=2)
+        seen = self._boot(host, 'isolate')
+        emulator = seen.guest.live.emulator_pin or domain.NO_CPUS
+        self.assert_clean(checks.disjoint({
+            'vCPUs': seen.kept.pinned_cpus, 'emulator': emulator}))
+        self.assert_allocated(seen, PCPU=2)
+
+    def test_none(self) -> None:
+        host, = self.pick(dedicated=2)
+        self._boot(host, '', 2)
+
+    def _boot(self, host: hosts.Host, policy: str,
+              vcpus: int = 1) -> base.Seen:
+        specs = {'hw:emulator_threads_policy': policy} if policy else {}
+        seen = self.boot(host, vcpus, {**base.DEDICATED, **specs})
+        self.assert_clean(checks.emulator(
+            seen.guest.live, seen.kept, host.sets, policy))
+        return seen
+
+
+class ThreadPolicyTest(base.PinningTest):
+    """What becomes of the sibling threads of a host's cores."""
+
+    def _pick(self, dedicated: int, has_threads: bool) -> hosts.Host:
+        host, = self.pick(
+            dedicated=dedicated,
+            where=lambda host: has_threads == (
+                self.machine(host).threads_per_core(host.sets.dedicated) > 1),
+            what='with hardware threads' if has_threads
+            else 'without hardware threads')
+        return host
+
+    def _boot(self, host: hosts.Host, vcpus: int,
+              specs: dict[str, str]) -> base.Seen:
+        return self.boot(host, vcpus, {**base.DEDICATED, **specs})
+
+    def test_require(self) -> None:
+        host = self._pick(2, has_threads=True)
+        seen = self._boot(host, 2, {'hw:cpu_thread_policy': 'require'})
+        self.assert_clean(checks.siblings(
+            seen.kept, self.machine(host), 'require'))
+
+    def test_require_is_refused_without_threads(self) -> None:
+        host = self._pick(2, has_threads=False)
+        self.refused(host, 2, self.specs_for(host, {
+            **base.DEDICATED, 'hw:cpu_thread_policy': 'require'}))
+
+    def test_isolate(self) -> None:
+        host = self._pick(2, has_threads=False)
+        seen = self._boot(host, 2, {'hw:cpu_thread_policy': 'isolate'})
+        self.assert_clean(checks.siblings(
+            seen.kept, self.machine(host), 'isolate'))
+
+    def test_isolate_is_refused_with_threads(self) -> None:
+        """Nova fits it on no host that has both threads and dedicated CPUs."""
+        host = self._pick(2, has_threads=True)
+        self.refused(host, 1, self.specs_for(host, {
+            **base.DEDICATED, 'hw:cpu_thread_policy': 'isolate'}))
+
+    def test_prefer(self) -> None:
+        """Where a whole core is free, siblings are taken."""
+        host = self._pick(2, has_threads=True)
+        seen = self._boot(host, 2, {'hw:cpu_thread_policy': 'prefer'})
+        self.assert_clean(checks.siblings(
+            seen.kept, self.machine(host), 'require'))
+
+    def test_topology_of_threads(self) -> None:
+        """vCPUs that the guest takes for siblings are siblings."""
+        host = self._pick(4, has_threads=True)
+        seen = self._boot(host, 4, {
+            'hw:cpu_thread_policy': 'require', 'hw:cpu_sockets': '1',
+            'hw:cpu_cores': '2', 'hw:cpu_threads': '2'})
+        self.assertEqual(domain.Topology(1, 2, 2), seen.guest.live.topology)
+        self.assert_clean(checks.guest_threads(
+            seen.guest.live, seen.kept, self.machine(host)))
+
+    def test_topology_of_cores(self) -> None:
+        """What the flavor asks for, and by default one socket a vCPU."""
+        host, = self.pick(dedicated=2)
+        for specs, expected in (
+                ({}, domain.Topology(2, 1, 1)),
+                ({'hw:cpu_sockets': '1', 'hw:cpu_cores': '2'},
+                 domain.Topology(1, 2, 1))):
+            seen = self._boot(host, 2, specs)
+            self.assertEqual(expected, seen.guest.live.topology)
+            self.assertEqual(cpuset.CpuSet(range(2)),
+                             cpuset.CpuSet(seen.kept.pins))
+            self.delete(seen.server_id)

@@ -1,0 +1,100 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""NUMA cells, huge pages and locked memory."""
+
+from collections.abc import Callable
+
+from nova_pinning.tempest_plugin import base
+from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import machine
+
+_PAGE_KIB = 2048
+
+
+class MemoryTest(base.PinningTest):
+    """Where the memory of a guest comes from."""
+
+    def test_one_cell(self) -> None:
+        """Memory is bound to the node that the vCPUs are on."""
+        host, = self.pick(dedicated=1)
+        seen = self.boot(host, 1, base.DEDICATED)
+        cell, = seen.kept.cells
+        node = self.machine(host).nodes[cell.host_node]
+        self.assertTrue(seen.kept.pinned_cpus.issubset(node))
+        self.assert_clean(
+            checks.memory(seen.qemu, cell.host_node, page_size_kib=0))
+
+    def test_two_cells(self) -> None:
+        """Each cell is on a node of its own, vCPUs and memory."""
+        host, = self.pick(
+            dedicated=2,
+            where=lambda host: len(
+                self.machine(host).per_node(host.sets.dedicated)) > 1,
+            what='on two NUMA nodes')
+        seen = self.boot(host, 2, {**base.DEDICATED, 'hw:numa_nodes': '2'})
+        nodes = {cell.host_node: cell for cell in seen.kept.cells}
+        self.assertEqual(2, len(nodes))
+        for node, cell in nodes.items():
+            on_node = self.machine(host).nodes[node]
+            self.assertTrue(all(cpu in on_node for cpu in cell.pins.values()))
+            self.assert_clean(
+                checks.memory(seen.qemu, node, page_size_kib=0))
+
+    def test_more_cells_than_nodes_are_refused(self) -> None:
+        host, = self.pick(
+            dedicated=2, where=lambda host: len(self.machine(host).nodes) == 1,
+            what='with one NUMA node')
+        self.refused(host, 2, self.specs_for(
+            host, {**base.DEDICATED, 'hw:numa_nodes': '2'}))
+
+    def test_huge_pages(self) -> None:
+        host = self._pick_with_pages()
+        seen = self.boot(host, 1, {
+            **base.DEDICATED, 'hw:mem_page_size': str(_PAGE_KIB)})
+        self.assertEqual(_PAGE_KIB, seen.kept.page_size_kib)
+        self.assertEqual(
+            [_PAGE_KIB],
+            [pages.size_kib for pages in seen.guest.live.huge_pages])
+        self.assert_clean(checks.memory(
+            seen.qemu, seen.kept.cells[0].host_node, _PAGE_KIB))
+
+    def test_locked_memory(self) -> None:
+        host = self._pick_with_pages(
+            lambda machine: machine.can_lock_memory,
+            'that lets guests lock memory')
+        seen = self.boot(host, 1, {
+            **base.DEDICATED, 'hw:mem_page_size': str(_PAGE_KIB),
+            'hw:locked_memory': 'True'})
+        self.assertTrue(seen.guest.live.locked)
+        # Huge pages are never swapped out and do not count as locked.
+        self.assertGreater(seen.qemu.locked_kib, 0)
+
+    def _pick_with_pages(
+        self, where: Callable[[machine.Machine], bool] = lambda machine: True,
+        what: str = '',
+    ) -> hosts.Host:
+        memory_mib = self.reference_flavor()['ram']
+        needed = -(-memory_mib * 1024 // _PAGE_KIB)
+
+        def has_pages(now: machine.Machine, host: hosts.Host) -> bool:
+            return any(now.free_pages.get((node, _PAGE_KIB), 0) >= needed
+                       for node in now.per_node(host.sets.dedicated))
+
+        words = f'with {needed} free pages of {_PAGE_KIB} KiB on a node'
+        host, = self.pick(
+            dedicated=1, where=lambda host: (
+                where(self.machine(host)) and
+                has_pages(self.machine_now(host), host)),
+            what=f'{words} {what}'.strip())
+        return host

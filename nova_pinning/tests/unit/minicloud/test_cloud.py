@@ -1,0 +1,237 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import pathlib
+import socket
+import tempfile
+import threading
+from unittest import mock
+
+from oslotest import base
+
+from minicloud import checks
+from minicloud import cloud
+from minicloud import errors
+from minicloud import main
+from minicloud import service
+from minicloud import settings
+
+HOSTS = (settings.HostSettings('pinning-1', '1', '0'),)
+
+
+class Part(service.Part):
+    """Something that notes when it is brought up and down."""
+
+    def __init__(self, name, requires=(), error=None):
+        self.name = name
+        self.requires = requires
+        self.error = error
+        self.events = None
+
+    def up(self):
+        self.events.append(self.name)
+        if self.error:
+            raise self.error
+
+    def down(self):
+        self.events.append('-' + self.name)
+
+
+class TestCloud(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.state = settings.State(pathlib.Path(directory.name) / 'state')
+        self.state.create()
+
+    def cloud(self, *parts):
+        made = cloud.Cloud(self.state, settings.Settings(hosts=()))
+        made.parts = {part.name: part for part in parts}
+        self.events = []
+        for part in parts:
+            part.events = self.events
+        return made
+
+    def test_order(self):
+        made = self.cloud(Part('c', ('b',)), Part('b', ('a',)), Part('a'))
+        ready = []
+        made.up(lambda part, seconds: ready.append(part.name))
+        self.assertEqual(['a', 'b', 'c'], ready)
+        made.down()
+        self.assertEqual(['a', 'b', 'c', '-c', '-b', '-a'], self.events)
+
+    def test_side_by_side(self):
+        # Neither would ever be ready if one had to wait for the other.
+        barrier = threading.Barrier(2, timeout=60)
+        parts = [Part('a'), Part('b')]
+        for part in parts:
+            part.up = barrier.wait
+        self.cloud(*parts).up(mock.Mock())
+
+    def test_failed(self):
+        made = self.cloud(
+            Part('a', error=errors.MiniCloudError('broken')),
+            Part('b', ('a',)))
+        self.assertRaises(errors.MiniCloudError, made.up, mock.Mock())
+        self.assertEqual(['a'], self.events)
+
+    def test_what_is_required_is_there(self):
+        for sqlite in (True, False):
+            wanted = settings.Settings(hosts=HOSTS, sqlite=sqlite)
+            made = cloud.Cloud(self.state, wanted)
+            self.assertEqual(not sqlite, 'mariadb' in made.parts)
+            absent = {'mariadb'} if sqlite else set()
+            for part in made.parts.values():
+                self.assertEqual(
+                    set(), set(part.requires) - set(made.parts) - absent,
+                    part.name)
+
+    def test_lock(self):
+        with cloud.lock(self.state):
+            with mock.patch.object(cloud.Cloud, 'up') as up:
+                error = self.assertRaises(
+                    errors.MiniCloudError, cloud.lock(self.state).__enter__)
+            up.assert_not_called()
+        self.assertIn('another minicloud is at work', str(error))
+        with cloud.lock(self.state):
+            pass
+
+    def test_remove(self):
+        self.state.save(settings.Settings(hosts=HOSTS))
+        log = self.state.log / 'nova.log'
+        log.touch()
+        cloud.remove(self.state)
+        self.assertFalse(self.state.cloud.exists())
+        self.assertTrue(log.exists())
+        cloud.remove(self.state)
+
+
+class TestChecks(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        self.state = settings.State(self.root / 'a' / 'b')
+        for target, name, value in (
+                (checks.os, 'geteuid', 0), (checks.packages, 'missing', [])):
+            patch = mock.patch.object(target, name, return_value=value)
+            setattr(self, name, patch.start())
+            self.addCleanup(patch.stop)
+
+    def test_machine(self):
+        checks.machine(self.state)
+
+    def test_not_root(self):
+        self.geteuid.return_value = 1000
+        error = self.assertRaises(
+            errors.MiniCloudError, checks.machine, self.state)
+        self.assertIn('Run it with sudo', str(error))
+
+    def test_missing_packages(self):
+        self.missing.return_value = ['qemu-utils', 'gcc']
+        error = self.assertRaises(
+            errors.MiniCloudError, checks.machine, self.state)
+        self.assertIn('missing: qemu-utils, gcc. Run: tools/minicloud deps',
+                      str(error))
+
+    def test_no_space(self):
+        usage = mock.Mock(free=7 << 20)
+        with mock.patch.object(checks.shutil, 'disk_usage',
+                               return_value=usage):
+            error = self.assertRaises(
+                errors.MiniCloudError, checks.machine, self.state)
+        self.assertIn('has 7 MiB of free space, 2048 MiB are needed',
+                      str(error))
+
+    def test_old_libvirt(self):
+        with (mock.patch.object(checks.packages, 'libvirt_version',
+                                return_value=(7, 10, 0)),
+              mock.patch.object(checks.packages, 'oldest_libvirt',
+                                return_value=(8, 0, 0))):
+            error = self.assertRaises(
+                errors.MiniCloudError, checks.libvirt, self.state)
+        self.assertIn('libvirt 7.10.0 is too old: this nova needs 8.0.0',
+                      str(error))
+
+    def test_port_in_use(self):
+        wanted = settings.Settings(hosts=HOSTS, base_port=61800)
+        checks.ports(wanted)
+        for address, name in (('127.0.0.1', 'glance'),
+                              ('127.0.0.11', 'libvirt')):
+            with socket.create_server((address, wanted.port(name))):
+                error = self.assertRaises(
+                    errors.MiniCloudError, checks.ports, wanted)
+            self.assertIn(f'port {wanted.port(name)} of {address}, for '
+                          f'{name}, is in use', str(error))
+            self.assertIn('--base-port', str(error))
+
+
+class TestUp(base.BaseTestCase):
+    """What becomes of a cloud that does not come up."""
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name) / 'state'
+        for target, name in (
+                (main.checks, 'machine'), (main.checks, 'libvirt'),
+                (main.checks, 'ports'), (main.packages, 'venv_is_ready'),
+                (cloud.Cloud, 'up'), (cloud.Cloud, 'down')):
+            patch = mock.patch.object(target, name)
+            setattr(self, name, patch.start())
+            self.addCleanup(patch.stop)
+
+    def run_main(self, *arguments):
+        return main.main(['--state', str(self.root), *arguments])
+
+    def test_up(self):
+        self.assertEqual(0, self.run_main('up'))
+        self.down.assert_not_called()
+        self.assertEqual(0, self.run_main('up'))
+        self.assertEqual(0, self.run_main('down'))
+        self.assertFalse((self.root / 'cloud').exists())
+
+    def test_failed(self):
+        self.up.side_effect = errors.MiniCloudError('no luck')
+        self.assertEqual(2, self.run_main('up'))
+        self.down.assert_called_once_with()
+        self.assertFalse((self.root / 'cloud').exists())
+
+    def test_interrupted(self):
+        self.up.side_effect = KeyboardInterrupt
+        self.assertEqual(130, self.run_main('up'))
+        self.down.assert_called_once_with()
+
+    def test_other_hosts(self):
+        self.run_main('up')
+        self.assertEqual(2, self.run_main('up', '--hosts', '3'))
+        self.down.assert_not_called()
+
+    def test_other_cpus(self):
+        self.run_main('up')
+        self.assertEqual(
+            0, self.run_main('up', '--host-cpus', 'pinning-1=shared:0'))
+
+    def test_no_cloud(self):
+        for command in ('status', 'env'):
+            self.assertEqual(2, self.run_main(command))
+        self.assertEqual(0, self.run_main('down'))
+
+    def test_down_all(self):
+        self.run_main('up')
+        self.assertEqual(0, self.run_main('down', '--all'))
+        self.assertFalse(self.root.exists())

@@ -1,0 +1,149 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+from oslotest import base
+
+from minicloud import errors
+from minicloud import process
+
+
+class TestProcess(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = pathlib.Path(directory.name)
+        self.record = self.path / 'one.json'
+        self.log = self.path / 'one.log'
+        self.addCleanup(process.stop, self.record, 1)
+
+    def start(self, code, record=None):
+        """Start Python code and wait until it has printed a line."""
+        made = process.start(
+            [sys.executable, '-u', '-c', code], record or self.record,
+            self.log, 'digest', dict(os.environ))
+        while not self.log.read_text().endswith('\n') and made.alive():
+            pass
+        return made
+
+    FOREVER = 'import signal; print("ready"); signal.pause()'
+
+    def test_start_and_stop(self):
+        made = self.start(self.FOREVER)
+        self.assertTrue(made.alive())
+        self.assertEqual(made, process.read(self.record))
+        self.assertEqual(made.pid, os.getpgid(made.pid))
+        self.assertTrue(process.stop(self.record))
+        self.assertFalse(made.alive())
+        self.assertFalse(self.record.exists())
+
+    def test_stop_twice(self):
+        self.start(self.FOREVER)
+        self.assertTrue(process.stop(self.record))
+        self.assertFalse(process.stop(self.record))
+
+    def test_stop_one_that_does_not_listen(self):
+        made = self.start(
+            'import signal\n'
+            'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
+            'print("ready")\n'
+            'while True: signal.pause()')
+        self.assertTrue(process.stop(self.record, 0.1))
+        self.assertFalse(made.alive())
+
+    def test_stop_also_ends_children(self):
+        self.start(
+            'import signal, subprocess, sys\n'
+            'child = subprocess.Popen([sys.executable, "-c", '
+            '"import signal; signal.pause()"])\n'
+            'print(child.pid)\n'
+            'signal.pause()')
+        child = int(self.log.read_text())
+        self.assertIsNotNone(process.start_ticks(child))
+        process.stop(self.record)
+        # Its new parent may take a moment to collect it.
+        while pathlib.Path(f'/proc/{child}').exists():
+            if process.start_ticks(child) is None:
+                break
+
+    def test_pid_used_again(self):
+        # This very process has that pid, but is not what was started.
+        self.record.write_text(json.dumps(
+            {'pid': os.getpid(), 'start_ticks': 1, 'made_from': ''}))
+        self.assertFalse(process.read(self.record).alive())
+        self.assertFalse(process.stop(self.record))
+
+    def test_zombie_is_not_alive(self):
+        child = subprocess.Popen([sys.executable, '-c', ''])
+        self.addCleanup(child.wait)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        self.assertIsNone(process.start_ticks(child.pid))
+
+    def test_killed_behind_our_back(self):
+        made = self.start(self.FOREVER)
+        os.kill(made.pid, signal.SIGKILL)
+        os.waitpid(made.pid, 0)
+        self.assertFalse(process.stop(self.record))
+        self.assertFalse(self.record.exists())
+
+    def test_no_such_program(self):
+        error = self.assertRaises(
+            errors.MiniCloudError, process.start, ['no-such-program'],
+            self.record, self.log, '', {})
+        self.assertIn('no-such-program is not installed', str(error))
+        self.assertIn('minicloud deps', str(error))
+        self.assertFalse(self.record.exists())
+
+    def test_unreadable_record(self):
+        for text in ('', '{', '[]', '{"pid": 1}'):
+            self.record.write_text(text)
+            self.assertIsNone(process.read(self.record))
+            self.assertFalse(process.stop(self.record))
+
+    def test_log_of_the_run_before(self):
+        for number in (1, 2):
+            self.start(f'print("run {number}")')
+            process.stop(self.record)
+        self.assertEqual('run 2\n', self.log.read_text())
+        self.assertEqual('run 1\n', (self.path / 'one.log.1').read_text())
+
+    def test_tail(self):
+        self.log.write_text(''.join(f'line {n}\n' for n in range(99)))
+        tail = process.tail(self.log, 2)
+        self.assertEqual(
+            f'The end of {self.log}:\n  line 97\n  line 98', tail)
+        self.assertEqual('', process.tail(self.path / 'none'))
+
+    def test_memory_of_descendants(self):
+        alone = self.start(self.FOREVER)
+        one = process.memory_kib(alone.pid)
+        other = self.path / 'two.json'
+        self.addCleanup(process.stop, other, 1)
+        both = self.start(
+            'import os, signal\n'
+            'ballast = bytearray(os.urandom(1)) * (32 << 20)\n'
+            'if os.fork() == 0:\n'
+            '    grown = bytearray(os.urandom(1)) * (32 << 20)\n'
+            '    print("ready")\n'
+            'signal.pause()', other)
+        self.assertGreater(process.memory_kib(both.pid), one + 60 * 1024)
+        process.stop(other)
+        self.assertEqual(0, process.memory_kib(both.pid))

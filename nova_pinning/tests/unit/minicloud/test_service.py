@@ -1,0 +1,155 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import itertools
+import pathlib
+import sys
+import tempfile
+from unittest import mock
+
+from oslotest import base
+
+from minicloud import errors
+from minicloud import process
+from minicloud import service
+from minicloud import settings
+
+
+class Fake(service.Service):
+    """A process that does nothing, ready as the test says."""
+
+    name = 'fake'
+    code = 'import signal; signal.pause()'
+    text = 'a'
+
+    def __init__(self, state, checks):
+        super().__init__(state, settings.Settings(hosts=()))
+        self.checks = iter(checks)
+
+    def config(self):
+        return {self.state.etc / 'fake' / 'fake.conf': self.text}
+
+    def command(self):
+        return [sys.executable, '-c', self.code]
+
+    def check(self):
+        if not next(self.checks):
+            raise errors.NotReady('it yawns')
+
+
+class TestService(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.state = settings.State(pathlib.Path(directory.name) / 'state')
+        self.state.create()
+        # Time passes by a second with each look at the clock.
+        clock = mock.patch.object(service, 'time').start()
+        self.addCleanup(mock.patch.stopall)
+        clock.monotonic.side_effect = itertools.count()
+
+    def fake(self, *checks):
+        made = Fake(self.state, itertools.chain(
+            checks, itertools.repeat(checks[-1])))
+        self.addCleanup(made.down)
+        return made
+
+    def test_up_and_down(self):
+        fake = self.fake(False, False, True)
+        fake.up()
+        self.assertTrue(fake.running())
+        path = self.state.etc / 'fake' / 'fake.conf'
+        self.assertEqual('a', path.read_text())
+        self.assertEqual(0o600, path.stat().st_mode & 0o777)
+        fake.down()
+        self.assertFalse(fake.running())
+
+    def test_up_again_leaves_it(self):
+        fake = self.fake(True)
+        fake.up()
+        before = process.read(fake.record)
+        self.fake(True).up()
+        self.assertEqual(before, process.read(fake.record))
+
+    def test_up_again_after_a_change(self):
+        fake = self.fake(True)
+        fake.up()
+        before = process.read(fake.record)
+        changed = self.fake(True)
+        changed.text = 'b'
+        changed.up()
+        self.assertFalse(before.alive())
+        self.assertTrue(changed.running())
+
+    def test_up_again_after_a_crash(self):
+        fake = self.fake(True)
+        fake.up()
+        process.stop(fake.record)
+        self.assertFalse(fake.running())
+        fake.up()
+        self.assertTrue(fake.running())
+
+    def test_too_slow(self):
+        fake = self.fake(False)
+        error = self.assertRaises(errors.MiniCloudError, fake.up)
+        self.assertIn('fake was not ready within 60 seconds: it yawns',
+                      str(error))
+
+    def test_ends(self):
+        fake = self.fake(False)
+        fake.deadline_seconds = 10 ** 9
+        fake.code = 'print("no way"); raise SystemExit(3)'
+        error = self.assertRaises(errors.MiniCloudError, fake.up)
+        self.assertIn('fake ended while it was starting', str(error))
+        self.assertIn('  no way', str(error))
+
+    def test_find_in_log(self):
+        log = self.state.log / 'some.log'
+        self.assertRaises(
+            errors.NotReady, service.find_in_log, log, 'words')
+        log.write_text('other words\n')
+        service.find_in_log(log, 'words')
+        self.assertRaises(
+            errors.NotReady, service.find_in_log, log, 'swords')
+
+
+class TestTask(TestService):
+
+    class Once(service.Task):
+        name = 'once'
+        times = 0
+        error = None
+
+        def do(self):
+            self.times += 1
+            if self.error:
+                raise self.error
+
+    def test_once(self):
+        task = self.Once(self.state, None)
+        task.up()
+        task.up()
+        self.assertEqual(1, task.times)
+        task.down()
+        task.up()
+        self.assertEqual(2, task.times)
+
+    def test_failed(self):
+        task = self.Once(self.state, None)
+        task.error = errors.NotReady('HTTP status 500')
+        error = self.assertRaises(errors.MiniCloudError, task.up)
+        self.assertEqual('once: HTTP status 500', str(error))
+        task.error = None
+        task.up()
+        self.assertEqual(2, task.times)

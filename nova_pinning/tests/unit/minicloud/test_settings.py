@@ -1,0 +1,147 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import dataclasses
+import pathlib
+import tempfile
+
+from hypothesis import given
+from hypothesis import strategies as st
+from oslotest import base
+
+from minicloud import errors
+from minicloud import main
+from minicloud import settings
+
+NAMES = ['pinning-1', 'pinning-2']
+
+
+def parse(*arguments):
+    return main.settings_of(main.parser().parse_args(['up', *arguments]))
+
+
+class TestState(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name) / 'state'
+        self.state = settings.State(self.root)
+
+    def test_create(self):
+        self.state.create()
+        self.state.create()
+        self.assertEqual(0o700, self.root.stat().st_mode & 0o777)
+
+    def test_secret(self):
+        self.state.create()
+        self.assertEqual(self.state.secret, settings.State(self.root).secret)
+        self.assertEqual(32, len(self.state.secret))
+        mode = (self.root / 'secret').stat().st_mode
+        self.assertEqual(0o600, mode & 0o777)
+
+    def test_other_version(self):
+        self.state.create()
+        (self.root / 'version').write_text('0\n')
+        error = self.assertRaises(
+            errors.MiniCloudError, self.state.create)
+        self.assertIn('was made by version 0 of minicloud', str(error))
+
+    def test_not_ours(self):
+        self.root.mkdir()
+        (self.root / 'thesis.txt').touch()
+        error = self.assertRaises(
+            errors.MiniCloudError, self.state.create)
+        self.assertIn('is not a state directory', str(error))
+        self.assertEqual(['thesis.txt'],
+                         [path.name for path in self.root.iterdir()])
+
+    def test_not_writable(self):
+        self.root.touch()
+        state = settings.State(self.root / 'below')
+        error = self.assertRaises(errors.MiniCloudError, state.create)
+        self.assertIn('cannot write to', str(error))
+        self.assertIn('--state', str(error))
+
+    def test_save_and_load(self):
+        self.state.create()
+        self.assertIsNone(self.state.load())
+        made = parse('--virtual-host', '2x2x2', '--filters', 'A,B')
+        self.state.save(made)
+        self.assertEqual(made, self.state.load())
+
+
+class TestOptions(base.BaseTestCase):
+
+    def test_default(self):
+        made = parse()
+        self.assertEqual(NAMES, [host.name for host in made.hosts])
+        self.assertEqual(
+            ['127.0.0.11', '127.0.0.12'],
+            [made.host_address(name) for name in NAMES])
+
+    def test_ports_differ(self):
+        ports = [parse().port(name) for name in settings.PORTS]
+        self.assertEqual(len(ports), len(set(ports)))
+
+    def test_virtual_host(self):
+        made = parse('--hosts', '0', '--virtual-host', '2x2x2')
+        host, = made.hosts
+        self.assertEqual('virtual-1', host.name)
+        self.assertEqual('2x2x2', host.topology)
+        self.assertEqual('0,1', host.shared)
+        self.assertEqual('2,3,4,5,6,7', host.dedicated)
+
+    @given(*[st.lists(st.integers(0, 99).map(str) | st.just('3-5'),
+                      max_size=4)] * 2, st.booleans())
+    def test_cpus(self, dedicated, shared, swap):
+        sets = [(name, ','.join(cpus)) for name, cpus in
+                (('dedicated', dedicated), ('shared', shared)) if cpus]
+        if swap:
+            sets.reverse()
+        text = ','.join(f'{name}:{cpus}' for name, cpus in sets)
+        if not text:
+            return
+        host = parse('--host-cpus', f'pinning-2={text}').hosts[1]
+        self.assertEqual(','.join(dedicated), host.dedicated)
+        self.assertEqual(','.join(shared), host.shared)
+
+    def test_bad(self):
+        for arguments, words in (
+                (['--host-cpus', 'pinning-3=dedicated:1'], 'no host'),
+                (['--host-cpus', 'pinning-1='], 'not lists of CPUs'),
+                (['--host-cpus', 'pinning-1=1-2'], 'not lists of CPUs'),
+                (['--host-cpus', 'pinning-1=both:1'], 'not lists of CPUs'),
+                (['--host-cpus', 'pinning-1=dedicated:'], 'not lists'),
+                (['--host-cpus', 'pinning-1=shared:a'], 'not lists'),
+                (['--host-conf', 'pinning-1=/none'], 'cannot be read'),
+                (['--nova-conf', '/none'], 'cannot be read'),
+                (['--virtual-host', '2x2'], '2x2x2'),
+                (['--virtual-host', '0x1x1'], '2x2x2'),
+                (['--hosts', '0'], 'without a compute host'),
+                (['--hosts', '-1'], 'without a compute host')):
+            error = self.assertRaises(
+                errors.MiniCloudError, parse, *arguments)
+            self.assertIn(words, str(error))
+
+    def test_default_cpus_are_apart(self):
+        for topology in ('', '1x1x1', '1x1x2', '1x4x1', '2x2x2', '2x8x2'):
+            dedicated, shared = (
+                {int(cpu) for cpu in cpus.split(',') if cpu}
+                for cpus in main.default_cpus(topology))
+            self.assertTrue(dedicated)
+            self.assertFalse(dedicated & shared)
+
+    def test_frozen(self):
+        self.assertRaises(dataclasses.FrozenInstanceError,
+                          setattr, parse(), 'sqlite', True)
