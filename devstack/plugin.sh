@@ -273,16 +273,56 @@ function nova_pinning_register_flavors {
         || die "$LINENO" "flavors of $NOVA_PINNING_CATALOGUE are not in place"
 }
 
+_NOVA_PINNING_TEMPEST_OPTIONS=(
+    host_command host_addresses virsh_command scheduler_log_command
+    may_mark_hosts pci_alias
+)
+
+# tempest.conf, which devstack has made anew before this phase.
 function nova_pinning_configure_tempest {
-    local option variable
-    for option in host_command host_addresses virsh_command scheduler_log \
-            pci_alias; do
+    local option variable isolated line
+    nova_pinning_unconfigure_tempest
+    for option in "${_NOVA_PINNING_TEMPEST_OPTIONS[@]}"; do
         variable=NOVA_PINNING_TEMPEST_${option^^}
         if [[ -n "${!variable}" ]]; then
-            nova_pinning_set "$TEMPEST_CONFIG" pinning "$option" \
-                "${!variable}"
+            iniset "$TEMPEST_CONFIG" pinning "$option" "${!variable}"
         fi
     done
+    isolated=$(nova_pinning_get \
+        "$NOVA_CONF" scheduler enable_isolated_aggregate_filtering)
+    if [[ -n "$isolated" ]]; then
+        iniset "$TEMPEST_CONFIG" pinning isolated_aggregates "$isolated"
+    fi
+    while read -r line; do
+        if [[ -n "$line" ]]; then
+            iniadd_literal "$TEMPEST_CONFIG" pinning cpu_sets "$line"
+        fi
+    done < <(nova_pinning_this_host
+        tr ';' '\n' <<< "$NOVA_PINNING_TEMPEST_CPU_SETS")
+}
+
+function nova_pinning_unconfigure_tempest {
+    local option
+    if [[ -f "${TEMPEST_CONFIG:-}" ]]; then
+        for option in "${_NOVA_PINNING_TEMPEST_OPTIONS[@]}" \
+                isolated_aggregates cpu_sets; do
+            inidelete "$TEMPEST_CONFIG" pinning "$option"
+        done
+    fi
+}
+
+# Prints the name and the CPU sets that nova-compute has on this node, if any.
+function nova_pinning_this_host {
+    if is_service_enabled n-cpu; then
+        local host dedicated shared
+        host=$(nova_pinning_get "$NOVA_CPU_CONF" DEFAULT host)
+        host=${host:-$(hostname)}
+        dedicated=$(nova_pinning_get \
+            "$NOVA_CPU_CONF" compute cpu_dedicated_set)
+        shared=$(nova_pinning_get "$NOVA_CPU_CONF" compute cpu_shared_set)
+        host+=${dedicated:+ dedicated=${dedicated// /}}
+        echo "$host${shared:+ shared=${shared// /}}"
+    fi
 }
 
 
@@ -333,6 +373,8 @@ function nova_pinning_install {
 }
 
 function nova_pinning_configure {
+    # Devstack runs this beside the phase, and it writes nova.conf too.
+    async_wait configure_neutron_nova
     if is_service_enabled n-sch; then
         echo_summary "Having nova-scheduler load nova-pinning"
         nova_pinning_configure_filters
@@ -346,6 +388,7 @@ function nova_pinning_configure {
 
 function nova_pinning_unconfigure {
     nova_pinning_restore
+    nova_pinning_unconfigure_tempest
     rm -f "$NOVA_CONF_DIR/provider_config/nova-pinning.yaml"
 }
 

@@ -52,10 +52,19 @@ def config(state: _settings.State, settings: _settings.Settings,
     :param data: directory for what it keeps
     """
     options = sections(state, settings, host, virt_type, data)
-    return {directory(state, host.name) / 'nova-compute.conf':
-            files.ini(options),
-            directory(state, host.name) / 'extra.conf':
-            nova.extra(host.nova_conf)}
+    etc = directory(state, host.name)
+    found = {etc / 'nova-compute.conf': files.ini(options),
+             etc / 'extra.conf': nova.extra(host.nova_conf)}
+    if host.provider_config:
+        path = pathlib.Path(host.provider_config)
+        found[provider_config(state, host.name) / 'provider.yaml'] = (
+            path.read_text())
+    return found
+
+
+def provider_config(state: _settings.State, name: str) -> pathlib.Path:
+    """Return the directory of a host's provider.yaml."""
+    return directory(state, name) / 'provider_config'
 
 
 def config_files(state: _settings.State, name: str) -> list[str]:
@@ -89,8 +98,7 @@ def sections(state: _settings.State, settings: _settings.Settings,
     sections['compute'] = {
         'cpu_dedicated_set': host.dedicated or None,
         'cpu_shared_set': host.shared or None,
-        'provider_config_location':
-            directory(state, host.name) / 'provider_config',
+        'provider_config_location': provider_config(state, host.name),
     }
     sections['libvirt'] = {
         'virt_type': virt_type,

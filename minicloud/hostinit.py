@@ -69,12 +69,15 @@ class Plan:
         were made, a directory on each line
     :ivar binds: tuple of pairs of str, a path of the machine's and the path
         over which the host sees it
+    :ivar hidden: tuple of str, directories, if they are there, that are to be
+        empty
     """
 
     name: str
     control_group: str
     groups_file: str
     binds: tuple[tuple[str, str], ...]
+    hidden: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -183,15 +186,16 @@ def join_groups(plan: Plan) -> None:
     """
     text = pathlib.Path('/proc/self/mountinfo').read_text()
     groups = own_groups(pathlib.Path('/proc/self/cgroup').read_text())
-    later = []
-    for hierarchy in hierarchies(text):
-        directory = hierarchy.parent(groups) / plan.control_group
+    directories = {
+        hierarchy.parent(groups) / plan.control_group: hierarchy
+        for hierarchy in hierarchies(text)}
+    # Before any is made: whoever removes them has to know.
+    files.write(pathlib.Path(plan.groups_file), ''.join(
+        f'{directory / LEAF if hierarchy.version == 2 else directory}\n'
+        for directory, hierarchy in directories.items()))
+    for directory, hierarchy in directories.items():
         make_group(hierarchy, directory)
         join(directory)
-        later.append(directory / LEAF if hierarchy.version == 2
-                     else directory)
-    files.write(pathlib.Path(plan.groups_file),
-                ''.join(f'{directory}\n' for directory in later))
 
 
 def join(group: pathlib.Path) -> None:
@@ -226,6 +230,9 @@ def mount_all(plan: Plan) -> None:
         (RUN / name).mkdir(mode=0o755)
     for source, target in plan.binds:
         run(['mount', '--bind', source, target])
+    for path in plan.hidden:
+        if os.path.isdir(path):
+            run(['mount', '-t', 'tmpfs', '-o', 'mode=700', 'minicloud', path])
     for size_kib in huge_page_sizes():
         directory = huge_page_mount(size_kib)
         directory.mkdir(parents=True)
@@ -318,8 +325,9 @@ def main(arguments: list[str]) -> None:
 
 def read(path: pathlib.Path) -> Plan:
     kept = json.loads(path.read_text())
-    kept['binds'] = tuple((source, target) for source, target in kept['binds'])
-    return Plan(**kept)
+    return Plan(**{
+        **kept, 'hidden': tuple(kept['hidden']),
+        'binds': tuple((source, target) for source, target in kept['binds'])})
 
 
 if __name__ == '__main__':

@@ -97,6 +97,9 @@ def _add_up(commands: typing.Any) -> None:
     up.add_argument('--host-conf', action='append', default=[],
                     metavar='HOST=FILE',
                     help='options that nova-compute of a host reads last')
+    up.add_argument('--provider-config', action='append', default=[],
+                    metavar='HOST=FILE',
+                    help='the provider.yaml of a host, for its traits')
     up.add_argument('--nova-conf', default='', metavar='FILE',
                     help='options that nova\'s API, scheduler and conductor '
                          'read last')
@@ -293,10 +296,12 @@ def settings_of(options: argparse.Namespace) -> _settings.Settings:
         raise errors.MiniCloudError('a cloud without a compute host')
     cpus = _by_host('--host-cpus', options.host_cpus, names)
     confs = _by_host('--host-conf', options.host_conf, names)
+    providers = _by_host('--provider-config', options.provider_config, names)
     return _settings.Settings(
         hosts=tuple(_settings.HostSettings(
             name, *_cpus(name, topology, cpus.get(name)), topology,
-            _readable(confs.get(name, ''))) for name, topology in names),
+            _readable(confs.get(name, '')),
+            _readable(providers.get(name, ''))) for name, topology in names),
         base_port=options.base_port, sqlite=options.sqlite,
         filters=_list(options.filters), weighers=_list(options.weighers),
         nova_conf=_readable(options.nova_conf),

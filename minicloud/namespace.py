@@ -53,7 +53,7 @@ LIBVIRT_CACHE = pathlib.Path('/var/cache/libvirt')
 HOSTS_FILE = pathlib.Path('/etc/hosts')
 SHADOW_FILE = pathlib.Path('/etc/shadow')
 SSH_CONFIG = pathlib.Path('/etc/ssh/ssh_config')
-SSH_USER_DIRECTORY = pathlib.Path('/root/.ssh')
+SSH_USER_DIRECTORY = '/root/.ssh'
 
 # A group goes when its last process has been reaped.
 REMOVE_SECONDS = 5.0
@@ -138,14 +138,13 @@ class HostNamespace(_HostService):
             SSH_CONFIG: ssh.client_config(state),
             compute.instances(state): data / 'instances',
         }
-        if SSH_USER_DIRECTORY.exists():
-            # What is in there would outweigh what the hosts are told.
-            binds[SSH_USER_DIRECTORY] = data / 'no-ssh'
         return hostinit.Plan(
             self.host.name, f'minicloud-{whose}-{self.host.name}',
             str(self.groups_file),
             tuple((str(source), str(target))
-                  for target, source in binds.items()))
+                  for target, source in binds.items()),
+            # What is in there would outweigh what the hosts are told.
+            (SSH_USER_DIRECTORY,))
 
     def config(self) -> dict[pathlib.Path, str]:
         return {
@@ -267,7 +266,9 @@ class _Inside(_HostService):
              *self.inner_command()])]
 
     def environment(self) -> dict[str, str]:
-        return {'PATH': f'{self.state.venv / "bin"}:{PATH}', 'HOME': '/root'}
+        return {'PATH': f'{self.state.venv / "bin"}:{PATH}', 'HOME': '/root',
+                # The C library's default is eight for each CPU.
+                'MALLOC_ARENA_MAX': '2'}
 
 
 class Libvirtd(_Inside):
@@ -316,6 +317,8 @@ class NovaCompute(_Inside):
     """A nova-compute, on its host's libvirtd."""
 
     prefix = 'nova-compute'
+    # It closes what it does in less; some of its threads never end.
+    grace_seconds = 2.0
 
     def also_requires(self) -> tuple[str, ...]:
         return (f'libvirtd-{self.host.name}', f'sshd-{self.host.name}',
@@ -329,7 +332,12 @@ class NovaCompute(_Inside):
 
     def prepare(self) -> None:
         (self.data / 'nova').mkdir(parents=True, exist_ok=True)
-        (self.etc / 'provider_config').mkdir(parents=True, exist_ok=True)
+        providers = compute.provider_config(self.state, self.host.name)
+        providers.mkdir(parents=True, exist_ok=True)
+        for path in providers.iterdir():
+            # Given to an earlier ``up``.
+            if path not in self.config():
+                path.unlink()
 
     def inner_command(self) -> list[str]:
         return [self.state.bin('nova-compute'),

@@ -12,6 +12,7 @@
 
 """Nova's API, conductor and scheduler, and what every nova.conf says."""
 
+import json
 import pathlib
 
 from minicloud import database
@@ -28,6 +29,10 @@ FILTERS = (
 
 WEIGHERS = ('nova.scheduler.weights.all_weighers',
             'nova_pinning.scheduler.weights.all_weighers')
+
+# The device on each NUMA node of a virtual host, an Intel 82574L.
+PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
+             'device_type': 'type-PCI'}
 
 Sections = dict[str, dict[str, object]]
 
@@ -48,6 +53,8 @@ def common(state: _settings.State, settings: _settings.Settings) -> Sections:
             'rpc_response_timeout': 60,
             'report_interval': 3,
             'service_down_time': 30,
+            # Else the scheduler first looks for new hosts after a minute.
+            'periodic_fuzzy_delay': 0,
             # oslo.log's own defaults for these are INFO and noisy.
             'default_log_levels': ','.join([
                 'amqp=WARN', 'amqplib=WARN', 'oslo.messaging=WARN',
@@ -67,6 +74,7 @@ def common(state: _settings.State, settings: _settings.Settings) -> Sections:
         'cinder': {**client('nova')},
         'barbican': {'auth_endpoint': settings.url('keystone') + '/v3'},
         'upgrade_levels': {'compute': 'auto'},
+        'pci': {'alias': json.dumps(PCI_ALIAS)},
     }
 
 

@@ -56,6 +56,8 @@ class HostSettings:
         own
     :ivar nova_conf: str, path of a file of options that nova-compute reads
         last, '' for none
+    :ivar provider_config: str, path of the provider.yaml of the host, ''
+        for none
     """
 
     name: str
@@ -63,6 +65,7 @@ class HostSettings:
     shared: str
     topology: str = ''
     nova_conf: str = ''
+    provider_config: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ but the ports that the tunnel brings.
 """
 
 import dataclasses
+import json
 import pathlib
 import shlex
 import socket
@@ -52,17 +53,14 @@ NODE_MEMORY_MIB = 3072
 HUGE_PAGES = 256
 
 # For its root, then for what it does.
-EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
-MODULES = ('virtio_net', 'vfio_pci', 'vfio_iommu_type1')
+MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay', 'virtio_net',
+           'vfio_pci', 'vfio_iommu_type1')
 
 # Where the address of the host itself is not seen.
 ANY_ADDRESS = '0.0.0.0'
 
-# An Intel 82574L, one on each node.
+# What nova.PCI_ALIAS is to QEMU.
 PCI_DEVICE = 'e1000e'
-PCI_VENDOR_ID = '8086'
-PCI_PRODUCT_ID = '10d3'
-PCI_ALIAS = 'minicloud'
 # Above those that the machine's own buses get.
 FIRST_PCI_BUS = 64
 PCI_BUSES_APART = 16
@@ -186,8 +184,6 @@ class VirtualMachine(_HostService):
             self.data / 'parameters': parameters({
                 'NAME': self.host.name,
                 'ETC_DIR': self.state.etc,
-                'MODULES_DIR': kernel.modules_dir(self.state).parent,
-                'EARLY_MODULES': ' '.join(EARLY_MODULES),
                 'MODULES': ' '.join(MODULES),
                 'HUGE_PAGES': HUGE_PAGES,
                 'SSHD': f'{ssh.SSHD} -D -e -o MaxSessions=100 '
@@ -207,8 +203,7 @@ class VirtualMachine(_HostService):
             initramfs.file('bin/busybox',
                            kernel.busybox(self.state).read_bytes()),
             *map(initramfs.directory, ('dev', 'proc', 'sys')),
-            *initramfs.modules(kernel.modules_dir(self.state),
-                               EARLY_MODULES),
+            *initramfs.modules(kernel.modules_dir(self.state), MODULES),
         ]))
 
     def command(self) -> list[str]:
@@ -364,9 +359,8 @@ class NovaCompute(_Inside):
     def config(self) -> dict[pathlib.Path, str]:
         sections = compute.sections(
             self.state, self.settings, self.host, 'qemu', self.data / 'nova')
-        sections['pci'] = {
-            'device_spec': f'{{"vendor_id": "{PCI_VENDOR_ID}", '
-                           f'"product_id": "{PCI_PRODUCT_ID}"}}'}
+        sections['pci']['device_spec'] = json.dumps({
+            key: nova.PCI_ALIAS[key] for key in ('vendor_id', 'product_id')})
         return {self.etc / 'nova-compute.conf': files.ini(sections),
                 self.etc / 'extra.conf': nova.extra(self.host.nova_conf)}
 

@@ -19,20 +19,22 @@ set -e
 export PATH=/bin
 /bin/busybox --install -s /bin
 . /parameters
+# The last lines on the console are to be those that tell why.
+trap 'poweroff -f' EXIT
 
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
-for module in $EARLY_MODULES; do
+for module in $MODULES; do
     modprobe "$module"
 done
 
 # Nobody changes the programs while a cloud is up, so they may be cached for
 # ever; the configuration of the services may be changed.
-NINE='trans=virtio,version=9p2000.L,msize=524288'
+NINE='trans=virtio,version=9p2000.L,msize=512000'
 mkdir -p /lower /over /root
 mount -t 9p -o "$NINE,cache=loose,ro" root /lower
-mount -t tmpfs -o mode=755,size=75% over /over
+mount -t tmpfs -o mode=755,size=20g over /over
 mkdir /over/upper /over/work
 mount -t overlay -o lowerdir=/lower,upperdir=/over/upper,workdir=/over/work \
     overlay /root
@@ -58,19 +60,17 @@ hostname "$NAME"
 cp ".$ETC_DIR/$NAME/hosts" etc/hosts
 # Without PAM, sshd does not let a locked user in.
 echo 'root:*:19000:0:99999:7:::' > etc/shadow
+# A bash would read all of the user's .bashrc for each command.
+sed -i 's,^\(root:.*:\)[^:]*$,\1/bin/sh,' etc/passwd
 # What the machine has there is not for this host.
-rm -rf root/.ssh etc/libvirt/qemu/autostart
+mount -t tmpfs -o mode=755 libvirt etc/libvirt
+mount -t tmpfs -o mode=755 libvirt var/lib/libvirt
+rm -rf root/.ssh
 cp ".$ETC_DIR/$NAME/libvirt/"* etc/libvirt/
 
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
-
-mkdir -p lib/modules
-mount --bind ".$MODULES_DIR" lib/modules
-for module in $MODULES; do
-    modprobe "$module"
-done
 
 cp /bin/busybox run/busybox
 echo "::respawn:$SSHD" > etc/inittab

@@ -374,7 +374,12 @@ refuse_nova() {
     devstack stack
     assert "$(grep ^tempest "$ROOT/calls")" "tempest plugins: $CHECKOUT"
     assert "$(values "$TEMPEST" pinning host_command)" 'sudo sh -c'
+    assert "$(values "$TEMPEST" pinning scheduler_log_command)" \
+        'sudo journalctl --output cat --unit devstack@n-sch --since -1h'
+    assert "$(values "$TEMPEST" pinning may_mark_hosts)" True
+    assert "$(values "$TEMPEST" pinning cpu_sets)" 'node-1 dedicated=1-3,5-7'
     assert "$(values "$TEMPEST" pinning virsh_command)" ''
+    assert "$(values "$TEMPEST" pinning isolated_aggregates)" ''
     assert "$(values "$TEMPEST" compute min_compute_nodes)" 1
 }
 
@@ -392,15 +397,44 @@ refuse_nova() {
     NOVA_PINNING_TEMPEST_HOST_COMMAND='ssh stack@{host} sudo' \
         NOVA_PINNING_TEMPEST_HOST_ADDRESSES=a:10.0.0.1,b:10.0.0.2 \
         NOVA_PINNING_TEMPEST_VIRSH_COMMAND='virsh -c qemu+unix:///system' \
-        NOVA_PINNING_TEMPEST_SCHEDULER_LOG=/var/log/sch.log \
+        NOVA_PINNING_TEMPEST_SCHEDULER_LOG_COMMAND='cat /var/log/sch.log' \
+        NOVA_PINNING_TEMPEST_MAY_MARK_HOSTS=False \
         NOVA_PINNING_TEMPEST_PCI_ALIAS=nvme \
         devstack stack
     assert "$(values "$TEMPEST" pinning host_command)" 'ssh stack@{host} sudo'
     assert "$(values "$TEMPEST" pinning host_addresses)" a:10.0.0.1,b:10.0.0.2
     assert "$(values "$TEMPEST" pinning virsh_command)" \
         'virsh -c qemu+unix:///system'
-    assert "$(values "$TEMPEST" pinning scheduler_log)" /var/log/sch.log
+    assert "$(values "$TEMPEST" pinning scheduler_log_command)" \
+        'cat /var/log/sch.log'
+    assert "$(values "$TEMPEST" pinning may_mark_hosts)" False
     assert "$(values "$TEMPEST" pinning pci_alias)" nvme
+}
+
+@test "tempest gets the CPU sets of other hosts, and of this in use" {
+    NOVA_PINNING_TEMPEST_CPU_SETS='node-2 shared=0-7;node-3 dedicated=2,4 ' \
+        LOCAL_NOVA_CPU_CONF='compute cpu_shared_set 0, 4' devstack stack
+    assert "$(values "$TEMPEST" pinning cpu_sets | sort)" \
+        'node-1 dedicated=1-3,5-7 shared=0,4
+node-2 shared=0-7
+node-3 dedicated=2,4'
+}
+
+@test "tempest knows this host by the name that nova-compute has" {
+    LOCAL_NOVA_CPU_CONF='DEFAULT host rack-1' devstack stack
+    assert "$(values "$TEMPEST" pinning cpu_sets)" 'rack-1 dedicated=1-3,5-7'
+}
+
+@test "tempest on a controller knows the other hosts only" {
+    NOVA_PINNING_TEMPEST_CPU_SETS='node-2 shared=0-7' \
+        ENABLED_SERVICES=$CONTROLLER devstack stack
+    assert "$(values "$TEMPEST" pinning cpu_sets)" 'node-2 shared=0-7'
+}
+
+@test "tempest knows whether aggregates are isolated" {
+    LOCAL_NOVA_CONF='scheduler enable_isolated_aggregate_filtering True' \
+        devstack stack
+    assert "$(values "$TEMPEST" pinning isolated_aggregates)" True
 }
 
 @test "without tempest, tempest.conf is left alone" {
@@ -420,7 +454,9 @@ checksums() {
     devstack stack
     checksums > "$ROOT/first"
     devstack run_phase stack post-config
+    devstack run_phase stack test-config
     devstack run_phase stack post-config
+    devstack run_phase stack test-config
     checksums > "$ROOT/second"
     diff "$ROOT/first" "$ROOT/second"
 }

@@ -21,6 +21,7 @@ from typing import Any
 
 from tempest.common import waiters
 from tempest import config
+from tempest import exceptions as tempest_exceptions
 from tempest.lib.common import api_microversion_fixture
 from tempest.lib.common import api_version_utils
 from tempest.lib.common.utils import data_utils
@@ -106,11 +107,11 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         self.servers = self.os_admin.servers_client
         self.hosts = cloud.read_hosts(
             self.os_admin, dict(CONF.pinning.cpu_sets))
-        self._been_on: dict[str, dict[str, hosts.Host]] = {}
+        self.been_on: dict[str, dict[str, hosts.Host]] = {}
 
     # Hosts
 
-    def machine(self, host: hosts.Host) -> machine.Machine:
+    def machine_of(self, host: hosts.Host) -> machine.Machine:
         return _machine(self.commands, host.name)
 
     def machine_now(self, host: hosts.Host) -> machine.Machine:
@@ -212,17 +213,29 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         :returns: the server's id
         """
         server_id = self.start(host, self.flavor(vcpus, specs, ram_mib))
-        waiters.wait_for_server_status(
-            self.servers, server_id, 'ERROR', raise_on_error=False)
+        self.assertEqual('ERROR', self.built(server_id))
         self.assertIn(
             'No valid host', self.show(server_id)['fault']['message'])
         return server_id
+
+    def built(self, server_id: str) -> str:
+        """Wait until a boot has ended, and return how: the status."""
+        try:
+            self.wait(server_id, 'ACTIVE')
+        except tempest_exceptions.BuildErrorException:
+            pass
+        return str(self.show(server_id)['status'])
 
     def wait(self, server_id: str, status: str) -> None:
         waiters.wait_for_server_status(self.servers, server_id, status)
 
     def show(self, server_id: str) -> dict[str, Any]:
         return dict(self.servers.show_server(server_id)['server'])
+
+    def guests_on(self, host: hosts.Host) -> list[str]:
+        """Servers of this test that have been seen on a host."""
+        return [server_id for server_id, been_on in self.been_on.items()
+                if host.name in been_on]
 
     def delete(self, server_id: str) -> None:
         """Delete a server, and check that nothing of it is left."""
@@ -233,7 +246,7 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         waiters.wait_for_server_termination(
             self.servers, server_id, ignore_error=True)
         self.assertEqual({}, cloud.allocated(self.os_admin, server_id))
-        for host in self._been_on.pop(server_id, {}).values():
+        for host in self.been_on.pop(server_id, {}).values():
             self.assert_not_on(host, server_id)
 
     # What servers really are
@@ -243,23 +256,25 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         _response, body = self.servers.get(f'servers/{server_id}/topology')
         return topology.parse(json.loads(body))
 
-    def look(self, host: hosts.Host, server_id: str) -> look.Guest | None:
+    def look_at(self, host: hosts.Host, server_id: str) -> look.Guest | None:
         return look.at_guest(
             self.commands, host.name, CONF.pinning.virsh_command, server_id)
 
     def check(self, server_id: str) -> Seen:
         """Check all that must hold for a running server, wherever it is."""
         host = self.hosts[self.show(server_id)['OS-EXT-SRV-ATTR:host']]
-        guest = self.look(host, server_id)
-        self.assertIsNotNone(guest, f'{host.name} does not know {server_id}')
+        guest = self.look_at(host, server_id)
+        if guest is None:
+            raise self.failureException(
+                f'{host.name} does not know {server_id}')
         kept = self.kept(server_id)
         self.assert_clean(checks.all_of(
-            guest, kept, host.sets, self.machine(host)))
+            guest, kept, host.sets, self.machine_of(host)))
         providers = cloud.allocated(self.os_admin, server_id)
         self.assertEqual([host.name], [
             one.name for one in self.hosts.values()
             if one.provider in providers])
-        self._been_on.setdefault(server_id, {})[host.name] = host
+        self.been_on.setdefault(server_id, {})[host.name] = host
         return Seen(server_id, host, guest, kept)
 
     def assert_allocated(self, seen: Seen, **amounts: int) -> None:
@@ -273,7 +288,7 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         self.assertEqual([], complaints)
 
     def assert_not_on(self, host: hosts.Host, server_id: str) -> None:
-        self.assertIsNone(self.look(host, server_id),
+        self.assertIsNone(self.look_at(host, server_id),
                           f'{host.name} still has {server_id}')
 
     def assert_whole(self, host: hosts.Host) -> None:
@@ -288,25 +303,26 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         self.assertEqual(host.free, now.free)
         if not host.sets.dedicated:
             return
-        per_node = self.machine(host).per_node(host.sets.dedicated)
+        per_node = self.machine_of(host).per_node(host.sets.dedicated)
         vcpus = min(max(map(len, per_node.values())), host.free['PCPU'])
         seen = self.boot(host, vcpus, DEDICATED)
         self.delete(seen.server_id)
 
-    def scheduler_log(self, server_id: str) -> list[str]:
-        """The lines of nova-scheduler's log that name a server.
+    def assert_logged(self, server_id: str, *words: str) -> None:
+        """Check that nova-scheduler says something of a server in its log.
 
-        The test is skipped if the log cannot be read.
+        :param words: which one line with the server's id has to hold
         """
         command = CONF.pinning.scheduler_log_command
-        if not command:
-            raise self.skipException(
-                'no [pinning] scheduler_log_command in tempest.conf')
         text = subprocess.run(
             ['sh', '-c', command], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, text=True, errors='replace', check=True,
             timeout=runner.DEADLINE_SECONDS).stdout
-        return [line for line in text.splitlines() if server_id in line]
+        lines = [line for line in text.splitlines() if server_id in line]
+        self.assertTrue(any(all(word in line for word in words)
+                            for line in lines),
+                        f'{words} is in none of the lines of the log of '
+                        f'nova-scheduler that name {server_id}: {lines}')
 
     def require_filter(self, name: str) -> None:
         enabled = CONF.compute_feature_enabled.scheduler_enabled_filters

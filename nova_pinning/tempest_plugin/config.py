@@ -47,7 +47,6 @@ How virsh is called on a compute host, for example
     cfg.MultiOpt(
         'cpu_sets',
         item_type=hosts.CpuSetsType(),
-        default=[],
         help="""
 Which CPUs nova-compute was given on a host, one option a host::
 

@@ -31,7 +31,7 @@ class CpuSets:
     shared: cpuset.CpuSet = cpuset.CpuSet()
 
 
-class CpuSetsType(types.ConfigType):  # type: ignore[misc]
+class CpuSetsType(types.ConfigType):
     """'compute-1 dedicated=2-7,10-15 shared=0-1', for oslo.config."""
 
     def __init__(self) -> None:

@@ -57,9 +57,9 @@ class Machine:
     can_lock_memory: bool
     can_run_realtime: bool
 
-    def threads_per_core(self, cpus: cpuset.CpuSet) -> int:
-        """The most siblings that a core has among these CPUs."""
-        return max((len(core & cpus) for core in self.cores), default=0)
+    def has_threads(self, cpus: cpuset.CpuSet) -> bool:
+        """Whether any of the CPUs are siblings."""
+        return any(len(core & cpus) > 1 for core in self.cores)
 
     def siblings(self, cpu: int) -> cpuset.CpuSet:
         """All threads of a CPU's core, itself included."""

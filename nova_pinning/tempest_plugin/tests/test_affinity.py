@@ -51,7 +51,7 @@ class AffinityTest(base.PinningTest):
         seen = self.boot(host, 1, {'hw:numa_nodes': '1'})
         node = seen.kept.cells[0].host_node
         self.assertEqual(
-            self.machine(host).per_node(host.sets.shared)[node],
+            self.machine_of(host).per_node(host.sets.shared)[node],
             seen.guest.live.vcpu_affinity(0))
 
     def test_mixed(self) -> None:
@@ -69,8 +69,8 @@ class AffinityTest(base.PinningTest):
         """
         host, = self.pick(
             dedicated=2, where=lambda host: (
-                self.machine(host).can_run_realtime and
-                self.machine(host).can_lock_memory),
+                self.machine_of(host).can_run_realtime and
+                self.machine_of(host).can_lock_memory),
             what='that lets guests run in real time and lock memory')
         seen = self.boot(host, 2, {
             **base.DEDICATED, 'hw:cpu_realtime': 'yes',
@@ -117,7 +117,7 @@ class ThreadPolicyTest(base.PinningTest):
         host, = self.pick(
             dedicated=dedicated,
             where=lambda host: has_threads == (
-                self.machine(host).threads_per_core(host.sets.dedicated) > 1),
+                self.machine_of(host).has_threads(host.sets.dedicated)),
             what='with hardware threads' if has_threads
             else 'without hardware threads')
         return host
@@ -130,7 +130,7 @@ class ThreadPolicyTest(base.PinningTest):
         host = self._pick(2, has_threads=True)
         seen = self._boot(host, 2, {'hw:cpu_thread_policy': 'require'})
         self.assert_clean(checks.siblings(
-            seen.kept, self.machine(host), 'require'))
+            seen.kept, self.machine_of(host), 'require'))
 
     def test_require_is_refused_without_threads(self) -> None:
         host = self._pick(2, has_threads=False)
@@ -141,7 +141,7 @@ class ThreadPolicyTest(base.PinningTest):
         host = self._pick(2, has_threads=False)
         seen = self._boot(host, 2, {'hw:cpu_thread_policy': 'isolate'})
         self.assert_clean(checks.siblings(
-            seen.kept, self.machine(host), 'isolate'))
+            seen.kept, self.machine_of(host), 'isolate'))
 
     def test_isolate_is_refused_with_threads(self) -> None:
         """Nova fits it on no host that has both threads and dedicated CPUs."""
@@ -154,7 +154,7 @@ class ThreadPolicyTest(base.PinningTest):
         host = self._pick(2, has_threads=True)
         seen = self._boot(host, 2, {'hw:cpu_thread_policy': 'prefer'})
         self.assert_clean(checks.siblings(
-            seen.kept, self.machine(host), 'require'))
+            seen.kept, self.machine_of(host), 'require'))
 
     def test_topology_of_threads(self) -> None:
         """vCPUs that the guest takes for siblings are siblings."""
@@ -164,7 +164,7 @@ class ThreadPolicyTest(base.PinningTest):
             'hw:cpu_cores': '2', 'hw:cpu_threads': '2'})
         self.assertEqual(domain.Topology(1, 2, 2), seen.guest.live.topology)
         self.assert_clean(checks.guest_threads(
-            seen.guest.live, seen.kept, self.machine(host)))
+            seen.guest.live, seen.kept, self.machine_of(host)))
 
     def test_topology_of_cores(self) -> None:
         """What the flavor asks for, and by default one socket a vCPU."""

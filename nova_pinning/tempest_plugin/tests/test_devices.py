@@ -12,18 +12,17 @@
 
 """PCI devices and network interfaces."""
 
-import ddt
 from tempest import config
 
 from nova_pinning.tempest_plugin import base
 from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import hosts
 
 CONF = config.CONF
 
 
-@ddt.ddt
 class PciTest(base.PinningTest):
-    """A PCI device near a guest, or not."""
+    """A PCI device near a guest."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -31,24 +30,96 @@ class PciTest(base.PinningTest):
         if not CONF.pinning.pci_alias:
             raise cls.skipException('no [pinning] pci_alias in tempest.conf')
 
-    @ddt.data('required', 'legacy', 'preferred', 'socket')
-    def test_affinity(self, policy: str) -> None:
-        """The domain has the device, on the guest's node where that is a must.
+    def test_required(self) -> None:
+        """The guest is on the node of the device."""
+        seen, node = self._boot('required')
+        self.assertEqual(node, seen.kept.cells[0].host_node)
 
-        Which host has one, the scheduler knows.
+    def test_legacy(self) -> None:
+        """The same, but a device that belongs to no node will do."""
+        seen, node = self._boot('legacy')
+        self.assertIn(node, (-1, seen.kept.cells[0].host_node))
+
+    def test_preferred(self) -> None:
+        self._boot('preferred')
+
+    def test_socket(self) -> None:
+        """The guest is on the socket of the device."""
+        seen, node = self._boot('socket')
+        cpus = self.machine_of(seen.host).nodes
+        if node >= 0:
+            sockets = {self._socket(seen.host, next(iter(cpus[one])))
+                       for one in (node, seen.kept.cells[0].host_node)}
+            self.assertEqual(1, len(sockets))
+
+    def _socket(self, host: hosts.Host, cpu: int) -> str:
+        return self.commands.run(host.name, [
+            'cat', f'/sys/devices/system/cpu/cpu{cpu}/topology/'
+            f'physical_package_id'])
+
+    def _boot(self, policy: str) -> tuple[base.Seen, int]:
+        """Boot a guest with the device.
+
+        :returns: the server, and the device's node on its host, or -1
         """
-        host, = self.pick(dedicated=1, where=self._has_device,
-                          what='and the PCI device of the alias')
-        seen = self.boot(host, 1, {
+        host, = self.pick(dedicated=1)
+        # Which hosts have the device, only nova knows.
+        server_id = self.start(None, self.flavor(1, self.specs_for(host, {
             **base.DEDICATED, 'hw:pci_numa_affinity_policy': policy,
-            'pci_passthrough:alias': f'{CONF.pinning.pci_alias}:1'})
+            'pci_passthrough:alias': f'{CONF.pinning.pci_alias}:1'})))
+        self.wait(server_id, 'ACTIVE')
+        seen = self.check(server_id)
         address, = seen.guest.live.hostdevs
-        node = int(self.commands.run(
-            host.name,
-            ['cat', f'/sys/bus/pci/devices/{address}/numa_node']))
-        cell, = seen.kept.cells
-        if policy == 'required':
-            self.assertEqual(cell.host_node, node)
-        elif policy == 'legacy' and node >= 0:
-            # Legacy tolerates devices that belong to no node, no others.
-            self.assertEqual(cell.host_node, node)
+        node = int(self.commands.run(seen.host.name, [
+            'cat', f'/sys/bus/pci/devices/{address}/numa_node']))
+        return seen, node
+
+
+class NetworkTest(base.PinningTest):
+    """Network interfaces of pinned guests."""
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        if not CONF.service_available.neutron:
+            raise cls.skipException('neutron is not available')
+
+    @classmethod
+    def setup_credentials(cls) -> None:
+        cls.set_network_resources(network=True, subnet=True)
+        # Not that of the parent, which asks for no network.
+        super(base.PinningTest, cls).setup_credentials()
+
+    def _boot(self, specs: dict[str, str]) -> base.Seen:
+        host, = self.pick(dedicated=2)
+        network = self.get_tenant_network(credentials_type='admin')
+        return self.boot(host, 2, {**base.DEDICATED, **specs},
+                         networks=[{'uuid': network['id']}])
+
+    def test_queues(self) -> None:
+        """An interface has a pair of queues a vCPU.
+
+        Where each of them goes is checked with all other threads.
+        """
+        seen = self._boot({'hw:vif_multiqueue_enabled': 'true'})
+        interface, = seen.guest.live.interfaces
+        self.assertEqual(2, interface.queues)
+
+    def test_vhost(self) -> None:
+        """The kernel's threads for the interface stay with the emulator."""
+        seen = self._boot({})
+        if not seen.qemu.vhost:
+            raise self.skipException('the hosts run no vhost threads')
+        # check() compares their CPUs; here they are told from the vCPUs'.
+        self.assert_clean(checks.emulator(
+            seen.guest.live, seen.kept, seen.host.sets, ''))
+
+    def test_bandwidth(self) -> None:
+        seen = self._boot({
+            'quota:vif_inbound_average': '10240',
+            'quota:vif_inbound_peak': '20480',
+            'quota:vif_outbound_average': '5120'})
+        interface, = seen.guest.live.interfaces
+        self.assertEqual({'average': 10240, 'peak': 20480},
+                         interface.inbound)
+        self.assertEqual({'average': 5120}, interface.outbound)

@@ -30,7 +30,7 @@ class MemoryTest(base.PinningTest):
         host, = self.pick(dedicated=1)
         seen = self.boot(host, 1, base.DEDICATED)
         cell, = seen.kept.cells
-        node = self.machine(host).nodes[cell.host_node]
+        node = self.machine_of(host).nodes[cell.host_node]
         self.assertTrue(seen.kept.pinned_cpus.issubset(node))
         self.assert_clean(
             checks.memory(seen.qemu, cell.host_node, page_size_kib=0))
@@ -40,20 +40,21 @@ class MemoryTest(base.PinningTest):
         host, = self.pick(
             dedicated=2,
             where=lambda host: len(
-                self.machine(host).per_node(host.sets.dedicated)) > 1,
+                self.machine_of(host).per_node(host.sets.dedicated)) > 1,
             what='on two NUMA nodes')
         seen = self.boot(host, 2, {**base.DEDICATED, 'hw:numa_nodes': '2'})
         nodes = {cell.host_node: cell for cell in seen.kept.cells}
         self.assertEqual(2, len(nodes))
         for node, cell in nodes.items():
-            on_node = self.machine(host).nodes[node]
+            on_node = self.machine_of(host).nodes[node]
             self.assertTrue(all(cpu in on_node for cpu in cell.pins.values()))
             self.assert_clean(
                 checks.memory(seen.qemu, node, page_size_kib=0))
 
     def test_more_cells_than_nodes_are_refused(self) -> None:
         host, = self.pick(
-            dedicated=2, where=lambda host: len(self.machine(host).nodes) == 1,
+            dedicated=2,
+            where=lambda host: len(self.machine_of(host).nodes) == 1,
             what='with one NUMA node')
         self.refused(host, 2, self.specs_for(
             host, {**base.DEDICATED, 'hw:numa_nodes': '2'}))
@@ -94,7 +95,7 @@ class MemoryTest(base.PinningTest):
         words = f'with {needed} free pages of {_PAGE_KIB} KiB on a node'
         host, = self.pick(
             dedicated=1, where=lambda host: (
-                where(self.machine(host)) and
+                where(self.machine_of(host)) and
                 has_pages(self.machine_now(host), host)),
             what=f'{words} {what}'.strip())
         return host

@@ -1,0 +1,129 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Dedicated guests stay off shared hosts, and the reverse."""
+
+import contextlib
+
+from tempest import config
+from tempest.lib.common.utils import data_utils
+
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits
+from nova_pinning.tempest_plugin import base
+from nova_pinning.tempest_plugin import cloud
+
+CONF = config.CONF
+
+DEDICATED = hostclass.HostClass.DEDICATED
+SHARED = hostclass.HostClass.SHARED
+
+_REQUIRED = {f'trait:{traits.DEDICATED}': 'required'}
+_FORBIDDEN = {f'trait:{traits.DEDICATED}': 'forbidden'}
+
+
+class InventoryTest(base.PinningTest):
+    """What Placement has of a host is enough where CPUs are of one kind."""
+
+    def test_dedicated_guest(self) -> None:
+        """It is refused by a host without dedicated CPUs."""
+        host, = self.pick(
+            shared=1, where=lambda host: not host.sets.dedicated)
+        self.refused(host, 1, base.DEDICATED)
+
+    def test_shared_guest(self) -> None:
+        """It is refused by a host without shared CPUs."""
+        host, = self.pick(
+            dedicated=1, where=lambda host: not host.sets.shared,
+            what='and no shared ones')
+        self.refused(host, 1, {})
+
+
+class MarksTest(base.PinningTest):
+    """A host that could take guests of both classes takes those of its own."""
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        if not CONF.pinning.may_mark_hosts:
+            raise cls.skipException('[pinning] may_mark_hosts is not set')
+
+    def setUp(self) -> None:
+        super().setUp()
+        both = [host for host in self.hosts.values()
+                if host.free.get('PCPU', 0) and host.free.get('VCPU', 0)]
+        if not both:
+            raise self.skipException(
+                'a host with dedicated and shared CPUs needed, none found')
+        self.host = both[0]
+
+    def _mark(self, host_class: hostclass.HostClass) -> None:
+        """Give the host's provider the trait of a class, for this test."""
+        self._hold(cloud.traits(
+            self.os_admin, self.host, *traits.class_traits(host_class)))
+
+    def _gather(self, metadata: dict[str, str]) -> None:
+        """Put the host into an aggregate, for this test."""
+        self._hold(cloud.aggregate(
+            self.os_admin, self.host, data_utils.rand_name('pinning'),
+            metadata))
+
+    def _hold(self, change: contextlib.AbstractContextManager[None]) -> None:
+        change.__enter__()
+        self.addCleanup(change.__exit__, None, None, None)
+
+    def _boot(self, specs: dict[str, str]) -> None:
+        """Boot a server whose flavor says this and nothing else."""
+        server_id = self.start(self.host, self.flavor(1, specs))
+        self.wait(server_id, 'ACTIVE')
+        self.check(server_id)
+
+    def test_dedicated_trait(self) -> None:
+        """A host with the trait takes no guest that forbids it."""
+        self._mark(DEDICATED)
+        self.refused(self.host, 1, _FORBIDDEN)
+        self._boot({**base.DEDICATED, **_REQUIRED})
+
+    def test_shared_trait(self) -> None:
+        """A host without the trait takes no guest that requires it."""
+        self._mark(SHARED)
+        self.refused(self.host, 1, {**base.DEDICATED, **_REQUIRED})
+
+    def test_isolated_aggregate(self) -> None:
+        """An isolated host takes no guest that does not ask for it."""
+        if not CONF.pinning.isolated_aggregates:
+            raise self.skipException(
+                '[pinning] isolated_aggregates is not set')
+        self._mark(DEDICATED)
+        self._gather(_REQUIRED)
+        self.refused(self.host, 1, {})
+        self._boot({**base.DEDICATED, **_REQUIRED})
+
+    def test_filter_on_a_dedicated_host(self) -> None:
+        """HostClassFilter refuses what neither flavor nor trait forbids."""
+        self._filter(DEDICATED, {}, base.DEDICATED)
+
+    def test_filter_on_a_shared_host(self) -> None:
+        self._filter(SHARED, base.DEDICATED, {})
+
+    def _filter(self, host_class: hostclass.HostClass,
+                refused: dict[str, str], taken: dict[str, str]) -> None:
+        self.require_filter('HostClassFilter')
+        if traits.classes(self.host.traits):
+            raise self.skipException(
+                f'the traits of {self.host.name} name its class already')
+        self._gather({flavor_model.CLASS_KEY: str(host_class)})
+        server_id = self.refused(self.host, 1, refused)
+        if CONF.pinning.scheduler_log_command:
+            self.assert_logged(server_id, 'HostClassFilter refused')
+        self._boot(taken)

@@ -1,0 +1,78 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The cloud of tools/minicloud, for a test that needs a real one."""
+
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import fixtures
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAM = str(ROOT / 'tools' / 'minicloud')
+
+
+class MiniCloud(fixtures.Fixture):
+    """A cloud that is up while the test runs.
+
+    :param options: of ``minicloud up``
+    """
+
+    def __init__(self, *options):
+        super().__init__()
+        self.options = options
+
+    def _setUp(self):
+        self.addCleanup(self._call, 'down')
+        self.up()
+
+    def up(self, *more):
+        """Bring it up, or what has changed in these options."""
+        self._call('up', *self.options, *more)
+        self.environment = {
+            **os.environ, **json.loads(self._call('env', '--format', 'json')),
+            'PATH': os.pathsep.join([str(pathlib.Path(sys.executable).parent),
+                                     os.environ['PATH']])}
+
+    def run_on(self, host, *command):
+        """Run a command on a compute host.
+
+        :returns: what it printed
+        """
+        return self._call('exec', host, '--', *command)
+
+    def run(self, command, status=0, **options):
+        """Run a command as a user of the cloud.
+
+        :param command: str, as it would be typed
+        :returns: what it printed
+        :raises: AssertionError if it ends with another status
+        """
+        return _run(shlex.split(command), status, env=self.environment,
+                    **options)
+
+    def _call(self, *arguments):
+        return _run([sys.executable, PROGRAM, *arguments], 0)
+
+
+def _run(command, status, **options):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
+                          capture_output=True, timeout=900, **options)
+    if done.returncode != status:
+        raise AssertionError(
+            f'{shlex.join(command)} ended with status {done.returncode}, not '
+            f'{status}\n{done.stdout}\n{done.stderr}')
+    return done.stdout

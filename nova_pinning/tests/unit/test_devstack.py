@@ -1,0 +1,59 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the devstack plugin writes is what its readers take.
+
+Its other tests are in devstack/tests and run under bats.
+"""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+import ddt
+from oslotest import base
+
+import nova_pinning
+from nova_pinning.placement import provider_config
+
+CHECKOUT = pathlib.Path(nova_pinning.__file__).resolve().parent.parent
+PLUGIN = CHECKOUT / 'devstack' / 'plugin.sh'
+
+
+@unittest.skipUnless(PLUGIN.is_file(), 'not run from a checkout')
+@ddt.ddt
+class DevstackTest(base.BaseTestCase):
+
+    def test_tempest_options_exist(self):
+        text = PLUGIN.read_text()
+        [listed] = re.findall(
+            r'^_NOVA_PINNING_TEMPEST_OPTIONS=\(([^)]*)\)', text, re.MULTILINE)
+        written = {*listed.split(), 'isolated_aggregates', 'cpu_sets'}
+        options = (CHECKOUT / 'nova_pinning' / 'tempest_plugin' /
+                   'config.py').read_text()
+        self.assertEqual(
+            set(re.findall(r"cfg\.\w+Opt\(\s*'(\w+)'", options)), written)
+        self.assertIn("cfg.OptGroup('pinning'", options)
+
+    @ddt.data('dedicated', 'shared')
+    def test_nova_can_read_the_provider_config(self, host_class):
+        text = subprocess.run(
+            ['bash', '-c', 'NOVA_PINNING_STATE_DIR=/nonexistent; '
+             'source "$0"; nova_pinning_provider_config "$1"',
+             str(PLUGIN), host_class],
+            check=True, capture_output=True, text=True).stdout
+        path = self.create_tempfiles([('nova-pinning', text)], '.yaml')[0]
+        [entry] = provider_config.read(path)
+        self.assertEqual(provider_config.COMPUTE_NODE, entry.uuid)
+        self.assertEqual({f'CUSTOM_PINNING_{host_class.upper()}'},
+                         entry.traits)

@@ -1,0 +1,217 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Bring a minicloud up, run the tempest plugin's tests on it, take it down.
+
+The last line counts the tests. The exit status is zero only if some passed
+and none failed.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import openstack
+import run_tests
+
+ROOT = run_tests.ROOT
+sys.path.insert(0, str(ROOT))
+
+from minicloud import files  # noqa: E402
+
+MINICLOUD = ROOT / 'tools' / 'minicloud'
+TESTS = r'^nova_pinning\.tempest_plugin\.'
+
+# On two CPUs: two hosts for dedicated guests to move between, one that has
+# both kinds of CPUs, one that is only for shared guests.
+HOSTS = {
+    'pinning-1': 'dedicated:0-1',
+    'pinning-2': 'dedicated:0-1',
+    'pinning-3': 'dedicated:1,shared:0',
+    'pinning-4': 'shared:0',
+}
+# Two sockets, of two cores with two threads each. The last core of the first
+# socket is shared.
+VIRTUAL_TOPOLOGY = '2x2x2'
+VIRTUAL_HOSTS = {'virtual-1': 'dedicated:0-1,4-7,shared:2-3'}
+
+# More than the huge page test needs, which boots one server.
+HUGE_PAGES = 96
+FLAVOR = {'name': 'tempest', 'ram': 64, 'vcpus': 1, 'disk': 1}
+FILTERS = (
+    'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter',
+    'HostClassFilter', 'PinnedTopologyFilter')
+
+
+class Cloud:
+    """A minicloud, by its command.
+
+    :param state: pathlib.Path, where it keeps everything
+    """
+
+    def __init__(self, state):
+        self.state = state
+        self.command = [str(MINICLOUD), '--state', str(state)]
+
+    def up(self, hosts, virtual, base_port):
+        options = ['--base-port', str(base_port), '--filters',
+                   ','.join(FILTERS), '--huge-pages', str(HUGE_PAGES)]
+        for name, cpus in hosts.items():
+            options += ['--host-cpus', f'{name}={cpus}']
+        options += (['--hosts', '0', '--virtual-host', VIRTUAL_TOPOLOGY]
+                    if virtual else ['--hosts', str(len(hosts))])
+        subprocess.run([*self.command, 'up', *options], check=True)
+
+    def down(self):
+        subprocess.run([*self.command, 'down'], check=True)
+
+    def environment(self):
+        return json.loads(subprocess.run(
+            [*self.command, 'env', '--format', 'json'], check=True,
+            stdout=subprocess.PIPE).stdout)
+
+    def scheduler_log(self):
+        return self.state / 'cloud' / 'log' / 'nova-scheduler.log'
+
+
+def cpu_sets(hosts):
+    """Return the [pinning] cpu_sets of hosts.
+
+    :param hosts: CPUs by host, as minicloud takes them
+    """
+    lines = []
+    for name, cpus in hosts.items():
+        sets = cpus.replace(',shared:', ' shared=').replace(':', '=')
+        lines.append(f'{name} {sets}')
+    return lines
+
+
+def reference(variables):
+    """Register the flavor of the tests, and find the image.
+
+    :param variables: the environment of the openstack command
+    :returns: (flavor's id, image's id)
+    """
+    with openstack.connect(
+            load_yaml_config=False, load_envvars=False,
+            region_name=variables['OS_REGION_NAME'],
+            auth={name.removeprefix('OS_').lower(): variables[name]
+                  for name in ('OS_AUTH_URL', 'OS_USERNAME', 'OS_PASSWORD',
+                               'OS_PROJECT_NAME', 'OS_USER_DOMAIN_ID',
+                               'OS_PROJECT_DOMAIN_ID')}) as connection:
+        flavor = (connection.compute.find_flavor(FLAVOR['name']) or
+                  connection.compute.create_flavor(**FLAVOR))
+        image, = connection.image.images()
+        return flavor.id, image.id
+
+
+def settings(cloud, hosts, virtual, scratch):
+    """Return the sections of tempest.conf."""
+    variables = cloud.environment()
+    flavor, image = reference(variables)
+    seconds = 300 if virtual else 90
+    return {
+        'DEFAULT': {'log_dir': scratch, 'log_file': 'tempest.log'},
+        'oslo_concurrency': {'lock_path': scratch / 'lock'},
+        'auth': {
+            'use_dynamic_credentials': True,
+            'create_isolated_networks': False,
+            'admin_username': variables['OS_USERNAME'],
+            'admin_password': variables['OS_PASSWORD'],
+            'admin_project_name': variables['OS_PROJECT_NAME'],
+            'admin_domain_name': 'Default',
+        },
+        'identity': {
+            'auth_version': 'v3', 'uri_v3': variables['OS_AUTH_URL'],
+            'region': variables['OS_REGION_NAME']},
+        'service_available': {
+            'nova': True, 'glance': True, 'neutron': False, 'cinder': False,
+            'swift': False, 'horizon': False},
+        'compute': {
+            'image_ref': image, 'image_ref_alt': image,
+            'flavor_ref': flavor, 'flavor_ref_alt': flavor,
+            'min_compute_nodes': len(hosts), 'max_microversion': 'latest',
+            'build_interval': 1, 'build_timeout': seconds},
+        'compute-feature-enabled': {
+            'scheduler_enabled_filters': ','.join(FILTERS), 'resize': True,
+            'live_migration': True,
+            'block_migration_for_live_migration': True},
+        'placement': {'max_microversion': 'latest'},
+        'validation': {'run_validation': False},
+        'pinning': {
+            'host_command':
+                f'{MINICLOUD} --state {cloud.state} exec {{host}} -- sh -c',
+            'cpu_sets': cpu_sets(hosts),
+            'scheduler_log_command': f'cat {cloud.scheduler_log()}',
+            'may_mark_hosts': True, 'isolated_aggregates': True},
+    }
+
+
+def run(cloud, hosts, virtual, regex):
+    """Run the tests.
+
+    :returns: whether they all passed
+    """
+    with tempfile.TemporaryDirectory(prefix='tempest-') as directory:
+        scratch = pathlib.Path(directory)
+        files.write(scratch / 'tempest.conf', files.ini(
+            settings(cloud, hosts, virtual, scratch)))
+        done = subprocess.run(
+            [sys.executable, '-m', 'tempest.cmd.main', 'run', '--serial',
+             '--config-file', 'tempest.conf', '--regex', regex],
+            cwd=scratch, env={**os.environ, 'PYTHON': sys.executable})
+        counts, failed = run_tests.count(
+            ['stestr', '--repo-url', str(scratch / '.stestr')])
+        if failed:
+            print((scratch / 'tempest.log').read_text())
+    if failed:
+        print('\nfailed:', *failed, sep='\n  ')
+    print('\n' + ', '.join(
+        f'{counts[word]} {word}' for word in ('passed', 'failed', 'skipped')))
+    return done.returncode == 0 and counts['passed'] > 0 and not failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('regex', nargs='?', default=TESTS,
+                        help='run only the tests whose names match')
+    parser.add_argument('--virtual', action='store_true',
+                        help='on a host in a QEMU of its own, with NUMA '
+                             'nodes and hardware threads; slow')
+    parser.add_argument('--keep', action='store_true',
+                        help='leave the cloud up in the end')
+    parser.add_argument('--state', type=pathlib.Path,
+                        default=ROOT / '.minicloud',
+                        help='where minicloud keeps everything')
+    parser.add_argument('--base-port', type=int, default=17800,
+                        help='the first of the ports to use')
+    options = parser.parse_args()
+    hosts = VIRTUAL_HOSTS if options.virtual else HOSTS
+    cloud = Cloud(options.state.resolve())
+    try:
+        cloud.up(hosts, options.virtual, options.base_port)
+        return 0 if run(
+            cloud, hosts, options.virtual, options.regex) else 1
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    finally:
+        if not options.keep:
+            cloud.down()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
