@@ -25,6 +25,7 @@ from minicloud import database
 from minicloud import errors
 from minicloud import guest
 from minicloud import hosts
+from minicloud import hugepages
 from minicloud import messaging
 from minicloud import nova
 from minicloud import prepare
@@ -35,9 +36,8 @@ from minicloud import web
 
 CONTROLLER = (
     prepare.Databases, database.MariaDB, messaging.Epmd, messaging.RabbitMQ,
-    web.Keystone,
-    web.Placement, web.Glance, web.NeutronStandIn, nova.NovaApi,
-    nova.NovaConductor, nova.NovaScheduler, guest.Image)
+    web.Keystone, web.Placement, web.Glance, web.NeutronStandIn,
+    nova.NovaApi, nova.NovaConductor, nova.NovaScheduler, guest.Image)
 
 # Called with a part and the seconds it took when it is ready.
 Report = typing.Callable[[service.Part, float], None]
@@ -56,6 +56,8 @@ class Cloud:
         parts: list[service.Part] = [
             part(state, settings) for part in CONTROLLER
             if not (settings.sqlite and part is database.MariaDB)]
+        if settings.huge_pages:
+            parts.append(hugepages.HugePages(state, settings))
         for host in settings.hosts:
             parts += hosts.parts(state, settings, host)
         self.parts = {part.name: part for part in parts}

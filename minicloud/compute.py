@@ -106,6 +106,7 @@ def sections(state: _settings.State, settings: _settings.Settings,
         'cpu_mode': 'none' if virt_type == 'qemu' else 'host-passthrough',
         'images_type': 'qcow2',
         'remote_filesystem_transport': 'ssh',
+        # What nova would rather have instead cannot tell the port.
         'live_migration_uri': libvirt.connection_uri(settings, '%s'),
         'live_migration_inbound_addr': address,
         'wait_soft_reboot_seconds': 1,

@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 #    Licensed under the Apache License, Version 2.0 (the "License"); you may
 #    not use this file except in compliance with the License. You may obtain
 #    a copy of the License at
@@ -18,6 +19,7 @@
 set -e
 export PATH=/bin
 /bin/busybox --install -s /bin
+# shellcheck source=/dev/null
 . /parameters
 # The last lines on the console are to be those that tell why.
 trap 'poweroff -f' EXIT

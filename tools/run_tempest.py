@@ -31,6 +31,7 @@ ROOT = run_tests.ROOT
 sys.path.insert(0, str(ROOT))
 
 from minicloud import files  # noqa: E402
+from minicloud import settings  # noqa: E402
 
 MINICLOUD = ROOT / 'tools' / 'minicloud'
 TESTS = r'^nova_pinning\.tempest_plugin\.'
@@ -85,7 +86,7 @@ class Cloud:
             stdout=subprocess.PIPE).stdout)
 
     def scheduler_log(self):
-        return self.state / 'cloud' / 'log' / 'nova-scheduler.log'
+        return settings.State(self.state).log / 'nova-scheduler.log'
 
 
 def cpu_sets(hosts):
@@ -119,7 +120,7 @@ def reference(variables):
         return flavor.id, image.id
 
 
-def settings(cloud, hosts, virtual, scratch):
+def tempest_conf(cloud, hosts, virtual, scratch):
     """Return the sections of tempest.conf."""
     variables = cloud.environment()
     flavor, image = reference(variables)
@@ -169,7 +170,7 @@ def run(cloud, hosts, virtual, regex):
     with tempfile.TemporaryDirectory(prefix='tempest-') as directory:
         scratch = pathlib.Path(directory)
         files.write(scratch / 'tempest.conf', files.ini(
-            settings(cloud, hosts, virtual, scratch)))
+            tempest_conf(cloud, hosts, virtual, scratch)))
         done = subprocess.run(
             [sys.executable, '-m', 'tempest.cmd.main', 'run', '--serial',
              '--config-file', 'tempest.conf', '--regex', regex],

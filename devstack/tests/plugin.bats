@@ -503,8 +503,9 @@ restores() {
 }
 
 @test "unstack restores the filters of the last stack" {
-    devstack stack
-    export NOVA_FILTERS=ComputeFilter,NUMATopologyFilter
+    # With ours in place, both lists are the same.
+    NOVA_FILTERS=ComputeFilter,NUMATopologyFilter devstack stack
+    export NOVA_FILTERS=ComputeFilter
     restores devstack unstack
 }
 
@@ -538,6 +539,16 @@ restores() {
     devstack unstack
     checksums > "$ROOT/second"
     diff "$ROOT/first" "$ROOT/second"
+}
+
+@test "unstack remembers nothing that it has put back" {
+    devstack stack
+    local ours
+    ours=$(filters)
+    devstack unstack
+    sed -i "s/^enabled_filters = .*/enabled_filters = $ours/" "$NOVA"
+    devstack unstack
+    assert "$(filters)" "$ours"
 }
 
 @test "unstack goes on where tempest.conf is gone" {

@@ -25,6 +25,7 @@ from tempest import exceptions as tempest_exceptions
 from tempest.lib.common import api_microversion_fixture
 from tempest.lib.common import api_version_utils
 from tempest.lib.common.utils import data_utils
+from tempest.lib.common.utils import test_utils
 from tempest.lib import exceptions
 from tempest import test
 
@@ -292,21 +293,32 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
                           f'{host.name} still has {server_id}')
 
     def assert_whole(self, host: hosts.Host) -> None:
-        """Check that all CPUs of a host can be had that nobody has.
+        """Check that a host has all CPUs again that it had at the start.
 
-        Nova shows nobody the NUMA topology that it keeps of a host. So a
-        guest is booted that takes the largest cell's dedicated CPUs, or all
-        shared ones, and deleted again.
+        Placement tells. Nova shows nobody the NUMA topology that it keeps of
+        a host, so a guest is booted that takes all dedicated CPUs of a node,
+        and deleted again. That may take a while: a guest that moved to a host
+        is only known to nova-compute there from its next periodic task on,
+        and if it is deleted before, so are its CPUs only given back then.
         """
-        now = cloud.read_hosts(self.os_admin, {host.name: host.sets})[
-            host.name]
-        self.assertEqual(host.free, now.free)
+        now = cloud.read_host(self.os_admin, host)
+        for resource in ('PCPU', 'VCPU'):
+            self.assertEqual(host.free.get(resource), now.free.get(resource))
         if not host.sets.dedicated:
             return
         per_node = self.machine_of(host).per_node(host.sets.dedicated)
         vcpus = min(max(map(len, per_node.values())), host.free['PCPU'])
-        seen = self.boot(host, vcpus, DEDICATED)
-        self.delete(seen.server_id)
+        flavor_id = self.flavor(vcpus, self.specs_for(host, DEDICATED))
+
+        def boot() -> bool:
+            server_id = self.start(host, flavor_id)
+            status = self.built(server_id)
+            self.delete(server_id)
+            return status == 'ACTIVE'
+
+        self.assertTrue(
+            test_utils.call_until_true(boot, CONF.compute.build_timeout, 1),
+            f'{vcpus} dedicated CPUs of {host.name} cannot be had again')
 
     def assert_logged(self, server_id: str, *words: str) -> None:
         """Check that nova-scheduler says something of a server in its log.

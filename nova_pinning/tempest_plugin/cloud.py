@@ -35,9 +35,14 @@ def read_hosts(
     hypervisors = clients.hypervisor_client.list_hypervisors(
         detail=True)['hypervisors']
     return {
-        name: _host(clients, name, hypervisor['id'], cpu_sets[name])
+        name: _read(clients, name, hypervisor['id'], cpu_sets[name])
         for hypervisor in hypervisors
         if (name := hypervisor['service']['host']) in usable & set(cpu_sets)}
+
+
+def read_host(clients: Any, host: hosts.Host) -> hosts.Host:
+    """A host as it is now."""
+    return _read(clients, host.name, host.provider, host.sets)
 
 
 def allocated(clients: Any, server_id: str) -> dict[str, dict[str, int]]:
@@ -79,7 +84,7 @@ def aggregate(
         yield
 
 
-def _host(
+def _read(
     clients: Any, name: str, provider: str, sets: hosts.CpuSets,
 ) -> hosts.Host:
     placement = clients.resource_providers_client

@@ -57,11 +57,11 @@ class MiniCloud(fixtures.Fixture):
     def run(self, command, status=0, **options):
         """Run a command as a user of the cloud.
 
-        :param command: str, as it would be typed
+        :param command: str, as it would be typed into bash
         :returns: what it printed
         :raises: AssertionError if it ends with another status
         """
-        return _run(shlex.split(command), status, env=self.environment,
+        return _run(['bash', '-c', command], status, env=self.environment,
                     **options)
 
     def _call(self, *arguments):

@@ -38,6 +38,7 @@ families:
     class: dedicated
     sizes: tiny
     cpu_topology: match-host
+    page_size: large
     traits:
       required: [CUSTOM_PINNING_DEDICATED]
   standard:
@@ -73,7 +74,8 @@ class TestRoad(testtools.TestCase):
         self.directory = pathlib.Path(directory.name)
         self.cloud = self.useFixture(minicloud.MiniCloud(
             '--host-cpus', 'pinning-1=dedicated:0-1',
-            '--host-cpus', 'pinning-2=shared:0-1'))
+            '--host-cpus', 'pinning-2=shared:0-1',
+            '--huge-pages', '128'))
 
     def write(self, name, text):
         path = self.directory / name

@@ -30,6 +30,7 @@ from minicloud import cloud
 from minicloud import errors
 from minicloud import files
 from minicloud import guest
+from minicloud import hugepages
 from minicloud import messaging
 from minicloud import neutron
 from minicloud import nova
@@ -217,3 +218,45 @@ class TestMessaging(Base):
     def test_not_there(self):
         error = self.assertRaises(errors.NotReady, messaging.connect, 1)
         self.assertIn('127.0.0.1:1: Connection refused', str(error))
+
+
+class TestHugePages(Base):
+
+    def setUp(self):
+        super().setUp()
+        self.pool = self.state.root / 'nr_hugepages'
+        self.pool.write_text('3\n')
+        self.part = hugepages.HugePages(
+            self.state, settings.Settings(hosts=(), huge_pages=5))
+        self.part.pool = self.pool
+
+    def test_up_and_down(self):
+        self.part.up()
+        self.part.up()
+        self.assertEqual('8', self.pool.read_text())
+        self.part.down()
+        self.part.down()
+        self.assertEqual('3', self.pool.read_text())
+
+    def test_others_changed_it_since(self):
+        self.part.up()
+        self.pool.write_text('2')
+        self.part.down()
+        self.assertEqual('0', self.pool.read_text())
+
+    def test_too_few(self):
+        class Kernel:
+            value = 3
+
+            def read_text(self):
+                return str(self.value)
+
+            def write_text(self, text):
+                self.value = min(int(text), 4)
+
+        self.part.pool = kernel = Kernel()
+        error = self.assertRaises(errors.MiniCloudError, self.part.up)
+        self.assertIn('of 5 huge pages only 1 could be reserved', str(error))
+        self.assertEqual(3, kernel.value)
+        self.part.down()
+        self.assertEqual(3, kernel.value)

@@ -1,0 +1,331 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import configparser
+import json
+import pathlib
+import re
+import shlex
+import socket
+import tempfile
+import threading
+from unittest import mock
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+from oslotest import base
+
+from minicloud import accelerator
+from minicloud import cloud
+from minicloud import errors
+from minicloud import initramfs
+from minicloud import kernel
+from minicloud import settings
+from minicloud import virtual
+from nova_pinning import cpuset
+from nova_pinning.tests.unit import base as unit_base
+
+SIZES = st.integers(1, 4)
+
+
+class Base(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.state = settings.State(pathlib.Path(directory.name) / 'state')
+        self.state.create()
+        self.host = settings.HostSettings('virtual-1', '2-7', '0-1', '2x2x2')
+        self.settings = settings.Settings(hosts=(
+            settings.HostSettings('pinning-1', '1', '0'), self.host))
+        modules = self.state.cache / 'kernel/lib/modules/6.1.0'
+        for path in ('boot/vmlinuz-6.1.0', 'bin/busybox',
+                     'lib/modules/6.1.0/modules.dep'):
+            path = self.state.cache / 'kernel' / path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text('')
+        self.assertEqual(modules, kernel.modules_dir(self.state))
+        self.virt_type('qemu')
+
+    def virt_type(self, kind):
+        patch = mock.patch.object(accelerator, 'virt_type',
+                                  return_value=kind)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def part(self, kind):
+        return kind(self.state, self.settings, self.host)
+
+
+def values(arguments, option):
+    """Return what was given with an option of QEMU, each time."""
+    return [value for name, value in zip(arguments, arguments[1:])
+            if name == option]
+
+
+def fields(value):
+    """Return the properties in a value, {'': first} for what has no name."""
+    return {key if mark else '': text if mark else key
+            for key, mark, text in (
+                part.partition('=') for part in value.split(','))}
+
+
+class TestTopology(base.BaseTestCase):
+
+    @unit_base.settings(100)
+    @hypothesis.given(SIZES, SIZES, SIZES)
+    def test_nodes_share_out_the_cpus(self, sockets, cores, threads):
+        topology = virtual.Topology.parse(f'{sockets}x{cores}x{threads}')
+        options = virtual.cpu_options(topology)
+        smp, = map(fields, values(options, '-smp'))
+        self.assertEqual(sockets * cores * threads, int(smp['']))
+        self.assertEqual((sockets, cores, threads), tuple(
+            int(smp[name]) for name in ('sockets', 'cores', 'threads')))
+        nodes = [fields(value) for value in values(options, '-numa')]
+        found = [cpu for node in nodes
+                 for cpu in cpuset.CpuSet.parse(node['cpus'])]
+        self.assertEqual(list(range(topology.cpus)), found)
+        # QEMU numbers the CPUs of a socket one after the other.
+        for number, node in enumerate(nodes):
+            self.assertEqual({number}, {
+                cpu // (cores * threads)
+                for cpu in cpuset.CpuSet.parse(node['cpus'])})
+
+    @unit_base.settings(20)
+    @hypothesis.given(SIZES)
+    def test_nodes_share_out_the_memory(self, sockets):
+        options = virtual.cpu_options(virtual.Topology(sockets, 1, 1))
+        memory = {fields(value)['id']: fields(value)['size']
+                  for value in values(options, '-object')}
+        used = [memory.pop(fields(value)['memdev'])
+                for value in values(options, '-numa')]
+        self.assertEqual({}, memory)
+        self.assertEqual(values(options, '-m'), [str(sum(
+            int(size.removesuffix('M')) for size in used))])
+
+    @unit_base.settings(20)
+    @hypothesis.given(SIZES)
+    def test_a_device_on_each_node(self, sockets):
+        devices = [fields(value) for value in values(
+            virtual.pci_options(virtual.Topology(sockets, 1, 1)), '-device')]
+        by_id = {device['id']: device for device in devices
+                 if 'id' in device}
+        nodes = []
+        for device in devices:
+            if device[''] == virtual.PCI_DEVICE:
+                port = by_id[device['bus']]
+                nodes.append(int(by_id[port['bus']]['numa_node']))
+        self.assertEqual(list(range(sockets)), nodes)
+        numbers = [int(device['bus_nr']) for device in devices
+                   if 'bus_nr' in device]
+        self.assertEqual(len(numbers), len(set(numbers)))
+        self.assertTrue(all(number < 256 for number in numbers))
+
+
+@ddt.ddt
+class TestVirtualMachine(Base):
+
+    def test_all_that_is_needed_is_a_part(self):
+        whole = cloud.Cloud(self.state, self.settings)
+        for part in virtual.parts(self.state, self.settings, self.host):
+            self.assertIn(part.name, whole.parts)
+            for name in part.requires:
+                self.assertIn(name, whole.parts)
+
+    @ddt.data(('qemu', 'tcg,thread=multi'), ('kvm', 'kvm'))
+    @ddt.unpack
+    def test_accelerator(self, kind, wanted):
+        self.virt_type(kind)
+        command = self.part(virtual.VirtualMachine).command()
+        self.assertEqual([wanted], values(command, '-accel'))
+
+    def test_network_is_loopback_and_restricted(self):
+        command = self.part(virtual.VirtualMachine).command()
+        network, = values(command, '-netdev')
+        address = self.settings.host_address('virtual-1')
+        self.assertIn('restrict=on', network.split(','))
+        forwards = [part for part in network.split(',')
+                    if part.startswith('hostfwd')]
+        self.assertEqual([
+            f'hostfwd=tcp:{address}:{port}-:{port}' for port in (
+                self.settings.port('ssh'), self.settings.port('libvirt'))],
+            forwards)
+
+    def test_programs_and_configuration_are_read_only(self):
+        machine = self.part(virtual.VirtualMachine)
+        shares = [fields(value)
+                  for value in values(machine.command(), '-fsdev')]
+        self.assertEqual(
+            {'root': ('/', 'on'), 'etc': (str(self.state.etc), 'on')},
+            {share['id']: (share['path'], share['readonly'])
+             for share in shares if share['readonly'] != 'off'})
+        writable = [share['path'] for share in shares
+                    if share['readonly'] == 'off']
+        for path in writable:
+            self.assertIn('virtual-1', path)
+        tags = [fields(value)['mount_tag']
+                for value in values(machine.command(), '-device')
+                if value.startswith('virtio-9p')]
+        self.assertEqual([share['id'] for share in shares], tags)
+        script = virtual.INIT.read_text()
+        for tag in tags:
+            self.assertIn(f' {tag} ', script)
+
+    def test_comma_in_a_path(self):
+        self.state.etc = pathlib.Path('/a,b')
+        command = self.part(virtual.VirtualMachine).command()
+        self.assertIn('path=/a,,b,', values(command, '-fsdev')[1])
+
+    def test_devices_know_their_bus(self):
+        # Else QEMU takes the last that has room, which is a node's.
+        command = self.part(virtual.VirtualMachine).command()
+        for value in values(command, '-device'):
+            device = fields(value)
+            if device[''] != 'intel-iommu':
+                self.assertIn('bus', device, value)
+
+    def test_prepare(self):
+        machine = self.part(virtual.VirtualMachine)
+        for path, text in machine.config().items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        machine.prepare()
+        for path in machine.shares.values():
+            self.assertTrue(path.is_dir(), path)
+        content = machine.initrd.read_bytes()
+        self.assertIn(virtual.INIT.read_bytes(), content)
+        self.assertIn(b'NAME=virtual-1\n', content)
+        self.assertEqual(content[:6], initramfs.archive([])[:6])
+
+    def test_script_gets_what_it_asks_for(self):
+        machine = self.part(virtual.VirtualMachine)
+        text = machine.config()[machine.data / 'parameters']
+        given = {line.partition('=')[0] for line in text.splitlines()}
+        script = virtual.INIT.read_text()
+        used = set(re.findall(r'\$([A-Z_]+)', script))
+        own = set(re.findall(r'^(?:export )?([A-Z_]+)=', script, re.M))
+        self.assertEqual(given, used - own)
+
+    @unit_base.settings(100)
+    @hypothesis.given(st.text(
+        st.characters(codec='utf-8', exclude_characters='\0\r'), max_size=9))
+    def test_parameters_are_shell(self, value):
+        text = virtual.parameters({'NAME': value})
+        self.assertEqual([f'NAME={value}'], shlex.split(text))
+
+
+class TestCheck(Base):
+    """QEMU takes connections for a guest that may not be there yet."""
+
+    def check(self, answer):
+        machine = self.part(virtual.VirtualMachine)
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            def serve():
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(answer)
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            machine.address, port = server.getsockname()
+            with mock.patch.object(settings.Settings, 'port',
+                                   return_value=port):
+                try:
+                    machine.check()
+                finally:
+                    thread.join()
+
+    def test_sshd(self):
+        self.check(b'SSH-2.0-OpenSSH\r\n')
+
+    def test_closed_at_once(self):
+        self.assertRaises(errors.NotReady, self.check, b'')
+
+    def test_something_else(self):
+        self.assertRaises(errors.NotReady, self.check, b'HTTP/1.1 400\r\n')
+
+    def test_nobody_listens(self):
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            port = server.getsockname()[1]
+        machine = self.part(virtual.VirtualMachine)
+        machine.address = '127.0.0.1'
+        with mock.patch.object(settings.Settings, 'port', return_value=port):
+            self.assertRaises(errors.NotReady, machine.check)
+
+
+class TestInside(Base):
+
+    @unit_base.settings(100)
+    @hypothesis.given(st.lists(st.text(
+        st.characters(codec='utf-8', exclude_characters='\0'), max_size=9),
+        min_size=1, max_size=4))
+    def test_enter_keeps_words_apart(self, command):
+        # The shell at the other end takes the last argument.
+        *_, host, line = virtual.enter(
+            self.state, self.settings, self.host, command)
+        self.assertEqual('virtual-1', host)
+        self.assertEqual(command, shlex.split(line))
+
+    def test_services_end_with_their_session(self):
+        for kind in (virtual.Libvirtd, virtual.NovaCompute):
+            command = self.part(kind).command()
+            self.assertEqual(
+                ['exec', 'setpriv', '--pdeathsig', 'KILL'],
+                shlex.split(command[-1])[:4])
+            # In a shared one a process outlives the client.
+            self.assertNotIn('-S', command)
+
+    def test_tunnel_brings_every_port_of_a_url(self):
+        command = self.part(virtual.Tunnel).command()
+        brought = values(command, '-R')
+        for place in brought:
+            before, after = place[:len(place) // 2], place[-(
+                len(place) // 2):]
+            self.assertEqual(before, after)
+        text = self.part(virtual.NovaCompute).config()[
+            self.state.etc / 'virtual-1' / 'nova-compute.conf']
+        for name in settings.PORTS:
+            place = (f'{settings.CONTROLLER_ADDRESS}:'
+                     f'{self.settings.port(name)}')
+            if place in text:
+                self.assertIn(f'{place}:{place}', brought)
+
+    def test_tunnel_is_ready_when_ssh_says_so(self):
+        tunnel = self.part(virtual.Tunnel)
+        with mock.patch.object(virtual.subprocess, 'run') as run:
+            run.return_value = mock.Mock(returncode=255, stdout='no master\n')
+            failure = self.assertRaises(errors.NotReady, tunnel.check)
+            self.assertEqual('no master', str(failure))
+            run.return_value = mock.Mock(returncode=0, stdout='running\n')
+            tunnel.check()
+
+    def test_tunnel_begins_without_a_socket_of_an_earlier_one(self):
+        tunnel = self.part(virtual.Tunnel)
+        left, = values(tunnel.command(), '-S')
+        pathlib.Path(left).touch()
+        tunnel.prepare()
+        self.assertFalse(pathlib.Path(left).exists())
+        tunnel.prepare()
+
+    def test_nova_compute(self):
+        files = self.part(virtual.NovaCompute).config()
+        parser = configparser.RawConfigParser()
+        parser.read_string(
+            files[self.state.etc / 'virtual-1' / 'nova-compute.conf'])
+        self.assertEqual('2-7', parser['compute']['cpu_dedicated_set'])
+        self.assertEqual('qemu', parser['libvirt']['virt_type'])
+        spec = json.loads(parser['pci']['device_spec'])
+        alias = json.loads(parser['pci']['alias'])
+        self.assertEqual(spec, {key: alias[key] for key in spec})
+        self.assertFalse(parser.has_section('database'))
