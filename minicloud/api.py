@@ -47,7 +47,7 @@ class Api:
                                   'domain': {'id': 'default'}}}}}
         request = self._request('keystone', 'POST', '/auth/tokens', body)
         with _open(request) as response:
-            return response.headers['X-Subject-Token']
+            return typing.cast(str, response.headers['X-Subject-Token'])
 
     def get(self, name: str, path: str) -> Body:
         """Return what a GET of a service answers.
@@ -68,7 +68,7 @@ class Api:
         request = self._request(name, method, path, body, token)
         with _open(request) as response:
             text = response.read()
-        return json.loads(text) if text else {}
+        return typing.cast(Body, json.loads(text)) if text else {}
 
     def _request(self, name: str, method: str, path: str,
                  body: Body | bytes | None = None,
@@ -89,7 +89,8 @@ class Api:
 
 def _open(request: urllib.request.Request) -> http.client.HTTPResponse:
     try:
-        return urllib.request.urlopen(request, timeout=30)
+        answer = urllib.request.urlopen(request, timeout=30)
+        return typing.cast(http.client.HTTPResponse, answer)
     except urllib.error.HTTPError as e:
         said = e.read().decode(errors='replace')[:300]
         raise errors.NotReady(

@@ -39,8 +39,15 @@ CONTROLLER = (
     web.Keystone, web.Placement, web.Glance, web.NeutronStandIn,
     nova.NovaApi, nova.NovaConductor, nova.NovaScheduler, guest.Image)
 
-# Called with a part and the seconds it took when it is ready.
-Report = typing.Callable[[service.Part, float], None]
+
+class Progress(typing.Protocol):
+    """What is told how far ``up`` has come."""
+
+    def started(self, part: service.Part) -> None:
+        """A part is being brought up."""
+
+    def ready(self, part: service.Part, seconds: float) -> None:
+        """A part is ready, after so many seconds."""
 
 
 class Cloud:
@@ -62,7 +69,7 @@ class Cloud:
             parts += hosts.parts(state, settings, host)
         self.parts = {part.name: part for part in parts}
 
-    def up(self, report: Report) -> None:
+    def up(self, progress: Progress) -> None:
         """Bring all parts up, each as soon as what it needs is there.
 
         :raises: MiniCloudError, of the first part that failed
@@ -74,12 +81,13 @@ class Cloud:
             while graph.is_active():
                 for name in graph.get_ready():
                     part = self.parts[name]
+                    progress.started(part)
                     waiting[pool.submit(_timed, part.up)] = part
                 done, _ = futures.wait(
                     waiting, return_when=futures.FIRST_COMPLETED)
                 for one in done:
                     part = waiting.pop(one)
-                    report(part, one.result())
+                    progress.ready(part, one.result())
                     graph.done(part.name)
 
     def down(self) -> None:

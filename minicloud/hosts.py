@@ -21,12 +21,14 @@ from minicloud import virtual
 def parts(state: _settings.State, settings: _settings.Settings,
           host: _settings.HostSettings) -> list[service.Part]:
     """Return the parts that a compute host is made of."""
-    kind = virtual if host.topology else namespace
-    return kind.parts(state, settings, host)
+    if host.topology:
+        return virtual.parts(state, settings, host)
+    return namespace.parts(state, settings, host)
 
 
 def enter(state: _settings.State, settings: _settings.Settings,
           host: _settings.HostSettings, command: list[str]) -> list[str]:
     """Return a command line that runs a command on a compute host."""
-    kind = virtual if host.topology else namespace
-    return kind.enter(state, settings, host, command)
+    if host.topology:
+        return virtual.enter(state, settings, host, command)
+    return namespace.enter(state, settings, host, command)

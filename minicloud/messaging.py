@@ -12,6 +12,7 @@
 
 """RabbitMQ and the name server that Erlang needs for it."""
 
+import pathlib
 import socket
 
 from minicloud import errors
@@ -47,7 +48,7 @@ class RabbitMQ(service.Service):
     requires = ('epmd',)
     grace_seconds = 20.0
 
-    def config(self):
+    def config(self) -> dict[pathlib.Path, str]:
         settings = self.settings
         return {self.state.etc / 'rabbitmq.conf': '\n'.join([
             f'listeners.tcp.local = {ADDRESS}:{settings.port("rabbitmq")}',

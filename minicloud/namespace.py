@@ -322,8 +322,8 @@ class NovaCompute(_Inside):
 
     def also_requires(self) -> tuple[str, ...]:
         return (f'libvirtd-{self.host.name}', f'sshd-{self.host.name}',
-                'virt-type', 'huge-pages', 'nova', 'nova-conductor', 'nova-scheduler',
-                'placement', 'glance', 'neutron')
+                'virt-type', 'huge-pages', 'nova', 'nova-conductor',
+                'nova-scheduler', 'placement', 'glance', 'neutron')
 
     def config(self) -> dict[pathlib.Path, str]:
         return compute.config(

@@ -152,7 +152,7 @@ class NovaApi(web.WebService):
 class _Daemon(service.Service):
     """A nova service that listens on RabbitMQ only."""
 
-    requires = (*web.DATABASE, 'rabbitmq', 'keystone')
+    requires: tuple[str, ...] = (*web.DATABASE, 'rabbitmq', 'keystone')
 
     def config(self) -> dict[pathlib.Path, str]:
         return config(self.state, self.settings)

@@ -155,7 +155,7 @@ def register(state: _settings.State, settings: _settings.Settings) -> None:
 
     def post(path: str, name: str, body: api.Body) -> str:
         answer = keystone.send('keystone', 'POST', path, {name: body})
-        return answer[name]['id']
+        return str(answer[name]['id'])
 
     roles = {role['name']: role['id'] for role in
              keystone.get('keystone', '/roles')['roles']}

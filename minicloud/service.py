@@ -28,7 +28,8 @@ class Part:
     """A node of the graph that ``up`` works through.
 
     :cvar name: str, unique in a cloud
-    :cvar requires: names of the parts that have to be ready before
+    :cvar requires: names of the parts that have to be ready before; what a
+        cloud does not have is passed over
     """
 
     name: str

@@ -164,6 +164,7 @@ class VirtualMachine(_HostService):
             'etc': self.state.etc,
             'log': self.state.log / f'qemu-{self.host.name}',
             'cache': self.state.cache / 'libvirt' / self.host.name,
+            'data': self.data,
         }
 
     @property
@@ -184,6 +185,8 @@ class VirtualMachine(_HostService):
             self.data / 'parameters': parameters({
                 'NAME': self.host.name,
                 'ETC_DIR': self.state.etc,
+                'DATA_DIR': self.data,
+                'INSTANCES_DIR': compute.instances(self.state),
                 'MODULES': ' '.join(MODULES),
                 'HUGE_PAGES': HUGE_PAGES,
                 'SSHD': f'{ssh.SSHD} -D -e -o MaxSessions=100 '
@@ -193,6 +196,7 @@ class VirtualMachine(_HostService):
 
     def prepare(self) -> None:
         for directory in (*self.shares.values(), self.data / 'nova',
+                          self.data / 'instances',
                           self.etc / 'provider_config',
                           compute.instances(self.state)):
             directory.mkdir(parents=True, exist_ok=True)

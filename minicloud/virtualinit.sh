@@ -36,7 +36,7 @@ done
 NINE='trans=virtio,version=9p2000.L,msize=512000'
 mkdir -p /lower /over /root
 mount -t 9p -o "$NINE,cache=loose,ro" root /lower
-mount -t tmpfs -o mode=755,size=20g over /over
+mount -t tmpfs -o mode=755 over /over
 mkdir /over/upper /over/work
 mount -t overlay -o lowerdir=/lower,upperdir=/over/upper,workdir=/over/work \
     overlay /root
@@ -47,6 +47,9 @@ cd /root
 mount -t 9p -o "$NINE,cache=none,ro" etc ".$ETC_DIR"
 mount -t 9p -o "$NINE,cache=none" log ./var/log/libvirt
 mount -t 9p -o "$NINE,cache=none" cache ./var/cache/libvirt
+# What must not be lost with the host, else nova-compute refuses to start.
+mount -t 9p -o "$NINE,cache=mmap" data ".$DATA_DIR"
+mount --bind ".$DATA_DIR/instances" ".$INSTANCES_DIR"
 mount -t tmpfs -o mode=755 run ./run
 mkdir -p dev/pts dev/shm run/libvirt run/lock run/sshd run/hugepages/2048
 mount -t devpts devpts dev/pts

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from minicloud import errors
-from minicloud import main
+from minicloud import options
 from minicloud import settings
 
 NAMES = ['pinning-1', 'pinning-2']
 
 
 def parse(*arguments):
-    return main.settings_of(main.parser().parse_args(['up', *arguments]))
+    return options.settings_of(options.parser().parse_args(['up', *arguments]))
 
 
 class TestState(base.BaseTestCase):
@@ -138,7 +138,7 @@ class TestOptions(base.BaseTestCase):
         for topology in ('', '1x1x1', '1x1x2', '1x4x1', '2x2x2', '2x8x2'):
             dedicated, shared = (
                 {int(cpu) for cpu in cpus.split(',') if cpu}
-                for cpus in main.default_cpus(topology))
+                for cpus in options.default_cpus(topology))
             self.assertTrue(dedicated)
             self.assertFalse(dedicated & shared)
 

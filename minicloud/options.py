@@ -1,0 +1,195 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The options of the command line, and the cloud that they ask for."""
+
+import argparse
+import os
+import pathlib
+import re
+import typing
+
+from minicloud import errors
+from minicloud import packages
+from minicloud import settings as _settings
+
+STATE = packages.PROJECT / '.minicloud'
+
+EXAMPLES = """\
+examples:
+  sudo tools/minicloud deps
+  sudo tools/minicloud up
+  eval "$(sudo tools/minicloud env)"
+  openstack server create --flavor m1 --image minicloud --nic none test
+  sudo tools/minicloud exec pinning-1 -- virsh list
+  sudo tools/minicloud down
+"""
+
+# A 2-CPU machine has one of each.
+SHARED_PART = 4
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog='minicloud', epilog=EXAMPLES,
+        description='A real OpenStack cloud on one machine: Keystone, '
+                    'Placement, Glance, Nova, libvirt and QEMU, on loopback '
+                    'only.',
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument(
+        '--state', type=pathlib.Path, metavar='DIR',
+        default=os.environ.get('MINICLOUD_STATE', STATE),
+        help='where everything is kept (default: $MINICLOUD_STATE or '
+             '.minicloud beside tools)')
+    commands = made.add_subparsers(dest='command', required=True)
+    _add_up(commands)
+    down = commands.add_parser(
+        'down', help='end every process and remove the cloud')
+    down.add_argument('--all', action='store_true',
+                      help='remove the whole state directory as well, with '
+                           'the virtual environment and the logs')
+    for name, help_text in (('status', 'tell what runs'),
+                            ('env', 'print what openstack needs to know')):
+        command = commands.add_parser(name, help=help_text)
+        command.add_argument('--format', choices=('text', 'json'),
+                             default='text')
+    execute = commands.add_parser(
+        'exec', help='run a command on a compute host')
+    execute.add_argument('host', metavar='HOST')
+    execute.add_argument('argv', nargs=argparse.REMAINDER, metavar='COMMAND')
+    commands.add_parser('deps', help='install the Debian packages')
+    return made
+
+
+def _add_up(commands: typing.Any) -> None:
+    up = commands.add_parser(
+        'up', help='bring the cloud up, or what is missing of it')
+    up.add_argument('--hosts', type=int, default=2, metavar='N',
+                    help='compute hosts on this machine (default: 2), named '
+                         'pinning-1 and so on')
+    up.add_argument('--virtual-host', action='append', default=[],
+                    metavar='SxCxT',
+                    help='another compute host, in a QEMU of its own with so '
+                         'many sockets, cores and threads, a NUMA node per '
+                         'socket: virtual-1 and so on')
+    up.add_argument('--host-cpus', action='append', default=[],
+                    metavar='HOST=dedicated:CPUS,shared:CPUS',
+                    help='the CPUs a host offers (default: the first quarter '
+                         'shared, the rest dedicated)')
+    up.add_argument('--host-conf', action='append', default=[],
+                    metavar='HOST=FILE',
+                    help='options that nova-compute of a host reads last')
+    up.add_argument('--provider-config', action='append', default=[],
+                    metavar='HOST=FILE',
+                    help='the provider.yaml of a host, for its traits')
+    up.add_argument('--nova-conf', default='', metavar='FILE',
+                    help='options that nova\'s API, scheduler and conductor '
+                         'read last')
+    up.add_argument('--filters', default='', metavar='NAME,...',
+                    help='enabled_filters of the scheduler')
+    up.add_argument('--weighers', default='', metavar='PATH,...',
+                    help='weight_classes of the scheduler')
+    up.add_argument('--sqlite', action='store_true',
+                    help='SQLite instead of MariaDB: smaller, but not for '
+                         'servers that are made at the same time')
+    up.add_argument('--base-port', type=int, default=17800, metavar='PORT',
+                    help='the first of the ports to use (default: 17800)')
+    up.add_argument('--huge-pages', type=int, default=0, metavar='N',
+                    help='reserve so many pages of 2 MiB on this machine '
+                         'until the cloud is down')
+
+
+def settings_of(options: argparse.Namespace) -> _settings.Settings:
+    """Return what the options of ``up`` ask for.
+
+    :raises: MiniCloudError
+    """
+    names = [(f'pinning-{number + 1}', '') for number in range(options.hosts)]
+    for number, topology in enumerate(options.virtual_host):
+        if not re.fullmatch(r'[1-9]\d*x[1-9]\d*x[1-9]\d*', topology):
+            raise errors.MiniCloudError(
+                f'--virtual-host {topology}: not sockets x cores x threads',
+                'Give for example 2x2x2')
+        names.append((f'virtual-{number + 1}', topology))
+    if not names or options.hosts < 0:
+        raise errors.MiniCloudError('a cloud without a compute host')
+    cpus = _by_host('--host-cpus', options.host_cpus, names)
+    confs = _by_host('--host-conf', options.host_conf, names)
+    providers = _by_host('--provider-config', options.provider_config, names)
+    return _settings.Settings(
+        hosts=tuple(_settings.HostSettings(
+            name, *_cpus(name, topology, cpus.get(name)), topology,
+            _readable(confs.get(name, '')),
+            _readable(providers.get(name, ''))) for name, topology in names),
+        base_port=options.base_port, sqlite=options.sqlite,
+        filters=_list(options.filters), weighers=_list(options.weighers),
+        nova_conf=_readable(options.nova_conf),
+        huge_pages=options.huge_pages)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(',') if word)
+
+
+def _by_host(option: str, given: list[str],
+             names: list[tuple[str, str]]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        host, _, value = text.partition('=')
+        if host not in dict(names):
+            raise errors.MiniCloudError(
+                f'{option} {text}: there is no host {host!r}',
+                'There are: ' + ', '.join(dict(names)))
+        found[host] = value
+    return found
+
+
+def _readable(path: str) -> str:
+    if path and not os.access(path, os.R_OK):
+        raise errors.MiniCloudError(f'{path} cannot be read')
+    return os.path.abspath(path) if path else ''
+
+
+def _cpus(name: str, topology: str, text: str | None) -> tuple[str, str]:
+    """Return cpu_dedicated_set and cpu_shared_set of a host."""
+    if text is None:
+        return default_cpus(topology)
+    sets: dict[str, list[str]] = {'dedicated': [], 'shared': []}
+    kind = ''
+    # A list of CPUs has commas of its own.
+    for word in text.split(','):
+        named, _, numbers = word.rpartition(':')
+        kind = named or kind
+        if kind not in sets or not re.fullmatch(r'\^?\d+(-\d+)?', numbers):
+            raise errors.MiniCloudError(
+                f'--host-cpus {name}={text}: not lists of CPUs',
+                f'Give for example {name}=dedicated:2-7,shared:0-1')
+        sets[kind].append(numbers)
+    return ','.join(sets['dedicated']), ','.join(sets['shared'])
+
+
+def default_cpus(topology: str) -> tuple[str, str]:
+    """Return what a host offers of whom nothing is said.
+
+    :returns: cpu_dedicated_set and cpu_shared_set
+    """
+    if topology:
+        sockets, cores, threads = map(int, topology.split('x'))
+        cpus = list(range(sockets * cores * threads))
+        shared = max(threads, len(cpus) // SHARED_PART // threads * threads)
+    else:
+        cpus = sorted(os.sched_getaffinity(0))
+        shared = max(1, len(cpus) // SHARED_PART)
+    if shared >= len(cpus):
+        shared = 0
+    return (','.join(map(str, cpus[shared:])),
+            ','.join(map(str, cpus[:shared])))

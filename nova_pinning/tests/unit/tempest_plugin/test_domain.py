@@ -1,0 +1,187 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of nova_pinning.tempest_plugin.domain."""
+
+import hypothesis
+from hypothesis import strategies as st
+
+from nova_pinning import cpuset
+from nova_pinning.tempest_plugin import domain
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.tempest_plugin import samples
+
+FULL = """
+<domain type='kvm' id='3'>
+  <name>instance-00000007</name>
+  <uuid>0f1c2b9e-3a57-4c11-9d5e-6f2a7b8c9d01</uuid>
+  <memory unit='KiB'>131072</memory>
+  <memoryBacking>
+    <hugepages>
+      <page size='2048' unit='KiB' nodeset='0'/>
+      <page size='1048576' unit='KiB' nodeset='1'/>
+    </hugepages>
+    <nosharepages/>
+    <locked/>
+  </memoryBacking>
+  <vcpu placement='static' cpuset='0-1'>3</vcpu>
+  <iothreads>2</iothreads>
+  <cputune>
+    <shares>512</shares>
+    <period>50000</period>
+    <quota>25000</quota>
+    <vcpupin vcpu='0' cpuset='0-1,^1'/>
+    <vcpupin vcpu='2' cpuset='9'/>
+    <emulatorpin cpuset='0-1'/>
+    <iothreadpin iothread='1' cpuset='0'/>
+    <iothreadpin iothread='2' cpuset='1'/>
+    <vcpusched vcpus='1-2' scheduler='fifo' priority='1'/>
+  </cputune>
+  <numatune>
+    <memory mode='strict' nodeset='0-1'/>
+    <memnode cellid='1' mode='strict' nodeset='1'/>
+    <memnode cellid='0' mode='strict' nodeset='0'/>
+  </numatune>
+  <cpu>
+    <topology sockets='3' dies='1' cores='1' threads='1'/>
+    <numa>
+      <cell id='0' cpus='0-1' memory='65536' unit='KiB'/>
+      <cell id='1' cpus='2' memory='65536' unit='KiB'/>
+    </numa>
+  </cpu>
+  <devices>
+    <disk type='file' device='disk'>
+      <target dev='vda' bus='virtio'/>
+      <iotune>
+        <total_iops_sec>500</total_iops_sec>
+        <read_bytes_sec>10485760</read_bytes_sec>
+      </iotune>
+      <address type='pci' domain='0x0000' bus='0x00' slot='0x04'
+               function='0x0'/>
+    </disk>
+    <disk type='file' device='cdrom'><target dev='hda' bus='ide'/></disk>
+    <interface type='bridge'>
+      <mac address='fa:16:3e:00:00:01'/>
+      <driver name='vhost' queues='2'/>
+      <bandwidth>
+        <inbound average='10240' peak='20480'/>
+        <outbound average='5120'/>
+      </bandwidth>
+    </interface>
+    <interface type='bridge'><mac address='fa:16:3e:00:00:02'/></interface>
+    <hostdev mode='subsystem' type='pci' managed='yes'>
+      <source>
+        <address domain='0x0000' bus='0x3b' slot='0x1f' function='0x6'/>
+      </source>
+      <address type='pci' domain='0x0000' bus='0x00' slot='0x05'
+               function='0x0'/>
+    </hostdev>
+    <hostdev mode='subsystem' type='usb'>
+      <source><address bus='1' device='2'/></source>
+    </hostdev>
+  </devices>
+</domain>
+"""
+LEAST = '<domain><vcpu>1</vcpu></domain>'
+
+
+class ParseTest(base.TestCase):
+
+    def test_everything(self):
+        cpus = samples.cpus
+        self.assertEqual(domain.Domain(
+            uuid='0f1c2b9e-3a57-4c11-9d5e-6f2a7b8c9d01',
+            name='instance-00000007', vcpus=3, floats_over=cpus('0-1'),
+            vcpu_pins={0: cpus('0'), 2: cpus('9')},
+            emulator_pin=cpus('0-1'), iothreads=2,
+            iothread_pins={1: cpus('0'), 2: cpus('1')},
+            vcpu_schedulers={1: samples.FIFO, 2: samples.FIFO},
+            topology=domain.Topology(3, 1, 1),
+            cells=(domain.Cell(0, cpus('0-1'), 65536, cpus('0'), 'strict'),
+                   domain.Cell(1, cpus('2'), 65536, cpus('1'), 'strict')),
+            memory_nodes=cpus('0-1'), memory_mode='strict',
+            huge_pages=(domain.HugePages(2048, cpus('0')),
+                        domain.HugePages(1048576, cpus('1'))),
+            locked=True, shares=512, period=50000, quota=25000,
+            hostdevs=frozenset({'0000:3b:1f.6'}),
+            interfaces=(
+                domain.Interface('fa:16:3e:00:00:01', 2,
+                                 {'average': 10240, 'peak': 20480},
+                                 {'average': 5120}),
+                domain.Interface('fa:16:3e:00:00:02', 1, {}, {})),
+            iotunes={'vda': {'total_iops_sec': 500,
+                             'read_bytes_sec': 10485760}},
+        ), domain.parse(FULL))
+
+    def test_nothing(self):
+        found = domain.parse(LEAST)
+        self.assertEqual({}, found.vcpu_pins)
+        self.assertEqual(cpuset.CpuSet(), found.floats_over)
+        self.assertIsNone(found.emulator_pin)
+        self.assertIsNone(found.topology)
+        self.assertIsNone(found.shares)
+        self.assertEqual((), found.cells + found.huge_pages)
+        self.assertFalse(found.locked)
+
+    def test_huge_pages_of_the_default_size(self):
+        found = domain.parse(LEAST.replace(
+            '<vcpu>', '<memoryBacking><hugepages/></memoryBacking><vcpu>'))
+        self.assertEqual((domain.HugePages(0),), found.huge_pages)
+
+    def test_where_a_vcpu_may_run(self):
+        found = domain.parse(FULL)
+        self.assertEqual(samples.cpus('9'), found.vcpu_affinity(2))
+        self.assertEqual(samples.cpus('0-1'), found.vcpu_affinity(1))
+
+    def test_no_domain(self):
+        for text, words in (
+                ('', 'no domain XML: '),
+                ('error: no domain', 'no domain XML: '),
+                ('<capabilities/>', 'its root is <capabilities>'),
+                ('<domain/>', 'without <vcpu>'),
+                (FULL.replace("memory='65536' unit='KiB'",
+                              "memory='64' unit='MiB'"),
+                 '<cell> has a size in MiB, not in KiB')):
+            error = self.assertRaises(ValueError, domain.parse, text)
+            self.assertIn(words, str(error))
+
+
+PINS = st.dictionaries(
+    st.integers(0, 5), st.sets(st.integers(0, 40), min_size=1), max_size=6)
+
+
+class PinsPropertyTest(base.TestCase):
+    """However libvirt may write pins, they are the same pins."""
+
+    @base.settings(200)
+    @hypothesis.given(PINS, st.data())
+    def test_any_spelling(self, pins, data):
+        elements = []
+        for vcpu, cpus in pins.items():
+            # Any cover of the set will do, also one that says things twice.
+            parts = data.draw(st.lists(st.sets(
+                st.sampled_from(sorted(cpus)), min_size=1)))
+            for part in [*parts, cpus - set().union(*parts)]:
+                if part:
+                    text = data.draw(st.sampled_from([
+                        ','.join(map(str, part)), str(cpuset.CpuSet(part)),
+                        f'{min(part)}-{max(part)}' + ''.join(
+                            f',^{cpu}' for cpu in range(
+                                min(part), max(part)) if cpu not in part)]))
+                    elements.append(
+                        f"<vcpupin vcpu='{vcpu}' cpuset='{text}'/>")
+        elements = data.draw(st.permutations(elements))
+        found = domain.parse(LEAST.replace(
+            '<vcpu>', f'<cputune>{"".join(elements)}</cputune><vcpu>'))
+        self.assertEqual(
+            {vcpu: cpuset.CpuSet(cpus) for vcpu, cpus in pins.items()},
+            found.vcpu_pins)
