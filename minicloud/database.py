@@ -21,6 +21,7 @@ import shutil
 import subprocess
 
 from minicloud import errors
+from minicloud import process
 from minicloud import service
 from minicloud import settings as _settings
 
@@ -113,12 +114,12 @@ def create(state: _settings.State, settings: _settings.Settings) -> None:
 
 def _run(command: list[str], text: str = '') -> None:
     try:
-        done = subprocess.run(command, input=text, text=True,
-                              stdout=subprocess.PIPE,
+        done = subprocess.run([*process.ENDS_WITH_US, *command], input=text,
+                              text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
     except FileNotFoundError as e:
         raise errors.MiniCloudError(
-            f'{command[0]} is not installed',
+            f'{e.filename} is not installed',
             'Run: tools/minicloud deps') from e
     if done.returncode:
         raise errors.MiniCloudError(

@@ -18,6 +18,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
 import time
 
@@ -38,11 +39,17 @@ def main(arguments: list[str] | None = None) -> int:
     :returns: 0, 1 if something does not run, 2 if it could not be done
     """
     options = _options.parser().parse_args(arguments)
+    # To be told to end is no reason to leave half a cloud behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     state = _settings.State(options.state.resolve())
     try:
         return COMMANDS[options.command](state, options)
     except errors.MiniCloudError as e:
         print(f'minicloud: {e}', file=sys.stderr)
+        return 2
+    except PermissionError as e:
+        print(f'minicloud: {e.filename}: {e.strerror}. Run it with sudo',
+              file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('minicloud: interrupted', file=sys.stderr)
@@ -56,36 +63,50 @@ def up(state: _settings.State, options: argparse.Namespace) -> int:
     checks.machine(state)
     state.create()
     with cloud.lock(state):
-        _check_against(state, state.load(), settings)
-        if not packages.venv_is_ready(state):
-            print('installing the OpenStack services, once: about two '
-                  'minutes ...', flush=True)
-            packages.make_venv(state)
+        there = state.load()
+        if there is None:
+            checks.ports(settings)
+        else:
+            _check_same(state, there, settings)
+        _install(state, there is not None)
         checks.libvirt(state)
         state.save(settings)
-        whole = cloud.Cloud(state, settings)
         try:
-            whole.up(_Progress())
+            cloud.Cloud(state, settings).up(_Progress())
         except BaseException:
-            print('taking down what was started ...', file=sys.stderr)
-            cloud.remove(state)
+            # A change that failed is no reason to lose what ran before.
+            if there is None:
+                print('taking down what was started ...', file=sys.stderr)
+                cloud.remove(state)
             raise
     print(f'up after {time.monotonic() - began:.0f} seconds. For openstack: '
           f'eval "$({sys.argv[0]} env)"')
     return 0
 
 
-def _check_against(state: _settings.State,
-                   there: _settings.Settings | None,
-                   wanted: _settings.Settings) -> None:
-    """Compare with the cloud that is up; files it was made of may differ.
+def _install(state: _settings.State, runs: bool) -> None:
+    """Make the virtual environment, if it is not there as it should be.
+
+    :param runs: whether there is a cloud that makes use of it
+    :raises: MiniCloudError
+    """
+    if packages.venv_is_ready(state):
+        return
+    if runs:
+        raise errors.MiniCloudError(
+            'what has to be installed has changed since the cloud came up',
+            'Take it down first: tools/minicloud down')
+    print('installing the OpenStack services, once: about two minutes ...',
+          flush=True)
+    packages.make_venv(state)
+
+
+def _check_same(state: _settings.State, there: _settings.Settings,
+                wanted: _settings.Settings) -> None:
+    """Compare with the cloud that is there: some things cannot be changed.
 
     :raises: MiniCloudError
     """
-    if there is None:
-        checks.ports(wanted)
-        return
-
     def fixed(settings: _settings.Settings) -> tuple[object, ...]:
         return (settings.base_port, settings.sqlite, settings.huge_pages,
                 [(host.name, host.topology) for host in settings.hosts])

@@ -13,12 +13,14 @@
 """What has to be installed: Debian packages and a virtual environment."""
 
 import hashlib
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 from minicloud import errors
 from minicloud import files
@@ -89,9 +91,10 @@ def venv_is_ready(state: _settings.State) -> bool:
 
 def _made_from() -> str:
     constraints = (PROJECT / 'upper-constraints.txt').read_bytes()
-    project = (PROJECT / 'pyproject.toml').read_bytes()
+    with (PROJECT / 'pyproject.toml').open('rb') as file:
+        project = json.dumps(tomllib.load(file)['project'])
     return hashlib.sha256(b'\0'.join([
-        constraints, project, str(PROJECT).encode(),
+        constraints, project.encode(), str(PROJECT).encode(),
         sys.version.encode()])).hexdigest()
 
 
@@ -115,7 +118,8 @@ def make_venv(state: _settings.State) -> None:
     ]
     with log.open('w') as output:
         for command in commands:
-            done = subprocess.run(command, stdout=output, env=environment,
+            done = subprocess.run([*process.ENDS_WITH_US, *command],
+                                  stdout=output, env=environment,
                                   stderr=subprocess.STDOUT)
             if done.returncode:
                 raise errors.MiniCloudError(

@@ -141,7 +141,8 @@ def _run(state: _settings.State, commands: list[list[str]],
     with log.open('w') as output:
         for program, *arguments in commands:
             done = subprocess.run(
-                [state.bin(program), *arguments], stdout=output,
+                [*process.ENDS_WITH_US, state.bin(program), *arguments],
+                stdout=output,
                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
             if done.returncode:
                 raise errors.MiniCloudError(

@@ -26,6 +26,9 @@ import time
 from minicloud import errors
 from minicloud import files
 
+# Before a command that must not go on when this program is killed.
+ENDS_WITH_US = ('setpriv', '--pdeathsig', 'KILL', '--')
+
 # Of a log, when its service does not start.
 TAIL_LINES = 15
 

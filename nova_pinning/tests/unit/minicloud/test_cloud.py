@@ -11,6 +11,7 @@
 #    under the License.
 
 import pathlib
+import signal
 import socket
 import tempfile
 import threading
@@ -212,6 +213,32 @@ class TestUp(base.BaseTestCase):
         self.assertEqual(2, self.run_main('up'))
         self.down.assert_called_once_with()
         self.assertFalse((self.root / 'cloud').exists())
+
+    def test_change_failed(self):
+        self.run_main('up')
+        self.up.side_effect = errors.MiniCloudError('no luck')
+        self.assertEqual(
+            2, self.run_main('up', '--host-cpus', 'pinning-1=shared:0'))
+        self.down.assert_not_called()
+
+    def test_packages_have_changed(self):
+        self.run_main('up')
+        self.venv_is_ready.return_value = False
+        self.assertEqual(2, self.run_main('up'))
+        self.down.assert_not_called()
+
+    def test_no_permission(self):
+        self.machine.side_effect = PermissionError(13, 'Denied', 'x')
+        self.assertEqual(2, self.run_main('up'))
+
+    def test_told_to_end(self):
+        self.up.side_effect = lambda progress: signal.raise_signal(
+            signal.SIGTERM)
+        self.addCleanup(signal.signal, signal.SIGTERM,
+                        signal.getsignal(signal.SIGTERM))
+        error = self.assertRaises(SystemExit, self.run_main, 'up')
+        self.assertEqual(143, error.code)
+        self.down.assert_called_once_with()
 
     def test_interrupted(self):
         self.up.side_effect = KeyboardInterrupt
