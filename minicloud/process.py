@@ -32,6 +32,11 @@ ENDS_WITH_US = ('setpriv', '--pdeathsig', 'KILL', '--')
 # Of a log, when its service does not start.
 TAIL_LINES = 15
 
+POLL_SECONDS = 0.05
+
+# The kernel needs a moment even for those that it kills.
+KILL_SECONDS = 5.0
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
@@ -103,13 +108,10 @@ def stop(path: pathlib.Path, grace_seconds: float = 15.0) -> bool:
     running = record is not None and record.alive()
     if record is not None and running:
         _signal(record, signal.SIGTERM)
-        limit = time.monotonic() + grace_seconds
-        while record.alive() and time.monotonic() < limit:
-            _reap(record.pid)
-            time.sleep(0.05)
+        _wait_for(record, grace_seconds)
         # Also what its leader has left behind.
         _signal(record, signal.SIGKILL)
-        _reap(record.pid)
+        _wait_for(record, KILL_SECONDS)
     path.unlink(missing_ok=True)
     return running
 
@@ -121,10 +123,14 @@ def _signal(record: Record, number: signal.Signals) -> None:
         pass
 
 
-def _reap(pid: int) -> None:
-    """Let go of a process that this very command has started."""
+def _wait_for(record: Record, limit_seconds: float) -> None:
+    """Wait for a process to end, our own child or not."""
+    limit = time.monotonic() + limit_seconds
+    while record.alive() and time.monotonic() < limit:
+        time.sleep(POLL_SECONDS)
     try:
-        os.waitpid(pid, os.WNOHANG)
+        # Only this very command's children can be, and have to be, reaped.
+        os.waitpid(record.pid, os.WNOHANG)
     except ChildProcessError:
         pass
 

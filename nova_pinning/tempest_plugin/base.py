@@ -136,11 +136,12 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
             if where(host)]
         if len(found) < count:
             kind = 'dedicated' if dedicated else 'shared'
-            need = [f'{amount} free {name} CPUs' for amount, name in
-                    ((dedicated, 'dedicated'), (shared, 'shared')) if amount]
+            need = ' and '.join(
+                f'{amount} free {name} CPUs' for amount, name in
+                ((dedicated, 'dedicated'), (shared, 'shared')) if amount)
             raise self.skipException(
-                f'{count} {kind} host(s) with {" and ".join(need)}'
-                f'{" " + what if what else ""} needed, {len(found)} found')
+                f'{count} {kind} hosts with {need}{what and f", {what},"} '
+                f'are needed; there are {len(found)}')
         return found[:count]
 
     # Flavors and servers
