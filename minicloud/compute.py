@@ -43,6 +43,29 @@ def instances(state: _settings.State) -> pathlib.Path:
     return state.cloud / 'instances'
 
 
+class HostService(service.Service):
+    """Something that runs for one compute host.
+
+    :cvar prefix: str, the name is PREFIX-HOST
+    """
+
+    prefix: str
+
+    def __init__(self, state: _settings.State, settings: _settings.Settings,
+                 host: _settings.HostSettings) -> None:
+        super().__init__(state, settings)
+        self.host = host
+        self.name = f'{self.prefix}-{host.name}'
+        self.address = settings.host_address(host.name)
+        self.etc = directory(state, host.name)
+        self.data = state.cloud / 'hosts' / host.name
+        self.requires = self.required()
+
+    def required(self) -> tuple[str, ...]:
+        """Return the names of the parts that have to be ready before."""
+        return (f'host-{self.host.name}',)
+
+
 def config(state: _settings.State, settings: _settings.Settings,
            host: _settings.HostSettings, virt_type: str,
            data: pathlib.Path) -> dict[pathlib.Path, str]:

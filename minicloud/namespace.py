@@ -91,29 +91,14 @@ def enter(state: _settings.State, settings: _settings.Settings,
             *command]
 
 
-class _HostService(service.Service):
-    """Something that runs for one compute host.
-
-    :cvar prefix: str, the name is PREFIX-HOST
-    """
-
-    prefix: str
-
-    def __init__(self, state: _settings.State, settings: _settings.Settings,
-                 host: _settings.HostSettings) -> None:
-        super().__init__(state, settings)
-        self.host = host
-        self.name = f'{self.prefix}-{host.name}'
-        self.address = settings.host_address(host.name)
-        self.etc = compute.directory(state, host.name)
-        self.data = state.cloud / 'hosts' / host.name
-
-
-class HostNamespace(_HostService):
+class HostNamespace(compute.HostService):
     """The host itself: its first process, in its namespaces."""
 
     prefix = 'host'
-    requires = ('ssh-keys',)
+
+    def required(self) -> tuple[str, ...]:
+        # A guest that has huge pages is gone before they are given back.
+        return ('ssh-keys', 'huge-pages')
 
     @property
     def groups_file(self) -> pathlib.Path:
@@ -242,16 +227,8 @@ def hosts_text(settings: _settings.Settings) -> str:
           for host in settings.hosts)])
 
 
-class _Inside(_HostService):
+class _Inside(compute.HostService):
     """A process on a compute host."""
-
-    def __init__(self, state: _settings.State, settings: _settings.Settings,
-                 host: _settings.HostSettings) -> None:
-        super().__init__(state, settings, host)
-        self.requires = (f'host-{host.name}', *self.also_requires())
-
-    def also_requires(self) -> tuple[str, ...]:
-        return ()
 
     def inner_command(self) -> list[str]:
         raise NotImplementedError
@@ -299,9 +276,6 @@ class Sshd(_Inside):
 
     prefix = 'sshd'
 
-    def also_requires(self) -> tuple[str, ...]:
-        return ('ssh-keys',)
-
     def config(self) -> dict[pathlib.Path, str]:
         return {self.etc / 'sshd_config': ssh.server_config_text(
             self.state, self.settings, self.host.name, self.address)}
@@ -320,10 +294,11 @@ class NovaCompute(_Inside):
     # It closes what it does in less; some of its threads never end.
     grace_seconds = 2.0
 
-    def also_requires(self) -> tuple[str, ...]:
-        return (f'libvirtd-{self.host.name}', f'sshd-{self.host.name}',
-                'virt-type', 'huge-pages', 'nova', 'nova-conductor',
-                'nova-scheduler', 'placement', 'glance', 'neutron')
+    def required(self) -> tuple[str, ...]:
+        return (f'host-{self.host.name}', f'libvirtd-{self.host.name}',
+                f'sshd-{self.host.name}', 'virt-type', 'nova',
+                'nova-conductor', 'nova-scheduler', 'placement', 'glance',
+                'neutron')
 
     def config(self) -> dict[pathlib.Path, str]:
         return compute.config(

@@ -122,29 +122,7 @@ def _shared_connection(state: _settings.State,
     return str(state.run / f'ssh-{host.name}')
 
 
-class _HostService(service.Service):
-    """Something that runs for one compute host.
-
-    :cvar prefix: str, the name is PREFIX-HOST
-    """
-
-    prefix: str
-
-    def __init__(self, state: _settings.State, settings: _settings.Settings,
-                 host: _settings.HostSettings) -> None:
-        super().__init__(state, settings)
-        self.host = host
-        self.name = f'{self.prefix}-{host.name}'
-        self.address = settings.host_address(host.name)
-        self.etc = compute.directory(state, host.name)
-        self.data = state.cloud / 'hosts' / host.name
-        self.requires = self.required()
-
-    def required(self) -> tuple[str, ...]:
-        return (f'host-{self.host.name}',)
-
-
-class VirtualMachine(_HostService):
+class VirtualMachine(compute.HostService):
     """The host itself: a QEMU, up to its sshd."""
 
     prefix = 'host'
@@ -293,11 +271,13 @@ def pci_options(topology: Topology) -> list[str]:
     return options
 
 
-class Tunnel(_HostService):
+class Tunnel(compute.HostService):
     """Brings the controller's ports into the host."""
 
     prefix = 'tunnel'
-    deadline_seconds = 60.0
+
+    def required(self) -> tuple[str, ...]:
+        return (f'host-{self.host.name}',)
 
     def command(self) -> list[str]:
         options = [
@@ -323,8 +303,11 @@ class Tunnel(_HostService):
             raise errors.NotReady(done.stdout.strip())
 
 
-class _Inside(_HostService):
+class _Inside(compute.HostService):
     """A process on the host, which ends when its SSH session does."""
+
+    def required(self) -> tuple[str, ...]:
+        return (f'host-{self.host.name}',)
 
     def inner_command(self) -> list[str]:
         raise NotImplementedError

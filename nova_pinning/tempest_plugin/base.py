@@ -26,6 +26,7 @@ from tempest.lib.common import api_microversion_fixture
 from tempest.lib.common import api_version_utils
 from tempest.lib.common.utils import data_utils
 from tempest.lib.common.utils import test_utils
+from tempest.lib import decorators
 from tempest.lib import exceptions
 from tempest import test
 
@@ -66,6 +67,8 @@ class Seen:
         return self.guest.qemu
 
 
+# Each test counts on the CPUs that it finds free.
+@decorators.serial
 class PinningTest(api_version_utils.BaseMicroversionTest,
                   test.BaseTestCase):
     """A test that boots servers as an administrator, on hosts it chooses."""

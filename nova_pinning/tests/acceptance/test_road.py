@@ -23,6 +23,10 @@ import tempfile
 
 import testtools
 
+from nova_pinning import cpuset
+from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import look
+from nova_pinning.tempest_plugin import runner
 from nova_pinning.tests.acceptance import minicloud
 
 CATALOGUE = """\
@@ -105,6 +109,7 @@ class TestRoad(testtools.TestCase):
         self.assertEqual((set(), []), self.check(0))
         self._break_traits()
         self._break_flavors()
+        self._break_pins()
 
     def _give_traits(self):
         """Each host's provider.yaml, from what its libvirt says."""
@@ -193,3 +198,40 @@ class TestRoad(testtools.TestCase):
         self.openstack(f'pinning flavor apply {self.catalogue} --yes')
         self.openstack(f'pinning flavor diff {self.catalogue}')
         self.assertEqual((set(), []), self.check(0))
+
+    def _break_pins(self):
+        """Somebody moves a thread, or tells libvirt other CPUs."""
+        server = self.read('server show e')
+        domain = server['OS-EXT-SRV-ATTR:instance_name']
+
+        def pin(cpu):
+            self.cloud.run_on(
+                'pinning-1', 'virsh', 'vcpupin', domain, '1', cpu, '--live')
+
+        def complaints():
+            guest = self.look_at(server['id'])
+            return (checks.affinities(guest, cpuset.CpuSet([0, 1])),
+                    checks.persistence(guest))
+
+        self.assertEqual(([], []), complaints())
+        # The control group of a vCPU's thread leaves it no other CPU, but
+        # the emulator may use both of them.
+        qemu = self.look_at(server['id']).qemu
+        self.cloud.run_on('pinning-1', 'taskset', '--pid', '--cpu-list', '0',
+                          str(qemu.pid))
+        (moved,), _ = complaints()
+        self.assertIn('emulator ', moved)
+        self.cloud.run_on(
+            'pinning-1', 'virsh', 'emulatorpin', domain, '0-1', '--live')
+        self.assertEqual(([], []), complaints())
+        pin('0')
+        _, (changed,) = complaints()
+        self.assertIn('vcpu_pins', changed)
+        pin('1')
+        self.assertEqual(([], []), complaints())
+
+    def look_at(self, server_id):
+        """Return what libvirt and the kernel say of a guest."""
+        return look.at_guest(
+            runner.Runner(f'{minicloud.PROGRAM} exec {{host}} -- sh -c', {}),
+            'pinning-1', 'virsh --connect qemu:///system', server_id)

@@ -1,0 +1,175 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Tests of what tempest loads."""
+
+import pathlib
+import subprocess
+import sys
+from unittest import mock
+
+from tempest.lib import exceptions
+
+from nova_pinning.tempest_plugin import base as plugin_base
+from nova_pinning.tempest_plugin import cloud
+from nova_pinning.tempest_plugin import config
+from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import plugin
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.tempest_plugin import samples
+
+IMPORT = """
+import sys
+from nova_pinning.tempest_plugin import {module}
+sys.exit('nova' in sys.modules)
+"""
+PURE = ('checks', 'config', 'domain', 'hosts', 'look', 'machine', 'process',
+        'runner', 'topology')
+SERVER = samples.UUID
+
+
+class ImportTest(base.TestCase):
+
+    def _check(self, module):
+        self.assertEqual(0, subprocess.run(
+            [sys.executable, '-c', IMPORT.format(module=module)]).returncode)
+
+    def test_without_nova(self):
+        self._check(', '.join(PURE))
+
+    def test_tests_without_nova(self):
+        tests = pathlib.Path(plugin_base.__file__).parent / 'tests'
+        names = sorted(path.stem for path in tests.glob('test_*.py'))
+        self.assertGreater(len(names), 5)
+        code = IMPORT.replace(
+            'from nova_pinning.tempest_plugin import',
+            'from nova_pinning.tempest_plugin.tests import')
+        self.assertEqual(0, subprocess.run(
+            [sys.executable, '-c', code.format(module=', '.join(names))],
+        ).returncode)
+
+
+class PluginTest(base.TestCase):
+
+    def test_tests(self):
+        directory, top = plugin.NovaPinningTempestPlugin().load_tests()
+        self.assertTrue(pathlib.Path(directory, 'test_affinity.py').exists())
+        self.assertTrue(pathlib.Path(top, 'nova_pinning').is_dir())
+
+    def test_options(self):
+        conf = mock.Mock()
+        made = plugin.NovaPinningTempestPlugin()
+        made.register_opts(conf)
+        conf.register_group.assert_called_once_with(config.GROUP)
+        conf.register_opts.assert_called_once_with(
+            config.OPTIONS, group=config.GROUP)
+        self.assertEqual([('pinning', config.OPTIONS)], made.get_opt_lists())
+
+
+class BaseTest(base.TestCase):
+    """The tests' own means, on servers that are not as they should be."""
+
+    def setUp(self):
+        super().setUp()
+
+        class Case(plugin_base.PinningTest):
+            def runTest(self):
+                pass
+
+        self.host = hosts.Host('a', 'uuid-a', samples.SETS, frozenset(),
+                               {'PCPU': 6, 'VCPU': 8})
+        self.case = Case()
+        self.case.hosts = {'a': self.host}
+        self.case.been_on = {}
+        self.case.os_admin = mock.Mock()
+        self.case.servers = mock.Mock()
+        self.case.servers.show_server.return_value = {
+            'server': {'OS-EXT-SRV-ATTR:host': 'a', 'status': 'ACTIVE'}}
+        self.guest, kept = samples.dedicated()
+        self._patch('kept', lambda server_id: kept)
+        self._patch('machine_of', lambda host: samples.MACHINE)
+        self._patch('look_at', lambda host, server_id: self.guest)
+        self.allocated = {'uuid-a': {'PCPU': 2}}
+        patch = mock.patch.object(
+            cloud, 'allocated', lambda clients, server_id: self.allocated)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def _patch(self, name, value):
+        patch = mock.patch.object(self.case, name, value)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_good(self):
+        seen = self.case.check(SERVER)
+        self.assertEqual(self.host, seen.host)
+        self.assertEqual([SERVER], self.case.guests_on(self.host))
+
+    def test_stale_pin(self):
+        self.guest = samples.change_xml(self.guest, vcpu_pins={
+            0: samples.cpus('2'), 1: samples.cpus('3')})
+        error = self.assertRaises(AssertionError, self.case.check, SERVER)
+        self.assertIn('vCPU 0 is pinned to 2, for nova it is on 4',
+                      str(error))
+
+    def test_not_there(self):
+        self.guest = None
+        error = self.assertRaises(AssertionError, self.case.check, SERVER)
+        self.assertIn(f'a does not know {SERVER}', str(error))
+
+    def test_allocated_elsewhere_too(self):
+        other = hosts.Host('b', 'uuid-b', samples.SETS, frozenset(), {})
+        self.case.hosts['b'] = other
+        self.allocated['uuid-b'] = {'PCPU': 2}
+        self.assertRaises(AssertionError, self.case.check, SERVER)
+
+    def test_allocation_left_behind(self):
+        self.case.servers.show_server.side_effect = exceptions.NotFound
+        self.assertRaises(AssertionError, self.case.delete, SERVER)
+
+    def test_domain_left_behind(self):
+        self.case.check(SERVER)
+        self.case.servers.show_server.side_effect = exceptions.NotFound
+        self.allocated = {}
+        error = self.assertRaises(AssertionError, self.case.delete, SERVER)
+        self.assertIn(f'a still has {SERVER}', str(error))
+
+    def test_nothing_left_behind(self):
+        self.case.check(SERVER)
+        self.case.servers.show_server.side_effect = exceptions.NotFound
+        self.allocated, self.guest = {}, None
+        self.case.delete(SERVER)
+
+    def test_hosts_for_a_test(self):
+        self.assertEqual([self.host], self.case.pick(dedicated=6))
+
+    def test_too_few_hosts(self):
+        error = self.assertRaises(
+            self.case.skipException, self.case.pick, dedicated=2, shared=1,
+            count=2, what='with two NUMA nodes')
+        self.assertEqual(
+            '2 dedicated hosts with 2 free dedicated CPUs and 1 free shared '
+            'CPUs, with two NUMA nodes, are needed; there are 1', str(error))
+
+    def test_no_host_of_the_class(self):
+        self.assertRaises(self.case.skipException, self.case.pick, shared=1)
+
+    def test_log(self):
+        log = self.create_tempfiles([('log', '\n'.join([
+            f'No host for instance {SERVER}. F refused 1 host: x (a)',
+            'No host for instance other. F refused 1 host: y (a)', '']))])[0]
+        pinning = mock.Mock(scheduler_log_command=f'cat {log}')
+        with mock.patch.object(plugin_base, 'CONF',
+                               mock.Mock(pinning=pinning)):
+            self.case.assert_logged(SERVER, 'F refused', 'x (a)')
+            self.assertRaises(AssertionError, self.case.assert_logged,
+                              SERVER, 'F refused', 'y (a)')
