@@ -74,21 +74,30 @@ class Cloud:
 
         :raises: MiniCloudError, of the first part that failed
         """
+        with futures.ThreadPoolExecutor(len(self.parts)) as pool:
+            try:
+                self._up(pool, progress)
+            except BaseException:
+                # The pool waits for those that are on their way.
+                for part in self.parts.values():
+                    part.given_up.set()
+                raise
+
+    def _up(self, pool: futures.Executor, progress: Progress) -> None:
         graph = self._graph()
         graph.prepare()
         waiting: dict[futures.Future[float], service.Part] = {}
-        with futures.ThreadPoolExecutor(len(self.parts)) as pool:
-            while graph.is_active():
-                for name in graph.get_ready():
-                    part = self.parts[name]
-                    progress.started(part)
-                    waiting[pool.submit(_timed, part.up)] = part
-                done, _ = futures.wait(
-                    waiting, return_when=futures.FIRST_COMPLETED)
-                for one in done:
-                    part = waiting.pop(one)
-                    progress.ready(part, one.result())
-                    graph.done(part.name)
+        while graph.is_active():
+            for name in graph.get_ready():
+                part = self.parts[name]
+                progress.started(part)
+                waiting[pool.submit(_timed, part.up)] = part
+            done, _ = futures.wait(
+                waiting, return_when=futures.FIRST_COMPLETED)
+            for one in done:
+                part = waiting.pop(one)
+                progress.ready(part, one.result())
+                graph.done(part.name)
 
     def down(self) -> None:
         """Take everything down that is or may be there."""

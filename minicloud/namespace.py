@@ -315,8 +315,7 @@ class NovaCompute(_Inside):
                 path.unlink()
 
     def inner_command(self) -> list[str]:
-        return [self.state.bin('nova-compute'),
-                *compute.config_files(self.state, self.host.name)]
+        return compute.command(self.state, self.host.name)
 
     def check(self) -> None:
         compute.check(self.state, self.settings, self.host.name, self.log)

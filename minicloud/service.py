@@ -15,6 +15,7 @@
 import hashlib
 import os
 import pathlib
+import threading
 import time
 
 from minicloud import errors
@@ -39,6 +40,8 @@ class Part:
                  settings: _settings.Settings) -> None:
         self.state = state
         self.settings = settings
+        # Set when there is no point in waiting any longer.
+        self.given_up = threading.Event()
 
     def up(self) -> None:
         """Bring it up, or leave it as it is if it is up already.
@@ -138,7 +141,8 @@ class Service(Part):
                     f'{self.name} was not ready within '
                     f'{self.deadline_seconds:.0f} seconds: {reason}',
                     detail=process.tail(self.log))
-            time.sleep(POLL_SECONDS)
+            if self.given_up.wait(POLL_SECONDS):
+                raise errors.MiniCloudError(f'{self.name} was given up')
 
 
 class Task(Part):

@@ -50,7 +50,7 @@ TUNNELED = ('keystone', 'placement', 'glance', 'nova', 'neutron', 'rabbitmq')
 
 NODE_MEMORY_MIB = 3072
 # Of 2 MiB, on each node.
-HUGE_PAGES = 256
+HUGE_PAGES = 128
 
 # For its root, then for what it does.
 MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay', 'virtio_net',
@@ -167,8 +167,8 @@ class VirtualMachine(compute.HostService):
                 'INSTANCES_DIR': compute.instances(self.state),
                 'MODULES': ' '.join(MODULES),
                 'HUGE_PAGES': HUGE_PAGES,
-                'SSHD': f'{ssh.SSHD} -D -e -o MaxSessions=100 '
-                        f'-f {self.etc / "sshd_config"}',
+                'SSHD': f'{ssh.SSHD} -D -e -f {self.etc / "sshd_config"} '
+                        f'-o MaxSessions=100 -o SetEnv=PATH={namespace.PATH}',
             }),
         }
 
@@ -242,8 +242,8 @@ def parameters(values: dict[str, object]) -> str:
 def cpu_options(topology: Topology) -> list[str]:
     """Return QEMU's options for CPUs and memory."""
     options = [
-        # Linux reads sockets, cores and threads of such a vendor's CPUs from
-        # what all of QEMU's models tell.
+        # By itself it is an AMD CPU without topoext, on which Linux sees no
+        # threads.
         '-cpu', 'max,vendor=GenuineIntel',
         '-smp', f'{topology.cpus},sockets={topology.sockets},'
                 f'cores={topology.cores},threads={topology.threads}',
@@ -276,9 +276,6 @@ class Tunnel(compute.HostService):
 
     prefix = 'tunnel'
 
-    def required(self) -> tuple[str, ...]:
-        return (f'host-{self.host.name}',)
-
     def command(self) -> list[str]:
         options = [
             *_ssh(self.state), '-N', '-M', '-S',
@@ -305,9 +302,6 @@ class Tunnel(compute.HostService):
 
 class _Inside(compute.HostService):
     """A process on the host, which ends when its SSH session does."""
-
-    def required(self) -> tuple[str, ...]:
-        return (f'host-{self.host.name}',)
 
     def inner_command(self) -> list[str]:
         raise NotImplementedError

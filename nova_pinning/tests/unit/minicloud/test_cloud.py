@@ -33,6 +33,7 @@ class Part(service.Part):
     """Something that notes when it is brought up and down."""
 
     def __init__(self, name, requires=(), error=None):
+        super().__init__(None, None)
         self.name = name
         self.requires = requires
         self.error = error
@@ -88,6 +89,13 @@ class TestCloud(base.BaseTestCase):
             Part('b', ('a',)))
         self.assertRaises(errors.MiniCloudError, made.up, mock.Mock())
         self.assertEqual(['a'], self.events)
+
+    def test_failed_beside_a_slow_one(self):
+        slow = Part('slow')
+        slow.up = slow.given_up.wait
+        made = self.cloud(
+            slow, Part('a', error=errors.MiniCloudError('broken')))
+        self.assertRaises(errors.MiniCloudError, made.up, mock.Mock())
 
     def test_what_is_required_is_there(self):
         for sqlite in (True, False):

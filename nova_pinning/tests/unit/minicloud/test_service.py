@@ -56,6 +56,7 @@ class TestService(base.BaseTestCase):
         self.state.create()
         # Time passes by a second with each look at the clock.
         clock = mock.patch.object(service, 'time').start()
+        mock.patch.object(service, 'POLL_SECONDS', 0).start()
         self.addCleanup(mock.patch.stopall)
         clock.monotonic.side_effect = itertools.count()
 
@@ -113,6 +114,12 @@ class TestService(base.BaseTestCase):
         error = self.assertRaises(errors.MiniCloudError, fake.up)
         self.assertIn('fake ended while it was starting', str(error))
         self.assertIn('  no way', str(error))
+
+    def test_given_up(self):
+        fake = self.fake(False)
+        fake.given_up.set()
+        error = self.assertRaises(errors.MiniCloudError, fake.up)
+        self.assertEqual('fake was given up', str(error))
 
     def test_find_in_log(self):
         log = self.state.log / 'some.log'

@@ -137,6 +137,14 @@ class ParseTest(base.TestCase):
             '<vcpu>', '<memoryBacking><hugepages/></memoryBacking><vcpu>'))
         self.assertEqual((domain.HugePages(0),), found.huge_pages)
 
+    def test_huge_pages_of_several_cells(self):
+        page = "<page size='2048' unit='KiB' nodeset='{}'/>"
+        found = domain.parse(LEAST.replace(
+            '<vcpu>', '<memoryBacking><hugepages>' + page.format(0) +
+            page.format(2) + '</hugepages></memoryBacking><vcpu>'))
+        self.assertEqual((domain.HugePages(2048, samples.cpus('0,2')),),
+                         found.huge_pages)
+
     def test_where_a_vcpu_may_run(self):
         found = domain.parse(FULL)
         self.assertEqual(samples.cpus('9'), found.vcpu_affinity(2))
