@@ -76,49 +76,80 @@ class Cloud:
         """
         with futures.ThreadPoolExecutor(len(self.parts)) as pool:
             try:
-                self._up(pool, progress)
+                self._walk(pool, self._requires(), _up, progress)
             except BaseException:
                 # The pool waits for those that are on their way.
                 for part in self.parts.values():
                     part.given_up.set()
                 raise
 
-    def _up(self, pool: futures.Executor, progress: Progress) -> None:
-        graph = self._graph()
-        graph.prepare()
-        waiting: dict[futures.Future[float], service.Part] = {}
-        while graph.is_active():
-            for name in graph.get_ready():
-                part = self.parts[name]
-                progress.started(part)
-                waiting[pool.submit(_timed, part.up)] = part
-            done, _ = futures.wait(
-                waiting, return_when=futures.FIRST_COMPLETED)
-            for one in done:
-                part = waiting.pop(one)
-                progress.ready(part, one.result())
-                graph.done(part.name)
-
     def down(self) -> None:
-        """Take everything down that is or may be there."""
-        for part in reversed(self._in_order()):
-            part.down()
+        """Take everything down that is or may be there.
+
+        :raises: MiniCloudError if something could not be, after all else was
+        """
+        failed: list[str] = []
+
+        def down(part: service.Part) -> None:
+            try:
+                part.down()
+            except (OSError, errors.MiniCloudError) as e:
+                failed.append(f'{part.name}: {e}')
+
+        backwards: dict[str, list[str]] = {name: [] for name in self.parts}
+        for name, required in self._requires().items():
+            for other in required:
+                backwards[other].append(name)
+        with futures.ThreadPoolExecutor(len(self.parts)) as pool:
+            self._walk(pool, backwards, down, None)
         # What an earlier version of the cloud may have left.
         for record in self.state.run.glob('*.json'):
             process.stop(record)
+        if failed:
+            raise errors.MiniCloudError(
+                'not everything could be taken down: ' + '; '.join(failed),
+                'Mend that and run it again')
 
-    def _in_order(self) -> list[service.Part]:
-        return [self.parts[name] for name in self._graph().static_order()]
+    def _requires(self) -> dict[str, list[str]]:
+        """Return the parts that each part requires, of those there are."""
+        return {part.name: [name for name in part.requires
+                            if name in self.parts]
+                for part in self.parts.values()}
 
-    def _graph(self) -> graphlib.TopologicalSorter[str]:
-        return graphlib.TopologicalSorter({
-            part.name: [name for name in part.requires if name in self.parts]
-            for part in self.parts.values()})
+    def _walk(self, pool: futures.Executor, graph: dict[str, list[str]],
+              work: typing.Callable[[service.Part], None],
+              progress: Progress | None) -> None:
+        """Do something with each part, as soon as it may be done.
+
+        :param graph: names of the parts that come before each part
+        """
+        order = graphlib.TopologicalSorter(graph)
+        order.prepare()
+        running: dict[futures.Future[float], service.Part] = {}
+        while order.is_active():
+            for name in order.get_ready():
+                part = self.parts[name]
+                if progress:
+                    progress.started(part)
+                running[pool.submit(_timed, work, part)] = part
+            done, _ = futures.wait(
+                running, return_when=futures.FIRST_COMPLETED)
+            for one in done:
+                part = running.pop(one)
+                seconds = one.result()
+                if progress:
+                    progress.ready(part, seconds)
+                order.done(part.name)
 
 
-def _timed(function: typing.Callable[[], None]) -> float:
+def _up(part: service.Part) -> None:
+    part.up()
+
+
+def _timed(work: typing.Callable[[service.Part], None],
+           part: service.Part) -> float:
     before = time.monotonic()
-    function()
+    work(part)
     return time.monotonic() - before
 
 

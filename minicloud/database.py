@@ -78,7 +78,7 @@ class MariaDB(service.Service):
             # A cloud that is thrown away need not survive a power cut.
             '--innodb-flush-log-at-trx-commit=0', '--skip-log-bin',
             '--innodb-doublewrite=0', '--innodb-log-file-size=16M',
-            '--innodb-buffer-pool-size=96M', '--performance-schema=0',
+            '--innodb-buffer-pool-size=48M', '--performance-schema=0',
             '--aria-pagecache-buffer-size=8M', '--key-buffer-size=1M',
         ]
 

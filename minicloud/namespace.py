@@ -243,9 +243,7 @@ class _Inside(compute.HostService):
              *self.inner_command()])]
 
     def environment(self) -> dict[str, str]:
-        return {'PATH': f'{self.state.venv / "bin"}:{PATH}', 'HOME': '/root',
-                # The C library's default is eight for each CPU.
-                'MALLOC_ARENA_MAX': '2'}
+        return {'PATH': f'{self.state.venv / "bin"}:{PATH}', 'HOME': '/root'}
 
 
 class Libvirtd(_Inside):

@@ -106,7 +106,7 @@ def enter(state: _settings.State, settings: _settings.Settings,
     """Return a command line that runs a command on a compute host."""
     terminal = ['-t'] if sys.stdin.isatty() else []
     return [*_ssh(state), '-S', _shared_connection(state, host),
-            *terminal, host.name, shlex.join(command)]
+            *terminal, '--', host.name, shlex.join(command)]
 
 
 def _ssh(state: _settings.State) -> list[str]:
@@ -308,7 +308,7 @@ class _Inside(compute.HostService):
 
     def command(self) -> list[str]:
         return [*_ssh(self.state), '-o', 'ServerAliveInterval=30',
-                self.host.name,
+                '--', self.host.name,
                 'exec ' + shlex.join(['setpriv', '--pdeathsig', 'KILL',
                                       *self.inner_command()])]
 
@@ -347,8 +347,7 @@ class NovaCompute(_Inside):
 
     def inner_command(self) -> list[str]:
         return ['env', f'PATH={self.state.venv / "bin"}:{namespace.PATH}',
-                self.state.bin('nova-compute'),
-                *compute.config_files(self.state, self.host.name)]
+                *compute.command(self.state, self.host.name)]
 
     def check(self) -> None:
         compute.check(self.state, self.settings, self.host.name, self.log)

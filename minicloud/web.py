@@ -37,7 +37,7 @@ class WebService(service.Service):
     """
 
     module: str
-    threads = 8
+    threads = 4
     requires: tuple[str, ...] = DATABASE
 
     def command(self) -> list[str]:

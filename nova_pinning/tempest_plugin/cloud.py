@@ -12,13 +12,18 @@
 
 """What the tests ask of a cloud besides servers: hosts and their marks."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 from typing import Any
 
+from tempest.lib import exceptions
+
 from nova_pinning.tempest_plugin import hosts
+
+# To change what others change as well.
+_ATTEMPTS = 5
 
 
 def read_hosts(
@@ -55,18 +60,18 @@ def allocated(clients: Any, server_id: str) -> dict[str, dict[str, int]]:
 
 @contextlib.contextmanager
 def traits(
-    clients: Any, host: hosts.Host, add: Iterable[str],
-    remove: Iterable[str],
+    clients: Any, host: hosts.Host, add: Collection[str],
+    remove: Collection[str],
 ) -> Iterator[None]:
     """Change a host's traits, and change them back in the end."""
     for trait in add:
         clients.placement_client.create_trait(trait)
-    wanted = host.traits - set(remove) | set(add)
-    _set_traits(clients, host.provider, wanted)
-    try:
+    added = set(add) - host.traits
+    removed = set(remove) & host.traits
+    with contextlib.ExitStack() as undo:
+        undo.callback(_change_traits, clients, host.provider, removed, added)
+        _change_traits(clients, host.provider, added, removed)
         yield
-    finally:
-        _set_traits(clients, host.provider, host.traits)
 
 
 @contextlib.contextmanager
@@ -96,9 +101,21 @@ def _read(
                       hosts.free(inventories, used))
 
 
-def _set_traits(clients: Any, provider: str, wanted: Iterable[str]) -> None:
+def _change_traits(
+    clients: Any, provider: str, add: Collection[str],
+    remove: Collection[str],
+) -> None:
+    """Change traits of a provider, in between what nova-compute does to it."""
     client = clients.resource_providers_client
-    now = client.list_resource_provider_traits(provider)
-    client.update_resource_provider_traits(
-        provider, traits=sorted(wanted), resource_provider_generation=now[
-            'resource_provider_generation'])
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        now = client.list_resource_provider_traits(provider)
+        wanted = set(now['traits']) - set(remove) | set(add)
+        try:
+            client.update_resource_provider_traits(
+                provider, traits=sorted(wanted),
+                resource_provider_generation=now[
+                    'resource_provider_generation'])
+            return
+        except exceptions.Conflict:
+            if not attempts_left:
+                raise

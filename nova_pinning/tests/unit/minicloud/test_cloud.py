@@ -78,10 +78,19 @@ class TestCloud(base.BaseTestCase):
     def test_side_by_side(self):
         # Neither would ever be ready if one had to wait for the other.
         barrier = threading.Barrier(2, timeout=60)
-        parts = [Part('a'), Part('b')]
-        for part in parts:
-            part.up = barrier.wait
-        self.cloud(*parts).up(mock.Mock())
+        made = self.cloud(Part('a'), Part('b'))
+        with mock.patch.object(Part, 'up', lambda part: barrier.wait()):
+            made.up(mock.Mock())
+        with mock.patch.object(Part, 'down', lambda part: barrier.wait()):
+            made.down()
+
+    def test_down_goes_on(self):
+        made = self.cloud(Part('a'), Part('b', ('a',)), Part('c', ('b',)))
+        with mock.patch.object(made.parts['b'], 'down',
+                               side_effect=OSError(16, 'Busy')):
+            error = self.assertRaises(errors.MiniCloudError, made.down)
+        self.assertIn('b: [Errno 16] Busy', str(error))
+        self.assertEqual(['-c', '-a'], self.events)
 
     def test_failed(self):
         made = self.cloud(
@@ -91,11 +100,17 @@ class TestCloud(base.BaseTestCase):
         self.assertEqual(['a'], self.events)
 
     def test_failed_beside_a_slow_one(self):
-        slow = Part('slow')
-        slow.up = slow.given_up.wait
         made = self.cloud(
-            slow, Part('a', error=errors.MiniCloudError('broken')))
-        self.assertRaises(errors.MiniCloudError, made.up, mock.Mock())
+            Part('slow'), Part('a', error=errors.MiniCloudError('broken')))
+
+        def up(part):
+            if part.name == 'slow':
+                part.given_up.wait()
+            elif part.error:
+                raise part.error
+
+        with mock.patch.object(Part, 'up', up):
+            self.assertRaises(errors.MiniCloudError, made.up, mock.Mock())
 
     def test_what_is_required_is_there(self):
         for sqlite in (True, False):

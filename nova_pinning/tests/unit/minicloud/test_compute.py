@@ -123,6 +123,21 @@ class TestConfig(Base):
             self.assertEqual('custom', self.load().libvirt.cpu_mode)
 
 
+class TestProgram(base.BaseTestCase):
+
+    def test_is_nova_compute_that_does_all_itself(self):
+        from nova.cmd import compute as nova_compute
+        from nova import privsep
+        context = privsep.sys_admin_pctxt
+        self.addCleanup(context.set_client_mode, context.client_mode)
+        seen = []
+        with mock.patch.object(
+                nova_compute, 'main',
+                lambda: seen.append(context.client_mode)):
+            exec(compute.PROGRAM, {})
+        self.assertEqual([False], seen)
+
+
 class TestLibvirt(Base):
 
     def texts(self, name):

@@ -262,9 +262,10 @@ class Polite(namespace._Inside):
     def inner_command(self):
         return [sys.executable, '-c', '''
 import os, signal, sys
+inherited = signal.getsignal(signal.SIGTERM)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(os.write(out, b"bye")))
 out = os.open(sys.argv[1], os.O_WRONLY)
-os.write(out, b"hello,%d " % os.getpid())
+os.write(out, b"hello,%d,%d" % (os.getpid(), inherited))
 while True:
     signal.pause()
 ''', str(self.fifo)]
@@ -291,7 +292,9 @@ class TestInside(Base):
         self.addCleanup(os.close, self.pipe)
         self.service.up()
         self.addCleanup(self.service.down)
-        self.pid = int(self.hear().split(b',')[1])
+        _, pid, inherited = self.hear().split(b',')
+        self.pid = int(pid)
+        self.assertEqual(signal.SIG_DFL, int(inherited))
 
     def hear(self):
         self.assertTrue(select.select([self.pipe], [], [], LONG_SECONDS)[0])
