@@ -13,15 +13,26 @@
 """What can be told before anything is started."""
 
 import os
+import pathlib
+import re
 import shutil
 import socket
 
 from minicloud import errors
 from minicloud import packages
 from minicloud import settings as _settings
+from minicloud import virtual
 
 # What a new cloud writes: databases, images, disks of small guests.
 FREE_BYTES = 2 * 1024 ** 3
+
+MEMORY = pathlib.Path('/proc/meminfo')
+
+# What the control services use, and each compute host on this machine; what
+# guests use comes on top.
+CLOUD_MIB = 1024
+HOST_MIB = 160
+HUGE_PAGE_MIB = 2
 
 
 def machine(state: _settings.State) -> None:
@@ -44,6 +55,24 @@ def machine(state: _settings.State) -> None:
             f'{state.root} has {free // 1024 ** 2} MiB of free space, '
             f'{FREE_BYTES // 1024 ** 2} MiB are needed',
             'Make room, or give another directory with --state')
+
+
+def memory(settings: _settings.Settings) -> None:
+    """See that there is memory for all of it.
+
+    :raises: MiniCloudError
+    """
+    needed = CLOUD_MIB + settings.huge_pages * HUGE_PAGE_MIB + sum(
+        HOST_MIB if not host.topology
+        else int(host.topology.partition('x')[0]) * virtual.NODE_MEMORY_MIB
+        for host in settings.hosts)
+    text = MEMORY.read_text()
+    found = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)
+    free = int(found[1]) // 1024 if found else needed
+    if free < needed:
+        raise errors.MiniCloudError(
+            f'{free} MiB of memory are available, {needed} MiB are needed',
+            'Ask for fewer hosts or huge pages')
 
 
 def existing(path: os.PathLike[str]) -> str:

@@ -22,10 +22,12 @@ import signal
 import sys
 import time
 
+from minicloud import accelerator
 from minicloud import checks
 from minicloud import cloud
 from minicloud import errors
 from minicloud import hosts
+from minicloud import kernel
 from minicloud import options as _options
 from minicloud import packages
 from minicloud import process
@@ -66,6 +68,7 @@ def up(state: _settings.State, options: argparse.Namespace) -> int:
         there = state.load()
         if there is None:
             checks.ports(settings)
+            checks.memory(settings)
         else:
             _check_same(state, there, settings)
         _install(state, there is not None)
@@ -229,6 +232,10 @@ def execute(state: _settings.State, options: argparse.Namespace) -> int:
 
 def deps(state: _settings.State, options: argparse.Namespace) -> int:
     packages.install()
+    if accelerator.usable():
+        # It takes a kernel to find out whether KVM works.
+        state.create()
+        kernel.boot_image(state)
     return 0
 
 

@@ -25,7 +25,7 @@ from minicloud import web
 FILTERS = (
     'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
     'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter',
-    'HostClassFilter', 'PinnedTopologyFilter')
+    'PciPassthroughFilter', 'HostClassFilter', 'PinnedTopologyFilter')
 
 WEIGHERS = ('nova.scheduler.weights.all_weighers',
             'nova_pinning.scheduler.weights.all_weighers')

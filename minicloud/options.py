@@ -13,6 +13,7 @@
 """The options of the command line, and the cloud that they ask for."""
 
 import argparse
+import math
 import os
 import pathlib
 import re
@@ -21,6 +22,7 @@ import typing
 from minicloud import errors
 from minicloud import packages
 from minicloud import settings as _settings
+from nova_pinning import cpuset
 
 STATE = packages.PROJECT / '.minicloud'
 
@@ -160,21 +162,44 @@ def _readable(path: str) -> str:
 
 
 def _cpus(name: str, topology: str, text: str | None) -> tuple[str, str]:
-    """Return cpu_dedicated_set and cpu_shared_set of a host."""
+    """Return cpu_dedicated_set and cpu_shared_set of a host.
+
+    :raises: MiniCloudError
+    """
     if text is None:
         return default_cpus(topology)
-    sets: dict[str, list[str]] = {'dedicated': [], 'shared': []}
+    lists: dict[str, list[str]] = {'dedicated': [], 'shared': []}
     kind = ''
-    # A list of CPUs has commas of its own.
-    for word in text.split(','):
-        named, _, numbers = word.rpartition(':')
-        kind = named or kind
-        if kind not in sets or not re.fullmatch(r'\^?\d+(-\d+)?', numbers):
-            raise errors.MiniCloudError(
-                f'--host-cpus {name}={text}: not lists of CPUs',
-                f'Give for example {name}=dedicated:2-7,shared:0-1')
-        sets[kind].append(numbers)
-    return ','.join(sets['dedicated']), ','.join(sets['shared'])
+    try:
+        # A list of CPUs has commas of its own.
+        for word in text.split(','):
+            named, _, numbers = word.rpartition(':')
+            kind = named or kind
+            if not numbers:
+                raise ValueError(text)
+            lists[kind].append(numbers)
+        dedicated, shared = (cpuset.CpuSet.parse(','.join(words))
+                             for words in lists.values())
+    except (KeyError, ValueError) as e:
+        raise errors.MiniCloudError(
+            f'--host-cpus {name}={text}: not lists of CPUs',
+            f'Give for example {name}=dedicated:2-7,shared:0-1') from e
+    there = cpus_of(topology)
+    if not (dedicated | shared).issubset(there):
+        raise errors.MiniCloudError(
+            f'--host-cpus {name}={text}: the host has only the CPUs {there}')
+    if dedicated & shared:
+        raise errors.MiniCloudError(
+            f'--host-cpus {name}={text}: {dedicated & shared} cannot be both '
+            f'dedicated and shared')
+    return str(dedicated), str(shared)
+
+
+def cpus_of(topology: str) -> cpuset.CpuSet:
+    """Return the CPUs that a host of a topology has."""
+    if not topology:
+        return cpuset.CpuSet(os.sched_getaffinity(0))
+    return cpuset.CpuSet(range(math.prod(map(int, topology.split('x')))))
 
 
 def default_cpus(topology: str) -> tuple[str, str]:
@@ -182,14 +207,10 @@ def default_cpus(topology: str) -> tuple[str, str]:
 
     :returns: cpu_dedicated_set and cpu_shared_set
     """
-    if topology:
-        sockets, cores, threads = map(int, topology.split('x'))
-        cpus = list(range(sockets * cores * threads))
-        shared = max(threads, len(cpus) // SHARED_PART // threads * threads)
-    else:
-        cpus = sorted(os.sched_getaffinity(0))
-        shared = max(1, len(cpus) // SHARED_PART)
+    cpus = list(cpus_of(topology))
+    threads = int(topology.split('x')[2]) if topology else 1
+    shared = max(threads, len(cpus) // SHARED_PART // threads * threads)
     if shared >= len(cpus):
         shared = 0
-    return (','.join(map(str, cpus[shared:])),
-            ','.join(map(str, cpus[:shared])))
+    return (str(cpuset.CpuSet(cpus[shared:])),
+            str(cpuset.CpuSet(cpus[:shared])))

@@ -45,7 +45,8 @@ class WebService(service.Service):
             self.state.bin('uwsgi'), '--virtualenv', str(self.state.venv),
             '--http-socket',
             f'{_settings.CONTROLLER_ADDRESS}:{self.settings.port(self.name)}',
-            '--module', self.module, '--need-app', '--master',
+            # No master process: that would be the application once more.
+            '--module', self.module, '--need-app',
             '--die-on-term', '--processes', '1',
             '--threads', str(self.threads), '--thunder-lock',
             '--buffer-size', '65535', '--procname-prefix', f'{self.name} ',

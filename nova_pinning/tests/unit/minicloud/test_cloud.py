@@ -182,6 +182,20 @@ class TestChecks(base.BaseTestCase):
         self.assertIn('has 7 MiB of free space, 2048 MiB are needed',
                       str(error))
 
+    def test_no_memory(self):
+        meminfo = self.root / 'meminfo'
+        meminfo.write_text('MemTotal:   9000000 kB\n'
+                           'MemAvailable:   7516192 kB\n')
+        one = settings.HostSettings('virtual-1', '2-7', '0-1', '2x2x2')
+        with mock.patch.object(checks, 'MEMORY', meminfo):
+            checks.memory(
+                settings.Settings(hosts=(*HOSTS, one), huge_pages=6))
+            error = self.assertRaises(
+                errors.MiniCloudError, checks.memory,
+                settings.Settings(hosts=(*HOSTS, one), huge_pages=7))
+        self.assertIn('7340 MiB of memory are available, 7342 MiB are '
+                      'needed', str(error))
+
     def test_old_libvirt(self):
         with (mock.patch.object(checks.packages, 'libvirt_version',
                                 return_value=(7, 10, 0)),
@@ -215,7 +229,7 @@ class TestUp(base.BaseTestCase):
         self.root = pathlib.Path(directory.name) / 'state'
         for target, name in (
                 (main.checks, 'machine'), (main.checks, 'libvirt'),
-                (main.checks, 'ports'), (main.packages, 'venv_is_ready'),
+                (main.checks, 'ports'), (main.checks, 'memory'), (main.packages, 'venv_is_ready'),
                 (cloud.Cloud, 'up'), (cloud.Cloud, 'down')):
             patch = mock.patch.object(target, name)
             setattr(self, name, patch.start())

@@ -21,6 +21,7 @@ from oslotest import base
 from minicloud import errors
 from minicloud import options
 from minicloud import settings
+from nova_pinning import cpuset
 
 NAMES = ['pinning-1', 'pinning-2']
 
@@ -99,22 +100,24 @@ class TestOptions(base.BaseTestCase):
         host, = made.hosts
         self.assertEqual('virtual-1', host.name)
         self.assertEqual('2x2x2', host.topology)
-        self.assertEqual('0,1', host.shared)
-        self.assertEqual('2,3,4,5,6,7', host.dedicated)
+        self.assertEqual('0-1', host.shared)
+        self.assertEqual('2-7', host.dedicated)
 
-    @given(*[st.lists(st.integers(0, 99).map(str) | st.just('3-5'),
-                      max_size=4)] * 2, st.booleans())
+    @given(st.sets(st.integers(0, 7)), st.sets(st.integers(0, 7)),
+           st.booleans())
     def test_cpus(self, dedicated, shared, swap):
-        sets = [(name, ','.join(cpus)) for name, cpus in
+        shared = shared - dedicated
+        sets = [(name, cpuset.CpuSet(cpus)) for name, cpus in
                 (('dedicated', dedicated), ('shared', shared)) if cpus]
+        if not sets:
+            return
         if swap:
             sets.reverse()
         text = ','.join(f'{name}:{cpus}' for name, cpus in sets)
-        if not text:
-            return
-        host = parse('--host-cpus', f'pinning-2={text}').hosts[1]
-        self.assertEqual(','.join(dedicated), host.dedicated)
-        self.assertEqual(','.join(shared), host.shared)
+        host, = parse('--hosts', '0', '--virtual-host', '2x2x2',
+                      '--host-cpus', f'virtual-1={text}').hosts
+        self.assertEqual(str(cpuset.CpuSet(dedicated)), host.dedicated)
+        self.assertEqual(str(cpuset.CpuSet(shared)), host.shared)
 
     def test_bad(self):
         for arguments, words in (
@@ -124,6 +127,14 @@ class TestOptions(base.BaseTestCase):
                 (['--host-cpus', 'pinning-1=both:1'], 'not lists of CPUs'),
                 (['--host-cpus', 'pinning-1=dedicated:'], 'not lists'),
                 (['--host-cpus', 'pinning-1=shared:a'], 'not lists'),
+                (['--host-cpus', 'pinning-1=shared:0,,'], 'not lists'),
+                (['--host-cpus', 'pinning-1=dedicated:0,shared:0'],
+                 '0 cannot be both'),
+                (['--host-cpus', 'pinning-1=dedicated:99999'],
+                 'has only the CPUs '),
+                (['--virtual-host', '1x2x1', '--host-cpus',
+                  'virtual-1=shared:1,dedicated:2'],
+                 'has only the CPUs 0-1'),
                 (['--host-conf', 'pinning-1=/none'], 'cannot be read'),
                 (['--nova-conf', '/none'], 'cannot be read'),
                 (['--virtual-host', '2x2'], '2x2x2'),
@@ -136,9 +147,8 @@ class TestOptions(base.BaseTestCase):
 
     def test_default_cpus_are_apart(self):
         for topology in ('', '1x1x1', '1x1x2', '1x4x1', '2x2x2', '2x8x2'):
-            dedicated, shared = (
-                {int(cpu) for cpu in cpus.split(',') if cpu}
-                for cpus in options.default_cpus(topology))
+            dedicated, shared = map(
+                cpuset.CpuSet.parse, options.default_cpus(topology))
             self.assertTrue(dedicated)
             self.assertFalse(dedicated & shared)
 
