@@ -32,12 +32,14 @@ ROOT = run_tests.ROOT
 sys.path.insert(0, str(ROOT))
 
 from minicloud import files  # noqa: E402
+from minicloud import nova  # noqa: E402
 from minicloud import settings  # noqa: E402
 
 MINICLOUD = ROOT / 'tools' / 'minicloud'
 TESTS = r'^nova_pinning\.tempest_plugin\.'
 # What only a virtual host can show, and what it may show otherwise.
-VIRTUAL_TESTS = r'\.ThreadPolicyTest\.|\.MemoryTest\.|\.test_realtime'
+VIRTUAL_TESTS = (
+    r'\.ThreadPolicyTest\.|\.MemoryTest\.|\.PciTest\.|\.test_realtime')
 
 # On two CPUs: two hosts for dedicated guests to move between, one that has
 # both kinds of CPUs, one that is only for shared guests.
@@ -169,6 +171,7 @@ def tempest_conf(cloud, hosts, virtual, scratch):
                 f'{MINICLOUD} --state {cloud.state} exec {{host}} -- sh -c',
             'cpu_sets': cpu_sets(hosts),
             'scheduler_log_command': f'cat {cloud.scheduler_log()}',
+            'pci_alias': nova.PCI_ALIAS['name'] if virtual else '',
             'may_mark_hosts': True, 'isolated_aggregates': True},
     }
 

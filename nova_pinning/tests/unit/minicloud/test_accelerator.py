@@ -17,16 +17,16 @@ import platform
 import signal
 import subprocess
 import sys
-import tempfile
 from unittest import mock
 
 import ddt
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import accelerator
 from minicloud import errors
 from minicloud import kernel
 from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 LONG_SECONDS = 60
 
@@ -35,7 +35,7 @@ def python(code):
     return [sys.executable, '-c', code]
 
 
-class TestBoots(base.BaseTestCase):
+class TestBoots(oslo_base.BaseTestCase):
 
     def test_sign_of_life(self):
         self.assertTrue(accelerator.boots(python(
@@ -79,24 +79,15 @@ class TestBoots(base.BaseTestCase):
 
 
 @ddt.ddt
-class TestVirtType(base.BaseTestCase):
+class TestVirtType(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.boots = self.patch(accelerator, 'boots', return_value=True)
         self.patch(accelerator, 'usable', return_value=True)
         self.image = self.patch(
             kernel, 'boot_image', return_value=pathlib.Path('/vmlinuz'))
         self.version = self.patch(accelerator, 'version', return_value='7.2')
-
-    def patch(self, *arguments, **options):
-        patch = mock.patch.object(*arguments, **options)
-        self.addCleanup(patch.stop)
-        return patch.start()
 
     @ddt.data((True, 'kvm'), (False, 'qemu'))
     @ddt.unpack
@@ -122,7 +113,7 @@ class TestVirtType(base.BaseTestCase):
         accelerator.virt_type(self.state)
         boot_id = self.state.root / 'boot_id'
         boot_id.write_text('another\n')
-        self.patch(accelerator, 'BOOT_ID', boot_id)
+        self.patch(accelerator, 'BOOT_ID', new=boot_id)
         accelerator.virt_type(self.state)
         self.assertEqual(2, self.boots.call_count)
 
@@ -146,7 +137,7 @@ class TestVirtType(base.BaseTestCase):
         self.assertEqual([], list(self.state.cache.iterdir()))
 
 
-class TestUsable(base.BaseTestCase):
+class TestUsable(oslo_base.BaseTestCase):
 
     def test_no_device(self):
         with mock.patch.object(accelerator, 'DEVICE', '/no/such/device'):
@@ -157,7 +148,7 @@ class TestUsable(base.BaseTestCase):
             self.assertTrue(accelerator.usable())
 
 
-class TestVersion(base.BaseTestCase):
+class TestVersion(oslo_base.BaseTestCase):
 
     def test_not_there(self):
         with mock.patch.object(accelerator, 'QEMU', '/no/such/program'):

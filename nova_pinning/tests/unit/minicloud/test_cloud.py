@@ -10,14 +10,10 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-import pathlib
 import signal
 import socket
-import tempfile
 import threading
 from unittest import mock
-
-from oslotest import base
 
 from minicloud import checks
 from minicloud import cloud
@@ -25,6 +21,7 @@ from minicloud import errors
 from minicloud import main
 from minicloud import service
 from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 HOSTS = (settings.HostSettings('pinning-1', '1', '0'),)
 
@@ -48,14 +45,7 @@ class Part(service.Part):
         self.events.append('-' + self.name)
 
 
-class TestCloud(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
+class TestCloud(base.StateTestCase):
 
     def cloud(self, *parts):
         made = cloud.Cloud(self.state, settings.Settings(hosts=()))
@@ -143,19 +133,15 @@ class TestCloud(base.BaseTestCase):
         cloud.remove(self.state)
 
 
-class TestChecks(base.BaseTestCase):
+class TestChecks(base.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.root = pathlib.Path(directory.name)
+        self.root = self.directory
         self.state = settings.State(self.root / 'a' / 'b')
         for target, name, value in (
                 (checks.os, 'geteuid', 0), (checks.packages, 'missing', [])):
-            patch = mock.patch.object(target, name, return_value=value)
-            setattr(self, name, patch.start())
-            self.addCleanup(patch.stop)
+            setattr(self, name, self.patch(target, name, return_value=value))
 
     def test_machine(self):
         checks.machine(self.state)
@@ -219,21 +205,18 @@ class TestChecks(base.BaseTestCase):
             self.assertIn('--base-port', str(error))
 
 
-class TestUp(base.BaseTestCase):
+class TestUp(base.DirectoryTestCase):
     """What becomes of a cloud that does not come up."""
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.root = pathlib.Path(directory.name) / 'state'
+        self.root = self.directory / 'state'
         for target, name in (
                 (main.checks, 'machine'), (main.checks, 'libvirt'),
-                (main.checks, 'ports'), (main.checks, 'memory'), (main.packages, 'venv_is_ready'),
+                (main.checks, 'ports'), (main.checks, 'memory'),
+                (main.packages, 'venv_is_ready'),
                 (cloud.Cloud, 'up'), (cloud.Cloud, 'down')):
-            patch = mock.patch.object(target, name)
-            setattr(self, name, patch.start())
-            self.addCleanup(patch.stop)
+            setattr(self, name, self.patch(target, name))
 
     def run_main(self, *arguments):
         return main.main(['--state', str(self.root), *arguments])

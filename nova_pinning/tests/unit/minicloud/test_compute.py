@@ -14,34 +14,30 @@ import configparser
 import pathlib
 import re
 import subprocess
-import tempfile
 from unittest import mock
 
 import ddt
 import fixtures
 from nova import conf
 from oslo_config import cfg
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import api
 from minicloud import compute
 from minicloud import errors
 from minicloud import libvirt
 from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 HOSTS = (settings.HostSettings('pinning-1', '2-3', '0-1'),
          settings.HostSettings('pinning-2', '', '0'))
 
 
-class Base(base.BaseTestCase):
+class Base(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.FakeLogger())
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.settings = settings.Settings(hosts=HOSTS, base_port=23000)
 
 
@@ -123,7 +119,7 @@ class TestConfig(Base):
             self.assertEqual('custom', self.load().libvirt.cpu_mode)
 
 
-class TestProgram(base.BaseTestCase):
+class TestProgram(oslo_base.BaseTestCase):
 
     def test_is_nova_compute_that_does_all_itself(self):
         from nova.cmd import compute as nova_compute

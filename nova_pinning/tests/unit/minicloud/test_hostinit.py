@@ -14,16 +14,16 @@ import json
 import os
 import pathlib
 import signal
-import tempfile
 from unittest import mock
 
 import ddt
 import hypothesis
 from hypothesis import strategies as st
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import hostinit
 from nova_pinning.tests.unit import base as unit_base
+from nova_pinning.tests.unit.minicloud import base
 
 V1 = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -50,7 +50,7 @@ GROUPS = """\
 """
 
 
-class TestHierarchies(base.BaseTestCase):
+class TestHierarchies(oslo_base.BaseTestCase):
 
     def test_version_1_beside_2(self):
         found = hostinit.hierarchies(V1)
@@ -97,7 +97,7 @@ class TestHierarchies(base.BaseTestCase):
 
 
 @ddt.ddt
-class TestParent(base.BaseTestCase):
+class TestParent(oslo_base.BaseTestCase):
 
     @ddt.data(
         # (root of the mount, own group, directory below the mount point)
@@ -132,13 +132,11 @@ class TestParent(base.BaseTestCase):
             self.assertEqual(('/', 'm', *own[len(root):]), parent.parts)
 
 
-class Directory(base.BaseTestCase):
+class Directory(base.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.top = pathlib.Path(directory.name)
+        self.top = self.directory
 
 
 class TestGroups(Directory):
@@ -216,9 +214,7 @@ class TestSetUp(Directory):
         super().setUp()
         self.commands = []
         for name in ('RUN', 'READY', 'HUGE_PAGES'):
-            patch = mock.patch.object(hostinit, name, self.top / name)
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.patch(hostinit, name, new=self.top / name)
         (self.top / 'RUN').mkdir()
         for size_kib in (1048576, 2048):
             (self.top / 'HUGE_PAGES' / f'hugepages-{size_kib}kB').mkdir(
@@ -282,7 +278,7 @@ class TestSetUp(Directory):
         self.assertFalse((self.top / 'READY').exists())
 
 
-class TestEnd(base.BaseTestCase):
+class TestEnd(oslo_base.BaseTestCase):
     """How the host ends. Not for real: kill(-1) would be the test's end."""
 
     def setUp(self):
@@ -331,7 +327,7 @@ class TestEnd(base.BaseTestCase):
         self.assertEqual(3, self.reap.call_count)
 
 
-class TestReap(base.BaseTestCase):
+class TestReap(oslo_base.BaseTestCase):
 
     def test_all_that_have_ended(self):
         answers = [(7, 0), (8, 9), (0, 0)]

@@ -13,14 +13,14 @@
 import io
 import pathlib
 import stat
-import tempfile
 
 import hypothesis
 from hypothesis import strategies as st
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import initramfs
 from nova_pinning.tests.unit import base as unit_base
+from nova_pinning.tests.unit.minicloud import base
 
 NAMES = st.text('abcdef', min_size=1, max_size=6)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map('/'.join)
@@ -49,7 +49,7 @@ def read(data):
         found.append((path, fields[1], content))
 
 
-class TestArchive(base.BaseTestCase):
+class TestArchive(oslo_base.BaseTestCase):
 
     @unit_base.settings(200)
     @hypothesis.given(st.dictionaries(PATHS, st.binary(max_size=9)))
@@ -81,13 +81,11 @@ class TestArchive(base.BaseTestCase):
         self.assertEqual(1, [path for path, *_ in found].count('dev'))
 
 
-class TestModules(base.BaseTestCase):
+class TestModules(base.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.root = pathlib.Path(directory.name) / '6.1.0'
+        self.root = self.directory / '6.1.0'
         self.root.mkdir()
         self.dependencies({
             'kernel/net/9p.ko': ['kernel/net/9pnet.ko', 'kernel/fs/cache.ko'],

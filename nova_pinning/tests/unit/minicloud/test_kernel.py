@@ -12,14 +12,11 @@
 
 import pathlib
 import subprocess
-import tempfile
 from unittest import mock
-
-from oslotest import base
 
 from minicloud import errors
 from minicloud import kernel
-from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 KERNEL = 'linux-image-6.1.0-9-amd64'
 
@@ -74,21 +71,15 @@ class Apt:
          / 'modules.dep').write_text('x.ko:\n')
 
 
-class TestKernel(base.BaseTestCase):
+class TestKernel(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.use(Apt())
 
     def use(self, apt):
         self.apt = apt
-        patch = mock.patch.object(kernel.subprocess, 'run', apt.run)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.patch(kernel.subprocess, 'run', new=apt.run)
 
     def assert_all_there(self):
         self.assertEqual(KERNEL, kernel.boot_image(self.state).read_text())

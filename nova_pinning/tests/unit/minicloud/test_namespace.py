@@ -16,10 +16,7 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 from unittest import mock
-
-from oslotest import base
 
 from minicloud import accelerator
 from minicloud import compute
@@ -28,6 +25,7 @@ from minicloud import hostinit
 from minicloud import namespace
 from minicloud import process
 from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 HOSTS = tuple(settings.HostSettings(name, '1', '0')
               for name in ('pinning-1', 'pinning-2'))
@@ -35,14 +33,10 @@ HOSTS = tuple(settings.HostSettings(name, '1', '0')
 LONG_SECONDS = 60
 
 
-class Base(base.BaseTestCase):
+class Base(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.settings = settings.Settings(hosts=HOSTS)
 
     def host(self, number=0):
@@ -283,9 +277,7 @@ class TestInside(Base):
         def enter(state, settings, host, command):
             return ['sh', '-c', '"$@"; exit', 'sh', *command]
 
-        patch = mock.patch.object(namespace, 'enter', enter)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.patch(namespace, 'enter', new=enter)
         self.service = Polite(self.state, self.settings, HOSTS[0])
         os.mkfifo(self.service.fifo)
         self.pipe = os.open(self.service.fifo, os.O_RDONLY | os.O_NONBLOCK)

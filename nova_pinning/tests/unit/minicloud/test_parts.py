@@ -15,15 +15,13 @@
 import configparser
 import http.server
 import json
-import pathlib
-import tempfile
 import threading
 from unittest import mock
 import urllib.error
 import urllib.request
 
 from oslo_utils.imageutils import format_inspector
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import api
 from minicloud import cloud
@@ -36,16 +34,13 @@ from minicloud import neutron
 from minicloud import nova
 from minicloud import prepare
 from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 
-class Base(base.BaseTestCase):
+class Base(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.settings = settings.Settings(
             hosts=(settings.HostSettings('pinning-1', '1', '0'),))
 
@@ -75,7 +70,7 @@ class TestFiles(Base):
         self.assertEqual('[DEFAULT]\na = 1\nb = 2\nb = 3\n', text)
 
 
-class TestGuest(base.BaseTestCase):
+class TestGuest(oslo_base.BaseTestCase):
 
     def test_glance_and_nova_take_it_for_a_disk(self):
         # The same look that they have at it.

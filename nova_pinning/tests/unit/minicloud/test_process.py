@@ -16,21 +16,17 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
-
-from oslotest import base
 
 from minicloud import errors
 from minicloud import process
+from nova_pinning.tests.unit.minicloud import base
 
 
-class TestProcess(base.BaseTestCase):
+class TestProcess(base.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.path = pathlib.Path(directory.name)
+        self.path = self.directory
         self.record = self.path / 'one.json'
         self.log = self.path / 'one.log'
         self.addCleanup(process.stop, self.record, 1)

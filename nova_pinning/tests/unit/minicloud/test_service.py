@@ -11,17 +11,14 @@
 #    under the License.
 
 import itertools
-import pathlib
 import sys
-import tempfile
 from unittest import mock
-
-from oslotest import base
 
 from minicloud import errors
 from minicloud import process
 from minicloud import service
 from minicloud import settings
+from nova_pinning.tests.unit.minicloud import base
 
 
 class Fake(service.Service):
@@ -46,14 +43,10 @@ class Fake(service.Service):
             raise errors.NotReady('it yawns')
 
 
-class TestService(base.BaseTestCase):
+class TestService(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         # Time passes by a second with each look at the clock.
         clock = mock.patch.object(service, 'time').start()
         mock.patch.object(service, 'POLL_SECONDS', 0).start()

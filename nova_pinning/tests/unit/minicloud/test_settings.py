@@ -11,17 +11,16 @@
 #    under the License.
 
 import dataclasses
-import pathlib
-import tempfile
 
 from hypothesis import given
 from hypothesis import strategies as st
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import errors
 from minicloud import options
 from minicloud import settings
 from nova_pinning import cpuset
+from nova_pinning.tests.unit.minicloud import base
 
 NAMES = ['pinning-1', 'pinning-2']
 
@@ -30,13 +29,11 @@ def parse(*arguments):
     return options.settings_of(options.parser().parse_args(['up', *arguments]))
 
 
-class TestState(base.BaseTestCase):
+class TestState(base.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.root = pathlib.Path(directory.name) / 'state'
+        self.root = self.directory / 'state'
         self.state = settings.State(self.root)
 
     def test_create(self):
@@ -82,7 +79,7 @@ class TestState(base.BaseTestCase):
         self.assertEqual(made, self.state.load())
 
 
-class TestOptions(base.BaseTestCase):
+class TestOptions(oslo_base.BaseTestCase):
 
     def test_default(self):
         made = parse()
@@ -130,7 +127,7 @@ class TestOptions(base.BaseTestCase):
                 (['--host-cpus', 'pinning-1=shared:0,,'], 'not lists'),
                 (['--host-cpus', 'pinning-1=dedicated:0,shared:0'],
                  '0 cannot be both'),
-                (['--host-cpus', 'pinning-1=dedicated:99999'],
+                (['--host-cpus', 'pinning-1=dedicated:999'],
                  'has only the CPUs '),
                 (['--virtual-host', '1x2x1', '--host-cpus',
                   'virtual-1=shared:1,dedicated:2'],

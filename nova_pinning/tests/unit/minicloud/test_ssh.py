@@ -10,30 +10,23 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-import pathlib
 import shutil
 import subprocess
-import tempfile
 from unittest import mock
-
-from oslotest import base
 
 from minicloud import errors
 from minicloud import settings
 from minicloud import ssh
+from nova_pinning.tests.unit.minicloud import base
 
 HOSTS = tuple(settings.HostSettings(name, '1', '0')
               for name in ('pinning-1', 'pinning-2'))
 
 
-class Base(base.BaseTestCase):
+class Base(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.settings = settings.Settings(hosts=HOSTS, base_port=23000)
 
 

@@ -16,14 +16,13 @@ import pathlib
 import re
 import shlex
 import socket
-import tempfile
 import threading
 from unittest import mock
 
 import ddt
 import hypothesis
 from hypothesis import strategies as st
-from oslotest import base
+from oslotest import base as oslo_base
 
 from minicloud import accelerator
 from minicloud import cloud
@@ -36,18 +35,15 @@ from minicloud import settings
 from minicloud import virtual
 from nova_pinning import cpuset
 from nova_pinning.tests.unit import base as unit_base
+from nova_pinning.tests.unit.minicloud import base
 
 SIZES = st.integers(1, 4)
 
 
-class Base(base.BaseTestCase):
+class Base(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.state = settings.State(pathlib.Path(directory.name) / 'state')
-        self.state.create()
         self.host = settings.HostSettings('virtual-1', '2-7', '0-1', '2x2x2')
         self.settings = settings.Settings(hosts=(
             settings.HostSettings('pinning-1', '1', '0'), self.host))
@@ -61,10 +57,7 @@ class Base(base.BaseTestCase):
         self.virt_type('qemu')
 
     def virt_type(self, kind):
-        patch = mock.patch.object(accelerator, 'virt_type',
-                                  return_value=kind)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.patch(accelerator, 'virt_type', return_value=kind)
 
     def part(self, kind):
         return kind(self.state, self.settings, self.host)
@@ -83,7 +76,7 @@ def fields(value):
                 part.partition('=') for part in value.split(','))}
 
 
-class TestTopology(base.BaseTestCase):
+class TestTopology(oslo_base.BaseTestCase):
 
     @unit_base.settings(100)
     @hypothesis.given(SIZES, SIZES, SIZES)
