@@ -22,17 +22,9 @@ from minicloud import nova
 from minicloud import service
 from minicloud import settings as _settings
 
-# Of what nova's libraries do as another process with privileges.
-PRIVILEGES = ('privsep_osbrick', 'vif_plug_linux_bridge', 'vif_plug_ovs')
-
-# The nova-compute program, but for a process of 40 MiB that it would have do
-# what needs privileges: it is root itself.
-PROGRAM = '''
-from nova.cmd import compute
-from nova import privsep
-privsep.sys_admin_pctxt.set_client_mode(False)
-compute.main()
-'''
+# Of what nova and its libraries do as another process with privileges.
+PRIVILEGES = ('nova_sys_admin', 'privsep_osbrick', 'vif_plug_linux_bridge',
+              'vif_plug_ovs')
 
 # In its log, when it has told Placement of its host and listens on RabbitMQ.
 STARTED = 'Join ServiceGroup membership'
@@ -100,7 +92,7 @@ def provider_config(state: _settings.State, name: str) -> pathlib.Path:
 
 def command(state: _settings.State, name: str) -> list[str]:
     """Return the command line of a host's nova-compute."""
-    return [state.bin('python'), '-c', PROGRAM, *config_files(state, name)]
+    return [state.bin('nova-compute'), *config_files(state, name)]
 
 
 def config_files(state: _settings.State, name: str) -> list[str]:

@@ -20,7 +20,6 @@ import ddt
 import fixtures
 from nova import conf
 from oslo_config import cfg
-from oslotest import base as oslo_base
 
 from minicloud import api
 from minicloud import compute
@@ -117,21 +116,6 @@ class TestConfig(Base):
                                        nova_conf=str(extra)),)
         with mock.patch(f'{__name__}.HOSTS', hosts):
             self.assertEqual('custom', self.load().libvirt.cpu_mode)
-
-
-class TestProgram(oslo_base.BaseTestCase):
-
-    def test_is_nova_compute_that_does_all_itself(self):
-        from nova.cmd import compute as nova_compute
-        from nova import privsep
-        context = privsep.sys_admin_pctxt
-        self.addCleanup(context.set_client_mode, context.client_mode)
-        seen = []
-        with mock.patch.object(
-                nova_compute, 'main',
-                lambda: seen.append(context.client_mode)):
-            exec(compute.PROGRAM, {})
-        self.assertEqual([False], seen)
 
 
 class TestLibvirt(Base):
