@@ -26,6 +26,10 @@ from minicloud import virtual
 # What a new cloud writes: databases, images, disks of small guests.
 FREE_BYTES = 2 * 1024 ** 3
 
+# A path in any of the services' files: blanks, quotes, colons and so on end
+# it or stand for something else there.
+PLAIN = re.compile(r'[\w/.+@~-]+', re.ASCII)
+
 MEMORY = pathlib.Path('/proc/meminfo')
 
 # What the control services use, and each compute host on this machine; what
@@ -44,6 +48,11 @@ def machine(state: _settings.State) -> None:
         raise errors.MiniCloudError(
             'only root can make namespaces and run libvirtd',
             'Run it with sudo')
+    if not PLAIN.fullmatch(str(state.root)):
+        raise errors.MiniCloudError(
+            f'{state.root} has characters that mean something else to one '
+            f'of the services: only letters, digits and /._+@~- are good',
+            'Give another directory with --state')
     missing = packages.missing()
     if missing:
         raise errors.MiniCloudError(

@@ -12,6 +12,7 @@
 
 """What a nova-compute is told, and when it is ready."""
 
+import json
 import pathlib
 
 from minicloud import api
@@ -90,6 +91,15 @@ def provider_config(state: _settings.State, name: str) -> pathlib.Path:
     return directory(state, name) / 'provider_config'
 
 
+def remove_providers(state: _settings.State, name: str,
+                     kept: set[pathlib.Path]) -> None:
+    """Remove what an earlier ``up`` was given as a host's provider.yaml."""
+    directory = provider_config(state, name)
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in set(directory.iterdir()) - kept:
+        path.unlink()
+
+
 def command(state: _settings.State, name: str) -> list[str]:
     """Return the command line of a host's nova-compute."""
     return [state.bin('nova-compute'), *config_files(state, name)]
@@ -122,6 +132,9 @@ def sections(state: _settings.State, settings: _settings.Settings,
         'running_deleted_instance_poll_interval': 30,
         'running_deleted_instance_action': 'reap',
     }
+    if host.topology:
+        sections['pci']['device_spec'] = json.dumps({
+            key: nova.PCI_ALIAS[key] for key in ('vendor_id', 'product_id')})
     sections['oslo_concurrency'] = {'lock_path': data / 'lock'}
     sections['compute'] = {
         'cpu_dedicated_set': host.dedicated or None,

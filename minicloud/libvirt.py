@@ -27,6 +27,11 @@ MIGRATION_PORTS = 20
 UUID_NAMESPACE = uuid.UUID('8f3b7a55-6c1e-4f0e-9d0c-2f3b0d1f8c11')
 
 
+def last_port_offset(hosts: int) -> int:
+    """Return what the last port of a cloud of so many hosts is at."""
+    return MIGRATION_PORTS_OFFSET + MIGRATION_PORTS * hosts - 1
+
+
 def host_uuid(state: _settings.State, name: str) -> uuid.UUID:
     """Return what libvirt takes for the machine's own UUID.
 

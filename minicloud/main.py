@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _options.parser().parse_args(arguments)
     # To be told to end is no reason to leave half a cloud behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for told in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(told, lambda number, _: sys.exit(128 + number))
+    _avoid_proxies()
     state = _settings.State(options.state.resolve())
     try:
         return COMMANDS[options.command](state, options)
@@ -58,18 +60,28 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
+def _avoid_proxies() -> None:
+    """See that requests to loopback are sent there, by all that we start."""
+    others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
+    os.environ['no_proxy'] = ','.join(
+        filter(None, [others, _settings.CONTROLLER_ADDRESS]))
+
+
 def up(state: _settings.State, options: argparse.Namespace) -> int:
     began = time.monotonic()
     settings = _options.settings_of(options)
     state.check_version()
     checks.machine(state)
+    if state.load() is None:
+        checks.ports(settings)
+        checks.memory(settings)
     state.create()
     with cloud.lock(state):
         there = state.load()
-        if there is None:
-            checks.ports(settings)
-            checks.memory(settings)
-        else:
+        if there is not None:
+            if settings == _options.settings_of(_options.defaults()):
+                # Nothing was asked for but that it be up.
+                settings = there
             _check_same(state, there, settings)
         _install(state, there is not None)
         checks.libvirt(state)
@@ -77,14 +89,31 @@ def up(state: _settings.State, options: argparse.Namespace) -> int:
         try:
             cloud.Cloud(state, settings).up(_Progress())
         except BaseException:
-            # A change that failed is no reason to lose what ran before.
-            if there is None:
-                print('taking down what was started ...', file=sys.stderr)
-                cloud.remove(state)
+            _back_out(state, there)
             raise
     print(f'up after {time.monotonic() - began:.0f} seconds. For openstack: '
           f'eval "$({sys.argv[0]} env)"')
     return 0
+
+
+def _back_out(state: _settings.State,
+              there: _settings.Settings | None) -> None:
+    """Leave nothing behind of a cloud that did not come up.
+
+    :param there: the cloud that there was before, if any
+    """
+    # This is not to be interrupted once more.
+    for told in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(told, signal.SIG_IGN)
+    if there is None:
+        print('taking down what was started ...', file=sys.stderr)
+        cloud.remove(state)
+    else:
+        # A change that failed is no reason to lose what ran before.
+        state.save(there)
+        print('the change failed, the rest of the cloud was left as it is; '
+              '"tools/minicloud up" goes back to what it was',
+              file=sys.stderr)
 
 
 def _install(state: _settings.State, runs: bool) -> None:
@@ -215,6 +244,7 @@ def environment(state: _settings.State,
         'OS_PROJECT_DOMAIN_ID': 'default', 'OS_IDENTITY_API_VERSION': '3',
         'OS_REGION_NAME': 'minicloud', 'OS_COMPUTE_API_VERSION': '2.98',
         'OS_PLACEMENT_API_VERSION': '1.39',
+        'no_proxy': os.environ['no_proxy'],
     }
 
 

@@ -88,6 +88,8 @@ class RabbitMQ(service.Service):
             'RABBITMQ_MNESIA_BASE': str(data),
             'RABBITMQ_LOG_BASE': str(self.state.log),
             'RABBITMQ_PID_FILE': str(data / 'pid'),
+            # There is one already; this would outlive everything.
+            'ERL_FLAGS': '-start_epmd false',
             'ERL_EPMD_ADDRESS': ADDRESS,
             'ERL_EPMD_PORT': str(settings.port('epmd')),
             # Erlang would listen on all addresses and spin while idle.

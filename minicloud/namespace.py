@@ -24,7 +24,6 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-import sys
 import time
 
 from minicloud import accelerator
@@ -156,7 +155,7 @@ class HostNamespace(compute.HostService):
 
     def command(self) -> list[str]:
         return ['unshare', '--mount', '--uts', '--pid', '--fork',
-                '--kill-child', '--mount-proc', sys.executable, '-m',
+                '--kill-child', '--mount-proc', self.state.bin('python'), '-m',
                 'minicloud.hostinit', str(self.plan_file)]
 
     def environment(self) -> dict[str, str]:
@@ -305,12 +304,8 @@ class NovaCompute(_Inside):
 
     def prepare(self) -> None:
         (self.data / 'nova').mkdir(parents=True, exist_ok=True)
-        providers = compute.provider_config(self.state, self.host.name)
-        providers.mkdir(parents=True, exist_ok=True)
-        for path in providers.iterdir():
-            # Given to an earlier ``up``.
-            if path not in self.config():
-                path.unlink()
+        compute.remove_providers(
+            self.state, self.host.name, set(self.config()))
 
     def inner_command(self) -> list[str]:
         return compute.command(self.state, self.host.name)

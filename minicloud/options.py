@@ -20,18 +20,20 @@ import re
 import typing
 
 from minicloud import errors
+from minicloud import libvirt
 from minicloud import packages
 from minicloud import settings as _settings
 from nova_pinning import cpuset
 
 STATE = packages.PROJECT / '.minicloud'
 
-EXAMPLES = """\
-examples:
+EXAMPLES = r"""examples:
   sudo tools/minicloud deps
   sudo tools/minicloud up
   eval "$(sudo tools/minicloud env)"
-  openstack server create --flavor m1 --image minicloud --nic none test
+  openstack flavor create --vcpus 1 --ram 64 --disk 0 \
+      --property hw:cpu_policy=dedicated pinned
+  openstack server create --flavor pinned --image minicloud --nic none test
   sudo tools/minicloud exec pinning-1 -- virsh list
   sudo tools/minicloud down
 """
@@ -70,6 +72,11 @@ def parser() -> argparse.ArgumentParser:
     execute.add_argument('argv', nargs=argparse.REMAINDER, metavar='COMMAND')
     commands.add_parser('deps', help='install the Debian packages')
     return made
+
+
+def defaults() -> argparse.Namespace:
+    """Return the options of an ``up`` with none."""
+    return parser().parse_args(['up'])
 
 
 def _add_up(commands: typing.Any) -> None:
@@ -122,8 +129,7 @@ def settings_of(options: argparse.Namespace) -> _settings.Settings:
                 f'--virtual-host {topology}: not sockets x cores x threads',
                 'Give for example 2x2x2')
         names.append((f'virtual-{number + 1}', topology))
-    if not names or options.hosts < 0:
-        raise errors.MiniCloudError('a cloud without a compute host')
+    _check_numbers(options, len(names))
     cpus = _by_host('--host-cpus', options.host_cpus, names)
     confs = _by_host('--host-conf', options.host_conf, names)
     providers = _by_host('--provider-config', options.provider_config, names)
@@ -138,6 +144,26 @@ def settings_of(options: argparse.Namespace) -> _settings.Settings:
         huge_pages=options.huge_pages)
 
 
+def _check_numbers(options: argparse.Namespace, hosts: int) -> None:
+    """See that there are such ports, addresses and pages.
+
+    :raises: MiniCloudError
+    """
+    if not hosts or options.hosts < 0:
+        raise errors.MiniCloudError('a cloud without a compute host')
+    if hosts > _settings.MAX_HOSTS:
+        raise errors.MiniCloudError(
+            f'{hosts} compute hosts: there can be {_settings.MAX_HOSTS} '
+            f'at most')
+    last = 65535 - libvirt.last_port_offset(hosts)
+    if not 1024 <= options.base_port <= last:
+        raise errors.MiniCloudError(
+            f'--base-port {options.base_port}: not one of 1024 to {last}')
+    if options.huge_pages < 0:
+        raise errors.MiniCloudError(
+            f'--huge-pages {options.huge_pages}: fewer than none')
+
+
 def _list(text: str) -> tuple[str, ...]:
     return tuple(word for word in text.split(',') if word)
 
@@ -146,7 +172,10 @@ def _by_host(option: str, given: list[str],
              names: list[tuple[str, str]]) -> dict[str, str]:
     found = {}
     for text in given:
-        host, _, value = text.partition('=')
+        host, equals, value = text.partition('=')
+        if not equals:
+            raise errors.MiniCloudError(
+                f'{option} {text}: not HOST=...')
         if host not in dict(names):
             raise errors.MiniCloudError(
                 f'{option} {text}: there is no host {host!r}',
@@ -156,8 +185,8 @@ def _by_host(option: str, given: list[str],
 
 
 def _readable(path: str) -> str:
-    if path and not os.access(path, os.R_OK):
-        raise errors.MiniCloudError(f'{path} cannot be read')
+    if path and not (os.path.isfile(path) and os.access(path, os.R_OK)):
+        raise errors.MiniCloudError(f'{path} is not a file that can be read')
     return os.path.abspath(path) if path else ''
 
 

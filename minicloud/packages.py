@@ -84,9 +84,11 @@ def install() -> None:
 
 def venv_is_ready(state: _settings.State) -> bool:
     try:
-        return (state.venv / 'made-from').read_text() == _made_from()
+        made_from = (state.venv / 'made-from').read_text()
     except FileNotFoundError:
         return False
+    # Its Python is a link to one of the machine's.
+    return made_from == _made_from() and os.path.exists(state.bin('python'))
 
 
 def _made_from() -> str:
@@ -94,8 +96,7 @@ def _made_from() -> str:
     with (PROJECT / 'pyproject.toml').open('rb') as file:
         project = json.dumps(tomllib.load(file)['project'])
     return hashlib.sha256(b'\0'.join([
-        constraints, project.encode(), str(PROJECT).encode(),
-        sys.version.encode()])).hexdigest()
+        constraints, project.encode(), str(PROJECT).encode()])).hexdigest()
 
 
 def make_venv(state: _settings.State) -> None:

@@ -18,6 +18,7 @@ the same settings. So they are made once and copied from then on.
 
 from concurrent import futures
 import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
@@ -103,7 +104,6 @@ def _sync(state: _settings.State, settings: _settings.Settings) -> None:
     keystone = ['keystone-manage', '--config-file',
                 str(state.etc / 'keystone' / 'keystone.conf')]
     nova_manage = ['nova-manage', *nova.config_files(state)]
-    cell0 = database.url(state, settings, 'nova_cell0')
     for name in ('fernet', 'credential'):
         (state.base / 'keystone' / name).mkdir(parents=True)
     chains = [
@@ -112,8 +112,8 @@ def _sync(state: _settings.State, settings: _settings.Settings) -> None:
           '--keystone-group', 'root'],
          [*keystone, 'credential_setup', '--keystone-user', 'root',
           '--keystone-group', 'root'],
-         [*keystone, 'bootstrap', '--bootstrap-password', state.secret,
-          '--bootstrap-region-id', web.REGION,
+         # Its password is in the environment, where nobody else sees it.
+         [*keystone, 'bootstrap', '--bootstrap-region-id', web.REGION,
           *(option for kind in ('public', 'internal', 'admin')
             for option in (f'--bootstrap-{kind}-url',
                            settings.url('keystone') + '/v3'))]],
@@ -122,8 +122,7 @@ def _sync(state: _settings.State, settings: _settings.Settings) -> None:
          ['glance-manage', '--config-file',
           str(state.etc / 'glance' / 'glance-api.conf'), 'db_sync'],
          [*nova_manage, 'api_db', 'sync'],
-         [*nova_manage, 'cell_v2', 'map_cell0', '--database_connection',
-          cell0],
+         [*nova_manage, 'cell_v2', 'map_cell0'],
          [*nova_manage, 'cell_v2', 'create_cell', '--name', 'cell1'],
          [*nova_manage, 'db', 'sync']],
     ]
@@ -138,12 +137,13 @@ def _run(state: _settings.State, commands: list[list[str]],
          number: int) -> None:
     """Run commands one after the other, until one fails."""
     log = state.log / f'prepare-{number}.log'
+    environment = {**os.environ, 'OS_BOOTSTRAP_PASSWORD': state.secret}
     with log.open('w') as output:
         for program, *arguments in commands:
             done = subprocess.run(
                 [*process.ENDS_WITH_US, state.bin(program), *arguments],
-                stdout=output,
-                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                stdout=output, stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL, env=environment)
             if done.returncode:
                 raise errors.MiniCloudError(
                     f'{program} {" ".join(arguments[2:4])} failed',

@@ -22,12 +22,16 @@ import pathlib
 import signal
 import subprocess
 import time
+import typing
 
 from minicloud import errors
 from minicloud import files
 
 # Before a command that must not go on when this program is killed.
 ENDS_WITH_US = ('setpriv', '--pdeathsig', 'KILL', '--')
+
+# In the environment of all that a recorded process starts, the record's path.
+MARK = 'MINICLOUD_RECORD'
 
 # Of a log, when its service does not start.
 TAIL_LINES = 15
@@ -89,7 +93,7 @@ def start(command: list[str], record: pathlib.Path, log: pathlib.Path,
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True, cwd='/',
-                env=environment)
+                env={**environment, MARK: str(record)})
     except FileNotFoundError as e:
         raise errors.MiniCloudError(
             f'{command[0]} is not installed',
@@ -102,18 +106,53 @@ def start(command: list[str], record: pathlib.Path, log: pathlib.Path,
 def stop(path: pathlib.Path, grace_seconds: float = 15.0) -> bool:
     """End a recorded process with its group, and forget it.
 
-    :returns: whether it was running
+    :returns: whether it, or something that it left behind, was running
     """
     record = read(path)
-    running = record is not None and record.alive()
-    if record is not None and running:
+    running = False
+    if record is not None and record.alive():
+        running = True
         _signal(record, signal.SIGTERM)
-        _wait_for(record, grace_seconds)
+        _wait_for(record.alive, grace_seconds)
         # Also what its leader has left behind.
         _signal(record, signal.SIGKILL)
-        _wait_for(record, KILL_SECONDS)
+        _wait_for(record.alive, KILL_SECONDS)
+        _reap(record)
+    elif record is not None and _is_group_ours(record, path):
+        running = True
+        _signal(record, signal.SIGKILL)
+        _wait_for(lambda: _is_group_ours(record, path), KILL_SECONDS)
     path.unlink(missing_ok=True)
     return running
+
+
+def _is_group_ours(record: Record, path: pathlib.Path) -> bool:
+    """Tell whether the leader is gone, but not all of its group.
+
+    The number may be a stranger's by now, who has no such mark.
+    """
+    mark = f'{MARK}={path}'.encode()
+    for pid, fields in _stats():
+        # Field 5 of proc(5), the group.
+        if int(fields[2]) == record.pid and fields[0] not in 'ZX':
+            try:
+                environment = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
+            except OSError:
+                continue
+            if mark in environment.split(b'\0'):
+                return True
+    return False
+
+
+def _stats() -> typing.Iterator[tuple[int, list[str]]]:
+    """Yield the pid of each process, and /proc/PID/stat after the name."""
+    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
+        try:
+            text = path.read_text()
+        except OSError:
+            continue
+        # The name may hold blanks and brackets: what counts comes after it.
+        yield int(path.parent.name), text.rpartition(')')[2].split()
 
 
 def _signal(record: Record, number: signal.Signals) -> None:
@@ -123,11 +162,13 @@ def _signal(record: Record, number: signal.Signals) -> None:
         pass
 
 
-def _wait_for(record: Record, limit_seconds: float) -> None:
-    """Wait for a process to end, our own child or not."""
+def _wait_for(lives: typing.Callable[[], bool], limit_seconds: float) -> None:
     limit = time.monotonic() + limit_seconds
-    while record.alive() and time.monotonic() < limit:
+    while lives() and time.monotonic() < limit:
         time.sleep(POLL_SECONDS)
+
+
+def _reap(record: Record) -> None:
     try:
         # Only this very command's children can be, and have to be, reaped.
         os.waitpid(record.pid, os.WNOHANG)
@@ -152,12 +193,8 @@ def memory_kib(pid: int) -> int:
     /proc/PID/smaps_rollup, see proc(5).
     """
     children: dict[int, list[int]] = {}
-    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
-        try:
-            fields = path.read_text().rpartition(')')[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    for child, fields in _stats():
+        children.setdefault(int(fields[1]), []).append(child)
     found, total = [pid], 0
     while found:
         one = found.pop()

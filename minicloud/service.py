@@ -19,6 +19,7 @@ import threading
 import time
 
 from minicloud import errors
+from minicloud import files
 from minicloud import process
 from minicloud import settings as _settings
 
@@ -120,8 +121,8 @@ class Service(Part):
     def _start(self) -> None:
         for path, text in self.config().items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-            path.chmod(0o600)
+            # Some share a file, and one of them may be reading it.
+            files.write(path, text)
         self.prepare()
         process.start(
             self.command(), self.record, self.log, self.made_from(),
@@ -130,11 +131,14 @@ class Service(Part):
     def _wait(self) -> None:
         limit = time.monotonic() + self.deadline_seconds
         while True:
+            reason = ''
             try:
                 self.check()
-                return
             except errors.NotReady as e:
                 reason = str(e)
+            # Else it is somebody else who answers.
+            if self.running() and not reason:
+                return
             if not self.running():
                 raise errors.MiniCloudError(
                     f'{self.name} ended while it was starting',

@@ -27,6 +27,10 @@ VERSION = 1
 
 CONTROLLER_ADDRESS = '127.0.0.1'
 
+# The last number of the first compute host's address.
+FIRST_HOST = 11
+MAX_HOSTS = 255 - FIRST_HOST
+
 # Offsets from the base port.
 PORTS = {
     'keystone': 0,
@@ -102,7 +106,7 @@ class Settings:
     def host_address(self, name: str) -> str:
         """Return the loopback address that is a host's own."""
         names = [host.name for host in self.hosts]
-        return f'127.0.0.{11 + names.index(name)}'
+        return f'127.0.0.{FIRST_HOST + names.index(name)}'
 
 
 class State:
@@ -140,6 +144,10 @@ class State:
         :raises: MiniCloudError
         """
         path = self.root / 'version'
+        if self.root.exists() and not self.root.is_dir():
+            raise errors.MiniCloudError(
+                f'{self.root} is not a directory',
+                'Give another one with --state')
         if not self.root.exists() or not any(self.root.iterdir()):
             return
         try:
@@ -162,11 +170,14 @@ class State:
         """
         self.check_version()
         try:
-            for directory in (self.root, self.prepared, self.cache, self.etc,
-                              self.log, self.data, self.run):
-                directory.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(parents=True, exist_ok=True)
             self.root.chmod(0o700)
+            # First, so that this is a state directory whatever fails next.
             files.write(self.root / 'version', f'{VERSION}\n')
+            files.secret(self.root / 'secret')
+            for directory in (self.prepared, self.cache, self.etc, self.log,
+                              self.data, self.run):
+                directory.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise errors.MiniCloudError(
                 f'cannot write to {self.root}: {e.strerror}',

@@ -22,7 +22,6 @@ but the ports that the tunnel brings.
 """
 
 import dataclasses
-import json
 import pathlib
 import shlex
 import socket
@@ -32,13 +31,11 @@ import sys
 from minicloud import accelerator
 from minicloud import compute
 from minicloud import errors
-from minicloud import files
 from minicloud import hostinit
 from minicloud import initramfs
 from minicloud import kernel
 from minicloud import libvirt
 from minicloud import namespace
-from minicloud import nova
 from minicloud import service
 from minicloud import settings as _settings
 from minicloud import ssh
@@ -338,12 +335,12 @@ class NovaCompute(_Inside):
                 'glance', 'neutron')
 
     def config(self) -> dict[pathlib.Path, str]:
-        sections = compute.sections(
+        return compute.config(
             self.state, self.settings, self.host, 'qemu', self.data / 'nova')
-        sections['pci']['device_spec'] = json.dumps({
-            key: nova.PCI_ALIAS[key] for key in ('vendor_id', 'product_id')})
-        return {self.etc / 'nova-compute.conf': files.ini(sections),
-                self.etc / 'extra.conf': nova.extra(self.host.nova_conf)}
+
+    def prepare(self) -> None:
+        compute.remove_providers(
+            self.state, self.host.name, set(self.config()))
 
     def inner_command(self) -> list[str]:
         return ['env', f'PATH={self.state.venv / "bin"}:{namespace.PATH}',

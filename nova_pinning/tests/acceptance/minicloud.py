@@ -36,16 +36,17 @@ class MiniCloud(fixtures.Fixture):
         self.options = options
 
     def _setUp(self):
-        self.addCleanup(self._call, 'down')
+        # If it fails, it has cleaned up; or it is somebody else's cloud.
         self.up()
-
-    def up(self, *more):
-        """Bring it up, or what has changed in these options."""
-        self._call('up', *self.options, *more)
+        self.addCleanup(self._call, 'down')
         self.environment = {
             **os.environ, **json.loads(self._call('env', '--format', 'json')),
             'PATH': os.pathsep.join([str(pathlib.Path(sys.executable).parent),
                                      os.environ['PATH']])}
+
+    def up(self, *more):
+        """Bring it up, or what has changed in these options."""
+        self._call('up', *self.options, *more)
 
     def run_on(self, host, *command):
         """Run a command on a compute host.

@@ -10,10 +10,14 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
+import os
 import signal
 import socket
 import threading
 from unittest import mock
+import urllib.request
+
+import fixtures
 
 from minicloud import checks
 from minicloud import cloud
@@ -152,6 +156,20 @@ class TestChecks(base.DirectoryTestCase):
             errors.MiniCloudError, checks.machine, self.state)
         self.assertIn('Run it with sudo', str(error))
 
+    def test_place(self):
+        for name, is_good in (
+                ('state', True), ('.mini-cloud_2+3', True),
+                ('my cloud', False), ('a:b', False), ('a$b', False),
+                ('a%b', False), ('a#b', False), ('a"b', False)):
+            state = settings.State(self.root / name)
+            if is_good:
+                checks.machine(state)
+                continue
+            error = self.assertRaises(
+                errors.MiniCloudError, checks.machine, state)
+            self.assertIn(f'{state.root} has characters', str(error))
+            self.assertIn('--state', str(error))
+
     def test_missing_packages(self):
         self.missing.return_value = ['qemu-utils', 'gcc']
         error = self.assertRaises(
@@ -217,6 +235,8 @@ class TestUp(base.DirectoryTestCase):
                 (main.packages, 'venv_is_ready'),
                 (cloud.Cloud, 'up'), (cloud.Cloud, 'down')):
             setattr(self, name, self.patch(target, name))
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
 
     def run_main(self, *arguments):
         return main.main(['--state', str(self.root), *arguments])
@@ -236,10 +256,28 @@ class TestUp(base.DirectoryTestCase):
 
     def test_change_failed(self):
         self.run_main('up')
+        state = settings.State(self.root)
+        before = state.load()
         self.up.side_effect = errors.MiniCloudError('no luck')
         self.assertEqual(
             2, self.run_main('up', '--host-cpus', 'pinning-1=shared:0'))
         self.down.assert_not_called()
+        self.assertEqual(before, state.load())
+
+    def test_up_again_without_options(self):
+        self.run_main('up', '--hosts', '3', '--host-cpus',
+                      'pinning-1=shared:0')
+        state = settings.State(self.root)
+        before = state.load()
+        self.assertEqual(0, self.run_main('up'))
+        self.assertEqual(before, state.load())
+
+    def test_told_to_end_twice(self):
+        self.up.side_effect = lambda progress: signal.raise_signal(
+            signal.SIGTERM)
+        self.down.side_effect = lambda: signal.raise_signal(signal.SIGTERM)
+        self.assertRaises(SystemExit, self.run_main, 'up')
+        self.assertFalse((self.root / 'cloud').exists())
 
     def test_packages_have_changed(self):
         self.run_main('up')
@@ -252,13 +290,27 @@ class TestUp(base.DirectoryTestCase):
         self.assertEqual(2, self.run_main('up'))
 
     def test_told_to_end(self):
-        self.up.side_effect = lambda progress: signal.raise_signal(
-            signal.SIGTERM)
-        self.addCleanup(signal.signal, signal.SIGTERM,
-                        signal.getsignal(signal.SIGTERM))
-        error = self.assertRaises(SystemExit, self.run_main, 'up')
-        self.assertEqual(143, error.code)
-        self.down.assert_called_once_with()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self.down.reset_mock()
+            self.up.side_effect = lambda progress, number=number: (
+                signal.raise_signal(number))
+            error = self.assertRaises(SystemExit, self.run_main, 'up')
+            self.assertEqual(128 + number, error.code)
+            self.down.assert_called_once_with()
+
+    def test_no_proxy_for_loopback(self):
+        self.useFixture(fixtures.EnvironmentVariable(
+            'http_proxy', 'http://127.0.0.1:1'))
+        for upper, lower, expected in (
+                (None, None, '127.0.0.1'),
+                ('a.example', None, 'a.example,127.0.0.1'),
+                ('a.example', 'b.example', 'b.example,127.0.0.1')):
+            self.useFixture(fixtures.EnvironmentVariable('NO_PROXY', upper))
+            self.useFixture(fixtures.EnvironmentVariable('no_proxy', lower))
+            self.run_main('up')
+            self.assertEqual(expected, os.environ['no_proxy'])
+            self.assertTrue(
+                urllib.request.proxy_bypass('127.0.0.1:17800'))
 
     def test_interrupted(self):
         self.up.side_effect = KeyboardInterrupt

@@ -182,6 +182,27 @@ class TestConfig(Base):
                 texts += part.environment().values()
             self.assertNotIn('0.0.0.0', ' '.join(texts), part.name)
 
+    def test_no_password_on_a_command_line(self):
+        # Anybody can see these with ps.
+        whole = cloud.Cloud(self.state, self.settings)
+        for part in whole.parts.values():
+            # Those that run in a host ask for it first.
+            if hasattr(part, 'command') and not hasattr(part, 'host'):
+                self.assertNotIn(self.state.secret, ' '.join(part.command()))
+        seen = []
+
+        def run(command, **options):
+            seen.append((command, options['env']))
+            return mock.Mock(returncode=0)
+
+        with mock.patch.object(prepare.subprocess, 'run', side_effect=run):
+            prepare._sync(self.state, self.settings)
+        for command, environment in seen:
+            self.assertNotIn(self.state.secret, ' '.join(command))
+        self.assertEqual(
+            [self.state.secret] * len(seen),
+            [environment['OS_BOOTSTRAP_PASSWORD'] for _, environment in seen])
+
     def test_filters(self):
         conf = nova.config(self.state, self.settings)
         text = conf[nova.directory(self.state) / 'nova.conf']
@@ -232,6 +253,23 @@ class TestHugePages(Base):
         self.part.down()
         self.part.down()
         self.assertEqual('3', self.pool.read_text())
+
+    def test_the_machine_was_booted_since(self):
+        boot_id = self.state.root / 'boot_id'
+        boot_id.write_text('one\n')
+        self.part.boot_id = boot_id
+        self.part.up()
+        boot_id.write_text('two\n')
+        # Those that the machine reserves by itself.
+        self.pool.write_text('3\n')
+        self.part.down()
+        self.assertEqual('3\n', self.pool.read_text())
+        boot_id.write_text('one\n')
+        self.part.up()
+        boot_id.write_text('two\n')
+        self.pool.write_text('3\n')
+        self.part.up()
+        self.assertEqual('8', self.pool.read_text())
 
     def test_others_changed_it_since(self):
         self.part.up()

@@ -100,6 +100,32 @@ class TestProcess(base.DirectoryTestCase):
         self.assertFalse(process.stop(self.record))
         self.assertFalse(self.record.exists())
 
+    def test_killed_behind_our_back_with_children_left(self):
+        made = self.start(
+            'import signal, subprocess, sys\n'
+            'child = subprocess.Popen([sys.executable, "-c", '
+            '"import signal; signal.pause()"])\n'
+            'print(child.pid)\n'
+            'signal.pause()')
+        child = int(self.log.read_text())
+        os.kill(made.pid, signal.SIGKILL)
+        os.waitpid(made.pid, 0)
+        self.assertIsNotNone(process.start_ticks(child))
+        self.assertTrue(process.stop(self.record))
+        self.assertIsNone(process.start_ticks(child))
+
+    def test_group_of_others(self):
+        # They have the number of a group that was ours once.
+        other = subprocess.Popen(
+            [sys.executable, '-c', 'import signal; signal.pause()'],
+            start_new_session=True)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        self.record.write_text(json.dumps(
+            {'pid': other.pid, 'start_ticks': 1, 'made_from': ''}))
+        self.assertFalse(process.stop(self.record))
+        self.assertIsNotNone(process.start_ticks(other.pid))
+
     def test_no_such_program(self):
         error = self.assertRaises(
             errors.MiniCloudError, process.start, ['no-such-program'],

@@ -108,6 +108,24 @@ class TestService(base.StateTestCase):
         self.assertIn('fake ended while it was starting', str(error))
         self.assertIn('  no way', str(error))
 
+    def test_another_answers_for_it(self):
+        fake = self.fake(True)
+        fake.code = 'raise SystemExit("port in use")'
+        with mock.patch.object(fake, 'running', return_value=False):
+            error = self.assertRaises(errors.MiniCloudError, fake.up)
+        self.assertIn('fake ended while it was starting', str(error))
+
+    def test_files_are_replaced_whole(self):
+        fake = self.fake(True)
+        fake.up()
+        changed = self.fake(True)
+        changed.text = 'b'
+        with mock.patch.object(service.files.os, 'replace',
+                               side_effect=OSError):
+            self.assertRaises(OSError, changed.up)
+        path = self.state.etc / 'fake' / 'fake.conf'
+        self.assertEqual('a', path.read_text())
+
     def test_given_up(self):
         fake = self.fake(False)
         fake.given_up.set()

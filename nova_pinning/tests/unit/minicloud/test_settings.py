@@ -41,6 +41,16 @@ class TestState(base.DirectoryTestCase):
         self.state.create()
         self.assertEqual(0o700, self.root.stat().st_mode & 0o777)
 
+    def test_create_again_after_it_failed(self):
+        self.state.log = self.root / 'version' / 'log'
+        self.assertRaises(errors.MiniCloudError, self.state.create)
+        settings.State(self.root).create()
+
+    def test_secret_is_made_before_anybody_asks(self):
+        # Two that ask at the same time would make two of them.
+        self.state.create()
+        self.assertTrue((self.root / 'secret').exists())
+
     def test_secret(self):
         self.state.create()
         self.assertEqual(self.state.secret, settings.State(self.root).secret)
@@ -63,6 +73,12 @@ class TestState(base.DirectoryTestCase):
         self.assertIn('is not a state directory', str(error))
         self.assertEqual(['thesis.txt'],
                          [path.name for path in self.root.iterdir()])
+
+    def test_not_a_directory(self):
+        self.root.touch()
+        error = self.assertRaises(
+            errors.MiniCloudError, self.state.check_version)
+        self.assertIn('is not a directory', str(error))
 
     def test_not_writable(self):
         self.root.touch()
@@ -132,12 +148,18 @@ class TestOptions(oslo_base.BaseTestCase):
                 (['--virtual-host', '1x2x1', '--host-cpus',
                   'virtual-1=shared:1,dedicated:2'],
                  'has only the CPUs 0-1'),
-                (['--host-conf', 'pinning-1=/none'], 'cannot be read'),
-                (['--nova-conf', '/none'], 'cannot be read'),
+                (['--host-conf', 'pinning-1=/none'], 'is not a file'),
+                (['--host-conf', 'pinning-1'], 'not HOST='),
+                (['--nova-conf', '/'], 'is not a file'),
+                (['--nova-conf', '/none'], 'is not a file'),
                 (['--virtual-host', '2x2'], '2x2x2'),
                 (['--virtual-host', '0x1x1'], '2x2x2'),
                 (['--hosts', '0'], 'without a compute host'),
-                (['--hosts', '-1'], 'without a compute host')):
+                (['--hosts', '-1'], 'without a compute host'),
+                (['--hosts', '245'], 'there can be 244 at most'),
+                (['--huge-pages', '-1'], '--huge-pages -1'),
+                (['--base-port', '22'], '1024 to 65396'),
+                (['--base-port', '65397'], '1024 to 65396')):
             error = self.assertRaises(
                 errors.MiniCloudError, parse, *arguments)
             self.assertIn(words, str(error))

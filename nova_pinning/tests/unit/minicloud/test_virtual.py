@@ -11,6 +11,7 @@
 #    under the License.
 
 import configparser
+import dataclasses
 import json
 import pathlib
 import re
@@ -327,3 +328,18 @@ class TestInside(Base):
         alias = json.loads(parser['pci']['alias'])
         self.assertEqual(spec, {key: alias[key] for key in spec})
         self.assertFalse(parser.has_section('database'))
+
+    def test_provider_config(self):
+        given = self.directory / 'given.yaml'
+        given.write_text('meta: {}\n')
+        self.host = dataclasses.replace(
+            self.host, provider_config=str(given))
+        path = (compute.provider_config(self.state, 'virtual-1')
+                / 'provider.yaml')
+        made = self.part(virtual.NovaCompute)
+        self.assertEqual('meta: {}\n', made.config()[path])
+        path.parent.mkdir(parents=True)
+        path.touch()
+        (path.parent / 'old.yaml').touch()
+        made.prepare()
+        self.assertEqual([path], list(path.parent.iterdir()))
