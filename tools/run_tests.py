@@ -55,10 +55,12 @@ OUTCOMES = {
 def count(stestr):
     """Count the outcomes of the last run in a stestr repository.
 
-    :returns: the counts, and the names of the tests that failed
+    :returns: the counts, the names of the tests that failed, and why others
+        were skipped, by their names
     """
     counts = collections.Counter()
     failed = []
+    skipped = {}
 
     def note(test):
         # 'exists' tells of a test that was listed but not run.
@@ -67,6 +69,9 @@ def count(stestr):
             counts[outcome] += 1
             if outcome == 'failed':
                 failed.append(test['id'])
+            elif outcome == 'skipped':
+                reason = test['details'].get('reason')
+                skipped[test['id']] = reason.as_text() if reason else ''
 
     last = subprocess.run(
         [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
@@ -75,7 +80,7 @@ def count(stestr):
     subunit.ByteStreamToStreamResult(
         io.BytesIO(last.stdout), 'stdout').run(result)
     result.stopTestRun()
-    return counts, failed
+    return counts, failed, skipped
 
 
 def run(title, command):
@@ -98,7 +103,7 @@ def main():
             repo.mkdir()
             stestr = ['stestr', '--repo-url', str(repo)]
             good &= run(title, [*stestr, '--test-path', test_path, 'run'])
-            counts, failed = count(stestr)
+            counts, failed, _skipped = count(stestr)
             failures += failed
             if not counts:
                 print(f'{title}: nothing ran', flush=True)
