@@ -30,6 +30,7 @@ from tempest.lib import decorators
 from tempest.lib import exceptions
 from tempest import test
 
+from nova_pinning import cpuset
 from nova_pinning.tempest_plugin import checks
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
@@ -65,6 +66,11 @@ class Seen:
         """The running QEMU; check() has seen to it that there is one."""
         assert self.guest.qemu is not None
         return self.guest.qemu
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        """Host CPUs that any of its threads may run on."""
+        return cpuset.union(thread.cpus for thread in self.qemu.threads)
 
 
 # Each test counts on the CPUs that it finds free.
@@ -267,20 +273,27 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
 
     def check(self, server_id: str) -> Seen:
         """Check all that must hold for a running server, wherever it is."""
-        host = self.hosts[self.show(server_id)['OS-EXT-SRV-ATTR:host']]
+        shown = self.show(server_id)
+        host = self.hosts[shown['OS-EXT-SRV-ATTR:host']]
+        policy = shown['flavor'].get('extra_specs', {}).get(
+            'hw:emulator_threads_policy', '')
         guest = self.look_at(host, server_id)
         if guest is None:
             raise self.failureException(
                 f'{host.name} does not know {server_id}')
         kept = self.kept(server_id)
         self.assert_clean(checks.all_of(
-            guest, kept, host.sets, self.machine_of(host)))
+            guest, kept, host.sets, self.machine_of(host), policy))
         providers = cloud.allocated(self.os_admin, server_id)
         self.assertEqual([host.name], [
             one.name for one in self.hosts.values()
             if one.provider in providers])
         self.been_on.setdefault(server_id, {})[host.name] = host
-        return Seen(server_id, host, guest, kept)
+        seen = Seen(server_id, host, guest, kept)
+        # Placement counts the CPU that emulator threads have alone.
+        self.assert_allocated(
+            seen, PCPU=len(kept.pins) + (policy == 'isolate'))
+        return seen
 
     def assert_allocated(self, seen: Seen, **amounts: int) -> None:
         """Check amounts of resource classes that Placement has given."""
@@ -305,11 +318,12 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         is only known to nova-compute there from its next periodic task on,
         and if it is deleted before, so are its CPUs only given back then.
         """
-        now = cloud.read_host(self.os_admin, host)
-        for resource in ('PCPU', 'VCPU'):
-            self.assertEqual(host.free.get(resource), now.free.get(resource))
-        if not host.sets.dedicated:
-            return
+        self._assert_given_back(host)
+        if host.sets.dedicated:
+            self._assert_claimable(host)
+
+    def _assert_claimable(self, host: hosts.Host) -> None:
+        """Check that a guest can have all dedicated CPUs of a node."""
         per_node = self.machine_of(host).per_node(host.sets.dedicated)
         vcpus = min(max(map(len, per_node.values())), host.free['PCPU'])
         flavor_id = self.flavor(vcpus, self.specs_for(host, DEDICATED))
@@ -323,6 +337,25 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         self.assertTrue(
             test_utils.call_until_true(boot, CONF.compute.build_timeout, 1),
             f'{vcpus} dedicated CPUs of {host.name} cannot be had again')
+
+    def _assert_given_back(self, host: hosts.Host) -> None:
+        """Wait until Placement has all CPUs of a host as at the start.
+
+        A guest that moved is ACTIVE before nova-compute, where it came from,
+        gives back what it had there.
+        """
+        now: dict[str, int] = {}
+
+        def is_as_before() -> bool:
+            now.update(cloud.read_host(self.os_admin, host).free)
+            return all(now.get(resource) == host.free.get(resource)
+                       for resource in ('PCPU', 'VCPU'))
+
+        self.assertTrue(
+            test_utils.call_until_true(
+                is_as_before, CONF.compute.build_timeout, 1),
+            f'{host.name} had {dict(host.free)} free at the start, now it has '
+            f'{now}')
 
     def assert_logged(self, server_id: str, *words: str) -> None:
         """Check that nova-scheduler says something of a server in its log.

@@ -32,14 +32,21 @@ _OTHER = domain.Scheduler('other')
 
 def all_of(
     guest: look.Guest, kept: topology.Topology, sets: hosts.CpuSets,
-    host: machine.Machine,
+    host: machine.Machine, policy: str,
 ) -> list[str]:
     """What must hold for any running guest, whatever its flavor.
 
+    The kernel may do what the XML says, and both may be stale. So the XML is
+    held against what nova keeps of the guest.
+
     :param kept: what nova keeps of it
+    :param policy: hw:emulator_threads_policy of its flavor, '' for none
     """
-    return [*agreement(guest.live, kept), *within(guest.live, kept, sets),
-            *persistence(guest), *affinities(guest, host.online)]
+    return [*agreement(guest.live, kept, host),
+            *within(guest.live, kept, sets),
+            *emulator(guest.live, kept, sets, policy),
+            *persistence(guest), *affinities(guest, host.online),
+            *memory_of_cells(guest, kept, host)]
 
 
 def affinities(guest: look.Guest, anywhere: cpuset.CpuSet) -> list[str]:
@@ -77,9 +84,15 @@ def affinities(guest: look.Guest, anywhere: cpuset.CpuSet) -> list[str]:
     return found
 
 
-def agreement(xml: domain.Domain, kept: topology.Topology) -> list[str]:
+def agreement(
+    xml: domain.Domain, kept: topology.Topology, host: machine.Machine,
+) -> list[str]:
     """Whether the domain XML has what nova keeps: pins, cells, memory."""
     found = []
+    strangers = cpuset.CpuSet(set(xml.vcpu_pins) - set(range(xml.vcpus)))
+    if strangers:
+        found.append(f'the vCPUs {strangers} are pinned, of which the guest '
+                     f'has only {xml.vcpus}')
     for vcpu, cpu in kept.pins.items():
         cpus = xml.vcpu_affinity(vcpu)
         if cpus != cpuset.CpuSet([cpu]):
@@ -88,7 +101,18 @@ def agreement(xml: domain.Domain, kept: topology.Topology) -> list[str]:
     if not kept.cells:
         if xml.vcpu_pins:
             found.append('vCPUs are pinned that float for nova')
-        return found
+        if xml.cells:
+            found.append(f'the XML has {len(xml.cells)} NUMA cells, nova none')
+        if xml.memory_nodes:
+            found.append(f'memory comes from nodes {xml.memory_nodes}, for '
+                         f'nova from any')
+        return [*found, *_page_size(xml, 0)]
+    found += _page_size(xml, _huge_page_kib(kept, host))
+    nodes = kept.nodes
+    if xml.memory_nodes != nodes or xml.memory_mode != 'strict':
+        found.append(
+            f'memory comes from nodes {_text(xml.memory_nodes)} (mode '
+            f'{xml.memory_mode or "none"}), it must come from nodes {nodes}')
     if len(xml.cells) != len(kept.cells):
         return [*found, f'the XML has {len(xml.cells)} NUMA cells, nova '
                         f'{len(kept.cells)}']
@@ -136,7 +160,8 @@ def persistence(guest: look.Guest) -> list[str]:
         f'{name} is {getattr(guest.live, name)} now and '
         f'{getattr(guest.persistent, name)} at the next start'
         for name in ('vcpus', 'floats_over', 'vcpu_pins', 'emulator_pin',
-                     'iothread_pins', 'vcpu_schedulers', 'cells')
+                     'iothread_pins', 'vcpu_schedulers', 'cells',
+                     'memory_nodes', 'memory_mode', 'huge_pages')
         if getattr(guest.live, name) != getattr(guest.persistent, name)]
 
 
@@ -156,12 +181,33 @@ def emulator(
 ) -> list[str]:
     """Whether emulator threads are where hw:emulator_threads_policy says.
 
-    See nova.virt.libvirt.driver.LibvirtDriver._get_guest_numa_config.
+    I/O threads go with them. Without NUMA cells nothing is pinned. See
+    nova.virt.libvirt.driver.LibvirtDriver._get_guest_numa_config.
 
     :param policy: 'share', 'isolate' or '' for none
     """
+    if not kept.cells:
+        pinned = [what for what, pins in
+                  (('emulator', xml.emulator_pin), ('I/O', xml.iothread_pins))
+                  if pins]
+        return [f'{what} threads are pinned, the guest floats for nova'
+                for what in pinned]
     cpus = xml.emulator_pin or domain.NO_CPUS
-    if policy == 'share':
+    found = _emulator_pin(xml, kept, sets, policy, cpus)
+    for number in range(1, xml.iothreads + 1):
+        pin = xml.iothread_pins.get(number, domain.NO_CPUS)
+        if pin != cpus:
+            found.append(f'I/O thread {number} is on {_text(pin)}, the '
+                         f'emulator threads are on {_text(cpus)}')
+    return found
+
+
+def _emulator_pin(
+    xml: domain.Domain, kept: topology.Topology, sets: hosts.CpuSets,
+    policy: str, cpus: cpuset.CpuSet,
+) -> list[str]:
+    # Nova takes 'share' for no policy where there is nothing to share.
+    if policy == 'share' and sets.shared:
         if cpus != sets.shared:
             return [f'emulator threads are on {_text(cpus)}, not on the '
                     f'shared CPUs {_text(sets.shared)}']
@@ -172,28 +218,41 @@ def emulator(
         if not cpus.isdisjoint(kept.pinned_cpus):
             return [f'emulator threads are on {_text(cpus)}, where a vCPU is']
     else:
-        own = cpuset.union(map(xml.vcpu_affinity, range(xml.vcpus)))
+        # Real time is not to be disturbed.
+        own = cpuset.union(xml.vcpu_affinity(vcpu) for vcpu in range(xml.vcpus)
+                           if vcpu not in xml.vcpu_schedulers)
         if cpus != own:
             return [f'emulator threads are on {_text(cpus)}, not on the '
                     f"guest's own CPUs {_text(own)}"]
     return []
 
 
-def siblings(
-    kept: topology.Topology, host: machine.Machine, policy: str,
-) -> list[str]:
-    """Whether pinned vCPUs are on cores as hw:cpu_thread_policy says.
+def siblings(kept: topology.Topology, host: machine.Machine) -> list[str]:
+    """Whether pinned vCPUs share cores, as the thread policy require says."""
+    pinned = kept.pinned_cpus
+    return [f'{core & pinned} is alone on its core {core}'
+            for core in host.cores
+            if len(core & pinned) == 1 and len(pinned) % 2 == 0]
 
-    :param policy: 'require' or 'isolate'; 'prefer' promises nothing
+
+def isolated(
+    kept: topology.Topology, host: machine.Machine,
+    others: Mapping[str, cpuset.CpuSet],
+) -> list[str]:
+    """Whether each pinned vCPU has a core for itself: the policy isolate.
+
+    :param others: CPUs in use by other guests of the host, by guest
     """
     found = []
-    pinned = kept.pinned_cpus
-    for core in host.cores:
-        mine = core & pinned
-        if policy == 'isolate' and len(mine) > 1:
-            found.append(f'{mine} are threads of one core')
-        if policy == 'require' and len(mine) == 1 and len(pinned) % 2 == 0:
-            found.append(f'{mine} is alone on its core {core}')
+    for vcpu, cpu in sorted(kept.pins.items()):
+        core = host.siblings(cpu)
+        mine = core & kept.pinned_cpus
+        if len(mine) > 1:
+            found.append(f'vCPU {vcpu} is on {cpu}, and {mine} are threads of '
+                         f'one core')
+        found += [f'{guest} uses {core & cpus} of the core {core}, on which '
+                  f'vCPU {vcpu} is to be alone'
+                  for guest, cpus in sorted(others.items()) if core & cpus]
     return found
 
 
@@ -211,6 +270,21 @@ def guest_threads(
                          f'one core for the guest, but on several: '
                          f'{_text(*sorted(cores))}')
     return found
+
+
+def memory_of_cells(
+    guest: look.Guest, kept: topology.Topology, host: machine.Machine,
+) -> list[str]:
+    """Whether the memory of all cells is where nova says."""
+    if guest.qemu is None or not kept.cells:
+        return []
+    page_size_kib = _huge_page_kib(kept, host)
+    strangers = sorted({region.bound_to for region in guest.qemu.regions
+                        if not region.bound_to.issubset(kept.nodes)})
+    return [*(f'memory is bound to nodes {nodes}, the guest is on nodes '
+              f'{kept.nodes}' for nodes in strangers),
+            *(complaint for node in kept.nodes
+              for complaint in memory(guest.qemu, node, page_size_kib))]
 
 
 def memory(qemu: process.Process, node: int, page_size_kib: int) -> list[str]:
@@ -246,6 +320,29 @@ def _scheduler(
         yield (f'{what} (thread {thread.tid}) is scheduled as '
                f'{thread.scheduler.policy} {thread.scheduler.priority}, the '
                f'XML says {expected.policy} {expected.priority}')
+
+
+def _huge_page_kib(kept: topology.Topology, host: machine.Machine) -> int:
+    """The size of the huge pages that a guest has, 0 if it has none."""
+    size = kept.page_size_kib
+    # It may have asked for small ones, which libvirt is not told.
+    is_huge = any(size == huge for _node, huge in host.free_pages)
+    return size if size and is_huge else 0
+
+
+def _page_size(xml: domain.Domain, size_kib: int) -> list[str]:
+    """Whether all memory is in huge pages of a size.
+
+    :param size_kib: 0 for no huge pages
+    """
+    sizes = [pages.size_kib for pages in xml.huge_pages]
+    if sizes != ([size_kib] if size_kib else []):
+        return [f'the XML has huge pages of {sizes} KiB, nova of '
+                f'{size_kib or "no"} KiB']
+    cells = cpuset.CpuSet(cell.id for cell in xml.cells)
+    return [f'only the cells {pages.cells} of {cells} have huge pages'
+            for pages in xml.huge_pages
+            if pages.cells and pages.cells != cells]
 
 
 def _text(*cpus: cpuset.CpuSet) -> str:

@@ -37,6 +37,9 @@ _IOTHREAD = re.compile(r'IO iothread(\d+)')
 _VHOST = re.compile(r'vhost-\d+')
 
 _NODES = re.compile(r'(?:bind|prefer(?: \(many\))?)(?:=[\w|]+)?:([\d,-]+)')
+# What guest memory may be a mapping of. Programs and libraries are none: their
+# pages may be on any node, where another process has read them first.
+_GUEST_FILE = re.compile(r' file=(?:/memfd:|\S*/libvirt/qemu/)')
 _PAGES = re.compile(r'\bN(\d+)=\d+')
 _PAGE_SIZE = re.compile(r'\bkernelpagesize_kB=(\d+)')
 
@@ -133,7 +136,7 @@ def parse(text: str) -> Process | None:
         elif file == 'status':
             key, _colon, value = line.partition(':')
             fields.setdefault(directory, {})[key] = value.strip()
-        elif file == 'numa_maps':
+        elif file == 'numa_maps' and _is_memory(line):
             regions.append(_region(line))
     pids = {path.split('/')[2] for path in stats if '/task/' in path}
     if not pids:
@@ -180,6 +183,11 @@ def _thread(stat: str, cpus: str) -> Thread:
         int(tid), name, cpuset.CpuSet.parse(cpus),
         domain.Scheduler(_POLICIES.get(policy, str(policy)),
                          int(numbers[_PRIORITY])))
+
+
+def _is_memory(line: str) -> bool:
+    return (' file=' not in line or ' huge ' in line or
+            bool(_GUEST_FILE.search(line)))
 
 
 def _region(line: str) -> Region:

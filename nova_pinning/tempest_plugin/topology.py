@@ -54,6 +54,11 @@ class Topology:
     def pinned_cpus(self) -> cpuset.CpuSet:
         return cpuset.CpuSet(self.pins.values())
 
+    @property
+    def nodes(self) -> cpuset.CpuSet:
+        """Host NUMA nodes of all cells."""
+        return cpuset.CpuSet(cell.host_node for cell in self.cells)
+
 
 def parse(body: Mapping[str, Any]) -> Topology:
     """Read the API's answer, in microversion 2.78 or later."""

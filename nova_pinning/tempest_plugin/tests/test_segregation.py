@@ -33,13 +33,17 @@ _FORBIDDEN = {f'trait:{traits.DEDICATED}': 'forbidden'}
 
 
 class InventoryTest(base.PinningTest):
-    """What Placement has of a host is enough where CPUs are of one kind."""
+    """What Placement has of a host is enough where CPUs are of one kind.
+
+    The host takes a guest of its own kind, or its refusal would say nothing.
+    """
 
     def test_dedicated_guest(self) -> None:
         """It is refused by a host without dedicated CPUs."""
         host, = self.pick(
             shared=1, where=lambda host: not host.sets.dedicated)
         self.refused(host, 1, base.DEDICATED)
+        self.boot(host)
 
     def test_shared_guest(self) -> None:
         """It is refused by a host without shared CPUs."""
@@ -47,6 +51,7 @@ class InventoryTest(base.PinningTest):
             dedicated=1, where=lambda host: not host.sets.shared,
             what='and no shared ones')
         self.refused(host, 1, {})
+        self.boot(host, 1, base.DEDICATED)
 
 
 class MarksTest(base.PinningTest):
@@ -97,7 +102,10 @@ class MarksTest(base.PinningTest):
     def test_shared_trait(self) -> None:
         """A host without the trait takes no guest that requires it."""
         self._mark(SHARED)
+        # Of a trait that it does not know, Placement refuses both.
+        self.os_admin.placement_client.create_trait(traits.DEDICATED)
         self.refused(self.host, 1, {**base.DEDICATED, **_REQUIRED})
+        self._boot(_FORBIDDEN)
 
     def test_isolated_aggregate(self) -> None:
         """An isolated host takes no guest that does not ask for it."""

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from nova_pinning import cpuset
 from nova_pinning.tempest_plugin import checks
 from nova_pinning.tempest_plugin import domain
+from nova_pinning.tempest_plugin import process
 from nova_pinning.tempest_plugin import topology
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.tempest_plugin import samples
@@ -29,8 +30,27 @@ cpus = samples.cpus
 thread = samples.thread
 
 
-def all_of(guest, kept):
-    return checks.all_of(guest, kept, samples.SETS, samples.MACHINE)
+def all_of(guest, kept, policy=''):
+    return checks.all_of(
+        guest, kept, samples.SETS, samples.MACHINE, policy)
+
+
+def moved_emulator(guest, where):
+    """The guest with emulator and I/O threads elsewhere, in all places."""
+    guest = samples.change_xml(
+        guest, emulator_pin=cpus(where), iothread_pins={1: cpus(where)})
+    return samples.change_qemu(
+        guest, iothreads={1: thread(102, 'IO iothread1', where)},
+        emulator=(thread(100, 'qemu', where),), vhost=())
+
+
+def huge(guest, kept, size_kib=2048):
+    """The guest with huge pages, in all places."""
+    guest = samples.change_xml(
+        guest, huge_pages=(domain.HugePages(size_kib, cpus('0')),))
+    guest = samples.change_qemu(
+        guest, regions=(process.Region(cpus('1'), cpus('1'), size_kib),))
+    return guest, dataclasses.replace(kept, page_size_kib=size_kib)
 
 
 class GoodTest(base.TestCase):
@@ -48,8 +68,23 @@ class GoodTest(base.TestCase):
         guest = samples.change_qemu(guest, vcpus={
             0: thread(103, 'CPU 0/KVM', '0-1'),
             1: thread(104, 'CPU 1/KVM', '5')})
+        guest = moved_emulator(guest, '0-1,5')
         cell = dataclasses.replace(kept.cells[0], pins={1: 5})
         self.assertEqual([], all_of(guest, topology.Topology((cell,), None)))
+
+    def test_emulator_policies(self):
+        for policy, where in (('share', '0-1'), ('isolate', '2')):
+            guest, kept = samples.dedicated()
+            self.assertEqual(
+                [], all_of(moved_emulator(guest, where), kept, policy))
+
+    def test_huge_pages(self):
+        self.assertEqual([], all_of(*huge(*samples.dedicated())))
+
+    def test_small_pages_asked_for(self):
+        guest, kept = samples.dedicated()
+        self.assertEqual(
+            [], all_of(guest, dataclasses.replace(kept, page_size_kib=4)))
 
     def test_vhost_on_some_of_the_emulators_cpus(self):
         guest, kept = samples.dedicated()
@@ -169,13 +204,66 @@ class AgreementTest(base.TestCase):
     def test_dedicated(self, changes, words):
         guest, kept = samples.dedicated()
         guest = samples.change_xml(guest, **changes)
-        self.assertEqual([words], checks.agreement(guest.live, kept))
+        self.assertEqual([words], checks.agreement(
+            guest.live, kept, samples.MACHINE))
 
-    def test_shared_guest_with_a_stale_pin(self):
+    @ddt.data(
+        ({'vcpu_pins': {0: cpus('4')}},
+         'vCPUs are pinned that float for nova'),
+        ({'cells': (domain.Cell(0, cpus('0-1'), 65536),)},
+         'the XML has 1 NUMA cells, nova none'),
+        ({'memory_nodes': cpus('0'), 'memory_mode': 'strict'},
+         'memory comes from nodes 0, for nova from any'),
+        ({'huge_pages': (domain.HugePages(2048),)},
+         'the XML has huge pages of [2048] KiB, nova of no KiB'),
+    )
+    @ddt.unpack
+    def test_shared_guest_with_something_stale(self, changes, words):
         guest, kept = samples.shared()
-        guest = samples.change_xml(guest, vcpu_pins={0: cpus('4')})
-        self.assertEqual(['vCPUs are pinned that float for nova'],
-                         checks.agreement(guest.live, kept))
+        guest = samples.change_xml(guest, **changes)
+        self.assertEqual([words], checks.agreement(
+            guest.live, kept, samples.MACHINE))
+
+    @ddt.data(
+        ({'vcpu_pins': {0: cpus('4'), 1: cpus('5'), 2: cpus('6')}},
+         'the vCPUs 2 are pinned, of which the guest has only 2'),
+        ({'memory_nodes': cpus('0')},
+         'memory comes from nodes 0 (mode strict), it must come from nodes '
+         '1'),
+        ({'memory_nodes': cpus(''), 'memory_mode': ''},
+         'memory comes from nodes none (mode none), it must come from nodes '
+         '1'),
+        ({'memory_mode': 'preferred'},
+         'memory comes from nodes 1 (mode preferred), it must come from '
+         'nodes 1'),
+        ({'huge_pages': (domain.HugePages(2048),)},
+         'the XML has huge pages of [2048] KiB, nova of no KiB'),
+    )
+    @ddt.unpack
+    def test_now_and_at_the_next_start(self, changes, words):
+        """What is stale in both is seen, and in one of them as well."""
+        guest, kept = samples.dedicated()
+        both = samples.change_xml(guest, **changes)
+        self.assertEqual([words], all_of(both, kept))
+        later = dataclasses.replace(guest, persistent=both.live)
+        found = all_of(later, kept)
+        self.assertEqual(len(changes), len(found))
+        for name in changes:
+            self.assertTrue(any(
+                one.startswith(f'{name} is ') for one in found), found)
+
+    @ddt.data(
+        ((), 'the XML has huge pages of [] KiB, nova of 2048 KiB'),
+        ((domain.HugePages(1048576, cpus('0')),),
+         'the XML has huge pages of [1048576] KiB, nova of 2048 KiB'),
+        ((domain.HugePages(2048, cpus('1')),),
+         'only the cells 1 of 0 have huge pages'),
+    )
+    @ddt.unpack
+    def test_huge_pages(self, pages, words):
+        guest, kept = huge(*samples.dedicated())
+        self.assertEqual(
+            [words], all_of(samples.change_xml(guest, huge_pages=pages), kept))
 
     def test_stale_pin_at_the_next_start(self):
         guest, kept = samples.dedicated()
@@ -243,7 +331,7 @@ class EmulatorTest(base.TestCase):
     @ddt.unpack
     def test_policy(self, policy, where, words):
         guest, kept = samples.dedicated()
-        guest = samples.change_xml(guest, emulator_pin=cpus(where))
+        guest = moved_emulator(guest, where)
         found = checks.emulator(guest.live, kept, samples.SETS, policy)
         self.assertEqual(bool(words), bool(found))
         if found:
@@ -252,9 +340,58 @@ class EmulatorTest(base.TestCase):
     @ddt.data('share', 'isolate', '')
     def test_not_pinned(self, policy):
         guest, kept = samples.dedicated()
-        guest = samples.change_xml(guest, emulator_pin=None)
+        guest = samples.change_xml(
+            guest, emulator_pin=None, iothread_pins={})
         found, = checks.emulator(guest.live, kept, samples.SETS, policy)
         self.assertIn('emulator threads are on none', found)
+
+    @ddt.data(('2-3', ''), ('6', ''), ('0-1', ''), ('4-5', 'share'),
+              ('4-5', 'isolate'), ('6-7', 'isolate'))
+    @ddt.unpack
+    def test_stale_with_the_threads_following(self, where, policy):
+        guest, kept = samples.dedicated()
+        found, = all_of(moved_emulator(guest, where), kept, policy)
+        self.assertIn(f'emulator threads are on {where}, not on', found)
+
+    def test_stale_io_thread(self):
+        guest, kept = samples.dedicated()
+        guest = samples.change_xml(guest, iothread_pins={1: cpus('2')})
+        guest = samples.change_qemu(
+            guest, iothreads={1: thread(102, 'IO iothread1', '2')})
+        self.assertEqual(
+            ['I/O thread 1 is on 2, the emulator threads are on 4-5'],
+            all_of(guest, kept))
+
+    def test_io_thread_not_pinned(self):
+        guest, kept = samples.dedicated()
+        guest = samples.change_xml(guest, iothread_pins={})
+        self.assertEqual(
+            ['I/O thread 1 is on none, the emulator threads are on 4-5'],
+            checks.emulator(guest.live, kept, samples.SETS, ''))
+
+    def test_stale_with_a_shared_guest(self):
+        guest, kept = samples.shared()
+        self.assertEqual(
+            ['emulator threads are pinned, the guest floats for nova',
+             'I/O threads are pinned, the guest floats for nova'],
+            all_of(moved_emulator(guest, '4'), kept))
+
+    def test_realtime(self):
+        """Emulator threads stay off the vCPUs that run in real time."""
+        guest, kept = samples.dedicated()
+        guest = samples.change_xml(guest, vcpu_schedulers={1: samples.FIFO})
+        self.assertEqual([], checks.emulator(
+            moved_emulator(guest, '4').live, kept, samples.SETS, ''))
+        self.assertEqual(
+            ["emulator threads are on 4-5, not on the guest's own CPUs 4"],
+            checks.emulator(guest.live, kept, samples.SETS, ''))
+
+    def test_nothing_to_share(self):
+        """Nova then does as if no policy was asked for."""
+        guest, kept = samples.dedicated()
+        sets = dataclasses.replace(samples.SETS, shared=cpus(''))
+        self.assertEqual(
+            [], checks.emulator(guest.live, kept, sets, 'share'))
 
 
 class SiblingsTest(base.TestCase):
@@ -266,21 +403,28 @@ class SiblingsTest(base.TestCase):
 
     def test_require(self):
         self.assertEqual([], checks.siblings(
-            self._kept(v0=2, v1=3), samples.MACHINE, 'require'))
+            self._kept(v0=2, v1=3), samples.MACHINE))
         self.assertEqual(
             ['2 is alone on its core 2-3', '4 is alone on its core 4-5'],
-            checks.siblings(
-                self._kept(v0=2, v1=4), samples.MACHINE, 'require'))
+            checks.siblings(self._kept(v0=2, v1=4), samples.MACHINE))
 
     def test_require_with_an_odd_vcpu(self):
         self.assertEqual([], checks.siblings(
-            self._kept(v0=2, v1=3, v2=4), samples.MACHINE, 'require'))
+            self._kept(v0=2, v1=3, v2=4), samples.MACHINE))
 
     def test_isolate(self):
-        self.assertEqual([], checks.siblings(
-            self._kept(v0=2, v1=4), samples.MACHINE, 'isolate'))
-        self.assertEqual(['2-3 are threads of one core'], checks.siblings(
-            self._kept(v0=2, v1=3), samples.MACHINE, 'isolate'))
+        self.assertEqual([], checks.isolated(
+            self._kept(v0=2, v1=4), samples.MACHINE, {'a': cpus('0-1,6')}))
+        self.assertEqual(
+            ['vCPU 0 is on 2, and 2-3 are threads of one core',
+             'vCPU 1 is on 3, and 2-3 are threads of one core'],
+            checks.isolated(self._kept(v0=2, v1=3), samples.MACHINE, {}))
+
+    def test_somebody_on_a_thread_of_an_isolated_core(self):
+        self.assertEqual(
+            ['a uses 5 of the core 4-5, on which vCPU 1 is to be alone'],
+            checks.isolated(self._kept(v0=2, v1=4), samples.MACHINE,
+                            {'b': cpus('0-1'), 'a': cpus('5-6')}))
 
     def test_what_the_guest_is_told(self):
         guest, kept = samples.dedicated()
@@ -299,12 +443,13 @@ class SiblingsTest(base.TestCase):
             guest.live, self._kept(v0=3, v1=4), samples.MACHINE))
 
 
+@ddt.ddt
 class MemoryTest(base.TestCase):
 
     def _memory(self, *regions, size=0):
         guest, _kept = samples.dedicated()
         guest = samples.change_qemu(guest, regions=tuple(
-            samples.process.Region(cpus(bound), cpus(nodes), page)
+            process.Region(cpus(bound), cpus(nodes), page)
             for bound, nodes, page in regions))
         return checks.memory(guest.qemu, 1, size)
 
@@ -316,6 +461,30 @@ class MemoryTest(base.TestCase):
         for bound in ('', '0', '0-1'):
             self.assertEqual(['no memory of the guest is bound to node 1'],
                              self._memory((bound, '1', 4)))
+
+    @ddt.data(
+        ([('1', '0', 4)], ['memory bound to node 1 is on 0']),
+        ([('0', '0', 4)],
+         ['memory is bound to nodes 0, the guest is on nodes 1',
+          'no memory of the guest is bound to node 1']),
+        ([('1', '1', 4), ('0', '0', 4)],
+         ['memory is bound to nodes 0, the guest is on nodes 1']),
+        ([], ['no memory of the guest is bound to node 1']),
+    )
+    @ddt.unpack
+    def test_any_guest(self, regions, words):
+        guest, kept = samples.dedicated()
+        guest = samples.change_qemu(guest, regions=tuple(
+            process.Region(cpus(bound), cpus(nodes), size)
+            for bound, nodes, size in regions))
+        self.assertEqual(words, all_of(guest, kept))
+
+    def test_small_pages_for_huge_ones(self):
+        guest, kept = huge(*samples.dedicated())
+        small = samples.dedicated()[0].qemu.regions
+        self.assertEqual(
+            ['memory bound to node 1 is in pages of [4] KiB, not of 2048 '
+             'KiB'], all_of(samples.change_qemu(guest, regions=small), kept))
 
     def test_on_another_node(self):
         self.assertEqual(['memory bound to node 1 is on 0-1'],

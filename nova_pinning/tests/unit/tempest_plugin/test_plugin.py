@@ -12,6 +12,7 @@
 
 """Tests of what tempest loads."""
 
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -90,10 +91,12 @@ class BaseTest(base.TestCase):
         self.case = Case()
         self.case.hosts = {'a': self.host}
         self.case.been_on = {}
+        self.specs = {}
         self.case.os_admin = mock.Mock()
         self.case.servers = mock.Mock()
         self.case.servers.show_server.return_value = {
-            'server': {'OS-EXT-SRV-ATTR:host': 'a', 'status': 'ACTIVE'}}
+            'server': {'OS-EXT-SRV-ATTR:host': 'a', 'status': 'ACTIVE',
+                       'flavor': {'extra_specs': self.specs}}}
         self.guest, kept = samples.dedicated()
         self._patch('kept', lambda server_id: kept)
         self._patch('machine_of', lambda host: samples.MACHINE)
@@ -131,6 +134,58 @@ class BaseTest(base.TestCase):
         self.case.hosts['b'] = other
         self.allocated['uuid-b'] = {'PCPU': 2}
         self.assertRaises(AssertionError, self.case.check, SERVER)
+
+    def test_another_amount_allocated(self):
+        for amount in (0, 1, 3):
+            self.allocated['uuid-a'] = {'PCPU': amount}
+            self.assertRaises(AssertionError, self.case.check, SERVER)
+
+    def test_shared_guest(self):
+        """It has no dedicated CPU, or it is wrong."""
+        self.guest, kept = samples.shared()
+        self._patch('kept', lambda server_id: kept)
+        self.assertRaises(AssertionError, self.case.check, SERVER)
+        self.allocated['uuid-a'] = {'VCPU': 2}
+        self.case.check(SERVER)
+
+    def test_emulator_policy_of_the_flavor(self):
+        self.specs['hw:emulator_threads_policy'] = 'isolate'
+        error = self.assertRaises(AssertionError, self.case.check, SERVER)
+        self.assertIn('not on one dedicated CPU', str(error))
+
+    def test_isolated_emulator_threads_are_allocated(self):
+        self.specs['hw:emulator_threads_policy'] = 'isolate'
+        self._patch('assert_clean', lambda complaints: None)
+        self.assertRaises(AssertionError, self.case.check, SERVER)
+        self.allocated['uuid-a'] = {'PCPU': 3}
+        self.case.check(SERVER)
+
+    def test_cpus_given_back_late(self):
+        """What the host gets back in a while is waited for."""
+        given = [{'PCPU': 4, 'VCPU': 8}, {'PCPU': 6, 'VCPU': 7},
+                 {'PCPU': 6, 'VCPU': 8}]
+        self._whole(given)
+        self.assertEqual([], given)
+
+    def test_cpus_never_given_back(self):
+        error = self.assertRaises(
+            AssertionError, self._whole, [{'PCPU': 4, 'VCPU': 8}] * 9)
+        self.assertIn("now it has {'PCPU': 4, 'VCPU': 8}", str(error))
+
+    def _whole(self, given):
+        """Call assert_whole while Placement gives these free amounts."""
+        def read_host(clients, host):
+            return dataclasses.replace(host, free=given.pop(0))
+
+        def call_until_true(function, seconds, pause):
+            return any(function() for _second in range(5))
+
+        self._patch('_assert_claimable', lambda host: None)
+        with mock.patch.object(cloud, 'read_host', read_host), \
+                mock.patch.object(
+                    plugin_base.test_utils, 'call_until_true',
+                    call_until_true):
+            self.case.assert_whole(self.host)
 
     def test_allocation_left_behind(self):
         self.case.servers.show_server.side_effect = exceptions.NotFound

@@ -92,6 +92,18 @@ class ParseTest(base.TestCase):
             process.Region(cpus('3'), cpus('0'), 4),
             process.Region(cpus(''), cpus(''), 2048)), found.regions)
 
+    def test_programs_are_no_memory(self):
+        """They are in memory once, whichever node read them first."""
+        mapped = '7f00 bind:1 file={} mapped=9 N0=9 kernelpagesize_kB=4'.format
+        self.assertEqual((), process.parse(samples.proc(
+            100, THREADS, regions=[
+                mapped('/usr/bin/qemu-system-x86_64'),
+                mapped('/usr/lib/x86_64-linux-gnu/libc.so.6')])).regions)
+        self.assertEqual(2, len(process.parse(samples.proc(
+            100, THREADS, regions=[
+                mapped('/memfd:memory-backend-memfd\\040(deleted)'),
+                mapped('/var/lib/libvirt/qemu/ram/1-x/ram-node0')])).regions))
+
     def test_none(self):
         self.assertIsNone(process.parse(''))
 

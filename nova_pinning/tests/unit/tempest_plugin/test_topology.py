@@ -30,6 +30,7 @@ class TopologyTest(base.TestCase):
              topology.Cell(0, samples.cpus('2'), 32, {})), found.cells)
         self.assertEqual({0: 4, 1: 5}, found.pins)
         self.assertEqual(samples.cpus('4-5'), found.pinned_cpus)
+        self.assertEqual(samples.cpus('0-1'), found.nodes)
         self.assertEqual(2048, found.page_size_kib)
 
     def test_none(self):
