@@ -13,21 +13,13 @@
 """What a check found."""
 
 import dataclasses
-import enum
 
 from nova_pinning import errors
+from nova_pinning.model import severity
 
-
-class Severity(enum.StrEnum):
-    """How bad it is.
-
-    An ERROR is refused by nova, or never finds a host. A WARNING works, but
-    not as its author will expect. A NOTE is worth knowing.
-    """
-
-    ERROR = 'error'
-    WARNING = 'warning'
-    NOTE = 'note'
+#: An error is refused by nova, or never finds a host. A warning works, but not
+#: as its author will expect.
+Severity = severity.Severity
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

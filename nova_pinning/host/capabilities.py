@@ -25,8 +25,8 @@ from xml.parsers import expat
 
 from nova_pinning import cpuset
 from nova_pinning import errors
-from nova_pinning.host import checks
 from nova_pinning.host import model
+from nova_pinning.host import problems
 
 _MAX_DEPTH = 64
 _UNITS = {'b': 1, 'bytes': 1, 'KB': 1000, 'k': 1024, 'KiB': 1024,
@@ -100,7 +100,7 @@ class _Reader:
             errors.InputError(
                 problem.message,
                 errors.Location(self._source, root.line), problem.advice)
-            for problem in checks.problems(description))
+            for problem in problems.problems(description))
         if found:
             raise errors.InputErrors(found)
         return description

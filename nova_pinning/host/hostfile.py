@@ -29,8 +29,8 @@ from nova_pinning.document import quantities
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
-from nova_pinning.host import checks
 from nova_pinning.host import model
+from nova_pinning.host import problems
 
 #: The smallest page size in KiB that is a huge page somewhere.
 _LEAST_HUGE_KIB = 16
@@ -119,7 +119,7 @@ class _Reader:
         ids = [node['id'] for node in self._value['nodes']]
         # Nodes were sorted (a stable sort, which matters where ids repeat).
         places = sorted(range(len(ids)), key=ids.__getitem__)
-        for problem in checks.problems(description):
+        for problem in problems.problems(description):
             path = problem.path
             if path[0] == 'nodes' and len(path) > 1:
                 place = places[int(path[1])]

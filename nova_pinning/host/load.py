@@ -21,9 +21,9 @@ from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import capabilities
-from nova_pinning.host import checks
 from nova_pinning.host import hostfile
 from nova_pinning.host import model
+from nova_pinning.host import problems
 
 _SUFFIXES = ('.json', '.xml', '.yaml', '.yml')
 
@@ -106,7 +106,7 @@ def override(
         errors.InputError(problem.message, errors.Location(
             f'CPUs chosen for host {description.name}',
             key='.'.join(map(str, problem.path))))
-        for problem in checks.settings_problems(changed))
+        for problem in problems.settings_problems(changed))
     if wrong:
         raise errors.InputErrors(wrong)
     return changed

@@ -21,6 +21,8 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.host import hardware
+from nova_pinning.host.plan import model as plan_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,12 +53,23 @@ class Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PciDevice:
-    """A PCI device that may be passed through.
+    """A PCI device that may be passed through, or that serves the host.
 
     :param address: '0000:3b:00.0'
     :param vendor_id: four hexadecimal digits, as is product_id
     :param numa_node: None if it belongs to none
-    :param alias: the name under which flavors ask for it, '' if none does
+    :param alias: the name under which flavors ask for it, '' if none does,
+        and it serves the host
+    :param driver: of the kernel, '' if it has none
+    :param names: of its network interfaces or its disks: ('eth0',),
+        ('nvme0n1',)
+    :param iommu_group: None if it is in none
+    :param queues: how many queues it has to spread its interrupts over; for
+        a NIC the larger number of receive and transmit queues
+    :param interrupts: their numbers, which change when the host is booted
+    :param speed_mbps: of its links together, for a NIC that is up, else 0
+    :param in_use: what the host itself does with it, such as 'mounted on /',
+        '' if nothing is known
     """
 
     address: str
@@ -64,6 +77,14 @@ class PciDevice:
     product_id: str
     numa_node: int | None
     alias: str = ''
+    kind: hardware.PciKind = hardware.PciKind.OTHER
+    driver: str = ''
+    names: tuple[str, ...] = ()
+    iommu_group: int | None = None
+    queues: int = 0
+    interrupts: tuple[int, ...] = ()
+    speed_mbps: int = 0
+    in_use: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,6 +127,12 @@ class HostDescription:
 
     :param nodes: by id
     :param traits: CUSTOM_* traits that its resource provider carries
+    :param offline_cpus: CPUs that are there, but switched off; they are in no
+        node
+    :param core_kinds: () if all cores are alike
+    :param plan: what becomes of the CPUs, None if nobody has planned that.
+        What a plan says of nodes' huge pages, of nova and of traits is what
+        is to be, not what was found.
     :param where: the file it was read from
     """
 
@@ -116,6 +143,12 @@ class HostDescription:
     cpu_model: CpuModel = CpuModel()
     traits: frozenset[str] = frozenset()
     description: str = ''
+    offline_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    dies: tuple[hardware.Die, ...] = ()
+    caches: tuple[hardware.Caches, ...] = ()
+    core_kinds: tuple[hardware.CoreKind, ...] = ()
+    system: hardware.System = hardware.System()
+    plan: plan_model.Plan | None = None
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)
 

@@ -31,12 +31,12 @@ from tempest.lib import exceptions
 from tempest import test
 
 from nova_pinning import cpuset
+from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import checks
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
 from nova_pinning.tempest_plugin import look
 from nova_pinning.tempest_plugin import machine
-from nova_pinning.tempest_plugin import process
 from nova_pinning.tempest_plugin import runner
 from nova_pinning.tempest_plugin import topology
 
@@ -62,7 +62,7 @@ class Seen:
     kept: topology.Topology
 
     @property
-    def qemu(self) -> process.Process:
+    def qemu(self) -> qemu_process.Process:
         """The running QEMU; check() has seen to it that there is one."""
         assert self.guest.qemu is not None
         return self.guest.qemu

@@ -20,11 +20,11 @@ from collections.abc import Mapping
 import itertools
 
 from nova_pinning import cpuset
-from nova_pinning.tempest_plugin import domain
+from nova_pinning.host import domain
+from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import hosts
 from nova_pinning.tempest_plugin import look
 from nova_pinning.tempest_plugin import machine
-from nova_pinning.tempest_plugin import process
 from nova_pinning.tempest_plugin import topology
 
 _OTHER = domain.Scheduler('other')
@@ -287,7 +287,9 @@ def memory_of_cells(
               for complaint in memory(guest.qemu, node, page_size_kib))]
 
 
-def memory(qemu: process.Process, node: int, page_size_kib: int) -> list[str]:
+def memory(
+    qemu: qemu_process.Process, node: int, page_size_kib: int,
+) -> list[str]:
     """Whether memory is bound to a node, in pages of a size.
 
     :param page_size_kib: 0 if any will do
@@ -306,7 +308,7 @@ def memory(qemu: process.Process, node: int, page_size_kib: int) -> list[str]:
 
 
 def _affinity(
-    what: str, thread: process.Thread, expected: cpuset.CpuSet,
+    what: str, thread: qemu_process.Thread, expected: cpuset.CpuSet,
 ) -> Iterator[str]:
     if thread.cpus != expected:
         yield (f'{what} (thread {thread.tid}, {thread.name!r}) runs on '
@@ -314,7 +316,7 @@ def _affinity(
 
 
 def _scheduler(
-    what: str, thread: process.Thread, expected: domain.Scheduler,
+    what: str, thread: qemu_process.Thread, expected: domain.Scheduler,
 ) -> Iterator[str]:
     if thread.scheduler != expected:
         yield (f'{what} (thread {thread.tid}) is scheduled as '

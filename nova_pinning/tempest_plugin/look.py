@@ -14,7 +14,8 @@
 
 import dataclasses
 
-from nova_pinning.tempest_plugin import domain
+from nova_pinning.host import domain
+from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import output
 from nova_pinning.tempest_plugin import process
 from nova_pinning.tempest_plugin import runner
@@ -50,7 +51,7 @@ class Guest:
 
     live: domain.Domain
     persistent: domain.Domain
-    qemu: process.Process | None
+    qemu: qemu_process.Process | None
 
 
 def at_guest(

@@ -13,9 +13,9 @@
 """Dedicated, shared and mixed guests on the CPUs of their kind."""
 
 from nova_pinning import cpuset
+from nova_pinning.host import domain
 from nova_pinning.tempest_plugin import base
 from nova_pinning.tempest_plugin import checks
-from nova_pinning.tempest_plugin import domain
 from nova_pinning.tempest_plugin import hosts
 
 _MIXED = {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0'}

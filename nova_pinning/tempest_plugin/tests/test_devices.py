@@ -14,8 +14,8 @@
 
 from tempest import config
 
+from nova_pinning.host import domain
 from nova_pinning.tempest_plugin import base
-from nova_pinning.tempest_plugin import domain
 from nova_pinning.tempest_plugin import hosts
 
 CONF = config.CONF

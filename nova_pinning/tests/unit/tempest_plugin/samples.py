@@ -15,11 +15,11 @@
 import dataclasses
 
 from nova_pinning import cpuset
-from nova_pinning.tempest_plugin import domain
+from nova_pinning.host import domain
+from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import hosts
 from nova_pinning.tempest_plugin import look
 from nova_pinning.tempest_plugin import machine
-from nova_pinning.tempest_plugin import process
 from nova_pinning.tempest_plugin import topology
 
 UUID = '0f1c2b9e-3a57-4c11-9d5e-6f2a7b8c9d01'
@@ -44,7 +44,7 @@ SETS = hosts.CpuSets(dedicated=cpus('2-7'), shared=cpus('0-1'))
 
 
 def thread(tid, name, where, scheduler=OTHER):
-    return process.Thread(tid, name, cpus(where), scheduler)
+    return qemu_process.Thread(tid, name, cpus(where), scheduler)
 
 
 def dedicated():
@@ -61,7 +61,7 @@ def dedicated():
         memory_nodes=cpus('1'), memory_mode='strict', huge_pages=(),
         locked=False, shares=None, period=None, quota=None,
         hostdevs=frozenset(), interfaces=(), iotunes={})
-    qemu = process.Process(
+    qemu = qemu_process.Process(
         pid=100,
         vcpus={0: thread(103, 'CPU 0/KVM', '4'),
                1: thread(104, 'CPU 1/KVM', '5')},
@@ -70,7 +70,7 @@ def dedicated():
                   thread(101, 'call_rcu', '4-5')),
         vhost=(thread(110, 'vhost-100', '4-5'),),
         locked_kib=0,
-        regions=(process.Region(cpus('1'), cpus('1'), 4),))
+        regions=(qemu_process.Region(cpus('1'), {1: 100}, 4),))
     kept = topology.Topology(
         (topology.Cell(1, cpus('0-1'), 64, {0: 4, 1: 5}),), None)
     return look.Guest(xml, xml, qemu), kept

@@ -19,9 +19,9 @@ import hypothesis
 from hypothesis import strategies as st
 
 from nova_pinning import cpuset
+from nova_pinning.host import domain
+from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import checks
-from nova_pinning.tempest_plugin import domain
-from nova_pinning.tempest_plugin import process
 from nova_pinning.tempest_plugin import topology
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.tempest_plugin import samples
@@ -49,7 +49,7 @@ def huge(guest, kept, size_kib=2048):
     guest = samples.change_xml(
         guest, huge_pages=(domain.HugePages(size_kib, cpus('0')),))
     guest = samples.change_qemu(
-        guest, regions=(process.Region(cpus('1'), cpus('1'), size_kib),))
+        guest, regions=(qemu_process.Region(cpus('1'), {1: 9}, size_kib),))
     return guest, dataclasses.replace(kept, page_size_kib=size_kib)
 
 
@@ -449,7 +449,8 @@ class MemoryTest(base.TestCase):
     def _memory(self, *regions, size=0):
         guest, _kept = samples.dedicated()
         guest = samples.change_qemu(guest, regions=tuple(
-            process.Region(cpus(bound), cpus(nodes), page)
+            qemu_process.Region(
+                cpus(bound), dict.fromkeys(cpus(nodes), 9), page)
             for bound, nodes, page in regions))
         return checks.memory(guest.qemu, 1, size)
 
@@ -475,7 +476,8 @@ class MemoryTest(base.TestCase):
     def test_any_guest(self, regions, words):
         guest, kept = samples.dedicated()
         guest = samples.change_qemu(guest, regions=tuple(
-            process.Region(cpus(bound), cpus(nodes), size)
+            qemu_process.Region(
+                cpus(bound), dict.fromkeys(cpus(nodes), 9), size)
             for bound, nodes, size in regions))
         self.assertEqual(words, all_of(guest, kept))
 

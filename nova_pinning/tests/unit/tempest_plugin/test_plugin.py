@@ -33,7 +33,7 @@ import sys
 from nova_pinning.tempest_plugin import {module}
 sys.exit('nova' in sys.modules)
 """
-PURE = ('checks', 'config', 'domain', 'hosts', 'look', 'machine', 'process',
+PURE = ('checks', 'config', 'hosts', 'look', 'machine', 'process',
         'runner', 'topology')
 SERVER = samples.UUID
 

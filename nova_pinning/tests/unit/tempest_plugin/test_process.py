@@ -18,7 +18,8 @@ import sys
 import uuid
 
 from nova_pinning import cpuset
-from nova_pinning.tempest_plugin import domain
+from nova_pinning.host import domain
+from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import process
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.tempest_plugin import samples
@@ -67,8 +68,8 @@ class ParseTest(base.TestCase):
         self.assertEqual(100, found.pid)
         self.assertEqual({0, 11}, set(found.vcpus))
         self.assertEqual(
-            process.Thread(103, 'CPU 0/KVM', samples.cpus('4'),
-                           domain.Scheduler('fifo', 1)), found.vcpus[0])
+            qemu_process.Thread(103, 'CPU 0/KVM', samples.cpus('4'),
+                                domain.Scheduler('fifo', 1)), found.vcpus[0])
         self.assertEqual(domain.Scheduler('rr', 7), found.vcpus[11].scheduler)
         self.assertEqual([1], list(found.iothreads))
         self.assertEqual(
@@ -87,10 +88,10 @@ class ParseTest(base.TestCase):
         found = process.parse(samples.proc(100, THREADS, regions=REGIONS))
         cpus = samples.cpus
         self.assertEqual((
-            process.Region(cpus('1'), cpus('1'), 4),
-            process.Region(cpus('0-1'), cpus('0-1'), 2048),
-            process.Region(cpus('3'), cpus('0'), 4),
-            process.Region(cpus(''), cpus(''), 2048)), found.regions)
+            qemu_process.Region(cpus('1'), {1: 9}, 4),
+            qemu_process.Region(cpus('0-1'), {0: 30, 1: 2}, 2048),
+            qemu_process.Region(cpus('3'), {0: 1}, 4),
+            qemu_process.Region(cpus(''), {}, 2048)), found.regions)
 
     def test_programs_are_no_memory(self):
         """They are in memory once, whichever node read them first."""

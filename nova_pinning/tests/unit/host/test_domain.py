@@ -10,13 +10,13 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Tests of nova_pinning.tempest_plugin.domain."""
+"""Tests of nova_pinning.host.domain."""
 
 import hypothesis
 from hypothesis import strategies as st
 
 from nova_pinning import cpuset
-from nova_pinning.tempest_plugin import domain
+from nova_pinning.host import domain
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.tempest_plugin import samples
 

@@ -1,0 +1,112 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a check looks at: a host as it is, gathered before it is judged."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.host.check import finding
+from nova_pinning.host import domain
+from nova_pinning.host import model
+from nova_pinning.host import qemu_process
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Process:
+    """A process, or a thread of the kernel.
+
+    :param name: its comm
+    :param arguments: its command line; () for the kernel's own
+    :param unit: the systemd unit or slice that its control group is named
+        after, such as 'nova-compute.service', '' if there is none
+    :param may_move: whether anybody but the kernel can set its CPUs
+        (PF_NO_SETAFFINITY is not set)
+    """
+
+    pid: int
+    name: str
+    arguments: tuple[str, ...]
+    unit: str
+    threads: tuple[qemu_process.Thread, ...]
+    may_move: bool = True
+
+    @property
+    def of_kernel(self) -> bool:
+        return not self.arguments
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Guest:
+    """A running QEMU, and what libvirt was told of it.
+
+    :param domain: None if libvirt knows nothing of it, or nobody may look
+    """
+
+    qemu: qemu_process.Process
+    name: str
+    uuid: str
+    domain: domain.Domain | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interrupt:
+    """An interrupt line.
+
+    :param names: of those that handle it: ('eth0-rx-0',)
+    :param device: PCI address of the device it is of, '' if of none
+    :param cpus: where it is allowed (smp_affinity_list)
+    :param effective_cpus: where it goes; empty if the kernel does not tell
+    :param managed: whether the kernel alone says where it goes, and writing
+        its affinity fails
+    """
+
+    number: int
+    names: tuple[str, ...]
+    device: str
+    cpus: cpuset.CpuSet
+    effective_cpus: cpuset.CpuSet
+    managed: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaConf:
+    """nova.conf as nova-compute loads it.
+
+    :param files: those that were read, in that order
+    :param settings: what of it a plan says as well
+    """
+
+    files: tuple[str, ...]
+    settings: model.NovaSettings
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """A host as it is.
+
+    :param host: what discovering it says now
+    :param processes: all, but for those of guests
+    :param free_pages: free huge pages by node and size in KiB
+    :param nova_conf: None if it could not be loaded
+    :param unread: what could not be looked at
+    """
+
+    host: model.HostDescription
+    processes: tuple[Process, ...] = ()
+    guests: tuple[Guest, ...] = ()
+    interrupts: tuple[Interrupt, ...] = ()
+    free_pages: Mapping[tuple[int, int], int] = dataclasses.field(
+        default_factory=dict)
+    nova_conf: NovaConf | None = None
+    unread: tuple[finding.Unread, ...] = ()

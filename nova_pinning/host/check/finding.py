@@ -1,0 +1,104 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a check of a host found."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.model import severity
+
+#: An error breaks what guests were promised, now or at the next boot. A
+#: warning is a risk to it. A note is worth knowing.
+Severity = severity.Severity
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Where on the host a finding shows. What does not apply is left out.
+
+    :param pid: of the process
+    :param tid: of the thread
+    :param name: of the thread, service, device or file
+    :param interrupt: its number
+    :param node: NUMA node
+    :param cpus: the CPUs that it is about
+    :param expected_cpus: the CPUs that it should be
+    :param run_seconds: how long it ran on CPUs that are not for it
+    """
+
+    pid: int | None = None
+    tid: int | None = None
+    name: str = ''
+    interrupt: int | None = None
+    node: int | None = None
+    cpus: cpuset.CpuSet | None = None
+    expected_cpus: cpuset.CpuSet | None = None
+    run_seconds: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is not as it was planned.
+
+    :param code: the rule's stable code, such as 'H201'
+    :param subject: what it is about: 'nova.conf', 'guest instance-0000002a',
+        'service libvirtd', 'interrupt 58 (eth0-rx-0)'
+    :param message: what is wrong, a sentence without a full stop
+    :param why: what it breaks
+    :param advice: what mends it
+    :param mends: commands that do, one after the other; may be empty
+    """
+
+    code: str
+    severity: Severity
+    subject: str
+    message: str
+    why: str
+    advice: str
+    evidence: tuple[Evidence, ...] = ()
+    mends: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unread:
+    """Something that could not be looked at.
+
+    :param path: a file, or what else it is
+    :param reason: 'permission denied'
+    :param hides: what therefore is not known
+    """
+
+    path: str
+    reason: str
+    hides: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """All that a check has to say.
+
+    :param host: the host's name
+    :param looked_at: how many of each thing were looked at, such as
+        {'processes': 212, 'threads': 655, 'interrupts': 96, 'guests': 9}
+    :param watched_seconds: 0 unless threads were watched
+    :param started: seconds since the epoch
+    """
+
+    host: str
+    findings: tuple[Finding, ...]
+    unread: tuple[Unread, ...] = ()
+    looked_at: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    watched_seconds: float = 0.0
+    started: float = 0.0
+    duration_seconds: float = 0.0

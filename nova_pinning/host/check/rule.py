@@ -1,0 +1,89 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a rule of the check is, and what it looks at."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import dataclasses
+
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import finding
+from nova_pinning.host import model
+from nova_pinning.host.plan import model as plan_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class View:
+    """A host as it was planned, and as it is.
+
+    :param planned: has a plan
+    """
+
+    planned: model.HostDescription
+    facts: facts.Facts
+
+    @property
+    def plan(self) -> plan_model.Plan:
+        assert self.planned.plan is not None
+        return self.planned.plan
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What a rule found; see finding.Finding.
+
+    :param severity: if not the rule's own
+    :param advice: if not the rule's own
+    """
+
+    subject: str
+    message: str
+    evidence: tuple[finding.Evidence, ...] = ()
+    mends: tuple[str, ...] = ()
+    advice: str = ''
+    severity: finding.Severity | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing to look for.
+
+    :param code: never given to another rule
+    :param title: what is found, in a few words
+    :param why: what it breaks
+    :param advice: what mends it
+    :param find: None for what is only seen by watching
+    """
+
+    code: str
+    severity: finding.Severity
+    title: str
+    why: str
+    advice: str
+    find: Callable[[View], Iterator[Problem]] | None = None
+
+    def finding(self, problem: Problem) -> finding.Finding:
+        """A problem as it is told."""
+        return finding.Finding(
+            code=self.code, severity=problem.severity or self.severity,
+            subject=problem.subject, message=problem.message, why=self.why,
+            advice=problem.advice or self.advice, evidence=problem.evidence,
+            mends=problem.mends)
+
+
+def rule(
+    code: str, severity: finding.Severity, title: str, *, why: str,
+    advice: str,
+) -> Callable[[Callable[[View], Iterator[Problem]]], Rule]:
+    """Make a rule of the function that finds what it is about."""
+    return lambda find: Rule(code, severity, title, why, advice, find)

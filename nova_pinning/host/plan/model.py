@@ -1,0 +1,168 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A plan of one kind of host: which CPUs are for what, and what that sells.
+
+A plan is part of a host's description: the CPUs for guests and the reserved
+pages are in its ``nova`` settings, the huge pages in its nodes, its class in
+its traits. What nova has no word for is here.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+
+from nova_pinning import cpuset
+
+
+class Purpose(enum.StrEnum):
+    """What a host is for."""
+
+    DEDICATED = 'dedicated'
+    SHARED = 'shared'
+    BOTH = 'both'
+
+
+class Use(enum.StrEnum):
+    """What a CPU is for. Every online CPU of a planned host has one.
+
+    All threads of a core have the same.
+    """
+
+    HOST = 'host'  # the kernel, host services, interrupts
+    POLL = 'poll'  # threads of OVS-DPDK that poll NICs
+    SHARED = 'shared'  # floating vCPUs and emulator threads
+    DEDICATED = 'dedicated'  # pinned vCPUs
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestSize:
+    """A size of guests that the host is to sell.
+
+    :param weight: how many of them there are to be for each weight's worth
+        of the others
+    :param cells: NUMA cells that the guest is spread over evenly
+    """
+
+    vcpus: int
+    weight: int = 1
+    cells: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sale:
+    """How many pinned guests of one size fit.
+
+    :param alone: guests, if all are of this size
+    :param left_cpus: dedicated CPUs that are left over then
+    :param mixed: guests of this size among the most that fit in the mix
+    """
+
+    vcpus: int
+    cells: int
+    alone: int
+    left_cpus: int
+    mixed: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """What can be sold, exactly.
+
+    :param sales: in the order in which the sizes were given
+    :param stranded_cpus: dedicated CPUs by node that are left when the mix
+        is full
+    :param shared_vcpus: vCPUs of floating guests, by the allocation ratio
+    """
+
+    sales: tuple[Sale, ...]
+    stranded_cpus: Mapping[int, int]
+    shared_vcpus: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interrupts:
+    """Where the interrupts of a device that serves the host go.
+
+    :param name: of its first interface or disk, else its address
+    :param cpus: some of those for the host, near the device
+    """
+
+    address: str
+    name: str
+    cpus: cpuset.CpuSet
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was chosen.
+
+    :param subject: the key it is about: 'host_cpus', 'huge_pages'
+    """
+
+    subject: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Warning:
+    """What is doubtful about a host or a plan.
+
+    :param code: 'smt-off', 'no-iommu': never used for anything else
+    """
+
+    code: str
+    message: str
+    advice: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alternative:
+    """A choice that was not taken.
+
+    :param difference: what it would be better and worse at, in a sentence
+    """
+
+    host_cpus: cpuset.CpuSet
+    poll_cpus: cpuset.CpuSet
+    shared_cpus: cpuset.CpuSet
+    dedicated_cpus: cpuset.CpuSet
+    offer: Offer
+    difference: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of a host's CPUs.
+
+    :param sizes: the guests that it is planned for
+    :param page_size_kib: of the huge pages for guests, 0 for none
+    :param memory_kept_mib: memory by node that is not in huge pages for
+        guests, for the host itself and for guests without huge pages
+    :param poll_pages: huge pages of page_size_kib by node that are for
+        OVS-DPDK
+    :param alternatives: the best first
+    """
+
+    purpose: Purpose
+    host_cpus: cpuset.CpuSet
+    offer: Offer
+    sizes: tuple[GuestSize, ...] = ()
+    poll_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    page_size_kib: int = 0
+    memory_kept_mib: Mapping[int, int] = dataclasses.field(
+        default_factory=dict)
+    poll_pages: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    interrupts: tuple[Interrupts, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
