@@ -96,6 +96,28 @@ class CpuSet:
                 included |= mask
         return cls.from_mask(included & ~excluded)
 
+    @classmethod
+    def parse_mask(cls, text: str) -> Self:
+        """Read the kernel's masks: hexadecimal, a comma to 32 CPUs.
+
+        :raises ValueError: if it is none
+        """
+        groups = text.split(',')
+        if '' in groups:
+            raise ValueError(f'{text!r} is not a mask of CPUs')
+        # Not every kernel writes all digits of what it has no CPUs for.
+        return cls.from_mask(int(''.join(
+            group.zfill(8) for group in groups), 16))
+
+    @property
+    def kernel_mask(self) -> str:
+        """As the kernel's files for masks take it: ``ff,00000001``."""
+        digits = f'{self.mask:x}'
+        first = len(digits) % 8 or 8
+        return ','.join((digits[:first], *(
+            digits[start:start + 8]
+            for start in range(first, len(digits), 8))))
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError('CpuSet is immutable')
 

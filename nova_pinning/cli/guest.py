@@ -27,6 +27,7 @@ import rich.text
 
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base
+from nova_pinning.cli import drawings
 from nova_pinning.cli import options
 from nova_pinning.cli import select
 from nova_pinning import cpuset
@@ -187,11 +188,9 @@ class _Shown:
         print((self._seen.xml or '').rstrip(), file=sys.stdout)
 
     def _print_drawing(self, console: rich.console.Console) -> None:
-        for line in guest_drawing.draw(self._host, self._used,
-                                       self.placement, console.width):
-            console.print(rich.text.Text.assemble(*(
-                (span.text, guest_drawing.style(span.mark))
-                for span in line)), soft_wrap=True)
+        drawings.show(console, guest_drawing.draw(
+            self._host, self._used, self.placement, console.width),
+            guest_drawing.style)
 
     def _print_fit(self, console: rich.console.Console) -> None:
         seen = self._seen

@@ -13,6 +13,7 @@
 """Options that several commands have."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Iterable
 
 from nova_pinning import cpuset
@@ -30,6 +31,19 @@ def add_format(parser: argparse._ActionsContainer, default: str,
     parser.add_argument('-f', '--format', choices=(default, *others),
                         default=default,
                         help=f'{default} unless said otherwise{note}')
+
+
+def number(least: int, most: int) -> Callable[[str], int]:
+    """A type for argparse: a whole number in a range."""
+    # Its name shows in errors.
+    def number(text: str) -> int:
+        found = int(text)
+        if not least <= found <= most:
+            raise argparse.ArgumentTypeError(
+                f'{text} is not a whole number from {least} to {most:,}')
+        return found
+
+    return number
 
 
 def cpu_list(text: str) -> cpuset.CpuSet:

@@ -12,14 +12,11 @@
 
 """A host with a guest on it, drawn for the terminal."""
 
-from collections.abc import Iterator
-import itertools
-import re
-
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.drawing import plan as plan_lib
 from nova_pinning.drawing import terminal
+from nova_pinning.drawing import topology
 from nova_pinning.host import model
 
 _TILES = {
@@ -73,22 +70,15 @@ def draw(
     size = max((len(_tile(use).symbol) for use in found.uses.values()),
                default=1)
     tiles = {cpu: _tile(use, size) for cpu, use in found.uses.items()}
+    meanings = [(tiles[cpu], meaning)
+                for _, cpu, meaning in plan_lib.legend(found)]
+    title = f'{plan_lib.title(found)}: {topology.summary(description)}'
     return [
-        *_heading(found, width),
+        *terminal.heading(title, plan_lib.remarks(found), width),
         *terminal.draw_cells(cells, tiles, width),
-        *_legend(found, tiles, width),
+        *terminal.legend(
+            meanings + terminal.between_caches(cells, size), width),
     ]
-
-
-def _heading(
-    found: plan_lib.Plan, width: int,
-) -> Iterator[terminal.Line]:
-    summary = plan_lib.summary(found.description)
-    for line in _wrap(f'{plan_lib.title(found)}: {summary}', width):
-        yield [terminal.Span(line, 'title')]
-    for remark in plan_lib.remarks(found):
-        for line in _wrap(remark, width - 2):
-            yield [terminal.Span(f'  {line}')]
 
 
 def _cell(
@@ -99,12 +89,8 @@ def _cell(
     guest = found.guest_on(node)
     if guest:
         parts.append(guest)
-    domains = [cores for _, cores in found.domains(node)]
-    title = '  '.join(parts)
-    return terminal.Cell(
-        title if len(title) <= width else f'{title[:width - 3]}...',
-        tuple(itertools.chain.from_iterable(domains)),
-        tuple(map(len, domains)) if len(domains) > 1 else ())
+    return terminal.cell('  '.join(parts), (
+        cores for _, cores in found.domains(node)), width)
 
 
 def _tile(use: plan_lib.Use, size: int = 0) -> terminal.Tile:
@@ -114,35 +100,3 @@ def _tile(use: plan_lib.Use, size: int = 0) -> terminal.Tile:
     else:
         symbol, mark = _TILES[use.kind].symbol, _TILES[use.kind].mark
     return terminal.Tile(symbol.rjust(size), mark)
-
-
-def _legend(
-    found: plan_lib.Plan, tiles: dict[int, terminal.Tile], width: int,
-) -> Iterator[terminal.Line]:
-    """What the signs mean."""
-    entries = [(tiles[cpu], meaning)
-               for _, cpu, meaning in plan_lib.legend(found)]
-    if any(len(found.domains(node)) > 1
-           for node in found.description.nodes):
-        size = max(len(tile.symbol) for tile in tiles.values())
-        entries.append((terminal.Tile('|'.rjust(size), 'label'),
-                        'between cores that do not share an L3 cache'))
-    for tile, meaning in entries:
-        indent = ' ' * (len(tile.symbol) + 3)
-        first, *more = _wrap(meaning, width - len(indent))
-        yield [terminal.Span('  '), terminal.Span(tile.symbol, tile.mark),
-               terminal.Span(f' {first}')]
-        for line in more:
-            yield [terminal.Span(f'{indent}{line}')]
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    """Break lines after blanks and commas: CPU lists have no blanks."""
-    lines = ['']
-    for piece in re.split(r'(?<=[, ])', text):
-        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1]:
-            lines.append('')
-        lines[-1] += piece
-        while len(lines[-1].rstrip()) > width:
-            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
-    return [line.rstrip() for line in lines]

@@ -22,6 +22,7 @@ import dataclasses
 import enum
 
 from nova_pinning import cpuset
+from nova_pinning.drawing import topology
 from nova_pinning.host import engine
 from nova_pinning.host import model
 
@@ -101,18 +102,8 @@ class Plan:
     def domains(
         self, node: model.Node,
     ) -> tuple[tuple[int | None, tuple[tuple[int, ...], ...]], ...]:
-        """The node's cores, those with the same L3 cache together.
-
-        :returns: the number of each L3 domain, and its cores on the node;
-            cores whose domain is not known come last, under None
-        """
-        groups: dict[int | None, list[tuple[int, ...]]] = {}
-        for core in node.cores:
-            groups.setdefault(self.l3_numbers.get(core[0]), []).append(core)
-        return tuple(
-            (number, tuple(groups[number]))
-            for number in sorted(groups, key=lambda number: (
-                number is None, number)))
+        """As :func:`topology.domains`."""
+        return topology.domains(node, self.l3_numbers)
 
     def guest_on(self, node: model.Node) -> str:
         """What of the guest is on a node; '' if nothing is.
@@ -173,38 +164,18 @@ def plan(
             else:
                 kind = Kind.SHARED if cpu in shared else Kind.KEPT
             uses[cpu] = Use(kind, tuple(vcpus[cpu]), emulator, cell)
-    return Plan(description, placement, uses, _l3_numbers(description))
-
-
-def _l3_numbers(description: model.HostDescription) -> dict[int, int]:
-    numbers: dict[cpuset.CpuSet, int] = {}
-    for node in description.nodes:
-        for domain in node.l3_domains:
-            # A domain that reaches beyond a node is listed by each of them.
-            numbers.setdefault(domain, len(numbers))
-    return {cpu: number for domain, number in numbers.items()
-            for cpu in domain}
+    return Plan(description, placement, uses, topology.l3_numbers(description))
 
 
 def title(found: Plan) -> str:
     """What is drawn: 'enterprise.large on compute-1'."""
-    host = printable(found.description.name)
-    guest = printable(found.placement.name)
+    host = topology.printable(found.description.name)
+    guest = topology.printable(found.placement.name)
     if found.placement.refusal:
         return f'{guest or "a guest"} does not fit on {host}'
     if not found.placement.vcpu_cpus:
         return host
     return f'{guest or "a guest"} on {host}'
-
-
-def summary(description: model.HostDescription) -> str:
-    """A host in one line: '2 sockets, 2 NUMA nodes, 40 cores, 80 CPUs'."""
-    nodes = description.nodes
-    return ', '.join((
-        count(len({node.socket for node in nodes}), 'socket'),
-        count(len(nodes), 'NUMA node'),
-        count(sum(len(node.cores) for node in nodes), 'core'),
-        count(len(description.cpus), 'CPU')))
 
 
 def legend(found: Plan) -> Iterator[tuple[Kind, int, str]]:
@@ -216,7 +187,8 @@ def legend(found: Plan) -> Iterator[tuple[Kind, int, str]]:
         cpus = found.cpus_of(kind)
         if cpus:
             sample = min(cpus, key=lambda cpu: found.uses[cpu].vcpus)
-            yield kind, sample, _MEANINGS[kind].format(cpus=cpus_text(cpus))
+            yield kind, sample, _MEANINGS[kind].format(
+                cpus=topology.cpus_text(cpus))
 
 
 _MEANINGS = {
@@ -234,46 +206,29 @@ def remarks(found: Plan) -> Iterator[str]:
     """The guest in sentences: where its vCPUs and emulator threads run."""
     placement = found.placement
     if placement.refusal:
-        yield printable(placement.refusal)
+        yield topology.printable(placement.refusal)
     if not placement.vcpu_cpus:
         return
     pinned = found.cpus_of(Kind.PINNED)
     fixed = [vcpu for vcpu, cpus in placement.vcpu_cpus.items()
              if cpus and cpus.issubset(pinned)]
     if fixed:
-        yield f'{vcpus_text(fixed)} pinned to {cpus_text(pinned)}'
+        yield f'{vcpus_text(fixed)} pinned to {topology.cpus_text(pinned)}'
     ranges: dict[cpuset.CpuSet, list[int]] = {}
     for vcpu, cpus in placement.vcpu_cpus.items():
         if not cpus.issubset(pinned) or not cpus:
             ranges.setdefault(
                 cpus or engine.shared_cpus(found.description), []).append(vcpu)
     for cpus, vcpus in ranges.items():
-        yield f'{vcpus_text(vcpus)} floating over {cpus_text(cpus)}'
+        yield f'{vcpus_text(vcpus)} floating over {topology.cpus_text(cpus)}'
     emulator = placement.emulator_cpus
     if emulator and emulator == cpuset.union(placement.vcpu_cpus.values()):
         yield 'emulator threads on the same CPUs'
     elif emulator:
-        yield f'emulator threads on {cpus_text(emulator)}'
+        yield f'emulator threads on {topology.cpus_text(emulator)}'
 
 
 def vcpus_text(vcpus: Iterable[int]) -> str:
     """'vCPUs 0-3,6', from vCPU numbers."""
     numbers = cpuset.CpuSet(vcpus)
     return f'vCPU{"s" if len(numbers) > 1 else ""} {numbers}'
-
-
-def cpus_text(cpus: cpuset.CpuSet) -> str:
-    """'CPUs 0-3,6'."""
-    return f'CPU{"s" if len(cpus) > 1 else ""} {cpus}'
-
-
-def printable(text: str) -> str:
-    """Text that can do no harm to a terminal and may stand in XML."""
-    return ''.join(
-        letter if letter.isprintable() else '\N{REPLACEMENT CHARACTER}'
-        for letter in text)
-
-
-def count(number: int, noun: str) -> str:
-    """'1 socket', '2 sockets'."""
-    return f'{number} {noun}{"" if number == 1 else "s"}'

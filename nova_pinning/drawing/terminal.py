@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
+import re
 import string
 import typing
 
@@ -74,11 +75,29 @@ class Cell:
     :param cores: the ids of each core's CPUs
     :param domain_sizes: how many cores, in their order, share each
         last-level cache; () leaves the caches out
+    :param notes: what else belongs to it, written below its cores
     """
 
     title: str
     cores: tuple[tuple[int, ...], ...]
     domain_sizes: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def cell(
+    title: str, domains: Iterable[tuple[tuple[int, ...], ...]], width: int,
+    notes: Iterable[str] = (),
+) -> Cell:
+    """A cell of which it is known which cores share a cache.
+
+    :param domains: the cores of each
+    :param width: what is longer of the title is cut off
+    """
+    cores = tuple(domains)
+    return Cell(
+        title if len(title) <= width else f'{title[:width - 3]}...',
+        tuple(itertools.chain.from_iterable(cores)),
+        tuple(map(len, cores)) if len(cores) > 1 else (), tuple(notes))
 
 
 def symbols() -> Iterator[str]:
@@ -87,6 +106,53 @@ def symbols() -> Iterator[str]:
     for length in itertools.count(1):
         for name in itertools.product(letters, repeat=length):
             yield ''.join(name)
+
+
+def heading(
+    title: str, remarks: Iterable[str], width: int,
+) -> Iterator[Line]:
+    """A title with sentences below it."""
+    for line in wrap(title, width):
+        yield [Span(line, 'title')]
+    for remark in remarks:
+        for line in wrap(remark, width - 2):
+            yield [Span(f'  {line}')]
+
+
+def legend(
+    entries: Iterable[tuple[Tile, str]], width: int,
+) -> Iterator[Line]:
+    """What tiles mean."""
+    for tile, meaning in entries:
+        indent = ' ' * (len(tile.symbol) + 3)
+        first, *more = wrap(meaning, width - len(indent))
+        yield [Span('  '), Span(tile.symbol, tile.mark), Span(f' {first}')]
+        for line in more:
+            yield [Span(f'{indent}{line}')]
+
+
+def between_caches(cells: Iterable[Cell], size: int) -> list[
+        tuple[Tile, str]]:
+    """What the bar between cores means, for a legend, if there is one.
+
+    :param size: letters of a symbol
+    """
+    if not any(cell.domain_sizes for cell in cells):
+        return []
+    return [(Tile('|'.rjust(size), 'label'),
+             'between cores that do not share an L3 cache')]
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break lines after blanks and commas: CPU lists have no blanks."""
+    lines = ['']
+    for piece in re.split(r'(?<=[, ])', text):
+        if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1]:
+            lines.append('')
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
 
 
 def draw_cells(
@@ -105,6 +171,10 @@ def draw_cells(
     for cell in cells:
         lines.append([Span(cell.title, 'title')])
         lines += _draw_cores(cell, tiles, width)
+        for note in cell.notes:
+            first, *more = wrap(note, width - 4)
+            lines.append([Span(f'  {first}')])
+            lines += [[Span(f'    {line}')] for line in more]
     return lines
 
 

@@ -12,13 +12,11 @@
 
 """Findings for people, and for programs."""
 
-import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
-from typing import Protocol
 
 import rich.console
 import rich.table
@@ -26,19 +24,10 @@ import rich.text
 
 from nova_pinning.flavors import finding
 from nova_pinning.flavors.finding import Severity
+from nova_pinning.reports import findings as reports
 
-#: How each severity is shown.
-STYLES = {Severity.ERROR: 'bold red', Severity.WARNING: 'yellow',
-          Severity.NOTE: 'cyan'}
 #: So many messages of one rule at one place are shown in full.
 _MAX_MESSAGES = 4
-
-
-class Severe(Protocol):
-    """What has a severity: a finding of any kind."""
-
-    @property
-    def severity(self) -> Severity: ...
 
 
 def exit_status(findings: Iterable[finding.Finding],
@@ -64,7 +53,7 @@ def as_dict(findings: Iterable[finding.Finding],
         'version': 1,
         'flavors': checked,
         'totals': {str(severity): number
-                   for severity, number in count(findings).items()},
+                   for severity, number in reports.count(findings).items()},
         'findings': [{
             'code': one.code,
             'severity': str(one.severity),
@@ -80,24 +69,10 @@ def as_dict(findings: Iterable[finding.Finding],
     }
 
 
-def count(findings: Iterable[Severe]) -> dict[Severity, int]:
-    """How many findings there are of each severity."""
-    counter = collections.Counter(one.severity for one in findings)
-    return {severity: counter[severity] for severity in Severity}
-
-
-def summary(findings: Iterable[Severe]) -> str:
-    """Findings in a few words: '2 errors and 1 note'."""
-    parts = [f'{number} {severity}{"" if number == 1 else "s"}'
-             for severity, number in count(findings).items() if number]
-    *first, last = parts or ['nothing found']
-    return f'{", ".join(first)} and {last}' if first else last
-
-
 def totals(findings: Iterable[finding.Finding], checked: int) -> str:
     """All in one line: '2 errors and 1 note in 22 flavors'."""
     flavors = 'flavor' if checked == 1 else 'flavors'
-    return f'{summary(findings)} in {checked} {flavors}'
+    return f'{reports.summary(findings)} in {checked} {flavors}'
 
 
 def show(findings: Iterable[finding.Finding], checked: int,
@@ -117,7 +92,7 @@ def show(findings: Iterable[finding.Finding], checked: int,
         for group in groups:
             grid.add_row(
                 rich.text.Text(f'  {group.severity}',
-                               STYLES[group.severity]),
+                               reports.STYLES[group.severity]),
                 group.code, rich.text.Text('\n'.join(
                     [*_lines(group), *_reasons(group, explained)])))
         console.print(grid)

@@ -25,6 +25,7 @@ from xml.parsers import expat
 
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.host import hardware
 from nova_pinning.host import model
 from nova_pinning.host import problems
 
@@ -33,6 +34,10 @@ _UNITS = {'b': 1, 'bytes': 1, 'KB': 1000, 'k': 1024, 'KiB': 1024,
           'MB': 1000 ** 2, 'M': 1024 ** 2, 'MiB': 1024 ** 2,
           'GB': 1000 ** 3, 'G': 1024 ** 3, 'GiB': 1024 ** 3,
           'TB': 1000 ** 4, 'T': 1024 ** 4, 'TiB': 1024 ** 4}
+_CACHE_KINDS = {'both': hardware.CacheKind.UNIFIED,
+                'data': hardware.CacheKind.DATA,
+                'code': hardware.CacheKind.INSTRUCTION}
+_CACHE_LEVELS = range(1, 10)
 
 
 @dataclasses.dataclass(slots=True)
@@ -95,6 +100,13 @@ class _Reader:
             name=pathlib.PurePath(self._source).stem or 'host',
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
             cpu_model=_cpu_model(root),
+            offline_cpus=cpuset.union(
+                self._cpus(cpu, 'id') for cell in cells
+                for cpu in cell.all('cpus', 'cpu')
+                if 'siblings' not in cpu.attributes),
+            dies=self._dies(cells),
+            caches=self._caches(root),
+            system=hardware.System(has_iommu=_has_iommu(root)),
             where=errors.Location(self._source))
         found = tuple(
             errors.InputError(
@@ -168,13 +180,50 @@ class _Reader:
             distances=tuple(distances.get(other, 0) for other in sorted(ids))
             if distances else ())
 
+    def _dies(self, cells: list[_Element]) -> tuple[hardware.Die, ...]:
+        """The dies, if a socket has several."""
+        found: dict[tuple[int, int], cpuset.CpuSet] = {}
+        for cell in cells:
+            for cpu in cell.all('cpus', 'cpu'):
+                if not {'siblings', 'die_id'} <= cpu.attributes.keys():
+                    continue
+                die = (self._number(cpu, 'socket_id'),
+                       self._number(cpu, 'die_id'))
+                found[die] = (found.get(die, cpuset.CpuSet())
+                              | self._cpus(cpu, 'id'))
+        sockets = [socket for socket, _die in found]
+        if len(sockets) == len(set(sockets)):
+            return ()
+        return tuple(hardware.Die(socket, die, cpus)
+                     for (socket, die), cpus in sorted(found.items()))
+
+    def _caches(self, root: _Element) -> tuple[hardware.Caches, ...]:
+        """The caches, as far as libvirt knows them: those of level 3."""
+        found: dict[tuple[int, hardware.CacheKind, int],
+                    list[cpuset.CpuSet]] = {}
+        for bank in root.all('host', 'cache', 'bank'):
+            kind = _CACHE_KINDS.get(bank.attributes.get('type', ''))
+            level = self._number(bank, 'level')
+            if kind is None or level not in _CACHE_LEVELS:
+                continue
+            size_kib = self._unit(bank) * self._number(bank, 'size') // 1024
+            found.setdefault((level, kind, size_kib), []).append(
+                self._cpus(bank, 'cpus'))
+        return tuple(hardware.Caches(*alike, tuple(sorted(domains)))
+                     for alike, domains in sorted(found.items()))
+
+    def _unit(self, element: _Element) -> int:
+        """The bytes of what the element's number counts."""
+        unit = element.attributes.get('unit', 'KiB')
+        if unit not in _UNITS:
+            raise self._error(
+                element, f'{unit!r} is a unit that is not known')
+        return _UNITS[unit]
+
     def _memory_mib(self, cell: _Element) -> int:
         for memory in cell.all('memory'):
-            unit = memory.attributes.get('unit', 'KiB')
-            if unit not in _UNITS:
-                raise self._error(
-                    memory, f'{unit!r} is a unit that is not known')
-            return self._text_number(memory) * _UNITS[unit] // 1024 ** 2
+            unit_bytes = self._unit(memory)
+            return self._text_number(memory) * unit_bytes // 1024 ** 2
         raise self._error(cell, 'a NUMA cell without memory')
 
     def _cpus(self, element: _Element, name: str) -> cpuset.CpuSet:
@@ -213,3 +262,9 @@ def _cpu_model(root: _Element) -> model.CpuModel:
         model=root.text_of('host', 'cpu', 'model'),
         vendor=root.text_of('host', 'cpu', 'vendor'),
         features=tuple(sorted(features)))
+
+
+def _has_iommu(root: _Element) -> bool | None:
+    for iommu in root.all('host', 'iommu'):
+        return iommu.attributes.get('support') == 'yes'
+    return None

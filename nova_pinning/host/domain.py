@@ -145,6 +145,14 @@ def parse(xml: str) -> Domain:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
         raise ValueError(f'no domain XML: {error}') from error
+    return read(root)
+
+
+def read(root: ElementTree.Element) -> Domain:
+    """Read a <domain> element, wherever it comes from.
+
+    :raises ValueError: if it is none, or makes no sense
+    """
     if root.tag != 'domain':
         raise ValueError(f'no domain XML: its root is <{root.tag}>')
     vcpu = root.find('vcpu')

@@ -18,6 +18,7 @@ schema.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
@@ -29,7 +30,10 @@ from nova_pinning.document import quantities
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning.host import hardware
 from nova_pinning.host import model
+from nova_pinning.host.plan import document as plan_document
+from nova_pinning.host.plan import model as plan_model
 from nova_pinning.host import problems
 
 #: The smallest page size in KiB that is a huge page somewhere.
@@ -81,6 +85,21 @@ def even_domains(
         for first in range(0, len(cores), size))
 
 
+def private_domains(
+    nodes: Iterable[model.Node],
+) -> dict[str, tuple[cpuset.CpuSet, ...]]:
+    """What caches have for domains that no two cores share, ascending.
+
+    :returns: 'cores' if each core has one, 'cpus' if each CPU has
+    """
+    cores = [core for node in nodes for core in node.cores]
+    return {
+        'cores': tuple(sorted(map(cpuset.CpuSet, cores))),
+        'cpus': tuple(cpuset.CpuSet([cpu]) for cpu in sorted(
+            itertools.chain.from_iterable(cores))),
+    }
+
+
 class _Reader:
     """Reads a document that the schema has found good."""
 
@@ -103,7 +122,8 @@ class _Reader:
             name=value['name'],
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
             pci_devices=tuple(
-                _device(device) for device in value.get('pci_devices', ())),
+                self._device(device, ('pci_devices', place))
+                for place, device in enumerate(value.get('pci_devices', ()))),
             nova=self._nova(value.get('nova', {})),
             cpu_model=model.CpuModel(
                 arch=cpu.get('arch', 'x86_64'),
@@ -112,6 +132,19 @@ class _Reader:
                 features=tuple(sorted(cpu.get('features', ())))),
             traits=frozenset(value.get('traits', ())),
             description=value.get('description', ''),
+            offline_cpus=self._cpus(
+                value.get('offline_cpus', ''), ('offline_cpus',)),
+            dies=tuple(
+                self._die(die, ('dies', place))
+                for place, die in enumerate(value.get('dies', ()))),
+            caches=tuple(
+                self._caches(caches, nodes, ('caches', place))
+                for place, caches in enumerate(value.get('caches', ()))),
+            core_kinds=tuple(
+                self._core_kind(kind, ('core_kinds', place))
+                for place, kind in enumerate(value.get('core_kinds', ()))),
+            system=self._system(value.get('system', {})),
+            plan=self._plan(value['plan']) if 'plan' in value else None,
             where=self._document.locate())
 
     def check(self, description: model.HostDescription) -> None:
@@ -188,6 +221,74 @@ class _Reader:
                 f'of {size} cores', path, 'give the node its l3_domains')
         return even_domains(cores, size)
 
+    def _device(
+        self, value: Mapping[str, Any], path: source.Path,
+    ) -> model.PciDevice:
+        return model.PciDevice(
+            address=value['address'].lower(),
+            vendor_id=str(value['vendor_id']).lower(),
+            product_id=str(value['product_id']).lower(),
+            numa_node=value.get('numa_node'),
+            alias=value.get('alias', ''),
+            kind=hardware.PciKind(value.get('kind', 'other')),
+            driver=value.get('driver', ''),
+            names=tuple(value.get('names', ())),
+            iommu_group=value.get('iommu_group'),
+            queues=value.get('queues', 0),
+            interrupts=tuple(self._cpus(
+                value.get('interrupts', ''), (*path, 'interrupts'))),
+            speed_mbps=value.get('speed_mbps', 0),
+            in_use=value.get('in_use', ''),
+            physical_function=value.get('physical_function', '').lower())
+
+    def _die(
+        self, value: Mapping[str, Any], path: source.Path,
+    ) -> hardware.Die:
+        return hardware.Die(value['socket'], value['id'],
+                            self._cpus(value['cpus'], (*path, 'cpus')))
+
+    def _caches(
+        self, value: Mapping[str, Any], nodes: Sequence[model.Node],
+        path: source.Path,
+    ) -> hardware.Caches:
+        domains = value['domains']
+        size = self._try(quantities.page_size_kib, value.get('size', 0),
+                         (*path, 'size'))
+        return hardware.Caches(
+            level=value['level'],
+            kind=hardware.CacheKind(value['kind']),
+            size_kib=size or 0,
+            domains=private_domains(nodes)[domains]
+            if isinstance(domains, str) else tuple(
+                self._cpus(text, (*path, 'domains', place))
+                for place, text in enumerate(domains)))
+
+    def _core_kind(
+        self, value: Mapping[str, Any], path: source.Path,
+    ) -> hardware.CoreKind:
+        return hardware.CoreKind(
+            value['name'], self._cpus(value['cpus'], (*path, 'cpus')),
+            value.get('capacity', 0))
+
+    def _system(self, value: Mapping[str, Any]) -> hardware.System:
+        governors = {
+            name: self._cpus(text, ('system', 'governors', name))
+            for name, text in value.get('governors', {}).items()}
+        return hardware.System(
+            kernel=value.get('kernel', ''),
+            command_line=value.get('command_line', ''),
+            isolated_cpus=self._cpus(
+                value.get('isolated_cpus', ''), ('system', 'isolated_cpus')),
+            nohz_full_cpus=self._cpus(
+                value.get('nohz_full_cpus', ''),
+                ('system', 'nohz_full_cpus')),
+            smt=value.get('smt', ''),
+            cpufreq_driver=value.get('cpufreq_driver', ''),
+            governors=governors,
+            virtualization=value.get('virtualization', ''),
+            has_iommu=value.get('iommu'),
+            mitigations=dict(value.get('mitigations', {})))
+
     def _nova(self, value: Mapping[str, Any]) -> model.NovaSettings:
         path = 'nova', 'reserved_huge_pages'
         reserved = {
@@ -204,6 +305,14 @@ class _Reader:
             reserved_memory_mib=self._memory(
                 value.get('reserved_memory', 0), ('nova', 'reserved_memory')),
             reserved_huge_pages=reserved)
+
+    def _plan(self, value: Mapping[str, Any]) -> plan_model.Plan:
+        return plan_document.read(value, plan_document.Readers(
+            cpus=lambda text, path: self._cpus(text, ('plan', *path)),
+            memory_mib=lambda text, path: self._memory(
+                text, ('plan', *path)),
+            page_size_kib=lambda text, path: self._try(
+                quantities.page_size_kib, text, ('plan', *path)) or 0))
 
     def _cpus_or_none(
         self, value: Mapping[str, Any], key: str,
@@ -265,12 +374,3 @@ class _Reader:
     def _fail(self, message: str, path: source.Path, advice: str = '',
               key: bool = False) -> None:
         self.errors.append(self._document.error(message, path, advice, key))
-
-
-def _device(value: Mapping[str, Any]) -> model.PciDevice:
-    return model.PciDevice(
-        address=value['address'].lower(),
-        vendor_id=str(value['vendor_id']).lower(),
-        product_id=str(value['product_id']).lower(),
-        numa_node=value.get('numa_node'),
-        alias=value.get('alias', ''))

@@ -68,6 +68,8 @@ class PciDevice:
         a NIC the larger number of receive and transmit queues
     :param interrupts: their numbers, which change when the host is booted
     :param speed_mbps: of its links together, for a NIC that is up, else 0
+    :param physical_function: the address of the device of which this is a
+        virtual function (SR-IOV), '' if it is none
     :param in_use: what the host itself does with it, such as 'mounted on /',
         '' if nothing is known
     """
@@ -85,6 +87,7 @@ class PciDevice:
     interrupts: tuple[int, ...] = ()
     speed_mbps: int = 0
     in_use: str = ''
+    physical_function: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

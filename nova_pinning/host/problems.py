@@ -13,12 +13,17 @@
 
 """What cannot be true of a host, whatever described it."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
+from typing import Any
 
 from nova_pinning import cpuset
 from nova_pinning.host import model
+
+# Of caches, on every machine that has NUMA nodes to speak of.
+_LAST_LEVEL = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,8 +44,10 @@ def problems(description: model.HostDescription) -> Iterator[Problem]:
     The positions in the paths are those in the description's tuples.
     """
     yield from _node_problems(description.nodes)
+    yield from _hardware_problems(description)
     yield from _device_problems(description)
     yield from settings_problems(description)
+    yield from _plan_problems(description)
 
 
 def _node_problems(nodes: Sequence[model.Node]) -> Iterator[Problem]:
@@ -109,6 +116,108 @@ def _cache_problems(
         seen |= domain
 
 
+def _hardware_problems(
+    description: model.HostDescription,
+) -> Iterator[Problem]:
+    online = description.cpus
+    twice = description.offline_cpus & online
+    if twice:
+        yield Problem(('offline_cpus',), f'{_cpus(twice)} in a node as well',
+                      'list only CPUs that are online in nodes')
+    yield from _unique(
+        ('dies',), [(die.socket, die.id) for die in description.dies], 'id',
+        'there are two dies {0[1]} of socket {0[0]}')
+    yield from _share_problems(
+        [(('dies', place, 'cpus'), die.cpus)
+         for place, die in enumerate(description.dies)], online, 'two dies')
+    yield from _unique(
+        ('core_kinds',), [kind.name for kind in description.core_kinds],
+        'name', 'there are two kinds {0}')
+    yield from _share_problems(
+        [(('core_kinds', place, 'cpus'), kind.cpus)
+         for place, kind in enumerate(description.core_kinds)],
+        online, 'two kinds')
+    yield from _all_caches_problems(description)
+    yield from _system_problems(description)
+
+
+def _unique(
+    path: tuple[str], names: Sequence[Any], key: str, message: str,
+) -> Iterator[Problem]:
+    seen = set()
+    for place, name in enumerate(names):
+        if name in seen:
+            yield Problem((*path, place, key), message.format(name))
+        seen.add(name)
+
+
+def _share_problems(
+    parts: Iterable[tuple[tuple[str | int, ...], cpuset.CpuSet]],
+    known: cpuset.CpuSet, several: str,
+) -> Iterator[Problem]:
+    """What cannot be of parts that CPUs are divided into.
+
+    :param several: what one CPU cannot be in
+    """
+    seen = cpuset.CpuSet()
+    for path, cpus in parts:
+        if not cpus:
+            yield Problem(path, 'there is no CPU in it')
+        if cpus - known:
+            yield Problem(path, f'{_cpus(cpus - known)} not in any node')
+        if cpus & seen:
+            yield Problem(path, f'{_cpus(cpus & seen)} in {several}')
+        seen |= cpus
+
+
+def _all_caches_problems(
+    description: model.HostDescription,
+) -> Iterator[Problem]:
+    same: dict[tuple[int, str], list[tuple[tuple[str | int, ...],
+                                           cpuset.CpuSet]]] = {}
+    for place, caches in enumerate(description.caches):
+        same.setdefault((caches.level, caches.kind), []).extend(
+            (('caches', place, 'domains', number), domain)
+            for number, domain in enumerate(caches.domains))
+    for (level, kind), parts in same.items():
+        yield from _share_problems(
+            parts, description.cpus, f'two {kind} caches of level {level}')
+    yield from _last_level_problems(description)
+
+
+def _last_level_problems(
+    description: model.HostDescription,
+) -> Iterator[Problem]:
+    """Where what is said of L3 caches and of nodes' L3 domains differs."""
+    places = [place for place, caches in enumerate(description.caches)
+              if caches.level == _LAST_LEVEL]
+    last = {domain for place in places
+            for domain in description.caches[place].domains}
+    for node in description.nodes:
+        own = {domain for domain in last if not domain.isdisjoint(node.cpus)}
+        if own and node.l3_domains and own != set(node.l3_domains):
+            told = ' and '.join(map(str, sorted(node.l3_domains)))
+            yield Problem(
+                ('caches', places[0], 'domains'),
+                f'node {node.id} has other L3 domains, {told}')
+
+
+def _system_problems(
+    description: model.HostDescription,
+) -> Iterator[Problem]:
+    known = description.cpus | description.offline_cpus
+    system = description.system
+    for key, cpus in (('isolated_cpus', system.isolated_cpus),
+                      ('nohz_full_cpus', system.nohz_full_cpus)):
+        if cpus - known:
+            yield Problem(('system', key),
+                          f'{_cpus(cpus - known)} not on this host')
+    yield from _share_problems(
+        [(('system', 'governors', name), cpus)
+         for name, cpus in system.governors.items()],
+        description.cpus, 'two governors')
+
+
 def _device_problems(
     description: model.HostDescription,
 ) -> Iterator[Problem]:
@@ -154,6 +263,64 @@ def settings_problems(
             f'{nova.reserved_memory_mib} MiB are reserved, but the host has '
             f'{memory_mib} MiB of memory')
     yield from _reserved_page_problems(description)
+
+
+def _plan_problems(description: model.HostDescription) -> Iterator[Problem]:
+    """Where a plan is not about this host, or has a CPU for two uses."""
+    plan = description.plan
+    if plan is None:
+        return
+    nodes = {node.id for node in description.nodes}
+    for key, by_node in (('memory_kept', plan.memory_kept_mib),
+                         ('poll_pages', plan.poll_pages)):
+        for number in sorted(by_node.keys() - nodes):
+            yield Problem(('plan', key, str(number)),
+                          f'there is no node {number}')
+    empty = cpuset.CpuSet()
+    nova = description.nova
+    uses = [
+        (('plan', 'host_cpus'), plan.host_cpus),
+        (('plan', 'poll_cpus'), plan.poll_cpus),
+        (('nova', 'shared_cpus'), nova.shared_cpus or empty),
+        (('nova', 'dedicated_cpus'), nova.dedicated_cpus or empty)]
+    twice = plan.host_cpus & plan.poll_cpus
+    if twice:
+        yield Problem(('plan', 'poll_cpus'),
+                      f'{_cpus(twice)} for the host as well')
+    own = plan.host_cpus | plan.poll_cpus
+    for path, cpus in uses:
+        wrong = cpus - description.cpus
+        if path[0] == 'plan' and wrong:
+            yield Problem(path, f'{_cpus(wrong)} not on this host')
+        if path[0] == 'nova' and cpus & own:
+            yield Problem(path, f'{_cpus(cpus & own)} for the host or for '
+                          'polling as well')
+    if not plan.host_cpus:
+        yield Problem(('plan', 'host_cpus'), 'there is no CPU in it')
+    unused = description.cpus - cpuset.union(cpus for _path, cpus in uses)
+    if unused:
+        yield Problem(('plan',), f'{_cpus(unused)} for nothing',
+                      'plan again: the host has changed since')
+    yield from _split_core_problems(
+        description, [(path[1], cpus) for path, cpus in uses])
+
+
+def _split_core_problems(
+    description: model.HostDescription,
+    uses: Sequence[tuple[str, cpuset.CpuSet]],
+) -> Iterator[Problem]:
+    for core in sorted(core for node in description.nodes
+                       for core in node.cores):
+        threads = cpuset.CpuSet(core)
+        owners = [(name, cpus & threads) for name, cpus in uses
+                  if cpus & threads]
+        # A thread that is in two of them has been told already.
+        if len(owners) > 1 and len(threads) == sum(
+                len(cpus) for _name, cpus in owners):
+            yield Problem(
+                ('plan',), f'the threads of core {threads} are for '
+                f'{owners[0][0]} and {owners[1][0]}',
+                'the threads of a core go together')
 
 
 def _reserved_page_problems(

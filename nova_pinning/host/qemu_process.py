@@ -26,8 +26,10 @@ from nova_pinning import cpuset
 from nova_pinning.host import domain
 
 # Fields of /proc/PID/stat behind the name, counted from 0: see proc(5), where
-# they are 39, 40 and 41.
-_LAST_CPU, _PRIORITY, _POLICY = 36, 37, 38
+# they are 9, 39, 40 and 41.
+_FLAGS, _LAST_CPU, _PRIORITY, _POLICY = 6, 36, 37, 38
+# PF_NO_SETAFFINITY of include/linux/sched.h.
+_MUST_STAY = 0x04000000
 _POLICIES = {0: 'other', 1: 'fifo', 2: 'rr', 3: 'batch', 5: 'idle',
              6: 'deadline'}
 
@@ -49,6 +51,7 @@ class Thread:
 
     :param cpus: the host CPUs that the kernel lets it run on
     :param last_cpu: the one that it has run on last
+    :param may_move: whether anybody but the kernel can set its CPUs
     """
 
     tid: int
@@ -56,6 +59,7 @@ class Thread:
     cpus: cpuset.CpuSet
     scheduler: domain.Scheduler
     last_cpu: int = dataclasses.field(default=0, compare=False)
+    may_move: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,13 +110,20 @@ class Process:
 
 def process(
     pid: int, threads: Iterable[Thread], locked_kib: int,
-    regions: tuple[Region, ...],
+    regions: tuple[Region, ...], vcpu_tids: Mapping[int, int] | None = None,
 ) -> Process:
-    """A QEMU, made up of its threads, those of vhost among them."""
+    """A QEMU, made up of its threads, those of vhost among them.
+
+    :param vcpu_tids: vCPUs by the id of their thread, as far as libvirt
+        tells; where it does not, the threads' names do
+    """
     vcpus, iothreads = {}, {}
     vhost, emulator = [], []
+    known = vcpu_tids or {}
     for thread in threads:
-        if match := _VCPU.fullmatch(thread.name):
+        if thread.tid in known:
+            vcpus[known[thread.tid]] = thread
+        elif not known and (match := _VCPU.fullmatch(thread.name)):
             vcpus[int(match[1])] = thread
         elif match := _IOTHREAD.fullmatch(thread.name):
             iothreads[int(match[1])] = thread
@@ -124,7 +135,7 @@ def process(
                    locked_kib, regions)
 
 
-def parse_thread(stat: str, cpus: str) -> Thread:
+def parse_thread(stat: str, cpus: cpuset.CpuSet) -> Thread:
     """A thread, from its /proc/PID/task/TID/stat.
 
     :param cpus: Cpus_allowed_list of its status
@@ -136,9 +147,10 @@ def parse_thread(stat: str, cpus: str) -> Thread:
     numbers = rest.split()
     policy = int(numbers[_POLICY])
     return Thread(
-        int(tid), name, cpuset.CpuSet.parse(cpus),
+        int(tid), name, cpus,
         domain.Scheduler(_POLICIES.get(policy, str(policy)),
-                         int(numbers[_PRIORITY])), int(numbers[_LAST_CPU]))
+                         int(numbers[_PRIORITY])), int(numbers[_LAST_CPU]),
+        not int(numbers[_FLAGS]) & _MUST_STAY)
 
 
 def is_guest_memory(line: str) -> bool:

@@ -13,20 +13,17 @@
 """openstack pinning segregation check."""
 
 import argparse
-from collections.abc import Callable
 import functools
-import io
-import json
 import sys
 
-from nova_pinning.cli import base as cli_base
 from nova_pinning.cli import options
-from nova_pinning.document import files
+from nova_pinning.cli import reporting
 from nova_pinning import errors
 from nova_pinning.flavors import finding
 from nova_pinning.host import load
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
+from nova_pinning.reports import findings
 from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import rule
 from nova_pinning.segregation.audit import run
@@ -69,30 +66,17 @@ class CheckSegregation(base.Command):
                             'HOST.yaml or in directories HOST; without, '
                             'nothing is known of them')
         parser.add_argument('--emulator-cpus', metavar='N',
-                            type=_number(0, 10 ** 6),
+                            type=options.number(0, 10 ** 6),
                             help='VCPU that a dedicated host may offer where '
                             'no host file tells (default: '
                             f'{rule.EMULATOR_CPUS} if any flavor has '
                             'hw:emulator_threads_policy=share, else 0)')
         parser.add_argument('--jobs', metavar='N',
-                            type=_number(1, _MOST_JOBS), default=run.JOBS,
+                            type=options.number(1, _MOST_JOBS),
+                            default=run.JOBS,
                             help='requests that are made at once, up to '
                             f'{_MOST_JOBS} (default: %(default)s)')
-        parser.add_argument('--fail-on', choices=list(map(
-                                str, finding.Severity)),
-                            default='warning',
-                            help='the least severity that makes the exit '
-                            'status 1 (default: %(default)s)')
-        options.add_format(
-            parser, 'table', 'json', 'prometheus',
-            note='; prometheus is for the textfile collector')
-        parser.add_argument('--limit', metavar='N',
-                            type=_number(1, 10 ** 6), default=report.LIMIT,
-                            help='findings of one code in the table '
-                            '(default: %(default)s)')
-        parser.add_argument('--output', metavar='FILE',
-                            help='replace this file, as a whole and only '
-                            'when the check has come to its end')
+        reporting.add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -101,9 +85,7 @@ class CheckSegregation(base.Command):
                 'the figures of single hosts would be taken for those of the '
                 'whole cloud', errors.Location('--format prometheus'),
                 'name no hosts')
-        if parsed_args.output:
-            # Before the cloud is read for minutes.
-            files.check(parsed_args.output)
+        reporting.check_output(parsed_args)
         settings = run.Settings(
             hosts=frozenset(parsed_args.names),
             descriptions={
@@ -120,38 +102,17 @@ class CheckSegregation(base.Command):
             print(f'note: there is a file for host {name}, which the cloud '
                   'does not have', file=sys.stderr)
         self._write(audit, parsed_args)
-        return report.exit_status(
-            audit, finding.Severity(parsed_args.fail_on))
+        return findings.exit_status(
+            audit.findings, finding.Severity(parsed_args.fail_on))
 
     def _write(self, audit: run.Audit,
                parsed_args: argparse.Namespace) -> None:
-        if parsed_args.format == 'json':
-            text = json.dumps(report.as_dict(audit, self.cloud.name),
-                              indent=2) + '\n'
-        elif parsed_args.format == 'prometheus':
+        def exposition() -> str:
             # Only here, for it takes a while to load.
             from nova_pinning.segregation import metrics
-            text = metrics.exposition(audit)
-        elif parsed_args.output:
-            stream = io.StringIO()
-            report.show(audit, cli_base.console(stream), parsed_args.limit)
-            text = stream.getvalue()
-        else:
-            report.show(audit, cli_base.console(), parsed_args.limit)
-            return
-        if parsed_args.output:
-            files.replace(parsed_args.output, text)
-        else:
-            print(text, end='')
+            return metrics.exposition(audit)
 
-
-def _number(least: int, most: int) -> Callable[[str], int]:
-    """A type for argparse: a whole number in a range."""
-    def number(text: str) -> int:
-        found = int(text)
-        if not least <= found <= most:
-            raise argparse.ArgumentTypeError(
-                f'{text} is not a whole number from {least} to {most:,}')
-        return found
-
-    return number
+        reporting.write(
+            parsed_args, show=functools.partial(report.show, audit),
+            as_dict=lambda: report.as_dict(audit, self.cloud.name),
+            exposition=exposition)

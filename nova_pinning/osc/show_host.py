@@ -25,7 +25,7 @@ import rich.table
 import rich.text
 
 from nova_pinning.cli import base
-from nova_pinning.drawing import plan
+from nova_pinning.drawing import topology
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import traits as placement_traits
@@ -123,7 +123,7 @@ def _totals(hosts: Sequence[model.Host]) -> str:
         ('dedicated', 'dedicated'), ('shared', 'shared'),
         (NONE, 'of no class'), (UNCLEAR, UNCLEAR))]
     told = ', '.join(f'{count} {word}' for count, word in counts if count)
-    return plan.count(len(hosts), 'host') + (f': {told}' if told else '')
+    return topology.count(len(hosts), 'host') + (f': {told}' if told else '')
 
 
 def as_dict(host: model.Host) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def show_servers(servers: Iterable[model.Server],
     for style in ('', '', 'dim'):
         grid.add_column(overflow='fold', style=style)
     for one in servers:
-        grid.add_row(f'    {one.id}', plan.printable(one.name),
+        grid.add_row(f'    {one.id}', topology.printable(one.name),
                      str(one.host_class))
     if grid.row_count:
         console.print(grid)
@@ -305,7 +305,7 @@ def show_result(result: change.Result,
 
 def _crowd(strangers: Sequence[model.Server]) -> str:
     other = strangers[0].host_class
-    return f'  {plan.count(len(strangers), f"{other} server")} on it'
+    return f'  {topology.count(len(strangers), f"{other} server")} on it'
 
 
 def _show_kept(planned: change.Change,

@@ -12,31 +12,16 @@
 
 """What the audit found, for people and for programs."""
 
-from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 import itertools
-import textwrap
 from typing import Any
 
 import rich.console
-import rich.text
 
-from nova_pinning.flavors import report
 from nova_pinning.model import hostclass
+from nova_pinning.reports import findings
 from nova_pinning.segregation.audit import run
 from nova_pinning.segregation import finding
-
-#: Findings of one code that people are shown, unless said.
-LIMIT = 10
-
-_SEVERITIES = list(finding.Severity)
-
-
-def exit_status(audit: run.Audit, least: finding.Severity) -> int:
-    """1 if anything is at least so severe, else 0."""
-    counted = _SEVERITIES[:_SEVERITIES.index(least) + 1]
-    return int(any(one.severity in counted for one in audit.findings))
 
 
 def as_dict(audit: run.Audit, cloud: str) -> dict[str, Any]:
@@ -57,7 +42,7 @@ def as_dict(audit: run.Audit, cloud: str) -> dict[str, Any]:
         'aggregates': audit.aggregates,
         'unmatched': list(audit.unmatched),
         'totals': {str(severity): number for severity, number
-                   in report.count(audit.findings).items()},
+                   in findings.count(audit.findings).items()},
         'findings': [{
             'code': one.code,
             'severity': str(one.severity),
@@ -90,58 +75,22 @@ def totals(audit: run.Audit) -> str:
             (sum(audit.hosts.values()), 'host'),
             (sum(audit.servers.values()), 'server'),
             (audit.flavors, 'flavor'), (audit.aggregates, 'aggregate')))
-    return f'{report.summary(audit.findings)} in {parts}'
+    return f'{findings.summary(audit.findings)} in {parts}'
 
 
 def show(audit: run.Audit, console: rich.console.Console,
-         limit: int = LIMIT) -> None:
+         limit: int = findings.LIMIT) -> None:
     """Print what was found, all of a code together.
-
-    Commands are never broken, so that they can be copied.
 
     :param limit: findings of one code that are shown
     """
     for code, found in itertools.groupby(
             audit.findings, lambda one: one.code):
-        _show_code(code, tuple(found), console, limit)
-    _wrap(totals(audit), '', console)
-
-
-def _show_code(code: str, found: Sequence[finding.Finding],
-               console: rich.console.Console, limit: int) -> None:
-    severity = min((one.severity for one in found), key=_SEVERITIES.index)
-    console.print(rich.text.Text.assemble(
-        (f'{code} {severity}', report.STYLES[severity]),
-        f': {run.RULES[code].title} ({len(found):,})'), soft_wrap=True)
-    first = found[0]
-    for title, text in (('why', first.why), ('mend', first.advice)):
-        _wrap(f'{title}: {text}', '  ', console)
-    for one in found[:limit]:
-        _wrap(f'- {_subject(one)}: {one.message}', '  ', console)
-        for command in one.mends:
-            console.print(rich.text.Text(f'      {_printable(command)}',
-                                         'bold'), soft_wrap=True)
-    if len(found) > limit:
-        console.print(f'  and {len(found) - limit:,} more')
-    console.print()
+        findings.show(code, run.RULES[code].title, tuple(found), console,
+                      limit, subject=_subject)
+    findings.wrap(totals(audit), '', console)
 
 
 def _subject(one: finding.Finding) -> str:
     name = f'{one.kind} {one.name}'
     return f'{name} {one.id}' if one.kind is finding.Kind.SERVER else name
-
-
-def _wrap(text: str, indent: str, console: rich.console.Console) -> None:
-    for line in _lines(_printable(text), indent, console.width):
-        console.print(rich.text.Text(line), soft_wrap=True)
-
-
-def _lines(text: str, indent: str, width: int) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=f'{indent}  ',
-        break_long_words=False, break_on_hyphens=False)
-
-
-def _printable(text: str) -> str:
-    """A text whose names do nothing to a terminal."""
-    return ''.join(char if char.isprintable() else '?' for char in text)

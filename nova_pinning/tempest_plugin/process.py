@@ -12,6 +12,7 @@
 
 """How a compute host is asked what the kernel says of a guest."""
 
+from nova_pinning import cpuset
 from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import output
 
@@ -64,7 +65,8 @@ def parse(text: str) -> qemu_process.Process | None:
         raise ValueError(
             f'one guest has several processes: {", ".join(sorted(pids))}')
     threads = [qemu_process.parse_thread(
-                   stats[path], fields[path]['Cpus_allowed_list'])
+                   stats[path],
+                   cpuset.CpuSet.parse(fields[path]['Cpus_allowed_list']))
                for path in stats
                # Else it ended between the two looks.
                if 'Cpus_allowed_list' in fields.get(path, {})]

@@ -17,7 +17,7 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.host.check import finding
-from nova_pinning.host import domain
+from nova_pinning.host import domain as domain_module
 from nova_pinning.host import model
 from nova_pinning.host import qemu_process
 
@@ -50,20 +50,30 @@ class Process:
 class Guest:
     """A running QEMU, and what libvirt was told of it.
 
-    :param domain: None if libvirt knows nothing of it, or nobody may look
+    :param name: libvirt's, or else what its command line says
+    :param domain: as it is now, from /run/libvirt/qemu; None if libvirt knows
+        nothing of it, or nobody may look
+    :param stored: as it will be when it is started again, from
+        /etc/libvirt/qemu; None likewise
+    :param is_stranger: whether libvirt knows nothing of it
+    :param is_asked_for: whether findings about it are wanted
     """
 
     qemu: qemu_process.Process
     name: str
     uuid: str
-    domain: domain.Domain | None
+    domain: domain_module.Domain | None
+    stored: domain_module.Domain | None = None
+    is_stranger: bool = False
+    is_asked_for: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interrupt:
     """An interrupt line.
 
-    :param names: of those that handle it: ('eth0-rx-0',)
+    :param names: of those that handle it: ('eth0-rx-0',); () if nobody does,
+        so that it cannot arrive
     :param device: PCI address of the device it is of, '' if of none
     :param cpus: where it is allowed (smp_affinity_list)
     :param effective_cpus: where it goes; empty if the kernel does not tell
@@ -77,6 +87,18 @@ class Interrupt:
     cpus: cpuset.CpuSet
     effective_cpus: cpuset.CpuSet
     managed: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Irqbalance:
+    """A running irqbalance.
+
+    :param banned_cpus: those that it was told to keep interrupts off; None if
+        nothing was said, so that it bans isolated and nohz_full ones
+    """
+
+    pid: int
+    banned_cpus: cpuset.CpuSet | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,8 +119,20 @@ class Facts:
 
     :param host: what discovering it says now
     :param processes: all, but for those of guests
+    :param default_interrupt_cpus: where new interrupts are allowed
+        (/proc/irq/default_smp_affinity), None if not known
+    :param irqbalance: None if none runs, or its settings must not be read
+    :param workqueue_cpus: where the kernel's unbound work runs, None if not
+        known
+    :param numa_balancing: whether the kernel moves memory between nodes by
+        itself
+    :param merges_pages: whether the kernel merges equal pages (KSM)
     :param free_pages: free huge pages by node and size in KiB
-    :param nova_conf: None if it could not be loaded
+    :param nova_conf: None if it could not be loaded, or must not be read
+    :param nova_conf_error: what is wrong with it, if nova-compute could not
+        load it either; '' if nothing is known to be
+    :param outdated: processes of nova-compute that were started before the
+        files of its nova.conf were last changed
     :param unread: what could not be looked at
     """
 
@@ -106,7 +140,14 @@ class Facts:
     processes: tuple[Process, ...] = ()
     guests: tuple[Guest, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
+    default_interrupt_cpus: cpuset.CpuSet | None = None
+    irqbalance: Irqbalance | None = None
+    workqueue_cpus: cpuset.CpuSet | None = None
+    numa_balancing: bool = False
+    merges_pages: bool = False
     free_pages: Mapping[tuple[int, int], int] = dataclasses.field(
         default_factory=dict)
     nova_conf: NovaConf | None = None
+    nova_conf_error: str = ''
+    outdated: tuple[Process, ...] = ()
     unread: tuple[finding.Unread, ...] = ()

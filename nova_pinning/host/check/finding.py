@@ -35,6 +35,9 @@ class Evidence:
     :param cpus: the CPUs that it is about
     :param expected_cpus: the CPUs that it should be
     :param run_seconds: how long it ran on CPUs that are not for it
+    :param is_estimate: whether run_seconds is one, because nobody can tell
+        when exactly the thread changed CPUs
+    :param count: how often it happened
     """
 
     pid: int | None = None
@@ -45,6 +48,8 @@ class Evidence:
     cpus: cpuset.CpuSet | None = None
     expected_cpus: cpuset.CpuSet | None = None
     run_seconds: float | None = None
+    is_estimate: bool = False
+    count: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,9 @@ class Result:
     :param looked_at: how many of each thing were looked at, such as
         {'processes': 212, 'threads': 655, 'interrupts': 96, 'guests': 9}
     :param watched_seconds: 0 unless threads were watched
+    :param foreign_seconds: how long threads ran on each dedicated or poll CPU
+        that is not for them, by CPU; empty unless threads were watched
+    :param free_pages: free huge pages by node and size in KiB
     :param started: seconds since the epoch
     """
 
@@ -100,5 +108,9 @@ class Result:
     unread: tuple[Unread, ...] = ()
     looked_at: Mapping[str, int] = dataclasses.field(default_factory=dict)
     watched_seconds: float = 0.0
+    foreign_seconds: Mapping[int, float] = dataclasses.field(
+        default_factory=dict)
+    free_pages: Mapping[tuple[int, int], int] = dataclasses.field(
+        default_factory=dict)
     started: float = 0.0
     duration_seconds: float = 0.0

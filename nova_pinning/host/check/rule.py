@@ -16,7 +16,8 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import dataclasses
 
-from nova_pinning.host.check import facts
+from nova_pinning import cpuset
+from nova_pinning.host.check import facts as facts_module
 from nova_pinning.host.check import finding
 from nova_pinning.host import model
 from nova_pinning.host.plan import model as plan_model
@@ -30,12 +31,38 @@ class View:
     """
 
     planned: model.HostDescription
-    facts: facts.Facts
+    facts: facts_module.Facts
 
     @property
     def plan(self) -> plan_model.Plan:
         assert self.planned.plan is not None
         return self.planned.plan
+
+    @property
+    def dedicated_cpus(self) -> cpuset.CpuSet:
+        """CPUs for pinned vCPUs, as planned."""
+        return self.planned.nova.dedicated_cpus or cpuset.CpuSet()
+
+    @property
+    def shared_cpus(self) -> cpuset.CpuSet:
+        """CPUs for floating vCPUs and emulator threads, as planned."""
+        return self.planned.nova.shared_cpus or cpuset.CpuSet()
+
+    @property
+    def taken_cpus(self) -> cpuset.CpuSet:
+        """Those that nobody is to run on who was not put there."""
+        return self.dedicated_cpus | self.plan.poll_cpus
+
+    @property
+    def online_cpus(self) -> cpuset.CpuSet:
+        """Those that the host really has."""
+        return self.facts.host.cpus
+
+    @property
+    def guests(self) -> tuple[facts_module.Guest, ...]:
+        """Those that findings are wanted about."""
+        return tuple(
+            guest for guest in self.facts.guests if guest.is_asked_for)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

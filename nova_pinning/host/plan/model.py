@@ -60,7 +60,7 @@ class GuestSize:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sale:
-    """How many pinned guests of one size fit.
+    """How many pinned guests of one size fit, as far as CPUs go.
 
     :param alone: guests, if all are of this size
     :param left_cpus: dedicated CPUs that are left over then
@@ -78,9 +78,12 @@ class Sale:
 class Offer:
     """What can be sold, exactly.
 
+    The mix is filled with guests of all sizes in turn, as evenly as their
+    weights allow, until the next one does not fit.
+
     :param sales: in the order in which the sizes were given
-    :param stranded_cpus: dedicated CPUs by node that are left when the mix
-        is full
+    :param stranded_cpus: dedicated CPUs that are left when the mix is full,
+        by node, without nodes that have none
     :param shared_vcpus: vCPUs of floating guests, by the allocation ratio
     """
 
@@ -147,7 +150,8 @@ class Plan:
     :param sizes: the guests that it is planned for
     :param page_size_kib: of the huge pages for guests, 0 for none
     :param memory_kept_mib: memory by node that is not in huge pages for
-        guests, for the host itself and for guests without huge pages
+        guests: for the host itself, for OVS-DPDK, and for guests without huge
+        pages
     :param poll_pages: huge pages of page_size_kib by node that are for
         OVS-DPDK
     :param alternatives: the best first

@@ -48,12 +48,13 @@ class MiniCloud(fixtures.Fixture):
         """Bring it up, or what has changed in these options."""
         self._call('up', *self.options, *more)
 
-    def run_on(self, host, *command):
+    def run_on(self, host, *command, statuses=(0,)):
         """Run a command on a compute host.
 
         :returns: what it printed
+        :raises: AssertionError if it ends with another status
         """
-        return self._call('exec', host, '--', *command)
+        return self._call('exec', host, '--', *command, statuses=statuses)
 
     def run(self, command, status=0, **options):
         """Run a command as a user of the cloud.
@@ -62,18 +63,19 @@ class MiniCloud(fixtures.Fixture):
         :returns: what it printed
         :raises: AssertionError if it ends with another status
         """
-        return _run(['bash', '-c', command], status, env=self.environment,
+        return _run(['bash', '-c', command], (status,), env=self.environment,
                     **options)
 
-    def _call(self, *arguments):
-        return _run([sys.executable, PROGRAM, *arguments], 0)
+    def _call(self, *arguments, statuses=(0,)):
+        return _run([sys.executable, PROGRAM, *arguments], statuses)
 
 
-def _run(command, status, **options):
+def _run(command, statuses, **options):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
                           capture_output=True, timeout=900, **options)
-    if done.returncode != status:
+    if done.returncode not in statuses:
         raise AssertionError(
             f'{shlex.join(command)} ended with status {done.returncode}, not '
-            f'{status}\n{done.stdout}\n{done.stderr}')
+            f'{" or ".join(map(str, statuses))}\n{done.stdout}\n'
+            f'{done.stderr}')
     return done.stdout

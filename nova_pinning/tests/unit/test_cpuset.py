@@ -145,6 +145,28 @@ class TestParse(oslotest.BaseTestCase):
             self.assertTrue(all(cpu <= cpuset.MAX_CPU_ID for cpu in cpus))
 
 
+class TestMask(oslotest.BaseTestCase):
+
+    @base.settings(200)
+    @hypothesis.given(_IDS)
+    def test_round_trip(self, ids):
+        cpus = cpuset.CpuSet(ids)
+        text = cpus.kernel_mask
+        self.assertEqual(cpus, cpuset.CpuSet.parse_mask(text))
+        first, *others = text.split(',')
+        self.assertIn(len(first), range(1, 9))
+        self.assertEqual({8} if others else set(), set(map(len, others)))
+
+    def test_kernel(self):
+        self.assertEqual('0', cpuset.CpuSet().kernel_mask)
+        self.assertEqual('1,00000003',
+                         cpuset.CpuSet([0, 1, 32]).kernel_mask)
+        self.assertEqual(cpuset.CpuSet([0, 32]),
+                         cpuset.CpuSet.parse_mask('0000,1,1'))
+        for wrong in ('', 'x', '1,', '-1'):
+            self.assertRaises(ValueError, cpuset.CpuSet.parse_mask, wrong)
+
+
 class TestSet(oslotest.BaseTestCase):
 
     @base.settings(200)

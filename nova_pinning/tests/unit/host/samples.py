@@ -20,6 +20,7 @@ from hypothesis import strategies
 
 from nova_pinning import cpuset
 from nova_pinning import drawing
+from nova_pinning.host import hardware
 from nova_pinning.host import hostfile
 from nova_pinning.host import model
 
@@ -117,16 +118,109 @@ def _settings(draw, nodes):
         reserved_huge_pages=reserved)
 
 
+# Files may have no other control characters.
+_TEXT = strategies.text(
+    strategies.characters(
+        exclude_categories=('Cs', 'Cc'), include_characters='\n\t',
+        exclude_characters='\ufffe\uffff'),
+    max_size=40)
+
+
+@strategies.composite
+def _device(draw, bus, nodes):
+    return model.PciDevice(
+        f'0000:{bus:02x}:00.0', draw(strategies.sampled_from([
+            '144d', '8086', '10de'])), '0953',
+        draw(strategies.sampled_from([None, nodes[0].id])),
+        draw(strategies.sampled_from(['', 'nvme', 'a & b'])),
+        kind=draw(strategies.sampled_from(hardware.PciKind)),
+        driver=draw(strategies.sampled_from(['', 'i40e', 'null'])),
+        names=draw(strategies.sampled_from([(), ('eth0',), ('1', 'no')])),
+        iommu_group=draw(strategies.sampled_from([None, 0, 30])),
+        queues=draw(strategies.sampled_from([0, 8])),
+        interrupts=draw(strategies.sampled_from(
+            [(), (0,), (9,), tuple(range(120, 153))])),
+        speed_mbps=draw(strategies.sampled_from([0, 25000])),
+        in_use=draw(_TEXT),
+        physical_function=draw(strategies.sampled_from(
+            ['', '0000:3b:00.0'])))
+
+
+@strategies.composite
+def _parts(draw, cpus):
+    """Some of the CPUs, divided up."""
+    order = _random(draw).sample(list(cpus), len(cpus))
+    count = draw(strategies.integers(1, 4))
+    parts = [cpuset.CpuSet(order[place::count + 1]) for place in range(count)]
+    return tuple(sorted(part for part in parts if part))
+
+
+@strategies.composite
+def _caches(draw, nodes, cpus):
+    private = hostfile.private_domains(nodes)
+    found = [
+        hardware.Caches(level, kind, draw(strategies.sampled_from(
+            [0, 32, 1280, 107520])), draw(strategies.sampled_from(
+                [private['cores'], private['cpus'], draw(_parts(cpus))])))
+        for level, kind in ((1, hardware.CacheKind.DATA),
+                            (1, hardware.CacheKind.INSTRUCTION),
+                            (2, hardware.CacheKind.UNIFIED))]
+    last = tuple(sorted({
+        domain for node in nodes for domain in node.l3_domains}))
+    if last:
+        found.append(hardware.Caches(
+            3, hardware.CacheKind.UNIFIED, 33792, last))
+    return draw(strategies.sampled_from([(), tuple(found)]))
+
+
+@strategies.composite
+def _system(draw, cpus):
+    governors = draw(_parts(cpus))
+    some = strategies.sampled_from([cpuset.CpuSet(), *governors])
+    return hardware.System(
+        kernel=draw(strategies.sampled_from(['', '6.1.0-18-amd64', '1.0'])),
+        command_line=draw(_TEXT),
+        isolated_cpus=draw(some),
+        nohz_full_cpus=draw(some),
+        smt=draw(strategies.sampled_from(['', 'on', 'off'])),
+        cpufreq_driver=draw(strategies.sampled_from(['', 'intel_pstate'])),
+        governors=dict(zip(draw(strategies.sampled_from([
+            [], ['performance', 'null', '1', 'a b']])), governors)),
+        virtualization=draw(strategies.sampled_from(['', 'vmx', 'svm'])),
+        has_iommu=draw(strategies.sampled_from([None, True, False])),
+        mitigations=draw(strategies.dictionaries(
+            strategies.sampled_from(['l1tf', 'spectre_v2', '~']), _TEXT)))
+
+
+@strategies.composite
+def _hardware(draw, nodes):
+    """What only discovery finds, for a part of the hosts."""
+    if draw(strategies.booleans()):
+        return {}
+    cpus = cpuset.union(node.cpus for node in nodes)
+    kinds = draw(_parts(cpus))
+    return {
+        'offline_cpus': draw(strategies.sampled_from(
+            [cpuset.CpuSet(), cpuset.CpuSet([max(cpus) + 1])])),
+        'dies': tuple(
+            hardware.Die(number // 2, number, part)
+            for number, part in enumerate(draw(_parts(cpus)))),
+        'caches': draw(_caches(nodes, cpus)),
+        'core_kinds': tuple(
+            hardware.CoreKind(name, part, capacity)
+            for name, part, capacity in zip(
+                ('performance', 'efficient', 'capacity-1', 'x'), kinds,
+                (1024, 0, 1, 5))),
+        'system': draw(_system(cpus)),
+    }
+
+
 @strategies.composite
 def any_host(draw):
     """A host description that can be true."""
     nodes = draw(_nodes())
     devices = tuple(
-        model.PciDevice(
-            f'0000:{bus:02x}:00.0', draw(strategies.sampled_from([
-                '144d', '8086', '10de'])), '0953',
-            draw(strategies.sampled_from([None, nodes[0].id])),
-            draw(strategies.sampled_from(['', 'nvme', 'a & b'])))
+        draw(_device(bus, nodes))
         for bus in range(draw(strategies.integers(0, 3))))
     return model.HostDescription(
         name=draw(strategies.from_regex(
@@ -140,11 +234,8 @@ def any_host(draw):
             features=draw(strategies.sampled_from([(), ('avx', 'pdpe1gb')]))),
         traits=draw(strategies.frozensets(strategies.sampled_from(
             ['CUSTOM_A', 'CUSTOM_PINNING_DEDICATED']))),
-        description=draw(strategies.text(
-            # Files may have no other control characters.
-            strategies.characters(
-                exclude_categories=('Cs', 'Cc'), include_characters='\n\t'),
-            max_size=40)))
+        description=draw(_TEXT),
+        **draw(_hardware(nodes)))
 
 
 def capabilities(description, offline=()):

@@ -18,8 +18,12 @@ import hypothesis
 from oslotest import base as oslotest
 
 from nova_pinning import cpuset
+from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import capabilities
+from nova_pinning.host import dump
+from nova_pinning.host import hardware
+from nova_pinning.host import hostfile
 from nova_pinning.host import model
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.host import samples
@@ -38,6 +42,7 @@ XML = """\
       <pages unit='KiB' size='4'/>
       <pages unit='KiB' size='1048576'/>
     </cpu>
+    <iommu support='yes'/>
     <topology>
       <cells num='2'>
         <cell id='0'>
@@ -99,7 +104,41 @@ class TestCapabilities(oslotest.BaseTestCase):
                     (21, 10))),
             cpu_model=model.CpuModel(
                 'x86_64', 'Cascadelake-Server', 'Intel', ('ds', 'vmx')),
+            offline_cpus=cpuset.CpuSet([5]),
+            caches=(
+                hardware.Caches(2, hardware.CacheKind.UNIFIED, 1024,
+                                (cpuset.CpuSet([0, 4]),)),
+                hardware.Caches(3, hardware.CacheKind.UNIFIED, 16384,
+                                (cpuset.CpuSet([0, 1, 4]),
+                                 cpuset.CpuSet([2, 6])))),
+            system=hardware.System(has_iommu=True),
         ), read(XML))
+
+    def test_dies(self):
+        found = read(XML.replace("die_id='0' core_id='1'",
+                                 "die_id='1' core_id='1'"))
+        self.assertEqual((
+            hardware.Die(0, 0, cpuset.CpuSet([0, 4])),
+            hardware.Die(0, 1, cpuset.CpuSet([1])),
+            hardware.Die(1, 0, cpuset.CpuSet([2, 6]))), found.dies)
+
+    def test_without_caches(self):
+        start, end = XML.index('    <cache>'), XML.index('  </host>')
+        found = read(XML[:start] + XML[end:])
+        self.assertEqual((), found.caches)
+        self.assertEqual({()}, {node.l3_domains for node in found.nodes})
+
+    @ddt.data(("<iommu support='yes'/>", '', None),
+              ("support='yes'", "support='no'", False))
+    @ddt.unpack
+    def test_iommu(self, old, new, expected):
+        self.assertIs(
+            expected, read(XML.replace(old, new)).system.has_iommu)
+
+    def test_what_is_written_reads_the_same(self):
+        found = read(XML)
+        self.assertEqual(found, hostfile.read(
+            source.parse(dump.dump(found), 'host.yaml')))
 
     def test_the_smallest_pages_are_not_huge(self):
         found = read(XML.replace("size='4'", "size='64'"))
@@ -124,6 +163,7 @@ class TestCapabilities(oslotest.BaseTestCase):
         ("<cpu id='2'", "<cpu id='99999999999'", 'CPU ids end at'),
         ("unit='MiB'>8000", "unit='apples'>8000", "'apples'"),
         ("unit='MiB'>8000", "unit='MiB'>many", "'many'"),
+        ("size='1' unit='MiB'", "size='1' unit='pears'", "'pears'"),
     )
     @ddt.unpack
     def test_bad(self, old, new, message):

@@ -11,12 +11,18 @@
 #    under the License.
 
 
+import json
+
 import hypothesis
 from oslotest import base as oslotest
+import yaml
 
+from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning.host import dump
+from nova_pinning.host import hardware
 from nova_pinning.host import hostfile
+from nova_pinning.host import model
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.host import samples
 
@@ -29,6 +35,75 @@ class TestDump(oslotest.BaseTestCase):
         text = dump.dump(description)
         again = hostfile.read(source.parse(text, 'host.yaml'))
         self.assertEqual(description, again)
+
+    @base.settings(max_examples=100)
+    @hypothesis.given(samples.any_host())
+    def test_json_is_the_same_document(self, description):
+        text = dump.dump_json(description)
+        json.loads(text)
+        again = hostfile.read(source.parse(text, 'host.json'))
+        self.assertEqual(description, again)
+
+    def test_ends_of_lines(self):
+        host = samples.host(description='a\x85b\u2028c\u2029d\ne')
+        for text in (dump.dump(host), dump.dump_json(host)):
+            self.assertEqual(
+                host, hostfile.read(source.parse(text, 'host.json')))
+
+    @base.settings(max_examples=50)
+    @hypothesis.given(samples.any_host())
+    def test_others_read_the_same(self, description):
+        # Version 1.1 of YAML, where "on" is a boolean and 1e3 may be text.
+        plain = json.loads(dump.dump_json(description))
+        self.assertEqual(plain, json.loads(json.dumps(
+            yaml.safe_load(dump.dump(description)))))
+
+    def test_lines_are_broken(self):
+        host = samples.host(
+            caches=(hardware.Caches(
+                3, hardware.CacheKind.UNIFIED, 33792,
+                tuple(cpuset.CpuSet([cpu]) for cpu in range(8))),
+                hardware.Caches(
+                    2, hardware.CacheKind.UNIFIED, 1024,
+                    (cpuset.CpuSet([0, 1, 3, 5]),
+                     cpuset.CpuSet([2, 4, 6, 7])))),
+            core_kinds=(hardware.CoreKind('fast', cpuset.CpuSet([0]), 1024),),
+            system=hardware.System(
+                smt='on', command_line='a=b c', mitigations={
+                    'mds': 'Vulnerable', 'spectre_v2': 'Mitigation: this',
+                    'tsx_async_abort': 'Mitigation: something else'}))
+        self.assertEqual("""\
+caches:
+  - {level: 3, kind: unified, size: 33MiB, domains: cpus}
+  - {level: 2, kind: unified, size: 1MiB, domains: ['0-1,3,5', '2,4,6-7']}
+core_kinds:
+  - {name: fast, cpus: '0', capacity: 1024}
+system:
+  command_line: "a=b c"
+  smt: "on"
+  mitigations:
+    mds: Vulnerable
+    spectre_v2: "Mitigation: this"
+    tsx_async_abort: "Mitigation: something else"
+""", ''.join(dump.dump(host).partition('caches:')[1:]))
+
+    def test_no_line_is_long(self):
+        cores = tuple((cpu, cpu + 64) for cpu in range(64))
+        domains = hostfile.even_domains(cores[::-1], 4)
+        device = model.PciDevice(
+            '0000:3b:00.0', '8086', '158b', 0, kind=hardware.PciKind.NIC,
+            driver='i40e', names=('ens1f0np0', 'ens1f1np1'), queues=64,
+            interrupts=(5, *range(120, 152)), speed_mbps=50000,
+            in_use='in bond0, br-ex; default route')
+        host = model.HostDescription(
+            'big', (model.Node(0, 0, cores, 1024, l3_domains=domains),),
+            pci_devices=(device,),
+            caches=(hardware.Caches(
+                3, hardware.CacheKind.UNIFIED, 32768, domains),))
+        text = dump.dump(host)
+        self.assertEqual(host, hostfile.read(source.parse(text, 'a.yaml')))
+        self.assertLessEqual(max(map(len, text.splitlines())), 79)
+        self.assertLess(len(text.splitlines()), 35)
 
     def test_short(self):
         self.assertEqual("""\

@@ -21,6 +21,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning.host import hardware
 from nova_pinning.host import hostfile
 from nova_pinning.host import model
 
@@ -54,6 +55,43 @@ traits: [CUSTOM_B, CUSTOM_A]
 details: {nics: [whatever]}
 """
 
+# What nova-pinning host discover writes besides.
+HARDWARE = """\
+version: 1
+name: compute-1
+cpu: {threads_per_core: 2}
+nodes: [{id: 0, cpus: 0-3, memory: 4GiB}]
+offline_cpus: 4-5
+dies:
+  - {socket: 0, id: 0, cpus: '0,2'}
+  - {socket: 0, id: 1, cpus: '1,3'}
+caches:
+  - {level: 1, kind: data, size: 48KiB, domains: cpus}
+  - {level: 2, kind: unified, size: 1280, domains: cores}
+  - {level: 3, kind: unified, domains: [0-3]}
+core_kinds:
+  - {name: performance, cpus: '0,2', capacity: 1024}
+  - {name: efficient, cpus: '1,3'}
+pci_devices:
+  - {address: '0000:3b:02.0', vendor_id: '8086', product_id: 154c, kind: nic,
+     driver: iavf, names: [eth4], physical_function: '0000:3B:00.0',
+     iommu_group: 0, queues: 4, interrupts: '9,120-122', speed_mbps: 25000,
+     in_use: default route}
+  - {address: '0000:3c:00.0', vendor_id: '8086', product_id: '0953',
+     interrupts: 16}
+system:
+  kernel: 6.1.0-18-amd64
+  command_line: isolcpus=2-3
+  isolated_cpus: 2-3
+  nohz_full_cpus: 3
+  smt: on
+  cpufreq_driver: intel_pstate
+  governors: {performance: 0-2, powersave: 3}
+  virtualization: vmx
+  iommu: true
+  mitigations: {l1tf: 'Mitigation: PTE Inversion'}
+"""
+
 
 def read(text):
     return hostfile.read(source.parse(text, 'host.yaml'))
@@ -85,6 +123,41 @@ class TestRead(oslotest.BaseTestCase):
                 cpus('1-3,5-7'), cpus('4'), 3.0, 1.0, 512, {(0, 1048576): 2}),
             traits=frozenset(['CUSTOM_A', 'CUSTOM_B'])), read(GOOD))
         self.assertEqual('host.yaml', read(GOOD).where.source)
+
+    def test_hardware(self):
+        nic, other = read(HARDWARE).pci_devices
+        self.assertEqual(
+            model.PciDevice(
+                '0000:3b:02.0', '8086', '154c', None,
+                kind=hardware.PciKind.NIC, driver='iavf', names=('eth4',),
+                iommu_group=0, queues=4, interrupts=(9, 120, 121, 122),
+                speed_mbps=25000, in_use='default route',
+                physical_function='0000:3b:00.0'), nic)
+        self.assertEqual((hardware.PciKind.OTHER, (16,), None),
+                         (other.kind, other.interrupts, other.iommu_group))
+        unified = hardware.CacheKind.UNIFIED
+        self.assertEqual(model.HostDescription(
+            name='compute-1',
+            nodes=(model.Node(0, 0, ((0, 2), (1, 3)), 4096),),
+            pci_devices=(nic, other),
+            offline_cpus=cpus('4-5'),
+            dies=(hardware.Die(0, 0, cpus('0,2')),
+                  hardware.Die(0, 1, cpus('1,3'))),
+            caches=(
+                hardware.Caches(1, hardware.CacheKind.DATA, 48,
+                                tuple(map(cpus, '0123'))),
+                hardware.Caches(2, unified, 1280,
+                                (cpus('0,2'), cpus('1,3'))),
+                hardware.Caches(3, unified, 0, (cpus('0-3'),))),
+            core_kinds=(
+                hardware.CoreKind('performance', cpus('0,2'), 1024),
+                hardware.CoreKind('efficient', cpus('1,3'))),
+            system=hardware.System(
+                '6.1.0-18-amd64', 'isolcpus=2-3', cpus('2-3'), cpus('3'),
+                'on', 'intel_pstate',
+                {'performance': cpus('0-2'), 'powersave': cpus('3')}, 'vmx',
+                True, {'l1tf': 'Mitigation: PTE Inversion'}),
+        ), read(HARDWARE))
 
     def test_the_schema(self):
         jsonschema.Draft202012Validator.check_schema(
@@ -182,16 +255,56 @@ BAD = {
     'trait': ('CUSTOM_B', 'HW_B', 26, 'traits[0]', 'custom trait'),
 }
 
+# The same for HARDWARE.
+BAD_HARDWARE = {
+    'offline': ('4-5', '3-4', 5, 'offline_cpus', 'CPU 3 is in a node'),
+    'die': ("id: 1, cpus: '1,3'", "id: 1, cpus: '1,2'", 8, 'dies[1].cpus',
+            'CPU 2 is in two dies'),
+    'die without a socket': ('- {socket: 0, id: 1', '- {id: 1', 8, 'dies[1]',
+                             'socket is missing'),
+    'kind of cache': ('kind: data', 'kind: date', 10, 'caches[0].kind',
+                      'did you mean data'),
+    'size of cache': ('48KiB', '48 acres', 10, 'caches[0].size', 'acres'),
+    'word for domains': ('domains: cores', 'domains: core', 11,
+                         'caches[1].domains', 'did you mean cores'),
+    'domains': ('[0-3]', '[0-2;]', 12, 'caches[2].domains[0]', "'0-2;'"),
+    'unknown domain': ('[0-3]', '[0-9]', 12, 'caches[2].domains[0]',
+                       'CPUs 4-9 are not in any node'),
+    'core kind': ("efficient, cpus: '1,3'", "efficient, cpus: '1-3'", 15,
+                  'core_kinds[1].cpus', 'CPU 2 is in two kinds'),
+    'capacity': ('1024', '2000', 14, 'core_kinds[0].capacity', '1 to 1024'),
+    'kind of device': ('kind: nic', 'kind: nick', 17, 'pci_devices[0].kind',
+                       'did you mean nic'),
+    'interrupts': ('9,120-122', '9-', 19, 'pci_devices[0].interrupts',
+                   'list of interrupts'),
+    'interrupt': ('interrupts: 16', 'interrupts: -1', 22,
+                  'pci_devices[1].interrupts', 'list of interrupts'),
+    'virtual function': ('0000:3B:00.0', '3B:00.0', 18,
+                         'pci_devices[0].physical_function', 'PCI address'),
+    'isolated': ('isolated_cpus: 2-3', 'isolated_cpus: 2-8', 26,
+                 'system.isolated_cpus', 'CPUs 6-8 are not on this host'),
+    'governor': ('powersave: 3', 'powersave: 2-3', 30,
+                 'system.governors.powersave', 'CPU 2 is in two governors'),
+    'iommu': ('iommu: true', 'iommu: yes', 32, 'system.iommu', 'write true'),
+    'unknown': ('  smt:', '  smd:', 28, 'system.smd', 'did you mean smt'),
+}
+
 
 @ddt.ddt
 class TestBadInput(oslotest.BaseTestCase):
 
     @ddt.data(*BAD)
     def test_place_and_message(self, name):
-        old, new, line, key, message = BAD[name]
-        self.assertEqual(1, GOOD.count(old), 'one place to change')
+        self._check(GOOD, *BAD[name])
+
+    @ddt.data(*BAD_HARDWARE)
+    def test_hardware(self, name):
+        self._check(HARDWARE, *BAD_HARDWARE[name])
+
+    def _check(self, good, old, new, line, key, message):
+        self.assertEqual(1, good.count(old), 'one place to change')
         error = self.assertRaises(
-            errors.InputErrors, read, GOOD.replace(old, new))
+            errors.InputErrors, read, good.replace(old, new))
         # A CPU that is missing in one place may be so in others.
         found = next(
             (one for one in error.errors if one.where.key == key), error)

@@ -26,6 +26,7 @@ import ddt
 import fixtures
 from oslotest import base as oslotest
 
+from nova_pinning.cli import options
 from nova_pinning import errors
 from nova_pinning.osc import segregation_check
 from nova_pinning.placement import traits
@@ -157,7 +158,7 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         self.assertEqual((10, 0), (settings.jobs, settings.emulator_cpus))
 
     def test_number(self):
-        number = segregation_check._number(2, 4)
+        number = options.number(2, 4)
         self.assertEqual([2, 4], [number('2'), number('4')])
         for text in ('1', '5'):
             self.assertRaises(argparse.ArgumentTypeError, number, text)

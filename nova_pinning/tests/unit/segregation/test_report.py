@@ -13,14 +13,11 @@
 """What people and programs are told of an audit."""
 
 import io
-import itertools
 import json
 import pathlib
 import re
 
 import ddt
-import hypothesis
-from hypothesis import strategies
 from prometheus_client import parser
 
 from nova_pinning.cli import base as cli_base
@@ -114,23 +111,6 @@ class TestTable(base.TestCase):
         self.assertIsNone(re.search('[\x1b\r\x9b]', text))
 
 
-@ddt.ddt
-class TestStatus(base.TestCase):
-
-    @ddt.data(*itertools.product(finding.Severity, repeat=2))
-    @ddt.unpack
-    def test_exit_status(self, severity, least):
-        ranks = ['note', 'warning', 'error']
-        self.assertEqual(
-            int(ranks.index(severity) >= ranks.index(least)),
-            report.exit_status(made(found('S101', severity=severity)),
-                               least))
-
-    @ddt.data(*finding.Severity)
-    def test_nothing(self, least):
-        self.assertEqual(0, report.exit_status(made(), least))
-
-
 class TestJson(base.TestCase):
 
     def test_content(self):
@@ -180,20 +160,6 @@ class TestPrometheus(base.TestCase):
         self.assertEqual(1234, samples['servers', 'dedicated', 'shared'])
         self.assertEqual(0, samples['servers', 'shared', 'shared'])
         self.assertEqual(9, sum(key[0] == 'servers' for key in samples))
-
-    @base.settings(50)
-    @hypothesis.given(strategies.lists(strategies.tuples(
-        strategies.sampled_from(sorted(run.RULES)),
-        strategies.sampled_from(finding.Severity))))
-    def test_counts(self, drawn):
-        samples = self.samples(made(*(
-            found(code, severity=severity) for code, severity in drawn)))
-        violations = {key[1:]: value for key, value in samples.items()
-                      if key[0] == 'violations'}
-        self.assertEqual(len(drawn), sum(violations.values()))
-        for code, severity in drawn:
-            self.assertEqual(drawn.count((code, severity)),
-                             violations[code, str(severity)])
 
 
 class TestReference(base.TestCase):

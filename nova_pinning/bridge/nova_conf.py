@@ -1,0 +1,296 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova.conf as a host's nova-compute loads it.
+
+oslo.config reads it, with nova's own options, and nova's own code makes
+sense of what they say. All of that happens in a set of options of our own, so
+that nova.conf.CONF of this process stays as it is.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import glob
+import os
+import pathlib
+import re
+
+from oslo_config import cfg
+
+from nova_pinning.bridge import standalone
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host.check import facts
+from nova_pinning.host import model
+from nova_pinning.host import tree as host_tree
+
+_NAME = 'nova-compute'
+_FILE, _DIRECTORY = '--config-file', '--config-dir'
+_SETS = ('cpu_dedicated_set', 'cpu_shared_set')
+# How oslo.config says where a value is from.
+_LOCATION = re.compile(r"LocationInfo\(location=.*?, detail='([^']*)'\)")
+# Options in the environment, which outweighs files.
+_VARIABLE = re.compile('OS_.*__')
+
+
+class UnreadableError(errors.InputError):
+    """There is no nova.conf, or it must not be read."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """Where a nova-compute has its options from.
+
+    :param root: the directory that is / to it
+    :param arguments: of its command line
+    :param environment: as far as it is known
+    :param directory: its working directory
+    """
+
+    root: pathlib.Path
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    directory: str = '/'
+
+
+def find(tree: host_tree.Tree) -> Source:
+    """The nova-compute that runs on a host.
+
+    One in a container is found as well, and its files are those that it sees.
+
+    :returns: how one would be started by default, if none runs
+    """
+    for pid in filter(str.isdecimal, tree.names('/proc')):
+        words = tree.text(f'/proc/{pid}/cmdline') or ''
+        arguments = _arguments(words.removesuffix('\0').split('\0'))
+        if arguments is not None:
+            return _process(tree, pid, arguments)
+    return Source(tree.root)
+
+
+def _arguments(words: Sequence[str]) -> tuple[str, ...] | None:
+    """Those of a nova-compute; None if the command line is of none.
+
+    It is a script: its interpreter comes before it, with options, as in
+    '/usr/bin/python3 -s /usr/bin/nova-compute'.
+    """
+    place = 0
+    if os.path.basename(words[0]).startswith('python'):
+        place = next((place for place, word in enumerate(words)
+                      if place and not word.startswith('-')), 0)
+    if os.path.basename(words[place]) != _NAME:
+        return None
+    return tuple(words[place + 1:])
+
+
+def named(arguments: Iterable[tuple[str, str]]) -> Source:
+    """One that is given certain files and directories on this machine.
+
+    :param arguments: '--config-file' or '--config-dir', each with a path
+    """
+    return Source(pathlib.Path('/'), tuple(
+        word for pair in arguments for word in pair), directory=os.getcwd())
+
+
+def _process(tree: host_tree.Tree, pid: str,
+             arguments: tuple[str, ...]) -> Source:
+    root, directory = tree.root, '/'
+    entry = root / 'proc' / pid
+    # In a dump these would lead to the machine that it is looked at on.
+    if tree.is_live:
+        with contextlib.suppress(OSError):
+            directory = os.readlink(entry / 'cwd')
+            os.listdir(entry / 'root')
+            root = entry / 'root'
+    environment = dict(
+        pair.split('=', 1) for pair
+        in (tree.text(f'/proc/{pid}/environ') or '').split('\0')
+        if '=' in pair)
+    return Source(root, arguments, environment, directory)
+
+
+def load(source: Source) -> facts.NovaConf:
+    """Load nova.conf as nova-compute does.
+
+    Ratios that are not set are the initial ones, which a nova-compute starts
+    with; Placement may have been told others since.
+
+    :raises UnreadableError: if there is no file, or one must not be read
+    :raises errors.InputError: if nova-compute could not load it
+    """
+    files = tuple(_files(source))
+    if not files:
+        raise UnreadableError(
+            'there is no nova.conf', errors.Location('/etc/nova'),
+            f'name it with {_FILE} if it is elsewhere')
+    for file in files:
+        _check_readable(file)
+    standalone.prepare()
+    from nova.conf import compute
+    from nova.virt import hardware
+    conf = cfg.ConfigOpts()
+    compute.register_opts(conf)
+    try:
+        with _environment(source.environment), _options(hardware, conf):
+            conf([word for file in files for word in (_FILE, file)],
+                 project='nova', prog=_NAME, default_config_files=[],
+                 default_config_dirs=[])
+            return facts.NovaConf(files, _settings(conf))
+    except (cfg.Error, ValueError) as error:
+        raise errors.InputError(
+            f'nova-compute cannot load it: {_message(error)}',
+            errors.Location(', '.join(files))) from error
+
+
+def _message(error: Exception) -> str:
+    """What is wrong, in a line, with no more than the file's name."""
+    text = ' '.join(str(error).split()).rstrip('.')
+    return _LOCATION.sub(r'\1', text)
+
+
+@contextlib.contextmanager
+def _environment(environment: Mapping[str, str]) -> Iterator[None]:
+    """Have oslo.config look into another environment for options.
+
+    ConfigOpts.set_override would not do: what is set in a group is set in all
+    ConfigOpts that have it.
+    """
+    before = dict(os.environ)
+    other = {name: value for name, value in environment.items()
+             if _VARIABLE.match(name)}
+    try:
+        for name in filter(_VARIABLE.match, before):
+            del os.environ[name]
+        os.environ.update(other)
+        yield
+    finally:
+        for name in other:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _settings(conf: cfg.ConfigOpts) -> model.NovaSettings:
+    """What the options say.
+
+    :raises ValueError: if they make no sense
+    """
+    for name in _SETS:
+        # Nova would fill the memory with 0-99999999999.
+        cpuset.CpuSet.parse(conf.compute[name] or '')
+    from nova import exception
+    from nova.virt import hardware
+    try:
+        dedicated = hardware.get_cpu_dedicated_set()
+        shared = hardware.get_cpu_shared_set()
+        reserved = hardware.numa_get_reserved_huge_pages()
+    except exception.NovaException as error:
+        raise ValueError(str(error)) from error
+    return model.NovaSettings(
+        dedicated_cpus=dedicated and cpuset.CpuSet(dedicated),
+        shared_cpus=shared and cpuset.CpuSet(shared),
+        # None and 0 both leave it to the initial ratio: see
+        # _get_allocation_ratios of nova.virt.driver.
+        cpu_allocation_ratio=(
+            conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio),
+        ram_allocation_ratio=(
+            conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio),
+        reserved_memory_mib=conf.reserved_host_memory_mb,
+        reserved_huge_pages={
+            (node, int(size_kib)): count
+            for node, sizes in reserved.items()
+            for size_kib, count in sizes.items()})
+
+
+@contextlib.contextmanager
+def _options(hardware: object, conf: cfg.ConfigOpts) -> Iterator[None]:
+    """Have a module of nova look into other options."""
+    before = hardware.CONF  # type: ignore[attr-defined]
+    hardware.CONF = conf  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        hardware.CONF = before  # type: ignore[attr-defined]
+
+
+def _files(source: Source) -> Iterator[str]:
+    """What is read, in that order; the last word on an option counts.
+
+    Files that are named take the place of those read by default, but not of
+    the directories read by default, and likewise the other way round.
+    """
+    named = tuple(_named(source.arguments))
+    options = {option for option, _path in named}
+    if _FILE not in options:
+        yield from _default(source, '.conf')
+    if _DIRECTORY not in options:
+        for directory in _default(source, '.conf.d'):
+            yield from _in_directory(directory)
+    for option, path in named:
+        path = _seen(source, os.path.join(source.directory, path))
+        if option == _FILE:
+            yield path
+        elif os.path.isdir(path):
+            yield from _in_directory(path)
+        else:
+            raise UnreadableError('there is no such directory',
+                                  errors.Location(path))
+
+
+def _named(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Files and directories that a command line names, in their order."""
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition('=')
+        if option in (_FILE, _DIRECTORY):
+            yield option, value if equals else next(words, '')
+
+
+def _default(source: Source, suffix: str) -> Iterator[str]:
+    """As oslo_config.cfg.find_config_files, for another process."""
+    home = source.environment.get('HOME')
+    directories = [
+        *([f'{home}/.nova', home] if home else []), '/etc/nova', '/etc',
+        *(f'{source.environment[name]}/etc/nova'
+          for name in ('SNAP_COMMON', 'SNAP') if name in source.environment)]
+    for name in ('nova', _NAME):
+        for directory in directories:
+            path = _seen(source, f'{directory}/{name}{suffix}')
+            if os.path.exists(path):
+                yield path
+                break
+
+
+def _seen(source: Source, path: str) -> str:
+    """A path of nova-compute, from here."""
+    return str(source.root / path.lstrip('/'))
+
+
+def _in_directory(path: str) -> Iterator[str]:
+    try:
+        os.listdir(path)
+    except OSError as error:
+        raise UnreadableError(f'cannot be read: {error.strerror}',
+                              errors.Location(path)) from error
+    yield from sorted(glob.glob(f'{glob.escape(path)}/*.conf'))
+
+
+def _check_readable(path: str) -> None:
+    try:
+        with open(path, 'rb') as file:
+            file.read(1)
+    except OSError as error:
+        raise UnreadableError(f'cannot be read: {error.strerror}',
+                              errors.Location(path)) from error

@@ -1,0 +1,111 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host discover: what a machine is made of."""
+
+import argparse
+from collections.abc import Iterator
+import dataclasses
+import re
+import sys
+
+from nova_pinning.cli import base
+from nova_pinning.cli import options
+from nova_pinning.document import files
+from nova_pinning.host import discover
+from nova_pinning.host import dump
+from nova_pinning.host import load
+from nova_pinning.host import model
+from nova_pinning.host import tree as machine_files
+
+_NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,254}', re.ASCII)
+_MAX_UNREAD = 5
+
+
+class DiscoverHost(base.Command):
+    """Write the host file of a machine.
+
+    It has the machine's CPUs, NUMA nodes, memory, caches and devices, and
+    how its kernel was started, read from /sys and /proc. The next step is to
+    plan which CPUs are for what (host plan). Nothing is run or changed, and
+    no privileges are needed; what could not be read is said.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning host discover --output host.yaml
+          ssh compute-1 nova-pinning host discover > compute-1.yaml
+          nova-pinning host discover --root /srv/dumps/compute-1
+          virsh capabilities > capabilities.xml
+          nova-pinning host discover --capabilities capabilities.xml \\
+              --name compute-1
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        source = parser.add_mutually_exclusive_group()
+        source.add_argument(
+            '--root', default='/', metavar='DIR',
+            help="directory with a machine's sys and proc: / unless said "
+                 'otherwise')
+        source.add_argument(
+            '--capabilities', metavar='FILE',
+            help='what virsh capabilities prints, in place of the files; it '
+                 'tells less')
+        parser.add_argument(
+            '--name', type=_host_name, metavar='NAME',
+            help="the host's name; if not given, the machine's own")
+        options.add_format(parser, 'yaml', 'json')
+        parser.add_argument(
+            '-o', '--output', metavar='FILE',
+            help='write to a file instead of the standard output')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        name = parsed_args.name or ''
+        tree = machine_files.Tree(parsed_args.root)
+        if parsed_args.capabilities:
+            host = load.load(parsed_args.capabilities)
+            if name:
+                host = dataclasses.replace(host, name=name)
+        else:
+            host = discover.discover(tree, name)
+        text = (dump.dump_json(host) if parsed_args.format == 'json'
+                else dump.dump(host))
+        if parsed_args.output is None:
+            print(text, end='')
+        else:
+            files.replace(parsed_args.output, text)
+        for note in _notes(host, tree):
+            print(f'note: {note}', file=sys.stderr)
+        return base.OK
+
+
+def _notes(host: model.HostDescription,
+           tree: machine_files.Tree) -> Iterator[str]:
+    if host.description:
+        yield host.description
+    unread = list(tree.unread.items())
+    for path, reason in unread[:_MAX_UNREAD]:
+        yield f'{path} could not be read: {reason}'
+    if len(unread) > _MAX_UNREAD:
+        yield (f'{len(unread) - _MAX_UNREAD} other files could not be read '
+               'either')
+
+
+def _host_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a name of letters, digits, dots, dashes and '
+            'underscores')
+    return text

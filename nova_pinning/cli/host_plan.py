@@ -1,0 +1,318 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host plan: which CPUs of a host are for what."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+import sys
+import textwrap
+
+import rich.console
+import rich.table
+import rich.text
+
+from nova_pinning.cli import base
+from nova_pinning.cli import options
+from nova_pinning import cpuset
+from nova_pinning.document import files
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.host import dump
+from nova_pinning.host import load
+from nova_pinning.host import model as host_model
+from nova_pinning.host.plan import model
+from nova_pinning.host.plan import planner
+from nova_pinning.host.plan import request
+
+_MAX_CPUS = 65536
+_MAX_RATIO = 1000.0
+
+
+class PlanHost(base.Command):
+    """Plan which CPUs of a host are for what.
+
+    Chooses CPUs for the host itself, for emulator threads and shared guests,
+    and for OVS-DPDK; all others are for pinned guests. Cores are never split.
+    Of all ways to choose, it takes the one that leaves most to sell of the
+    guests given with --for, and among those one that is near the host's
+    devices and keeps caches apart. Memory is shared out to huge pages, and
+    interrupts to CPUs.
+
+    Writes the host file with a plan in it, and says on the error output what
+    the plan sells, why it is as it is, how other choices compare, and what is
+    doubtful.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
+          nova-pinning host plan host.yaml --host-cpus 4 --shared-cpus 4 \\
+              --output plan.yaml --svg plan.svg
+          nova-pinning host plan host.yaml --class both --choice 2
+          nova-pinning host plan host.yaml --pci-alias gpu=10de:20b5
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'host', metavar='HOST',
+            help='host file or plan (YAML or JSON), or what virsh '
+                 'capabilities prints; a plan in it is made anew')
+        parser.add_argument(
+            '--class', dest='purpose', metavar='CLASS',
+            choices=[str(one) for one in model.Purpose], default='dedicated',
+            help='dedicated, shared or both; dedicated unless said otherwise')
+        parser.add_argument(
+            '--for', dest='sizes', metavar='SIZES',
+            help='guests to plan for: vCPUs[xCELLS][:WEIGHT], separated by '
+                 'commas, such as 8:70,16:30 or 48x2; without CELLS they have '
+                 'as few NUMA cells as they need; if not given, 4, 8 and 16 '
+                 'vCPUs, as they fit')
+        _add_cpu_options(parser)
+        _add_memory_options(parser)
+        parser.add_argument(
+            '--pci-alias', action='append', default=[], metavar='NAME=WHAT',
+            help='devices that guests get under a name, and that no longer '
+                 'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
+                 'address; may be given several times')
+        parser.add_argument(
+            '--choice', type=options.number(1, 20), default=1, metavar='N',
+            help='take the N-th best choice instead of the best one')
+        options.add_format(parser, 'yaml', 'json')
+        parser.add_argument(
+            '-o', '--output', metavar='FILE',
+            help='write to a file instead of the standard output')
+        parser.add_argument('--svg', metavar='FILE',
+                            help='write a drawing of the plan as well')
+        parser.add_argument('--no-summary', action='store_true',
+                            help='say nothing on the error output')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        wanted = _request(parsed_args)
+        planned = planner.plan(load.load(parsed_args.host), wanted)
+        text = (dump.dump_json(planned) if parsed_args.format == 'json'
+                else dump.dump(planned))
+        if parsed_args.svg is not None:
+            from nova_pinning.drawing import host_plan
+            files.replace(parsed_args.svg, host_plan.svg(planned))
+        if parsed_args.output is None:
+            print(text, end='')
+            # Before what is said about it, where both go to one place.
+            sys.stdout.flush()
+        else:
+            files.replace(parsed_args.output, text)
+        if not parsed_args.no_summary:
+            show(planned, parsed_args.choice, base.console(sys.stderr))
+        return base.OK
+
+
+def _add_cpu_options(parser: argparse.ArgumentParser) -> None:
+    cpus = options.number(0, _MAX_CPUS)
+    parser.add_argument(
+        '--host-cpus', type=options.number(1, _MAX_CPUS), metavar='N',
+        help='CPUs for the host, rounded up to whole cores; if not given, 2 '
+             'and 1 for each 40 CPUs, or 1 for each 10 Gbit/s of its NICs if '
+             'those are more')
+    parser.add_argument(
+        '--shared-cpus', type=cpus, metavar='N',
+        help='CPUs for emulator threads and shared guests; if not given, '
+             'none for class dedicated and half of what is left for both; '
+             'class shared has all')
+    parser.add_argument(
+        '--poll-cpus', type=cpus, default=0, metavar='N',
+        help='CPUs that poll NICs for OVS-DPDK, on the nodes of the NICs')
+    parser.add_argument(
+        '--cpu-allocation-ratio', type=_ratio, metavar='RATIO',
+        help='vCPUs of shared guests for each CPU; if not given, what the '
+             'host file says, or 4 for classes shared and both')
+
+
+def _add_memory_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--page-size', metavar='SIZE',
+        help="of the huge pages for guests: 1GiB, 2MiB or none; if not "
+             'given, 1GiB if nodes are large enough, and none for class '
+             'shared')
+    parser.add_argument(
+        '--host-memory', metavar='AMOUNT',
+        help='memory for the host; if not given, 8GiB and 4 %% of all, up to '
+             'a quarter of it')
+
+
+def _ratio(text: str) -> float:
+    ratio = float(text)
+    if not 0 < ratio <= _MAX_RATIO:
+        raise argparse.ArgumentTypeError(
+            f'{text} is not a number above 0, up to {_MAX_RATIO:g}')
+    return ratio
+
+
+def _request(parsed_args: argparse.Namespace) -> request.Request:
+    """What the options ask for.
+
+    :raises errors.InputError: if they do not go together
+    """
+    where = errors.Location
+    purpose = model.Purpose(parsed_args.purpose)
+    if purpose is model.Purpose.SHARED:
+        for option, value in (('--for', parsed_args.sizes),
+                              ('--shared-cpus', parsed_args.shared_cpus)):
+            if value is not None:
+                raise errors.InputError(
+                    'goes with --class dedicated and both only: shared '
+                    'guests float over all CPUs that are left', where(option))
+    sizes: tuple[request.Size, ...] = ()
+    if parsed_args.sizes is not None:
+        sizes = request.parse_sizes(parsed_args.sizes, where('--for'))
+    page_size_kib = None
+    if parsed_args.page_size is not None:
+        page_size_kib = request.parse_page_size(
+            parsed_args.page_size, where('--page-size'))
+    host_memory_mib = None
+    if parsed_args.host_memory is not None:
+        host_memory_mib = quantities.memory_mib(
+            parsed_args.host_memory, where('--host-memory'))
+    return request.Request(
+        purpose=purpose,
+        sizes=sizes,
+        host_cpus=parsed_args.host_cpus,
+        shared_cpus=parsed_args.shared_cpus,
+        poll_cpus=parsed_args.poll_cpus,
+        page_size_kib=page_size_kib,
+        host_memory_mib=host_memory_mib,
+        pci_aliases=tuple(_aliases(parsed_args.pci_alias)),
+        cpu_allocation_ratio=parsed_args.cpu_allocation_ratio,
+        choice=parsed_args.choice)
+
+
+def _aliases(texts: list[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        alias, equals, what = text.partition('=')
+        if not alias or not equals or not what:
+            raise errors.InputError(
+                f'{text!r} does not name devices', errors.Location(
+                    '--pci-alias'), 'write it like gpu=10de:20b5')
+        yield alias, what
+
+
+def show(planned: host_model.HostDescription, choice: int,
+         console: rich.console.Console) -> None:
+    """Say what a plan is, what it sells, and why.
+
+    :param choice: which of the best choices it is, 1 for the best
+    """
+    plan = planned.plan
+    assert plan is not None
+    _heading(f'Plan of {planned.name}, class {plan.purpose}', console)
+    _print(_uses(planned, plan), console)
+    # The other choices by the numbers that --choice has for them.
+    others = [number for number in range(1, len(plan.alternatives) + 2)
+              if number != choice]
+    if plan.sizes:
+        _heading('What it sells', console)
+        _print(_sales(plan, others), console)
+        stranded = plan.offer.stranded_cpus
+        if stranded:
+            _say('Left when the mix is full: ' + ', '.join(
+                f'{cpus} CPUs of node {node}'
+                for node, cpus in stranded.items()), console)
+    if plan.alternatives:
+        _heading('Other choices', console)
+        for number, other in zip(others, plan.alternatives):
+            _say(f'choice {number}: {other.difference}', console, '  ')
+    _heading('Why', console)
+    for reason in plan.reasons:
+        _say(f'{reason.subject}: {reason.text}', console, '  ')
+    for warning in plan.warnings:
+        console.print()
+        _say(f'warning {warning.code}: {warning.message}; {warning.advice}',
+             console)
+
+
+def _heading(text: str, console: rich.console.Console) -> None:
+    console.print()
+    console.print(rich.text.Text(text, 'bold'))
+
+
+def _say(text: str, console: rich.console.Console, indent: str = '') -> None:
+    console.print(rich.text.Text(textwrap.fill(
+        text, console.width, initial_indent=indent,
+        subsequent_indent=f'{indent}  ', break_on_hyphens=False)))
+
+
+def _print(table: rich.table.Table, console: rich.console.Console) -> None:
+    """Print a table without the blanks that fill up its lines."""
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.print(rich.text.Text.from_ansi(line.rstrip()))
+
+
+def _uses(planned: host_model.HostDescription,
+          plan: model.Plan) -> rich.table.Table:
+    """Who gets what."""
+    grid = _table('', 'number', 'CPUs', 'by node')
+    nova = planned.nova
+    for name, cpus in (('host', plan.host_cpus),
+                       ('polling', plan.poll_cpus),
+                       ('shared', nova.shared_cpus),
+                       ('dedicated', nova.dedicated_cpus)):
+        if cpus:
+            grid.add_row(name, str(len(cpus)), str(cpus),
+                         _by_node(planned, cpus))
+    return grid
+
+
+def _by_node(planned: host_model.HostDescription, cpus: cpuset.CpuSet) -> str:
+    counts = {node.id: len(node.cpus & cpus) for node in planned.nodes}
+    return ', '.join(f'{node}: {count}' for node, count in counts.items()
+                     if count)
+
+
+def _sales(plan: model.Plan, others: Sequence[int]) -> rich.table.Table:
+    """What each choice sells, side by side.
+
+    :param others: the numbers of the choices that were not taken
+    """
+    grid = _table('', 'alone', 'CPUs left', 'mixed',
+                  *(f'choice {number}' for number in others))
+    for place, (size, sale) in enumerate(zip(plan.sizes, plan.offer.sales)):
+        cells = f' in {sale.cells} cells' if sale.cells > 1 else ''
+        weight = f', weight {size.weight}' if len(plan.sizes) > 1 else ''
+        grid.add_row(
+            f'{sale.vcpus} vCPUs{cells}{weight}', str(sale.alone),
+            str(sale.left_cpus), str(sale.mixed),
+            *(str(other.offer.sales[place].alone)
+              for other in plan.alternatives))
+    if len(plan.sizes) > 1:
+        grid.add_row('all mixed', '', '', _mixed(plan.offer),
+                     *(_mixed(other.offer) for other in plan.alternatives))
+    return grid
+
+
+def _mixed(offer: model.Offer) -> str:
+    return str(sum(sale.mixed for sale in offer.sales))
+
+
+def _table(*columns: str) -> rich.table.Table:
+    table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0),
+                             header_style='dim')
+    table.add_column(columns[0])
+    for column in columns[1:]:
+        is_number = column not in ('CPUs', 'by node')
+        table.add_column(column, justify='right' if is_number else 'left',
+                         overflow='fold')
+    return table

@@ -1,0 +1,148 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host render: the files that put a plan into force."""
+
+import argparse
+import sys
+
+from nova_pinning.cli import base
+from nova_pinning.cli import options as cli_options
+from nova_pinning import errors
+from nova_pinning.host import load
+from nova_pinning.host import render
+from nova_pinning.host.render import directory
+from nova_pinning.host.render import options
+
+
+class RenderPlan(base.Command):
+    """Write the files that put a plan into force.
+
+    They are a snippet of nova.conf, drop-ins for systemd, the kernel's
+    command line, what irqbalance, tuned and Open vSwitch are told, a unit
+    that places interrupts, and provider.yaml. Each says what it is for and
+    how it comes into force; README.txt has the order. Nothing outside of the
+    directory is touched.
+
+    The directory is new or empty, or was written by this command before: then
+    its files are replaced, and those that are no longer needed are removed,
+    unless somebody has changed them.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning host render plan.yaml --out rendered
+          nova-pinning host render plan.yaml --out rendered --dry-run
+          nova-pinning host render plan.yaml --out rendered \\
+              --isolation tickless --confine both --service ceph-osd@1
+          nova-pinning host render plan.yaml --out kolla \\
+              --format kolla --host compute-1 --host compute-2
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('plan', metavar='PLAN',
+                            help='what nova-pinning host plan has written')
+        parser.add_argument('--out', required=True, metavar='DIR',
+                            help='directory to write to')
+        cli_options.add_format(
+            parser, *options.Format,
+            note=', which lie as they go on a host; the others are variables '
+                 'and overrides for those who deploy with Ansible')
+        parser.add_argument(
+            '--confine', choices=[str(one) for one in options.Confinement],
+            default=str(options.Confinement.AFFINITY),
+            help='how host services are kept on their CPUs: by CPUAffinity= '
+                 'of systemd (affinity, unless said otherwise), by '
+                 'AllowedCPUs= of its slices, which takes cgroups v2 '
+                 '(cgroup), or by both')
+        parser.add_argument(
+            '--service', action='append', default=[], metavar='UNIT',
+            help='a further systemd service of the host; may be given '
+                 'several times')
+        parser.add_argument(
+            '--isolation', choices=[str(one) for one in options.Isolation],
+            default=str(options.Isolation.NONE),
+            help='how far the kernel keeps off dedicated and polling CPUs: '
+                 'not (none, unless said otherwise), without timer ticks '
+                 '(tickless: nohz_full, rcu_nocbs), or out of load '
+                 'balancing as well (full: isolcpus)')
+        parser.add_argument(
+            '--device-type', action='append', default=[],
+            metavar='ALIAS=TYPE',
+            help='type of the devices of a PCI alias: type-PCI (unless said '
+                 'otherwise), type-PF if they could be split into virtual '
+                 'functions, type-VF if they are such; may be given several '
+                 'times')
+        parser.add_argument(
+            '--host', action='append', default=[], metavar='NAME',
+            help='a host of this kind in the Ansible inventory, for the '
+                 'formats for Ansible; may be given several times. Without '
+                 'it the variables are for the group of compute hosts')
+        parser.add_argument(
+            '--dry-run', action='store_true',
+            help='write nothing, but show what would change, as diff -u does')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        wanted = _options(parsed_args)
+        planned = load.load(parsed_args.plan)
+        aliases = {one.alias for one in planned.pci_devices}
+        for alias in sorted(wanted.device_types.keys() - aliases):
+            raise errors.InputError(
+                f'no device of the plan has the alias {alias!r}',
+                errors.Location('--device-type'))
+        files = render.files(planned, wanted)
+        if parsed_args.dry_run:
+            for line in directory.difference(parsed_args.out, files):
+                print(line)
+            return base.OK
+        changes = directory.write(parsed_args.out, files)
+        for verb, paths in (('added', changes.added),
+                            ('changed', changes.changed),
+                            ('removed', changes.removed)):
+            for path in paths:
+                print(f'{verb} {path}')
+        for path in changes.kept:
+            print(f'note: {path} is no longer needed, but was changed since '
+                  'it was rendered; it stays', file=sys.stderr)
+        return base.OK
+
+
+def _options(parsed_args: argparse.Namespace) -> options.Options:
+    """What the command line says.
+
+    :raises errors.InputError: what is wrong with it
+    """
+    pairs = cli_options.pairs(
+        parsed_args.device_type, errors.Location('--device-type'),
+        'gpu=type-PF')
+    made = options.Options(
+        format=options.Format(parsed_args.format),
+        services=tuple(map(options.service_unit, parsed_args.service)),
+        confinement=options.Confinement(parsed_args.confine),
+        isolation=options.Isolation(parsed_args.isolation),
+        device_types=options.device_types(pairs.items()),
+        hosts=tuple(dict.fromkeys(
+            map(options.inventory_host, parsed_args.host))))
+    if made.services and not made.with_affinity:
+        raise errors.InputError(
+            'with --confine cgroup services are confined by their slices, '
+            'not one by one', errors.Location('--service'),
+            'use --confine both')
+    if made.hosts and made.format is options.Format.FILES:
+        raise errors.InputError(
+            'the files are for any host of this kind',
+            errors.Location('--host'),
+            'use it with one of the formats for Ansible')
+    return made

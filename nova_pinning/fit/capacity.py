@@ -1,0 +1,335 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""How many guests fit at once, exactly.
+
+What a host has room for is given as the room of each of its NUMA nodes, and
+guests as sizes of equal cells. Nova puts each cell of a guest on a node of its
+own, and a node takes cells while it has CPUs and memory for them.
+
+The figures are what can be placed at most. Guests of one cell and one size
+get there in any order. With several sizes, or guests of several cells, it
+takes the right order, or the right choice among nodes.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import functools
+import itertools
+from typing import NamedTuple
+
+
+class Room(NamedTuple):
+    """What a NUMA node has left for pinned guests.
+
+    :param cpus: free dedicated CPUs
+    :param memory_mib: free memory, or pages; None if it is not looked at
+    """
+
+    cpus: int
+    memory_mib: int | None = None
+
+
+class Size(NamedTuple):
+    """A size of guests.
+
+    :param vcpus: of the whole guest, a multiple of cells
+    :param cells: NUMA cells that it is spread over evenly
+    :param memory_mib: of the whole guest
+    """
+
+    vcpus: int
+    cells: int = 1
+    memory_mib: int = 0
+
+    @property
+    def cell_vcpus(self) -> int:
+        return self.vcpus // self.cells
+
+    @property
+    def cell_memory_mib(self) -> int:
+        return -(-self.memory_mib // self.cells)
+
+
+def guests(rooms: Sequence[Room], size: Size) -> int:
+    """How many guests of one size fit.
+
+    n guests of c cells fit if the nodes take n * c cells, none of them more
+    than n: given out in turn, no guest then has two cells on one node. What
+    fits is the largest such n, and counting down finds it in a few steps.
+    """
+    cells = [_cells(room, size) for room in rooms]
+    count = sum(cells) // size.cells
+    while size.cells > 1:
+        fewer = sum(min(one, count) for one in cells) // size.cells
+        if fewer == count:
+            break
+        count = fewer
+    return count
+
+
+def order(weights: Sequence[int]) -> Iterator[int]:
+    """An endless even sequence that follows the weights.
+
+    The next is the one with the largest weight / (2 * times had + 1), the
+    first of them if several are: the method of Webster and Sainte-Lague.
+
+    :param weights: each 1 or more
+    :returns: positions in weights
+    """
+    had = [0] * len(weights)
+    while True:
+        best = 0
+        for place in range(1, len(weights)):
+            if (weights[place] * (2 * had[best] + 1)
+                    > weights[best] * (2 * had[place] + 1)):
+                best = place
+        had[best] += 1
+        yield best
+
+
+def mix(rooms: Sequence[Room], sizes: Sequence[Size],
+        weights: Sequence[int]) -> tuple[int, ...]:
+    """How many guests of each size fit, if they are sold as weights say.
+
+    Guests are taken in the even sequence of :func:`order`, and what counts is
+    its longest beginning that can be packed at once. A longer one never fits
+    where a shorter one does not.
+    """
+    used = sorted((room for room in rooms if room.cpus), key=_key)
+    return _mix(tuple(used), tuple(sizes), tuple(weights))
+
+
+def mix_bound(rooms: Sequence[Room], sizes: Sequence[Size],
+              weights: Sequence[int]) -> int:
+    """A number of guests that no mix exceeds, found in a moment."""
+    if not sizes:
+        return 0
+    return len(_beginnings(
+        sum(room.cpus for room in rooms),
+        tuple(guests(rooms, size) for size in sizes),
+        tuple(sizes), tuple(weights))) - 1
+
+
+@functools.lru_cache(maxsize=4096)
+def _beginnings(
+    cpus: int, alone: tuple[int, ...], sizes: tuple[Size, ...],
+    weights: tuple[int, ...],
+) -> Sequence[tuple[int, ...]]:
+    """What may fit of an even sequence, by its number of guests.
+
+    :param cpus: that there are
+    :param alone: guests of each size that fit if there are no others
+    """
+    beginnings = [(0,) * len(sizes)]
+    for place in order(weights):
+        counts = list(beginnings[-1])
+        counts[place] += 1
+        cpus -= sizes[place].vcpus
+        if counts[place] > alone[place] or cpus < 0:
+            break
+        beginnings.append(tuple(counts))
+    return beginnings
+
+
+@functools.lru_cache(maxsize=65536)
+def _mix(rooms: tuple[Room, ...], sizes: tuple[Size, ...],
+         weights: tuple[int, ...]) -> tuple[int, ...]:
+    if not sizes:
+        return ()
+    beginnings = _beginnings(
+        sum(room.cpus for room in rooms),
+        tuple(guests(rooms, size) for size in sizes), sizes, weights)
+    low, high = 0, len(beginnings) - 1
+    while low < high:
+        # What fits is mostly close to what could fit by the bounds above.
+        middle = high if high - low < 4 else (low + 3 * high + 3) // 4
+        if packs(rooms, sizes, beginnings[middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return beginnings[low]
+
+
+def packs(rooms: Sequence[Room], sizes: Sequence[Size],
+          counts: Sequence[int]) -> bool:
+    """Whether so many guests of each size fit at once."""
+    wanted = sorted(
+        ((size, count) for size, count in zip(sizes, counts) if count),
+        key=lambda one: _rank(one[0]))
+    if _is_chain(rooms, [size for size, _count in wanted]):
+        return _chain_packs(rooms, wanted)
+    return packing(rooms, sizes, counts) is not None
+
+
+def packing(
+    rooms: Sequence[Room], sizes: Sequence[Size], counts: Sequence[int],
+) -> tuple[tuple[int, ...], ...] | None:
+    """A way to have so many guests of each size at once.
+
+    :returns: for each room the cells of each size that it takes, None if
+        there is no way
+    """
+    order_of = sorted(
+        (place for place, count in enumerate(counts) if count),
+        key=lambda place: _rank(sizes[place]))
+    places = sorted(range(len(rooms)), key=lambda place: _key(rooms[place]))
+    found = _Packing([rooms[place] for place in places],
+                     [sizes[place] for place in order_of],
+                     [counts[place] for place in order_of]).find()
+    if found is None:
+        return None
+    cells = [[0] * len(sizes) for _room in rooms]
+    for room, filling in zip(places, found):
+        for place, taken in zip(order_of, filling):
+            cells[room][place] = taken
+    return tuple(map(tuple, cells))
+
+
+def _rank(size: Size) -> tuple[int, int]:
+    """A key by which the largest cells come first."""
+    return -size.cell_vcpus, -size.cell_memory_mib
+
+
+def _key(room: Room) -> tuple[int, int]:
+    return room.cpus, room.memory_mib or 0
+
+
+def _cells(room: Room, size: Size) -> int:
+    """Cells of one size that a node takes."""
+    cells = room.cpus // size.cell_vcpus
+    if room.memory_mib is None or not size.memory_mib:
+        return cells
+    return min(cells, room.memory_mib // size.cell_memory_mib)
+
+
+def _is_chain(rooms: Sequence[Room], sizes: Sequence[Size]) -> bool:
+    """Whether only CPUs count, and each size divides the one before it."""
+    return (all(size.cells == 1 for size in sizes)
+            and not any(larger.vcpus % smaller.vcpus
+                        for larger, smaller in itertools.pairwise(sizes))
+            and not (any(size.memory_mib for size in sizes)
+                     and any(room.memory_mib is not None for room in rooms)))
+
+
+def _chain_packs(rooms: Sequence[Room],
+                 wanted: Sequence[tuple[Size, int]]) -> bool:
+    """Whether sizes fit of which each divides the one before it.
+
+    A larger guest takes a whole number of places for smaller ones, wherever
+    it is put, so that counting places is enough.
+    """
+    taken = 0
+    for size, count in wanted:
+        taken += size.vcpus * count
+        if taken > sum(room.cpus // size.vcpus
+                       for room in rooms) * size.vcpus:
+            return False
+    return True
+
+
+class _Packing:
+    """A search for room for so many guests of each size.
+
+    It fills one node after the other and keeps in mind what has been in vain.
+
+    :param sizes: the largest cells first
+    :param counts: guests of each size
+    """
+
+    def __init__(self, rooms: Sequence[Room], sizes: Sequence[Size],
+                 counts: Sequence[int]) -> None:
+        self._rooms = rooms
+        self._sizes = sizes
+        # No two cells of a guest go on one node.
+        self._limits = tuple(counts)
+        self._cells = tuple(size.cells * count
+                            for size, count in zip(sizes, counts))
+        self._vain: set[tuple[int, tuple[int, ...]]] = set()
+        #: CPUs of each node and those after it.
+        self._cpus_from = list(itertools.accumulate(
+            (room.cpus for room in reversed(rooms)), initial=0))[::-1]
+
+    def find(self) -> list[tuple[int, ...]] | None:
+        """Cells of each size for each of the first nodes, None for no way."""
+        found = self._place(0, self._cells)
+        return found and found[::-1]
+
+    def _place(self, number: int,
+               left: tuple[int, ...]) -> list[tuple[int, ...]] | None:
+        """Place the cells that are left on a node and those after it.
+
+        :returns: the last node first
+        """
+        if not any(left):
+            return []
+        if sum(cells * size.cell_vcpus for cells, size
+               in zip(left, self._sizes)) > self._cpus_from[number]:
+            return None
+        if number == len(self._rooms) or (number, left) in self._vain:
+            return None
+        nodes = len(self._rooms) - number
+        if any(cells > nodes * limit
+               for cells, limit in zip(left, self._limits)):
+            return None
+        most = tuple(map(min, left, self._limits))
+        for filling in _fillings(self._rooms[number], tuple(self._sizes),
+                                 most):
+            found = self._place(number + 1, tuple(
+                cells - taken for cells, taken in zip(left, filling)))
+            if found is not None:
+                found.append(filling)
+                return found
+        self._vain.add((number, left))
+        return None
+
+
+@functools.lru_cache(maxsize=65536)
+def _fillings(room: Room, sizes: tuple[Size, ...],
+              most: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """The ways to fill a node to which nothing can be added.
+
+    :param most: cells of each size
+    :returns: cells of each size, those first that leave the fewest CPUs
+    """
+    found = []
+    for filling in _some(room, sizes, most):
+        left = _left(room, sizes, filling)
+        if not any(taken < limit and _cells(left, size)
+                   for size, taken, limit in zip(sizes, filling, most)):
+            found.append((left.cpus, filling))
+    return tuple(filling for _left_cpus, filling in sorted(
+        found, key=lambda one: (one[0], [-taken for taken in one[1]])))
+
+
+def _some(room: Room, sizes: Sequence[Size],
+          most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Ways to fill a node, with as many cells of the last size as fit."""
+    if not sizes:
+        yield ()
+        return
+    fit = min(_cells(room, sizes[0]), most[0])
+    for taken in range(fit, -1 if len(sizes) > 1 else fit - 1, -1):
+        for others in _some(_left(room, sizes[:1], (taken,)), sizes[1:],
+                            most[1:]):
+            yield taken, *others
+
+
+def _left(room: Room, sizes: Sequence[Size],
+          cells: Sequence[int]) -> Room:
+    """What a node has left beside so many cells of each size."""
+    cpus, memory_mib = room
+    for size, count in zip(sizes, cells):
+        cpus -= count * size.cell_vcpus
+        if memory_mib is not None:
+            memory_mib -= count * size.cell_memory_mib
+    return Room(cpus, memory_mib)

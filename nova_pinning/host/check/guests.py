@@ -1,0 +1,195 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Running guests, and what libvirt was told of them.
+
+libvirt keeps the state of each domain that runs in /run/libvirt/qemu, with
+the XML that is in force and the thread of each vCPU, and what it will start
+next time in /etc/libvirt/qemu.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import os
+import re
+from xml.etree import ElementTree
+
+from nova_pinning.host.check import facts
+from nova_pinning.host import domain
+from nova_pinning.host import qemu_process
+from nova_pinning.host import tree as tree_module
+
+STATES = '/run/libvirt/qemu'
+STORED = '/etc/libvirt/qemu'
+
+_QEMU = re.compile(r'qemu-system-\w+|qemu-kvm|kvm')
+_VHOST = re.compile(r'vhost-(\d+)')
+# Memory of QEMU's own that nobody asks to be anywhere.
+_OWN_MEMORY = re.compile(r' (?:heap|stack)\b')
+_LOCKED = re.compile(r'^VmLck:\s*(\d+) kB', re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _State:
+    """What libvirt keeps of a domain that runs.
+
+    :param vcpu_tids: vCPUs by the id of their thread
+    """
+
+    pid: int
+    domain: domain.Domain
+    vcpu_tids: Mapping[int, int]
+
+
+def split(
+    tree: tree_module.Tree, processes: Iterable[facts.Process],
+    asked_for: Collection[int] | None = None,
+) -> tuple[tuple[facts.Process, ...], tuple[facts.Guest, ...]]:
+    """Tell guests from other processes.
+
+    :param asked_for: the processes of the guests that findings are wanted
+        about; None for all
+    :returns: the others, and the guests
+    """
+    states = {state.pid: state for state in _states(tree)}
+    # If a record must not be read, nobody is called a stranger.
+    is_complete = not any(
+        path.startswith(STATES) for path in tree.unread)
+    others, qemus = [], []
+    vhost: dict[int, list[qemu_process.Thread]] = {}
+    for process in processes:
+        worker = _VHOST.fullmatch(process.name)
+        if process.of_kernel and worker:
+            vhost.setdefault(int(worker[1]), []).extend(process.threads)
+        if _is_guest(process.arguments) or _is_of(
+                states.get(process.pid), process):
+            qemus.append(process)
+        else:
+            others.append(process)
+    guests = tuple(
+        _guest(tree, qemu, states.get(qemu.pid), vhost.get(qemu.pid, []),
+               is_complete, asked_for is None or qemu.pid in asked_for)
+        for qemu in qemus)
+    running = {qemu.pid for qemu in qemus}
+    return tuple(
+        process for process in others
+        if not (process.of_kernel and _works_for(process) in running)), guests
+
+
+def _works_for(process: facts.Process) -> int | None:
+    """The process that a vhost thread of the kernel moves packets for."""
+    match = _VHOST.fullmatch(process.name)
+    return int(match[1]) if match else None
+
+
+def _is_guest(arguments: Sequence[str]) -> bool:
+    """Whether a command line is that of QEMU with a guest.
+
+    libvirt also starts it without a machine, to see what it can do.
+    """
+    return bool(arguments) and bool(
+        _QEMU.fullmatch(os.path.basename(arguments[0]))) and (
+            not _option(arguments, 'machine').startswith('none'))
+
+
+def _is_of(state: _State | None, process: facts.Process) -> bool:
+    """Whether a domain's record is of this process, not of an earlier one."""
+    return state is not None and bool(state.domain.uuid) and (
+        state.domain.uuid in process.arguments)
+
+
+def _option(arguments: Sequence[str], name: str) -> str:
+    """The value of the last such option of QEMU, '' if there is none."""
+    value = ''
+    for option, following in zip(arguments, arguments[1:]):
+        if option in (f'-{name}', f'--{name}'):
+            value = following
+    return value
+
+
+def _name(arguments: Sequence[str]) -> str:
+    """The guest's name: -name NAME, or -name guest=NAME,debug-threads=on."""
+    for part in _option(arguments, 'name').split(','):
+        key, equals, value = part.partition('=')
+        if not equals:
+            return key
+        if key == 'guest':
+            return value
+    return ''
+
+
+def _guest(
+    tree: tree_module.Tree, process: facts.Process, state: _State | None,
+    vhost: Sequence[qemu_process.Thread], is_complete: bool,
+    is_asked_for: bool,
+) -> facts.Guest:
+    known = state.domain if state else None
+    status = tree.text(f'/proc/{process.pid}/status') or ''
+    locked = _LOCKED.search(status)
+    qemu = qemu_process.process(
+        process.pid, (*process.threads, *vhost),
+        int(locked[1]) if locked else 0, tuple(_regions(tree, process.pid)),
+        state.vcpu_tids if state else None)
+    name = (known.name if known else '') or _name(process.arguments)
+    return facts.Guest(
+        qemu, name or f'QEMU {process.pid}',
+        known.uuid if known else _option(process.arguments, 'uuid'), known,
+        _stored(tree, known.name) if known else None,
+        is_complete and known is None, is_asked_for)
+
+
+def _regions(
+    tree: tree_module.Tree, pid: int,
+) -> Iterator[qemu_process.Region]:
+    maps = tree.text(f'/proc/{pid}/numa_maps') or ''
+    for line in maps.splitlines():
+        # Most lines are of memory that was never touched.
+        if '=' in line and qemu_process.is_guest_memory(line) and (
+                not _OWN_MEMORY.search(line)):
+            region = qemu_process.parse_region(line)
+            if region.pages:
+                yield region
+
+
+def _states(tree: tree_module.Tree) -> Iterator[_State]:
+    for name in tree.names(STATES):
+        if name.endswith('.xml'):
+            state = _state(tree.text(f'{STATES}/{name}'))
+            if state:
+                yield state
+
+
+def _state(text: str | None) -> _State | None:
+    """None if it is no state of a domain: libvirt may be writing it."""
+    try:
+        root = ElementTree.fromstring(text or '')
+        inner = root.find('domain')
+        if inner is None:
+            return None
+        return _State(
+            int(root.get('pid', '')), domain.read(inner),
+            {int(vcpu.get('pid', '')): int(vcpu.get('id', ''))
+             for vcpu in root.iterfind('vcpus/vcpu')})
+    except (ElementTree.ParseError, ValueError):
+        return None
+
+
+def _stored(tree: tree_module.Tree, name: str) -> domain.Domain | None:
+    text = tree.text(f'{STORED}/{name}.xml')
+    try:
+        return domain.parse(text) if text else None
+    except ValueError:
+        return None

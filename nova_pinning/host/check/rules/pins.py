@@ -1,0 +1,146 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the threads of guests are pinned to, and what belongs to whom.
+
+What libvirt was told counts for what is meant; what the kernel says for what
+is. Where libvirt was told nothing, or may not be asked, both are the same.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import finding
+from nova_pinning.host.check import rule
+from nova_pinning.host import qemu_process
+
+NO_CPUS = cpuset.CpuSet()
+
+
+def subject(guest: facts.Guest) -> str:
+    """A guest as findings name it."""
+    return f'guest {guest.name}'
+
+
+def recorded(guest: facts.Guest, vcpu: int) -> cpuset.CpuSet:
+    """Where libvirt was told to let a vCPU run; empty for anywhere."""
+    return guest.domain.vcpu_affinity(vcpu) if guest.domain else NO_CPUS
+
+
+def meant(
+    view: rule.View, guest: facts.Guest, vcpu: int,
+    thread: qemu_process.Thread,
+) -> cpuset.CpuSet:
+    """The online CPUs that a vCPU is meant to run on."""
+    if guest.domain is None:
+        return thread.cpus & view.online_cpus
+    return (recorded(guest, vcpu) & view.online_cpus) or view.online_cpus
+
+
+def floats_over_one(view: rule.View, cpus: cpuset.CpuSet) -> bool:
+    """Whether a single CPU is all that a vCPU has to float over.
+
+    Nova confines guests with a NUMA topology to the shared CPUs of a node.
+    """
+    return bool(cpus) and any(
+        cpus == view.shared_cpus & domain for domain in (
+            view.online_cpus, *(node.cpus for node in view.facts.host.nodes)))
+
+
+def held(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
+    """The CPUs that a guest has for itself: those its vCPUs are pinned to."""
+    found = NO_CPUS
+    for vcpu, thread in guest.qemu.vcpus.items():
+        for cpus in (meant(view, guest, vcpu, thread),
+                     thread.cpus & view.online_cpus):
+            if len(cpus) == 1 and not floats_over_one(view, cpus):
+                found |= cpus
+    return found
+
+
+def not_for(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
+    """The dedicated and poll CPUs that a guest's other threads must leave.
+
+    Isolated emulator threads have a dedicated CPU of their own from nova.
+    """
+    taken = view.taken_cpus & view.online_cpus
+    own = held(view, guest)
+    if own:
+        everybody_else = cpuset.union(
+            held(view, other) for other in view.facts.guests
+            if other is not guest)
+        own |= (_emulator_cpus(guest) - everybody_else) & view.dedicated_cpus
+    return taken - own
+
+
+def _emulator_cpus(guest: facts.Guest) -> cpuset.CpuSet:
+    """Where emulator threads are meant to be; empty if that is not known."""
+    if guest.domain is not None:
+        return guest.domain.emulator_pin or NO_CPUS
+    cpus = cpuset.union(thread.cpus for thread in guest.qemu.emulator)
+    return cpus if len(cpus) == 1 else NO_CPUS
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Other:
+    """A thread of a guest that is no vCPU.
+
+    :param kind: 'emulator', 'I/O' or 'vhost'
+    :param iothread: libvirt's number of an I/O thread
+    :param pin: the online CPUs that libvirt was told, empty if none
+    :param is_as_told: whether it may run there and nowhere else
+    """
+
+    kind: str
+    thread: qemu_process.Thread
+    iothread: int | None
+    pin: cpuset.CpuSet
+    is_as_told: bool
+
+    def evidence(self, pid: int,
+                 expected: cpuset.CpuSet) -> finding.Evidence:
+        return finding.Evidence(
+            pid=pid, tid=self.thread.tid, name=self.thread.name,
+            cpus=self.thread.cpus, expected_cpus=expected)
+
+
+def others(view: rule.View, guest: facts.Guest) -> Iterator[Other]:
+    """All threads of a guest but its vCPUs."""
+    domain = guest.domain
+    online = view.online_cpus
+    anywhere = domain.floats_over if domain else NO_CPUS
+    emulator = anywhere
+    if domain and domain.emulator_pin is not None:
+        emulator = domain.emulator_pin
+    emulator &= online
+    pins = domain.iothread_pins if domain else {}
+    pins = {number: pins.get(number, anywhere) & online
+            for number in guest.qemu.iothreads}
+    for number, thread in guest.qemu.iothreads.items():
+        yield Other('I/O', thread, number, pins[number],
+                    _agree(thread.cpus & online, pins[number]))
+    for thread in guest.qemu.emulator:
+        # Threads that an I/O thread starts stay on its CPUs.
+        is_as_told = _agree(thread.cpus & online, emulator) or (
+            thread.cpus & online in pins.values())
+        yield Other('emulator', thread, None, emulator, is_as_told)
+    for thread in guest.qemu.vhost:
+        # Those of older kernels are confined, but not pinned.
+        cpus = thread.cpus & online
+        yield Other('vhost', thread, None, emulator,
+                    not emulator or cpus.issubset(emulator))
+
+
+def _agree(cpus: cpuset.CpuSet, pin: cpuset.CpuSet) -> bool:
+    return not pin or cpus == pin

@@ -1,0 +1,222 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""H3xx: host services, other processes and threads of the kernel."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import re
+
+from nova_pinning import cpuset
+from nova_pinning.host.check import commands
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import finding
+from nova_pinning.host.check import rule
+from nova_pinning.host.check.rules import words
+from nova_pinning.host import qemu_process
+
+# Threads of Open vSwitch with DPDK that poll NICs: 'pmd-c02/id:8', 'pmd8'.
+_POLLING = re.compile(r'pmd(?:-c)?\d+(?:/.*)?')
+# Threads that handle an interrupt follow it.
+_HANDLER = re.compile(r'irq/\d+-')
+
+_STEALS = ('whatever is done there takes time from a vCPU, which the guest '
+           'sees as stolen time and as latency')
+_CONFINE = ('install the drop-ins that "nova-pinning host render" writes and '
+            'restart the services; what is not of systemd has to be confined '
+            'by whatever starts it')
+
+# Services that a message names, those with the most threads.
+_NAMED = 5
+
+#: A process, and those of its threads that are astray.
+_Stray = tuple[facts.Process, tuple[qemu_process.Thread, ...]]
+
+
+def is_polling(name: str) -> bool:
+    """Whether it is the name of a thread of Open vSwitch that polls NICs."""
+    return bool(_POLLING.fullmatch(name))
+
+
+def group(process: facts.Process) -> str:
+    """What people know a process by: 'service libvirtd', 'process sshd'."""
+    unit, _dot, kind = process.unit.rpartition('.')
+    if kind in ('service', 'scope'):
+        return f'{kind} {unit}'
+    return f'process {process.name}'
+
+
+def _astray(
+    view: rule.View, is_astray: Callable[[cpuset.CpuSet], bool],
+) -> list[_Stray]:
+    """Threads of user space that somebody put where they must not be.
+
+    :param is_astray: given the online CPUs that a thread may run on, of which
+        one at least is a dedicated or poll CPU
+    """
+    found = []
+    for process in view.facts.processes:
+        if process.of_kernel:
+            continue
+        threads = tuple(
+            thread for thread in process.threads
+            if thread.may_move and not is_polling(thread.name) and
+            not view.taken_cpus.isdisjoint(thread.cpus & view.online_cpus) and
+            is_astray(thread.cpus & view.online_cpus))
+        if threads:
+            found.append((process, threads))
+    return found
+
+
+def _evidence(
+    strays: Iterable[_Stray], expected: cpuset.CpuSet,
+) -> tuple[finding.Evidence, ...]:
+    return tuple(
+        finding.Evidence(pid=process.pid, tid=thread.tid, name=thread.name,
+                         cpus=thread.cpus, expected_cpus=expected)
+        for process, threads in strays for thread in threads)
+
+
+def _mends(
+    strays: Iterable[_Stray], cpus: cpuset.CpuSet,
+) -> tuple[str, ...]:
+    return tuple(
+        command for process, threads in strays
+        for command in commands.move_process(process, threads, cpus))
+
+
+@rule.rule(
+    'H301', finding.Severity.ERROR, 'services and processes on all CPUs',
+    why='nobody has confined them, so that the scheduler runs them on '
+        f'dedicated CPUs as well; {_STEALS}',
+    advice=f'{_CONFINE}; CPUAffinity= in system.conf of systemd is the '
+           'default of all services')
+def unconfined(view: rule.View) -> Iterator[rule.Problem]:
+    strays = _astray(view, view.online_cpus.issubset)
+    groups: collections.Counter[str] = collections.Counter()
+    for process, threads in strays:
+        groups[group(process)] += len(threads)
+    if groups:
+        names = [name for name, _count in groups.most_common(_NAMED)]
+        if len(groups) > len(names):
+            names.append(f'{len(groups) - len(names)} more')
+        yield rule.Problem(
+            subject=names[0] if len(groups) == 1
+            else f'{len(groups)} services and processes',
+            message=f'{words.count(groups.total(), "thread")} of '
+                    f'{words.listed(names)} may run on all CPUs, '
+                    f'{words.cpus(view.taken_cpus)} among them, which are '
+                    'not for the host',
+            evidence=_evidence(strays, view.plan.host_cpus),
+            mends=_mends(strays, view.plan.host_cpus))
+
+
+@rule.rule(
+    'H302', finding.Severity.ERROR, 'service or process on dedicated CPUs',
+    why=f'somebody has put it there; {_STEALS}',
+    advice=_CONFINE)
+def misplaced(view: rule.View) -> Iterator[rule.Problem]:
+    groups: dict[str, list[_Stray]] = {}
+    for process, threads in _astray(
+            view, lambda cpus: not view.online_cpus.issubset(cpus)):
+        groups.setdefault(group(process), []).append((process, threads))
+    for name, strays in sorted(groups.items()):
+        allowed = cpuset.union(
+            thread.cpus for _process, threads in strays for thread in threads)
+        count = sum(len(threads) for _process, threads in strays)
+        yield rule.Problem(
+            subject=name,
+            message=f'{words.count(count, "thread")} may run on '
+                    f'{words.cpus(allowed & view.taken_cpus)}, not for the '
+                    'host',
+            evidence=_evidence(strays, view.plan.host_cpus),
+            mends=_mends(strays, view.plan.host_cpus))
+
+
+@rule.rule(
+    'H303', finding.Severity.WARNING,
+    'threads of the kernel on dedicated CPUs',
+    why='they could run elsewhere; what they do takes time from vCPUs; a note '
+        'where the kernel may run them on other CPUs as well',
+    advice='let tuned with its profile cpu-partitioning move them, or put '
+           'isolcpus= or nohz_full= on the kernel command line')
+def kernel_threads(view: rule.View) -> Iterator[rule.Problem]:
+    strays = [
+        (process, process.threads) for process in view.facts.processes
+        if process.of_kernel and process.may_move and
+        not _HANDLER.match(process.name) and any(
+            not view.taken_cpus.isdisjoint(thread.cpus & view.online_cpus)
+            for thread in process.threads)]
+    if strays:
+        yield rule.Problem(
+            subject='kernel',
+            message=f'{words.count(len(strays), "thread")} of the kernel may '
+                    'run on dedicated or poll CPUs',
+            evidence=_evidence(strays, view.plan.host_cpus),
+            mends=_mends(strays, view.plan.host_cpus),
+            severity=None if any(
+                (thread.cpus & view.online_cpus).issubset(view.taken_cpus)
+                for _process, threads in strays for thread in threads)
+            else finding.Severity.NOTE)
+
+
+@rule.rule(
+    'H304', finding.Severity.NOTE, "kernel's deferred work on dedicated CPUs",
+    why='work that the kernel puts off, such as writing to disks, may be done '
+        'on any of these CPUs',
+    advice='keep unbound work on the CPUs of the host; nohz_full= and '
+           'isolcpus= do that as well')
+def workqueues(view: rule.View) -> Iterator[rule.Problem]:
+    there = view.facts.workqueue_cpus
+    astray = (there or cpuset.CpuSet()) & view.taken_cpus & view.online_cpus
+    if astray:
+        yield rule.Problem(
+            subject='kernel',
+            message=f'unbound work may run on {words.cpus(astray)}',
+            evidence=(finding.Evidence(
+                name='workqueues', cpus=there,
+                expected_cpus=view.plan.host_cpus),),
+            mends=(commands.write(
+                '/sys/devices/virtual/workqueue/cpumask',
+                view.plan.host_cpus.kernel_mask),))
+
+
+@rule.rule(
+    'H305', finding.Severity.ERROR, 'polling thread that is not on a poll CPU',
+    why='a thread of Open vSwitch that polls NICs never rests: whatever '
+        'shares its CPU gets half of it at most',
+    advice='set the mask that "nova-pinning host render" writes for Open '
+           'vSwitch')
+def polling_threads(view: rule.View) -> Iterator[rule.Problem]:
+    poll_cpus = view.plan.poll_cpus
+    for process in view.facts.processes:
+        threads = tuple(
+            thread for thread in process.threads
+            if not process.of_kernel and is_polling(thread.name) and
+            not (thread.cpus & view.online_cpus).issubset(poll_cpus))
+        if threads:
+            allowed = cpuset.union(thread.cpus for thread in threads)
+            mends = () if not poll_cpus else (
+                'ovs-vsctl set Open_vSwitch . other_config:pmd-cpu-mask='
+                f'0x{poll_cpus.mask:x}',)
+            yield rule.Problem(
+                subject=group(process),
+                message=f'{words.count(len(threads), "polling thread")} may '
+                        f'run on {words.cpus(allowed - poll_cpus)}, planned '
+                        f'for them is {words.cpus(poll_cpus)}',
+                evidence=_evidence([(process, threads)], poll_cpus),
+                mends=mends)
+
+
+RULES = (unconfined, misplaced, kernel_threads, workqueues, polling_threads)

@@ -1,0 +1,203 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""H6xx, the first half: vCPUs."""
+
+from collections.abc import Iterator
+import itertools
+
+from nova_pinning import cpuset
+from nova_pinning.host.check import commands
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import finding
+from nova_pinning.host.check import rule
+from nova_pinning.host.check.rules import pins
+from nova_pinning.host.check.rules import words
+
+_STALE = ('compare with "openstack server show" and the NUMA topology that '
+          'nova has of it; a hard reboot or another migration writes its XML '
+          'anew')
+
+
+def _evidence(
+    guest: facts.Guest, vcpu: int, expected: cpuset.CpuSet | None = None,
+) -> finding.Evidence:
+    thread = guest.qemu.vcpus[vcpu]
+    return finding.Evidence(
+        pid=guest.qemu.pid, tid=thread.tid, name=f'vCPU {vcpu}',
+        cpus=thread.cpus, expected_cpus=expected)
+
+
+@rule.rule(
+    'H601', finding.Severity.ERROR, 'vCPU that is not where libvirt pinned it',
+    why='the kernel lets it run on other CPUs than nova reserved for it, '
+        'since somebody moved it behind the back of libvirt, or since a CPU '
+        'or a control group was taken away for a while',
+    advice='pin it again, and look for what moves threads: tuned, irqbalance, '
+           'CPUs that are switched off and on')
+def moved(view: rule.View) -> Iterator[rule.Problem]:
+    for guest in view.guests:
+        found = {}
+        for vcpu, thread in sorted(guest.qemu.vcpus.items()):
+            pin = pins.recorded(guest, vcpu) & view.online_cpus
+            if pin and thread.cpus & view.online_cpus != pin:
+                found[vcpu] = pin
+        if found:
+            yield rule.Problem(
+                subject=pins.subject(guest),
+                message=f'{_listed(found)} may run on '
+                        + words.cpus(cpuset.union(
+                            guest.qemu.vcpus[vcpu].cpus for vcpu in found))
+                        + ', libvirt has pinned to '
+                        + words.cpus(cpuset.union(found.values())),
+                evidence=tuple(_evidence(guest, vcpu, pin)
+                               for vcpu, pin in found.items()),
+                mends=tuple(commands.pin_vcpu(guest, vcpu, pin)
+                            for vcpu, pin in found.items()))
+
+
+def _listed(vcpus: dict[int, cpuset.CpuSet]) -> str:
+    return ('vCPUs ' if len(vcpus) > 1 else 'vCPU ') + str(
+        cpuset.CpuSet(vcpus))
+
+
+@rule.rule(
+    'H602', finding.Severity.ERROR, 'floating vCPU on dedicated CPUs',
+    why='it takes time from the vCPUs that are pinned there',
+    advice='set cpu_shared_set and have nova write its XML anew by a hard '
+           'reboot, or move the guest to a host for shared guests')
+def floating(view: rule.View) -> Iterator[rule.Problem]:
+    taken = view.taken_cpus & view.online_cpus
+    for guest in view.guests:
+        found = {}
+        for vcpu, thread in sorted(guest.qemu.vcpus.items()):
+            cpus = pins.meant(view, guest, vcpu, thread)
+            if len(cpus) > 1 and cpus & taken:
+                found[vcpu] = cpus
+        if found:
+            where = cpuset.union(found.values()) & taken
+            yield rule.Problem(
+                subject=pins.subject(guest),
+                message=f'{_listed(found)} floating over {words.cpus(where)}, '
+                        'which are for pinned vCPUs',
+                evidence=tuple(
+                    _evidence(guest, vcpu, view.shared_cpus or None)
+                    for vcpu in found),
+                mends=tuple(
+                    commands.pin_vcpu(guest, vcpu, view.shared_cpus)
+                    for vcpu in found) if view.shared_cpus else ())
+
+
+@rule.rule(
+    'H603', finding.Severity.ERROR,
+    'vCPU pinned outside of the dedicated CPUs',
+    why='it shares a CPU with the host or with floating guests; pins are left '
+        'like that by a migration from a host that was planned otherwise, and '
+        'by a plan that was changed under running guests',
+    advice=_STALE)
+def outside(view: rule.View) -> Iterator[rule.Problem]:
+    for guest in view.guests:
+        found = {}
+        for vcpu, thread in sorted(guest.qemu.vcpus.items()):
+            cpus = pins.meant(view, guest, vcpu, thread)
+            if len(cpus) == 1 and not cpus.issubset(view.dedicated_cpus) and (
+                    not pins.floats_over_one(view, cpus)):
+                found[vcpu] = cpus
+        if found:
+            where = cpuset.union(found.values())
+            yield rule.Problem(
+                subject=pins.subject(guest),
+                message=f'{_listed(found)} pinned to {words.cpus(where)}, not '
+                        f'among the dedicated CPUs {view.dedicated_cpus}',
+                evidence=tuple(_evidence(guest, vcpu, view.dedicated_cpus)
+                               for vcpu in found))
+
+
+def _holders(
+    view: rule.View,
+) -> dict[int, list[tuple[facts.Guest, int]]]:
+    """Guests and vCPUs by the CPU that the kernel keeps them on."""
+    holders: dict[int, list[tuple[facts.Guest, int]]] = {}
+    for guest in view.facts.guests:
+        for vcpu, thread in guest.qemu.vcpus.items():
+            cpus = thread.cpus & view.online_cpus
+            if len(cpus) == 1 and not pins.floats_over_one(view, cpus):
+                holders.setdefault(next(iter(cpus)), []).append((guest, vcpu))
+    return holders
+
+
+@rule.rule(
+    'H604', finding.Severity.ERROR, 'two vCPUs on one CPU',
+    why='each gets half of a CPU that it was sold whole',
+    advice=f'{_STALE}; move one of the guests away meanwhile')
+def doubled(view: rule.View) -> Iterator[rule.Problem]:
+    groups: dict[tuple[int, ...], list[int]] = {}
+    holders = _holders(view)
+    for cpu, there in sorted(holders.items()):
+        if len(there) > 1 and any(one.is_asked_for for one, _vcpu in there):
+            pids = tuple(sorted({guest.qemu.pid for guest, _vcpu in there}))
+            groups.setdefault(pids, []).append(cpu)
+    for cpus in groups.values():
+        both = sorted({guest.name for guest, _vcpu in holders[cpus[0]]})
+        yield rule.Problem(
+            subject=_guests(both),
+            message=f'several vCPUs on {words.cpus(cpuset.CpuSet(cpus))}',
+            evidence=tuple(
+                _evidence(guest, vcpu)
+                for cpu in cpus for guest, vcpu in holders[cpu]))
+
+
+def _guests(names: list[str]) -> str:
+    return ('guests ' if len(names) > 1 else 'guest ') + words.listed(names)
+
+
+@rule.rule(
+    'H605', finding.Severity.WARNING, 'guests share a core',
+    why='threads of a core take turns in its units and its caches, so that '
+        'guests slow each other down, and may learn of each other',
+    advice='sell whole cores: flavors with an even number of vCPUs and '
+           'hw:cpu_thread_policy=require')
+def shared_cores(view: rule.View) -> Iterator[rule.Problem]:
+    holders = _holders(view)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    guests = {guest.qemu.pid: guest for guest in view.facts.guests}
+    for node in view.facts.host.nodes:
+        for core in node.cores:
+            there = {cpu: {guest.qemu.pid for guest, _vcpu in holders[cpu]}
+                     for cpu in core if cpu in holders}
+            pids = _apart(there)
+            if any(guests[pid].is_asked_for for pid in pids):
+                groups.setdefault(tuple(sorted(pids)), []).extend(there)
+    for sharing, cpus in sorted(groups.items()):
+        yield rule.Problem(
+            subject=_guests(sorted(guests[pid].name for pid in sharing)),
+            message='they have threads of the same cores, '
+                    f'{words.cpus(cpuset.CpuSet(cpus))}',
+            evidence=tuple(
+                _evidence(guest, vcpu)
+                for cpu in cpus for guest, vcpu in holders[cpu]))
+
+
+def _apart(there: dict[int, set[int]]) -> set[int]:
+    """Who of those on a core has another on a thread beside it.
+
+    Those on the very same thread are another rule's.
+
+    :param there: process ids by CPU
+    """
+    everybody = set().union(*there.values())
+    return {
+        pid for pair in itertools.combinations(everybody, 2) for pid in pair
+        if not any(pids.issuperset(pair) for pids in there.values())}
+
+
+RULES = (moved, floating, outside, doubled, shared_cores)

@@ -1,0 +1,45 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Words that several rules' messages are made of."""
+
+from collections.abc import Collection
+
+from nova_pinning import cpuset
+
+
+def cpus(what: cpuset.CpuSet) -> str:
+    """'CPU 3', 'CPUs 3-7', 'no CPU'."""
+    if not what:
+        return 'no CPU'
+    return f'CPUs {what}' if len(what) > 1 else f'CPU {what}'
+
+
+def count(number: int, noun: str) -> str:
+    """'1 thread', '2 threads', '2 processes'."""
+    ending = '' if number == 1 else 'es' if noun.endswith('s') else 's'
+    return f'{number} {noun}{ending}'
+
+
+def listed(names: Collection[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    *first, last = names
+    return f'{", ".join(first)} and {last}' if first else last
+
+
+def duration(seconds: float) -> str:
+    """About three digits: '3.02 s', '187 ms', '12.9 µs'."""
+    unit, size = next((pair for pair in (('s', 1.0), ('ms', 1e-3))
+                       if seconds >= pair[1]), ('µs', 1e-6))
+    number = seconds / size
+    return f'{number:.3g} {unit}' if number < 99.95 else (
+        f'{number:,.0f} {unit}')

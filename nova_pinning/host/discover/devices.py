@@ -1,0 +1,195 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The PCI devices of a machine that matter to guests and to the host's CPUs.
+
+These are network cards, NVMe disks, graphics cards and accelerators, virtual
+functions included, since those are what guests are given most often. See the
+kernel's Documentation/ABI/testing/sysfs-bus-pci and sysfs-class-net-queues.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import dataclasses
+import re
+
+from nova_pinning.host.discover import use
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host import tree as files
+
+PCI = '/sys/bus/pci/devices'
+_ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
+_HEX = re.compile(r'0x([0-9a-f]{1,8})', re.ASCII)
+# The path of a namespace that has several: nvme0c1n2 is a part of nvme0n2.
+_NVME_PATH = re.compile(r'(nvme\d+)c\d+(n\d+)', re.ASCII)
+# By the first digits of the class, see PCI-SIG's PCI Code and ID Assignment.
+_KINDS = {
+    '02': hardware.PciKind.NIC,
+    '0c06': hardware.PciKind.NIC,  # InfiniBand
+    '0108': hardware.PciKind.NVME,
+    '03': hardware.PciKind.GPU,
+    '12': hardware.PciKind.GPU,  # processing accelerators
+    '0b40': hardware.PciKind.OTHER,  # coprocessors
+}
+_DISK = re.compile(r'nvme\d+(?:c\d+)?n\d+', re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Service:
+    """What a device does for the host by way of its driver."""
+
+    names: tuple[str, ...] = ()
+    queues: int = 0
+    speed_mbps: int = 0
+    in_use: str = ''
+
+
+def read(tree: files.Tree,
+         nodes: Iterable[model.Node]) -> tuple[model.PciDevice, ...]:
+    """The devices by address.
+
+    :param nodes: a device that is near none of them belongs to none
+    """
+    nodes = tuple(nodes)
+    services = _Services(tree)
+    return tuple(
+        device for address in sorted(tree.names(PCI))
+        if _ADDRESS.fullmatch(address)
+        for device in _device(tree, address, nodes, services))
+
+
+def _device(
+    tree: files.Tree, address: str, nodes: tuple[model.Node, ...],
+    services: '_Services',
+) -> Iterator[model.PciDevice]:
+    path = f'{PCI}/{address}'
+    number = _hex(tree, f'{path}/class', 6)
+    kind = next((kind for digits, kind in _KINDS.items()
+                 if number.startswith(digits)), None)
+    vendor = _hex(tree, f'{path}/vendor', 4)
+    product = _hex(tree, f'{path}/device', 4)
+    if kind is None or not vendor or not product:
+        return
+    service = services.of(path, kind)
+    driver = tree.link_name(f'{path}/driver')
+    group = tree.link_name(f'{path}/iommu_group')
+    yield model.PciDevice(
+        address=address,
+        vendor_id=vendor,
+        product_id=product,
+        numa_node=_numa_node(tree, path, nodes),
+        kind=kind,
+        driver=driver,
+        names=service.names,
+        iommu_group=int(group) if group.isdecimal() else None,
+        queues=service.queues,
+        interrupts=_interrupts(tree, path) if driver else (),
+        speed_mbps=service.speed_mbps,
+        in_use=service.in_use,
+        physical_function=tree.link_name(f'{path}/physfn'))
+
+
+def _numa_node(tree: files.Tree, path: str,
+               nodes: tuple[model.Node, ...]) -> int | None:
+    """The node; where firmware gives none, what the near CPUs tell."""
+    number = tree.number(f'{path}/numa_node')
+    if number is not None and number >= 0:
+        return number if number in {node.id for node in nodes} else None
+    near = tree.mask(f'{path}/local_cpus')
+    if near and len(nodes) > 1:
+        for node in nodes:
+            if near.issubset(node.cpus):
+                return node.id
+    return None
+
+
+def _interrupts(tree: files.Tree, path: str) -> tuple[int, ...]:
+    messages = [int(name) for name in tree.names(f'{path}/msi_irqs')
+                if name.isdecimal()]
+    if messages:
+        return tuple(sorted(messages))
+    wire = tree.number(f'{path}/irq')
+    return (wire,) if wire and wire > 0 else ()
+
+
+class _Services:
+    """Looks at what devices do; the tables of the kernel are read once."""
+
+    def __init__(self, tree: files.Tree) -> None:
+        self._tree = tree
+        self._mounts = use.mounts(tree)
+        self._routes = use.routes(tree)
+
+    def of(self, path: str, kind: hardware.PciKind) -> _Service:
+        if kind is hardware.PciKind.NIC:
+            return self._network(path)
+        if kind is hardware.PciKind.NVME:
+            return self._disks(path)
+        if kind is hardware.PciKind.GPU:
+            is_console = self._tree.number(f'{path}/boot_vga') == 1
+            return _Service(in_use='console' if is_console else '')
+        return _Service()
+
+    def _network(self, path: str) -> _Service:
+        tree = self._tree
+        interfaces = [f'{parent}/net/{name}' for parent in self._parents(path)
+                      for name in tree.names(f'{parent}/net')]
+        speeds = (tree.number(f'{one}/speed') or 0 for one in interfaces)
+        return _Service(
+            names=_names(interfaces),
+            queues=sum(_queues(tree.names(f'{one}/queues'))
+                       for one in interfaces),
+            # -1, or 2^32 - 1 with some drivers, is for a link that is down.
+            speed_mbps=sum(speed for speed in speeds
+                           if 0 < speed < 2 ** 31 - 1),
+            in_use=use.say(use.of_interface(tree, name, self._routes)
+                           for name in _names(interfaces)))
+
+    def _parents(self, path: str) -> list[str]:
+        """What the interfaces are below: the device, or its virtio device."""
+        return [path, *(f'{path}/{name}' for name in self._tree.names(path)
+                        if name.startswith('virtio'))]
+
+    def _disks(self, path: str) -> _Service:
+        tree = self._tree
+        controllers = [f'{path}/nvme/{name}'
+                       for name in tree.names(f'{path}/nvme')]
+        # Old kernels have the disk right below the PCI device.
+        found = [f'{parent}/{name}'
+                 for parent in (*controllers, f'{path}/block')
+                 for name in tree.names(parent) if _DISK.fullmatch(name)]
+        disks = tuple(dict.fromkeys(
+            _NVME_PATH.sub(r'\1\2', name) for name in _names(found)))
+        queues = [len(tree.names(f'{one}/mq')) for one in found]
+        # One of them is for administration.
+        counts = [(tree.number(f'{one}/queue_count') or 1) - 1
+                  for one in controllers]
+        return _Service(
+            names=disks,
+            queues=max(queues, default=0) or max(counts, default=0),
+            in_use=use.say(use.of_disk(tree, name, self._mounts)
+                           for name in disks))
+
+
+def _names(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path.rpartition('/')[2] for path in paths)
+
+
+def _queues(names: Iterable[str]) -> int:
+    kinds = [name.partition('-')[0] for name in names]
+    return max(kinds.count('rx'), kinds.count('tx'))
+
+
+def _hex(tree: files.Tree, path: str, digits: int) -> str:
+    match = _HEX.fullmatch(tree.text(path) or '')
+    return match[1].zfill(digits) if match else ''

@@ -1,0 +1,122 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The NUMA nodes of a machine, as in the kernel's
+Documentation/ABI/stable/sysfs-devices-node.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import re
+
+from nova_pinning import cpuset
+from nova_pinning.host.discover import processors
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host import tree as files
+
+NODE = '/sys/devices/system/node'
+_NODE_NAME = re.compile(r'node(\d{1,5})', re.ASCII)
+_MEMORY = re.compile(r'^(?:Node \d+ )?MemTotal:\s*(\d{1,18}) kB', re.M)
+_HUGE_PAGES = re.compile(r'hugepages-(\d{1,12})kB', re.ASCII)
+_LAST_LEVEL = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Numa:
+    """The NUMA nodes of a machine.
+
+    :param stray: CPUs that are in no node the kernel tells of. They are in a
+        node without memory here, since no guest with NUMA nodes can use them.
+    """
+
+    nodes: tuple[model.Node, ...]
+    stray: cpuset.CpuSet
+
+
+def read(tree: files.Tree, machine: processors.Processors,
+         caches: Iterable[hardware.Caches]) -> Numa:
+    """The nodes that are online; one node if the kernel knows of none."""
+    numbers = _numbers(tree)
+    cpus = {node: _cpus(tree, node) & machine.online for node in numbers}
+    stray = machine.online - cpuset.union(cpus.values())
+    if not numbers:
+        cpus, stray = {0: machine.online}, cpuset.CpuSet()
+    lone = len(cpus) == 1 and not stray
+    if stray:
+        cpus[_own_node(tree, stray, cpus)] = stray
+    domains = [domain for alike in caches if alike.level == _LAST_LEVEL
+               for domain in alike.domains]
+    distances = {node: _distances(tree, node) for node in cpus}
+    complete = all(len(row) == len(cpus) for row in distances.values())
+    nodes = (model.Node(
+        id=node,
+        socket=min((machine.sockets[cpu] for cpu in own), default=0),
+        cores=tuple(sorted(
+            tuple(core & own) for core in machine.cores if core & own)),
+        memory_mib=_memory_mib(tree, node, lone),
+        huge_pages=_huge_pages(tree, node, lone),
+        l3_domains=tuple(sorted(
+            domain for domain in domains if not domain.isdisjoint(own))),
+        distances=distances[node] if complete else (),
+    ) for node, own in sorted(cpus.items()))
+    return Numa(tuple(nodes), stray)
+
+
+def _numbers(tree: files.Tree) -> list[int]:
+    there = [int(match[1]) for match in map(
+        _NODE_NAME.fullmatch, tree.names(NODE)) if match]
+    online = tree.cpus(f'{NODE}/online')
+    return [node for node in there if online is None or node in online]
+
+
+def _cpus(tree: files.Tree, node: int) -> cpuset.CpuSet:
+    """What the node says, which may name CPUs that are offline."""
+    found = tree.mask(f'{NODE}/node{node}/cpumap')
+    if found is None:
+        found = tree.cpus(f'{NODE}/node{node}/cpulist')
+    return found or cpuset.CpuSet()
+
+
+def _own_node(tree: files.Tree, stray: cpuset.CpuSet,
+              taken: Mapping[int, cpuset.CpuSet]) -> int:
+    """The number for a node of CPUs that are in none of the others."""
+    for cpu in stray:
+        for name in tree.names(f'{processors.CPU}/cpu{cpu}'):
+            match = _NODE_NAME.fullmatch(name)
+            if match and int(match[1]) not in taken:
+                return int(match[1])
+    return next(node for node in range(len(taken) + 1) if node not in taken)
+
+
+def _memory_mib(tree: files.Tree, node: int, lone: bool) -> int:
+    text = tree.text(f'{NODE}/node{node}/meminfo')
+    if text is None and lone:
+        text = tree.text('/proc/meminfo')
+    match = _MEMORY.search(text or '')
+    return int(match[1]) // 1024 if match else 0
+
+
+def _huge_pages(tree: files.Tree, node: int, lone: bool) -> dict[int, int]:
+    """How many there are by size in KiB, with sizes there are none of."""
+    path = f'{NODE}/node{node}/hugepages'
+    if lone and not tree.exists(path):
+        path = '/sys/kernel/mm/hugepages'
+    return {
+        int(match[1]): tree.number(f'{path}/{match[0]}/nr_hugepages') or 0
+        for match in map(_HUGE_PAGES.fullmatch, tree.names(path)) if match}
+
+
+def _distances(tree: files.Tree, node: int) -> tuple[int, ...]:
+    words = (tree.text(f'{NODE}/node{node}/distance') or '').split()
+    return tuple(map(int, words)) if all(map(str.isdecimal, words)) else ()

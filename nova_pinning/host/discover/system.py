@@ -1,0 +1,134 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The kernel of a machine, how it was told to run, and what the CPUs are."""
+
+from collections.abc import Mapping
+import os
+import re
+
+from nova_pinning import cpuset
+from nova_pinning.host.discover import processors
+from nova_pinning.host.discover import text
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host import tree as files
+
+_CPU = processors.CPU
+_NOT_AFFECTED = 'Not affected'
+_MAX_COMMAND_LINE = 4096
+# The words of /proc/cpuinfo for libvirt's (src/cpu_map/x86_vendors.xml).
+_VENDORS = {'GenuineIntel': 'Intel', 'AuthenticAMD': 'AMD',
+            'HygonGenuine': 'Hygon'}
+_NO_NAME = re.compile(r'[^A-Za-z0-9._-]+')
+_ARCH = re.compile(r'[a-z0-9_]+', re.ASCII)
+
+
+def cpu_info(tree: files.Tree) -> dict[str, str]:
+    """What /proc/cpuinfo says of the first CPU.
+
+    To be read once: kernels may wake up every CPU for it.
+    """
+    first, _blank, _others = (
+        tree.text('/proc/cpuinfo') or '').partition('\n\n')
+    pairs = (line.partition(':') for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _colon, value in pairs}
+
+
+def read(tree: files.Tree, machine: processors.Processors,
+         info: Mapping[str, str]) -> hardware.System:
+    """The kernel, and how it was told to run.
+
+    :param info: what :func:`cpu_info` returns
+    """
+    online = machine.online
+    governors: dict[str, cpuset.CpuSet] = {}
+    drivers = []
+    for cpu in online:
+        path = f'{_CPU}/cpu{cpu}/cpufreq'
+        governor = tree.text(f'{path}/scaling_governor')
+        if governor:
+            name = text.clean(governor)
+            governors[name] = (
+                governors.get(name, cpuset.CpuSet()) | cpuset.CpuSet([cpu]))
+            drivers.append(tree.text(f'{path}/scaling_driver') or '')
+    known = online | machine.offline
+    return hardware.System(
+        kernel=text.clean(tree.text('/proc/sys/kernel/osrelease') or ''),
+        command_line=text.clean(
+            tree.text('/proc/cmdline') or '', _MAX_COMMAND_LINE),
+        isolated_cpus=_cpus(tree, 'isolated') & known,
+        nohz_full_cpus=_cpus(tree, 'nohz_full') & known,
+        smt=text.clean(tree.text(f'{_CPU}/smt/control') or ''),
+        cpufreq_driver=text.clean(next(filter(None, drivers), '')),
+        governors=governors,
+        virtualization=_virtualization(info),
+        has_iommu=_has_iommu(tree),
+        mitigations=_mitigations(tree))
+
+
+def cpu_model(tree: files.Tree, info: Mapping[str, str]) -> model.CpuModel:
+    """What the CPUs are; libvirt's name for the model is in no file.
+
+    :param info: what :func:`cpu_info` returns
+    """
+    return model.CpuModel(
+        arch=_arch(tree, info),
+        vendor=_VENDORS.get(info.get('vendor_id', ''), ''))
+
+
+def name(tree: files.Tree) -> str:
+    """The machine's host name, else that of the directory of its files."""
+    found = (tree.text('/proc/sys/kernel/hostname')
+             or tree.text('/etc/hostname')
+             or tree.root.resolve().name)
+    return _NO_NAME.sub('-', found).lstrip('._-')[:255] or 'host'
+
+
+def _cpus(tree: files.Tree, file: str) -> cpuset.CpuSet:
+    # Kernels that have no nohz_full say '(null)'.
+    return tree.cpus(f'{_CPU}/{file}') or cpuset.CpuSet()
+
+
+def _mitigations(tree: files.Tree) -> dict[str, str]:
+    """Vulnerabilities that the CPUs do have."""
+    path = f'{_CPU}/vulnerabilities'
+    found = {name: tree.text(f'{path}/{name}') for name in tree.names(path)}
+    return {text.clean(name): text.clean(said)
+            for name, said in found.items() if said and said != _NOT_AFFECTED}
+
+
+def _has_iommu(tree: files.Tree) -> bool | None:
+    groups = '/sys/kernel/iommu_groups'
+    if tree.names(groups):
+        return True
+    return False if tree.exists(groups) else None
+
+
+def _virtualization(info: Mapping[str, str]) -> str:
+    flags = info.get('flags', '').split()
+    return next((flag for flag in ('vmx', 'svm') if flag in flags), '')
+
+
+def _arch(tree: files.Tree, info: Mapping[str, str]) -> str:
+    said = tree.text('/proc/sys/kernel/arch')
+    if not said and tree.root == tree.root.parent:
+        said = os.uname().machine
+    if said and _ARCH.fullmatch(said):
+        return said
+    if 'CPU implementer' in info:
+        return 'aarch64'
+    if info.get('cpu', '').startswith('POWER'):
+        return 'ppc64le'
+    if info.get('vendor_id') == 'IBM/S390':
+        return 's390x'
+    return 'x86_64'

@@ -1,0 +1,203 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a machine itself does with its disks and network interfaces.
+
+Only what files tell: whether an interface has an IPv4 address, say, they do
+not.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import re
+
+from nova_pinning.host.discover import text
+from nova_pinning.host import tree as files
+
+_BLOCK = '/sys/class/block'
+_DEV = '/dev/'
+_NET = '/sys/class/net'
+_DEFAULT_ROUTE = 'default route'
+_ROUTES = 'routes'
+_SWAP = 'swap'
+# Of mount points and the like; there may be hundreds.
+_MAX_SHOWN = 3
+# Of routes, see the kernel's include/uapi/linux/route.h.
+_UP = 0x1
+_REJECT = 0x200
+_HEX = re.compile(r'[0-9A-Fa-f]+', re.ASCII)
+_ESCAPE = re.compile(r'\\([0-7]{3})', re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Use:
+    """What something is used for.
+
+    :param inside: what it is a part of: a bond, a bridge, a volume
+    :param mounted: the mount points of what is on it
+    :param other: in a word or two
+    """
+
+    inside: tuple[str, ...] = ()
+    mounted: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mounts:
+    """What is mounted, and what is swapped to.
+
+    :param points: by device, which is known by its number, '259:1', and by
+        its name below /dev
+    :param swaps: names below /dev
+    """
+
+    points: Mapping[str, tuple[str, ...]]
+    swaps: frozenset[str]
+
+
+def mounts(tree: files.Tree) -> Mounts:
+    """What is mounted, and what is swapped to."""
+    points: dict[str, dict[str, None]] = {}
+    for words in _rows(tree, '/proc/self/mountinfo', 5):
+        points.setdefault(words[2], {})[_unescaped(words[4])] = None
+    for words in _rows(tree, '/proc/mounts', 2):
+        name = _unescaped(words[0])
+        if name.startswith(_DEV):
+            points.setdefault(name.removeprefix(_DEV), {})[
+                _unescaped(words[1])] = None
+    return Mounts(
+        {name: tuple(found) for name, found in points.items()},
+        frozenset(_unescaped(words[0]).removeprefix(_DEV)
+                  for words in _rows(tree, '/proc/swaps', 2)))
+
+
+def routes(tree: files.Tree) -> dict[str, str]:
+    """Which interfaces have routes: 'default route', or others only."""
+    found: dict[str, str] = {}
+    for words in _rows(tree, '/proc/net/route', 8):
+        if _is_usable(words[3]):
+            if _is_zero(words[1]) and _is_zero(words[7]):
+                found[words[0]] = _DEFAULT_ROUTE
+            found.setdefault(words[0], _ROUTES)
+    for words in _rows(tree, '/proc/net/ipv6_route', 10):
+        # Every interface that is up has others, to its link-local addresses.
+        if (_is_usable(words[8]) and _is_zero(words[0])
+                and _is_zero(words[1])):
+            found[words[9]] = _DEFAULT_ROUTE
+    return found
+
+
+def of_disk(tree: files.Tree, name: str, mounted: Mounts) -> Use:
+    """What a disk is used for, with its partitions and what is made of them.
+
+    :param name: 'nvme0n1'
+    :param mounted: what :func:`mounts` returns
+    """
+    parts = [name, *(part for part in tree.names(f'{_BLOCK}/{name}')
+                     if part.startswith(name))]
+    above = _above(
+        parts, lambda one: tree.names(f'{_BLOCK}/{one}/holders'))
+    labels = {one: tree.text(f'{_BLOCK}/{one}/dm/name') or one
+              for one in above}
+    points: dict[str, None] = {}
+    is_swap = False
+    for one in (*parts, *above):
+        number = tree.text(f'{_BLOCK}/{one}/dev') or ''
+        for key in (number, one, f'mapper/{labels.get(one, one)}'):
+            points.update(dict.fromkeys(mounted.points.get(key, ())))
+            is_swap |= key in mounted.swaps
+    return Use(tuple(labels.values()), tuple(points),
+               (_SWAP,) if is_swap else ())
+
+
+def of_interface(tree: files.Tree, name: str,
+                 routed: Mapping[str, str]) -> Use:
+    """What a network interface is used for.
+
+    :param name: 'eth0'
+    :param routed: what :func:`routes` returns
+    """
+    above = _above([name], lambda one: _masters(tree, one))
+    found = {routed[one] for one in (name, *above) if one in routed}
+    return Use(above, (), (min(found),) if found else ())
+
+
+def say(uses: Iterable[Use]) -> str:
+    """All of it in short: 'in vg-root, vg-var; mounted on /, /var'."""
+    uses = tuple(uses)
+    inside = _shown(name for one in uses for name in one.inside)
+    mounted = _shown(name for one in uses for name in one.mounted)
+    other = _shown(name for one in uses for name in one.other)
+    return '; '.join(filter(None, (
+        inside and f'in {inside}', mounted and f'mounted on {mounted}',
+        other)))
+
+
+def _shown(names: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    shown = ', '.join(map(text.clean, unique[:_MAX_SHOWN]))
+    left = len(unique) - _MAX_SHOWN
+    return f'{shown} and {left} more' if left > 0 else shown
+
+
+def _above(
+    names: Iterable[str], step: Callable[[str], Iterable[str]],
+) -> tuple[str, ...]:
+    """Whatever is reached from some names, without them."""
+    start = list(names)
+    found = dict.fromkeys(start)
+    waiting = start.copy()
+    while waiting:
+        for one in step(waiting.pop(0)):
+            if one not in found:
+                found[one] = None
+                waiting.append(one)
+    return tuple(found)[len(start):]
+
+
+def _masters(tree: files.Tree, name: str) -> Iterator[str]:
+    """The bond, bridge, VLAN or the like that an interface is a part of."""
+    path = f'{_NET}/{name}'
+    for link in ('master', 'brport/bridge'):
+        master = tree.link_name(f'{path}/{link}')
+        if master:
+            yield master
+    for entry in tree.names(path):
+        if entry.startswith('upper_'):
+            yield entry.removeprefix('upper_')
+
+
+def _rows(tree: files.Tree, path: str, least: int) -> Iterator[list[str]]:
+    """The words of each line of a table that has enough of them."""
+    for line in (tree.text(path) or '').splitlines():
+        words = line.split()
+        if len(words) >= least:
+            yield words
+
+
+def _is_usable(flags: str) -> bool:
+    if not _HEX.fullmatch(flags):
+        return False
+    return int(flags, 16) & (_UP | _REJECT) == _UP
+
+
+def _is_zero(number: str) -> bool:
+    return not number.strip('0')
+
+
+def _unescaped(name: str) -> str:
+    """Blanks and the like are written as \\040 there."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), name)

@@ -1,0 +1,174 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The devices of a host: which guests get, and who serves the others."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import re
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host.plan import ground
+from nova_pinning.host.plan import model as plan_model
+
+_ADDRESS = re.compile(
+    r'(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]', re.ASCII)
+_IDS = re.compile(r'([0-9a-f]{4}):([0-9a-f]{4})', re.ASCII)
+_KINDS = {
+    'nvme': hardware.PciKind.NVME, 'gpu': hardware.PciKind.GPU,
+    'nic': hardware.PciKind.NIC,
+}
+_WHERE = errors.Location('--pci-alias')
+
+
+def with_aliases(
+    devices: tuple[model.PciDevice, ...],
+    aliases: tuple[tuple[str, str], ...],
+) -> tuple[tuple[model.PciDevice, ...], tuple[model.PciDevice, ...]]:
+    """Devices with the aliases by which flavors ask for them.
+
+    :param aliases: (alias, what it names)
+    :returns: (all devices, those that an alias names but the host uses)
+    :raises errors.InputError: if an alias names no device that guests can
+        get, or a device has two
+    """
+    given: dict[str, str] = {}
+    in_use: dict[str, model.PciDevice] = {}
+    physical = {device.physical_function for device in devices}
+    for alias, what in aliases:
+        named = [device for device in devices if _is_meant(
+            device, what, has_functions=device.address in physical)]
+        if not named:
+            raise errors.InputError(
+                f'there is no device {what!r} for alias {alias}', _WHERE,
+                'write nvme, gpu, nic, VENDOR:PRODUCT or an address such as '
+                '0000:3b:00.0')
+        free = [device for device in named if not device.in_use]
+        if not free:
+            raise errors.InputError(
+                f'no device {what!r} is left for alias {alias}: '
+                + ', '.join(f'{device.address} is {device.in_use}'
+                            for device in named), _WHERE)
+        in_use |= {device.address: device for device in named
+                   if device.in_use}
+        for device in free:
+            other = given.setdefault(device.address, alias)
+            if other != alias:
+                raise errors.InputError(
+                    f'{device.address} would have two aliases, {other} and '
+                    f'{alias}', _WHERE)
+    return tuple(
+        dataclasses.replace(device, alias=given[device.address])
+        if device.address in given else device
+        for device in devices), tuple(in_use.values())
+
+
+def _is_meant(device: model.PciDevice, what: str,
+              has_functions: bool) -> bool:
+    """Whether an alias for this names a device.
+
+    :param has_functions: whether it has virtual functions (SR-IOV); those
+        are what guests get, unless it is named by itself
+    """
+    what = what.lower()
+    if what in _KINDS:
+        return device.kind is _KINDS[what] and not has_functions
+    ids = _IDS.fullmatch(what)
+    if ids:
+        return (device.vendor_id, device.product_id) == ids.groups()
+    if _ADDRESS.fullmatch(what):
+        return device.address in (what, f'0000:{what}')
+    return False
+
+
+def name(device: model.PciDevice) -> str:
+    """What people know a device by."""
+    return device.names[0] if device.names else device.address
+
+
+def interrupts(
+    description: model.HostDescription, host_cpus: cpuset.CpuSet,
+) -> tuple[tuple[plan_model.Interrupts, str], ...]:
+    """CPUs for the interrupts of each device that serves the host.
+
+    They are those for the host on the device's node, or else on the nodes
+    nearest to it: apart from the CPUs of guests and near in cache, as Guo,
+    Liao and Bhuyan have it (Performance Characterization and Cache-Aware Core
+    Scheduling in a Virtualized Multicore Server under 10GbE, IISWC 2009).
+
+    :returns: each with its reason
+    """
+    return tuple(
+        (plan_model.Interrupts(device.address, name(device), cpus), reason)
+        for device in description.pci_devices if ground.serves_host(device)
+        for cpus, reason in (_near(description, device, host_cpus),))
+
+
+def _near(
+    description: model.HostDescription, device: model.PciDevice,
+    host_cpus: cpuset.CpuSet,
+) -> tuple[cpuset.CpuSet, str]:
+    number = device.numa_node
+    if number is None:
+        return host_cpus, ('belongs to no node, so that all CPUs for the host '
+                           'will do')
+    for distance, nodes in sorted(_by_distance(description, number).items()):
+        cpus = cpuset.union(node.cpus for node in nodes) & host_cpus
+        if not cpus:
+            continue
+        if number in [node.id for node in nodes]:
+            return cpus, (f'is on node {number}, as are CPUs {cpus} for the '
+                          'host')
+        ids = ', '.join(str(node.id) for node in nodes if node.cpus & cpus)
+        away = f', at distance {distance}' if distance else ''
+        return cpus, (f'is on node {number}, which has no CPUs for the host; '
+                      f'the nearest are on node {ids}{away}')
+    return host_cpus, 'has no CPUs for the host near'
+
+
+def _by_distance(
+    description: model.HostDescription, number: int,
+) -> Mapping[int, list[model.Node]]:
+    """Nodes by their distance from one; 0 is that node itself."""
+    here = next((node for node in description.nodes if node.id == number),
+                None)
+    found: dict[int, list[model.Node]] = {}
+    for place, node in enumerate(description.nodes):
+        if node is here:
+            distance = 0
+        elif here is not None and here.distances:
+            distance = here.distances[place]
+        else:
+            distance = 1
+        found.setdefault(distance, []).append(node)
+    return found
+
+
+def poll_nodes(description: model.HostDescription) -> tuple[int, ...]:
+    """The nodes of the host's NICs, by id; without NICs all that have CPUs."""
+    nodes = {node.id for node in description.nodes if node.cores}
+    found = {device.numa_node for device in nics(description)} & nodes
+    return tuple(sorted(number for number in found or nodes
+                        if number is not None))
+
+
+def nics(
+    description: model.HostDescription,
+) -> Iterator[model.PciDevice]:
+    """The NICs that serve the host."""
+    return (device for device in description.pci_devices
+            if device.kind is hardware.PciKind.NIC
+            and ground.serves_host(device))

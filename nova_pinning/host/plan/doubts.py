@@ -1,0 +1,230 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What is doubtful about a host, or about what was asked of it."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
+from nova_pinning.host import model as host_model
+from nova_pinning.host.plan import devices
+from nova_pinning.host.plan import ground
+from nova_pinning.host.plan import memory
+from nova_pinning.host.plan import model
+from nova_pinning.host.plan import request as plan_request
+from nova_pinning.host.plan import search
+
+#: Memory for each dedicated CPU under which hardly any flavor is sold.
+_LEAST_MIB_PER_CPU = 512
+
+
+def warnings(
+    description: host_model.HostDescription,
+    request: plan_request.Request,
+    choice: search.Choice,
+    shared_out: memory.Memory,
+    used_devices: Sequence[host_model.PciDevice],
+) -> tuple[model.Warning, ...]:
+    """All that is doubtful and that somebody can do something about.
+
+    :param description: with the aliases that were asked for
+    :param used_devices: those that an alias names but the host uses
+    """
+    return (*_of_machine(description, choice),
+            *_of_cpus(description, request, choice),
+            *_of_devices(description, request, choice, used_devices),
+            *_of_memory(description, request, choice, shared_out))
+
+
+def _of_machine(
+    description: host_model.HostDescription, choice: search.Choice,
+) -> Iterator[model.Warning]:
+    system = description.system
+    if system.smt in ('off', 'forceoff'):
+        yield model.Warning(
+            'smt-off', f'sibling threads are switched off (SMT is '
+            f'{system.smt})',
+            'if that is not on purpose, switch them on (nosmt on the kernel '
+            'command line, or the firmware) and plan again')
+    elif description.offline_cpus:
+        yield model.Warning(
+            'offline-cpus', f'{_cpus(description.offline_cpus)} offline, and '
+            'in no part of this plan',
+            'if that is not on purpose, switch them on and plan again')
+    if 'mitigations=off' in system.command_line.split():
+        yield model.Warning(
+            'mitigations-off', 'the kernel runs with mitigations=off, so that '
+            'guests can read what is not theirs',
+            'take it off the kernel command line where guests belong to '
+            'different people')
+    elif any(text.startswith('Vulnerable')
+             for text in system.mitigations.values()):
+        names = sorted(name for name, text in system.mitigations.items()
+                       if text.startswith('Vulnerable'))
+        yield model.Warning(
+            'vulnerable', f'the kernel calls the CPUs vulnerable to '
+            f'{", ".join(names)}',
+            'update microcode and kernel, or live with it knowingly')
+    guests = choice.dedicated_cpus | choice.shared_cpus
+    kinds = [kind for kind in description.core_kinds if kind.cpus & guests]
+    if len(kinds) > 1:
+        yield model.Warning(
+            'hybrid', 'guests get cores of several kinds: ' + ', '.join(
+                f'{kind.name} {kind.cpus & guests}' for kind in kinds)
+            + '; nova cannot tell them apart',
+            'keep one kind for the host with --host-cpus, or switch it off')
+
+
+def _of_cpus(
+    description: host_model.HostDescription, request: plan_request.Request,
+    choice: search.Choice,
+) -> Iterator[model.Warning]:
+    guests = choice.dedicated_cpus | choice.shared_cpus
+    if 0 in guests:
+        yield model.Warning(
+            'cpu0-sold', 'CPU 0 is for guests; the kernel does some work '
+            'there whatever it is told',
+            'take a choice that has it for the host (--choice)')
+    isolated = description.system.isolated_cpus
+    wanted = choice.dedicated_cpus | choice.poll_cpus
+    wrong = isolated - wanted
+    if wrong:
+        yield model.Warning(
+            'isolated-others', f'the kernel isolates {wrong} (isolcpus=), '
+            'which are not dedicated in this plan: threads there are not '
+            'moved from a busy CPU to an idle one',
+            "boot with this plan's kernel command line, or without isolcpus")
+    elif isolated and isolated != wanted:
+        yield model.Warning(
+            'isolated-part', f'the kernel isolates {isolated} (isolcpus=), '
+            f'but not {wanted - isolated}, which are dedicated as well',
+            "boot with this plan's kernel command line, or without isolcpus")
+    if request.purpose is model.Purpose.DEDICATED and not choice.shared_cpus:
+        yield model.Warning(
+            'no-emulator-cpus', "emulator threads, and vhost threads with "
+            "them, run on the guests' own CPUs",
+            'have CPUs for them with --shared-cpus, and flavors with '
+            'hw:emulator_threads_policy=share')
+    if request.purpose is model.Purpose.BOTH:
+        yield model.Warning(
+            'both-classes', 'dedicated and shared guests are to be on this '
+            'host; it has the trait of neither class, and HostClassFilter '
+            'takes it for a dedicated one',
+            'do without HostClassFilter, and have flavors without class '
+            'traits for it, or keep the classes on different hosts')
+
+
+def _of_devices(
+    description: host_model.HostDescription, request: plan_request.Request,
+    choice: search.Choice, used_devices: Sequence[host_model.PciDevice],
+) -> Iterator[model.Warning]:
+    aliases = sorted({device.alias for device in description.pci_devices
+                      if device.alias})
+    if aliases and description.system.has_iommu is False:
+        yield model.Warning(
+            'no-iommu', f'guests are to get {", ".join(aliases)}, but no '
+            'device is in an IOMMU group',
+            'switch the IOMMU on in the firmware, and on the kernel command '
+            'line (intel_iommu=on iommu=pt)')
+    if used_devices:
+        yield model.Warning(
+            'device-in-use', 'the host keeps what it uses itself: '
+            + ', '.join(f'{devices.name(device)} ({device.address}) is '
+                        f'{device.in_use}' for device in used_devices),
+            'free it and plan again, or leave it to the host')
+    mbps = plan_request.nic_mbps(description)
+    needed = plan_request.cpus_for_nics(mbps)
+    if not choice.poll_cpus and len(choice.host_cpus) < needed:
+        yield model.Warning(
+            'few-host-cpus', f'{len(choice.host_cpus)} CPUs for the host may '
+            f'not keep up with NICs of {mbps / 1000:g} Gbit/s; by a rule of '
+            'thumb it takes one for each '
+            f'{plan_request.MBPS_PER_CPU // 1000} Gbit/s',
+            f'have {needed} with --host-cpus')
+    polled = {node.id for node in description.nodes
+              if node.cpus & choice.poll_cpus}
+    unpolled = [device for device in devices.nics(description)
+                if polled and device.numa_node not in {None, *polled}]
+    if unpolled:
+        yield model.Warning(
+            'few-poll-cpus', 'there are no CPUs for polling on the node of '
+            + _listed(f'{devices.name(device)} (node {device.numa_node})'
+                      for device in unpolled),
+            'have more with --poll-cpus if OVS-DPDK is to serve them')
+    near = {node.id for node in description.nodes
+            if node.cpus & choice.host_cpus}
+    far = [device for device in description.pci_devices
+           if ground.serves_host(device) and device.numa_node is not None
+           and device.numa_node not in near]
+    if far:
+        yield model.Warning(
+            'no-host-cpu-on-device-node', 'there are no CPUs for the host on '
+            'the node of ' + _listed(
+                f'{devices.name(device)} (node {device.numa_node})'
+                for device in far),
+            'take a choice that has some there (--choice), if what these '
+            'devices do matters more than what such a choice costs')
+
+
+def _of_memory(
+    description: host_model.HostDescription, request: plan_request.Request,
+    choice: search.Choice, shared_out: memory.Memory,
+) -> Iterator[model.Warning]:
+    without = [node.id for node in description.nodes
+               if node.cores and not node.memory_mib]
+    if without:
+        yield model.Warning(
+            'no-memory-node', f'{_nodes(without)} without memory, so that '
+            'no pinned guest fits there',
+            'put memory into its slots, or make one node of each socket in '
+            'the firmware')
+    small = []
+    for node in description.nodes:
+        dedicated = len(node.cpus & choice.dedicated_cpus)
+        if not dedicated or not node.memory_mib:
+            continue
+        if shared_out.page_size_kib:
+            pages = shared_out.guest_pages.get(node.id, 0)
+            memory_mib = pages * shared_out.page_size_kib // 1024
+        else:
+            memory_mib = shared_out.kept_mib[node.id]
+        if memory_mib < dedicated * _LEAST_MIB_PER_CPU:
+            small.append(node.id)
+    if small:
+        size = (quantities.shown_page_size(shared_out.page_size_kib)
+                if shared_out.page_size_kib else '')
+        pages_text = f' in pages of {size}' if size else ''
+        yield model.Warning(
+            'memory-too-small', f'{_nodes(small)} left with less than '
+            f'{_LEAST_MIB_PER_CPU} MiB{pages_text} for each dedicated CPU',
+            'keep less for the host with --host-memory, or take smaller '
+            'pages with --page-size')
+
+
+def _cpus(cpus: cpuset.CpuSet) -> str:
+    return f'CPUs {cpus} are' if len(cpus) > 1 else f'CPU {cpus} is'
+
+
+def _nodes(numbers: Sequence[int]) -> str:
+    listed = ', '.join(map(str, numbers))
+    return f'nodes {listed} are' if len(numbers) > 1 else f'node {listed} is'
+
+
+def _listed(items: Iterable[str], most: int = 6) -> str:
+    """Items for people, not more than they want to read."""
+    several = list(items)
+    more = len(several) - most
+    shown = ', '.join(several[:most])
+    return f'{shown} and {more} more' if more > 0 else shown

@@ -1,0 +1,264 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Why a plan is as it is, in words, and how other choices compare."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
+from nova_pinning.host import model as host_model
+from nova_pinning.host.plan import ground
+from nova_pinning.host.plan import memory
+from nova_pinning.host.plan import model
+from nova_pinning.host.plan import request as plan_request
+from nova_pinning.host.plan import search
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Priced:
+    """A choice and what it sells."""
+
+    choice: search.Choice
+    offer: model.Offer
+
+
+def reasons(
+    description: host_model.HostDescription,
+    request: plan_request.Request,
+    taken: Priced,
+    others: Sequence[Priced],
+    shared_out: memory.Memory,
+) -> Iterator[model.Reason]:
+    """A reason for each choice but those of interrupts."""
+    choice, offer = taken.choice, taken.offer
+    yield from _host_reasons(description, request, taken, others)
+    if choice.poll_cpus:
+        yield model.Reason(
+            'poll_cpus', f'{_spread(description, choice.poll_cpus)} poll '
+            'NICs for OVS-DPDK: they are shared out to the nodes of the '
+            "host's NICs, since such a thread serves NICs of its own node")
+    if choice.shared_cpus:
+        yield model.Reason('shared_cpus', _shared_reason(
+            description, request, choice, offer))
+    if choice.dedicated_cpus:
+        stranded = sum(offer.stranded_cpus.values())
+        yield model.Reason(
+            'dedicated_cpus',
+            f'all that is left is sold, {len(choice.dedicated_cpus)} CPUs; '
+            + (f'{stranded} of them are of no use to the mix once it is full'
+               if stranded else 'the mix uses all of them'))
+    yield from _memory_reasons(description, request, choice, shared_out)
+    for device in description.pci_devices:
+        if device.alias and (device.driver or device.names):
+            yield model.Reason(
+                'pci_devices', f'{device.address} is for guests, as '
+                f'{device.alias}, and no longer serves the host')
+
+
+def difference(description: host_model.HostDescription,
+               taken: Priced, other: Priced) -> str:
+    """What another choice is better and worse at than the one taken."""
+    cpus = other.choice.host_cpus
+    parts = [_sales(taken.offer, other.offer) or 'sells the same']
+    facts = zip(_facts(description, taken.choice),
+                _facts(description, other.choice))
+    parts += [f'{now[0]} {now[1]} instead of {before[0]}'
+              for before, now in facts if before != now]
+    if (0 in taken.choice.host_cpus) != (0 in cpus):
+        parts.append('CPU 0 is for the host' if 0 in cpus
+                     else 'CPU 0 is not for the host')
+    parts += [
+        f'{_spread(description, theirs)} {what}'
+        for ours, theirs, what in (
+            (taken.choice.host_cpus, cpus, 'for the host'),
+            (taken.choice.shared_cpus, other.choice.shared_cpus, 'shared'))
+        if ours != theirs]
+    return '; '.join(parts)
+
+
+def _host_reasons(
+    description: host_model.HostDescription, request: plan_request.Request,
+    taken: Priced, others: Sequence[Priced],
+) -> Iterator[model.Reason]:
+    cpus = taken.choice.host_cpus
+    if request.host_cpus is None:
+        mbps = plan_request.nic_mbps(description)
+        needed = plan_request.cpus_for_nics(mbps)
+        by_nics = (f', or {needed} for {mbps / 1000:g} Gbit/s of NICs'
+                   if needed and not taken.choice.poll_cpus else '')
+        number = ('nobody said how many, so it is 2 and 1 for each 40 CPUs'
+                  f'{by_nics}, up to a quarter of all, in whole cores')
+    else:
+        number = f'{request.host_cpus} were asked for'
+        if len(cpus) > request.host_cpus:
+            number += ', rounded up to whole cores'
+    yield model.Reason('host_cpus', f'{_spread(description, cpus)} for the '
+                       f'host: {number}')
+    worse = next((other for other in others
+                  if _figures(other.offer) < _figures(taken.offer)), None)
+    if worse is not None:
+        yield model.Reason(
+            'host_cpus', 'this leaves most to sell: '
+            f'{_taken(description, worse.choice)} would leave '
+            + _sales(taken.offer, worse.offer))
+    near = {node.id for node in description.nodes if node.cpus & cpus}
+    serving = [device for device in description.pci_devices
+               if ground.serves_host(device)
+               and device.numa_node is not None]
+    if serving:
+        count = sum(device.numa_node in near for device in serving)
+        yield model.Reason(
+            'host_cpus', f'{count} of {len(serving)} NICs and drives of the '
+            'host have CPUs for it on their node')
+    guests = _l3_neighbours(description, taken.choice)
+    if guests is not None:
+        yield model.Reason(
+            'host_cpus', f'they share L3 domains with {guests} CPUs of '
+            'guests, the fewest for what is sold')
+
+
+def _shared_reason(
+    description: host_model.HostDescription, request: plan_request.Request,
+    choice: search.Choice, offer: model.Offer,
+) -> str:
+    spread = _spread(description, choice.shared_cpus)
+    if request.purpose is model.Purpose.DEDICATED:
+        return (f'{spread} for emulator threads, and for vhost threads, which '
+                'run where emulator threads do (libvirt\'s emulatorpin): '
+                'apart from vCPUs, and on the nodes of the guests as far as '
+                'that costs no guest')
+    text = (f'{spread} for shared guests, {offer.shared_vcpus} vCPUs, and for '
+            'emulator and vhost threads of all guests')
+    if request.purpose is model.Purpose.BOTH and request.shared_cpus is None:
+        text += '; nobody said how many, so it is half of what is left'
+    return text
+
+
+def _memory_reasons(
+    description: host_model.HostDescription, request: plan_request.Request,
+    choice: search.Choice, shared_out: memory.Memory,
+) -> Iterator[model.Reason]:
+    own = quantities.shown_memory(shared_out.reserved_mib)
+    if request.host_memory_mib is None:
+        how = '8 GiB and 4 % of all memory, up to a quarter of it'
+    else:
+        how = f'{quantities.shown_memory(request.host_memory_mib)} asked for'
+    yield model.Reason(
+        'memory', f'{own} are kept from guests: {how}, half of it from all '
+        'nodes and half from those with CPUs for the host, and what does not '
+        'make up pages or is on nodes without CPUs for guests')
+    if not shared_out.page_size_kib:
+        yield model.Reason('huge_pages', 'guests get no huge pages')
+        return
+    size = quantities.shown_page_size(shared_out.page_size_kib)
+    all_in_pages = (bool(request.poll_cpus)
+                    or request.purpose is not model.Purpose.BOTH)
+    guest_cpus = choice.dedicated_cpus
+    if all_in_pages and request.purpose is not model.Purpose.DEDICATED:
+        guest_cpus |= choice.shared_cpus
+    parts = []
+    for node in description.nodes:
+        pages = shared_out.guest_pages.get(node.id, 0)
+        cpus = len(node.cpus & guest_cpus)
+        if pages and cpus:
+            mib = pages * shared_out.page_size_kib // 1024
+            parts.append(f'{pages} on node {node.id} ('
+                         f'{mib / 1024 / cpus:.1f} GiB for each CPU)')
+    yield model.Reason(
+        'huge_pages', f'all memory for {"" if all_in_pages else "pinned "}'
+        f'guests is in pages of {size}: '
+        + (', '.join(parts) or 'none'))
+    if shared_out.poll_pages:
+        yield model.Reason(
+            'poll_pages', 'OVS-DPDK has 4 GiB on each node with CPUs for '
+            'polling, enough for frames of 9000 bytes')
+
+
+def _sales(taken: model.Offer, other: model.Offer) -> str:
+    """Where another offer differs from the one taken."""
+    parts = [
+        f'{_guests(sale.alone)} of {sale.vcpus} vCPUs instead of '
+        f'{before.alone}' for before, sale in zip(taken.sales, other.sales)
+        if before.alone != sale.alone]
+    mixed, before_mixed = (sum(sale.mixed for sale in offer.sales)
+                           for offer in (other, taken))
+    if len(taken.sales) > 1 and mixed != before_mixed:
+        parts.append(f'{_guests(mixed)} mixed instead of {before_mixed}')
+    return ', '.join(parts)
+
+
+def _guests(count: int) -> str:
+    return f'{count} guest{"" if count == 1 else "s"}'
+
+
+def _figures(offer: model.Offer) -> tuple[int, ...]:
+    return (sum(sale.mixed for sale in offer.sales),
+            *(sale.alone for sale in offer.sales))
+
+
+def _facts(description: host_model.HostDescription,
+           choice: search.Choice) -> Iterator[tuple[int, str]]:
+    """Figures by which choices can be compared, with what they count."""
+    near = {node.id for node in description.nodes
+            if node.cpus & choice.host_cpus}
+    yield sum(
+        device.numa_node in near for device in description.pci_devices
+        if ground.serves_host(device)), (
+            "of the host's NICs and drives have CPUs for it on their node")
+    yield _l3_neighbours(description, choice) or 0, (
+        'CPUs of guests share L3 domains with CPUs for the host')
+
+
+def _l3_neighbours(description: host_model.HostDescription,
+                   choice: search.Choice) -> int | None:
+    """CPUs of guests in L3 domains with CPUs for the host; None if unknown."""
+    domains = {domain for node in description.nodes
+               for domain in node.l3_domains}
+    if not domains:
+        return None
+    others = choice.dedicated_cpus | choice.shared_cpus
+    own = choice.host_cpus | choice.poll_cpus
+    return len(cpuset.union(domain for domain in domains if domain & own)
+               & others)
+
+
+def _spread(description: host_model.HostDescription,
+            cpus: cpuset.CpuSet) -> str:
+    """CPUs with their nodes: 'CPUs 0-1,40-41 (4 on node 0)'."""
+    by_count: dict[int, list[int]] = {}
+    for node in description.nodes:
+        count = len(node.cpus & cpus)
+        if count:
+            by_count.setdefault(count, []).append(node.id)
+    return f'CPU{"s" if len(cpus) > 1 else ""} {cpus} ({_on_nodes(by_count)})'
+
+
+def _taken(description: host_model.HostDescription,
+           choice: search.Choice) -> str:
+    """The CPUs that are not sold to pinned guests, with what they are for."""
+    text = f'{_spread(description, choice.host_cpus)} for the host'
+    if choice.shared_cpus:
+        text += f' and {_spread(description, choice.shared_cpus)} shared'
+    return text
+
+
+def _on_nodes(by_count: Mapping[int, Sequence[int]]) -> str:
+    parts = []
+    for count, nodes in by_count.items():
+        ids = cpuset.CpuSet(nodes)
+        parts.append(f'{count} on node {ids}' if len(nodes) == 1
+                     else f'{count} on each of nodes {ids}')
+    return ', '.join(parts)

@@ -1,0 +1,163 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A host's memory: for the host, in huge pages, and for shared guests."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.host import model as host_model
+from nova_pinning.host.plan import model
+from nova_pinning.host.plan import request as plan_request
+from nova_pinning.host.plan import search
+
+#: Memory on each node with CPUs for polling that OVS-DPDK takes: enough for
+#: frames of 9000 bytes.
+_POLL_MIB = 4096
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Memory:
+    """What becomes of a host's memory; all by node.
+
+    :param page_size_kib: 0 if there are no huge pages
+    :param guest_pages: huge pages for guests
+    :param poll_pages: huge pages for OVS-DPDK
+    :param kept_mib: what is not in huge pages for guests
+    :param reserved_mib: what no guest gets, all nodes together
+    """
+
+    page_size_kib: int
+    guest_pages: Mapping[int, int]
+    poll_pages: Mapping[int, int]
+    kept_mib: Mapping[int, int]
+    reserved_mib: int
+
+
+def share(description: host_model.HostDescription,
+          request: plan_request.Request, choice: search.Choice) -> Memory:
+    """Share out the memory.
+
+    Half of what the host has comes from all nodes alike, for the kernel and
+    for QEMU, the other half from those with CPUs for the host. Of the rest,
+    guests have what is on nodes with CPUs for them; where dedicated and
+    shared guests are on one node, dedicated ones have as much of it as they
+    have of the CPUs. Dedicated guests are in huge pages, and with OVS-DPDK
+    all guests are.
+
+    :raises errors.InputError: if there is not so much memory
+    """
+    page_size_kib = request.page_size_kib
+    if page_size_kib is None:
+        page_size_kib = plan_request.default_page_size_kib(
+            description, request)
+    if request.poll_cpus and not page_size_kib:
+        raise errors.InputError(
+            'OVS-DPDK needs huge pages, and so do its guests',
+            errors.Location('--page-size'), 'take 1GiB or 2MiB')
+    wanted_mib = _host_memory(description, request, choice)
+    poll_pages: dict[int, int] = {}
+    guest_pages: dict[int, int] = {}
+    kept_mib: dict[int, int] = {}
+    reserved_mib = 0
+    for node in description.nodes:
+        left_mib = max(0, node.memory_mib - wanted_mib[node.id])
+        if node.cpus & choice.poll_cpus:
+            pages = min(_pages(_POLL_MIB, page_size_kib),
+                        _pages(left_mib, page_size_kib))
+            poll_pages[node.id] = pages
+            left_mib -= _mib(pages, page_size_kib)
+        for_pages_mib, floating_mib = _shares(
+            node, request, choice, left_mib, bool(page_size_kib))
+        pages = _pages(for_pages_mib, page_size_kib)
+        if pages:
+            guest_pages[node.id] = pages
+        in_pages_mib = _mib(pages, page_size_kib)
+        kept_mib[node.id] = node.memory_mib - in_pages_mib
+        reserved_mib += kept_mib[node.id] - floating_mib
+    return Memory(page_size_kib, guest_pages,
+                  {node: pages for node, pages in poll_pages.items() if pages},
+                  kept_mib, reserved_mib)
+
+
+def _shares(
+    node: host_model.Node, request: plan_request.Request,
+    choice: search.Choice, memory_mib: int, has_pages: bool,
+) -> tuple[int, int]:
+    """What of a node's memory is to be in pages, and what for shared guests.
+
+    :param memory_mib: that guests can have
+    """
+    dedicated = len(node.cpus & choice.dedicated_cpus)
+    floating = 0
+    if request.purpose is not model.Purpose.DEDICATED:
+        floating = len(node.cpus & choice.shared_cpus)
+    if not has_pages:
+        return 0, memory_mib
+    if request.poll_cpus:
+        # OVS-DPDK reaches into the memory of all guests.
+        return memory_mib if dedicated or floating else 0, 0
+    if request.purpose is model.Purpose.DEDICATED:
+        return memory_mib if dedicated else 0, 0
+    if request.purpose is model.Purpose.SHARED:
+        return memory_mib if floating else 0, 0
+    in_pages_mib = 0
+    if dedicated:
+        in_pages_mib = memory_mib * dedicated // (dedicated + floating)
+    # Shared guests' memory may come from a node without CPUs for them too.
+    return in_pages_mib, memory_mib - in_pages_mib
+
+
+def _host_memory(
+    description: host_model.HostDescription, request: plan_request.Request,
+    choice: search.Choice,
+) -> Mapping[int, int]:
+    """Memory for the host by node, in MiB."""
+    total_mib = sum(node.memory_mib for node in description.nodes)
+    wanted_mib = request.host_memory_mib
+    if wanted_mib is None:
+        wanted_mib = plan_request.default_host_memory_mib(description)
+    elif wanted_mib >= total_mib:
+        raise errors.InputError(
+            f'{quantities.shown_memory(wanted_mib)} for the host leave '
+            f'nothing of the {quantities.shown_memory(total_mib)} that it has',
+            errors.Location('--host-memory'))
+    own = choice.host_cpus | choice.poll_cpus
+    cpus = {node.id: len(node.cpus & own) for node in description.nodes
+            if node.memory_mib}
+    if not any(cpus.values()):
+        cpus = dict.fromkeys(cpus, 1)
+    found = {}
+    left_mib = wanted_mib
+    for node in description.nodes:
+        by_memory = wanted_mib * node.memory_mib / max(1, total_mib) / 2
+        by_cpus = (wanted_mib * cpus.get(node.id, 0)
+                   / max(1, sum(cpus.values())) / 2)
+        found[node.id] = min(node.memory_mib, round(by_memory + by_cpus))
+        left_mib -= found[node.id]
+    # What rounding has left, or a node that is too small for its part.
+    for node in description.nodes:
+        more = max(-found[node.id],
+                   min(left_mib, node.memory_mib - found[node.id]))
+        found[node.id] += more
+        left_mib -= more
+    return found
+
+
+def _pages(memory_mib: int, page_size_kib: int) -> int:
+    return memory_mib * 1024 // page_size_kib if page_size_kib else 0
+
+
+def _mib(pages: int, page_size_kib: int) -> int:
+    return pages * page_size_kib // 1024

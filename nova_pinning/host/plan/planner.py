@@ -1,0 +1,315 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A host's description with a plan, from one without."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+import itertools
+
+from nova_pinning import errors
+from nova_pinning.fit import capacity
+from nova_pinning.host import model as host_model
+from nova_pinning.host.plan import devices
+from nova_pinning.host.plan import doubts
+from nova_pinning.host.plan import explain
+from nova_pinning.host.plan import ground
+from nova_pinning.host.plan import memory
+from nova_pinning.host.plan import model
+from nova_pinning.host.plan import offer
+from nova_pinning.host.plan import request as plan_request
+from nova_pinning.host.plan import search
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits
+
+#: Choices that are looked for: the one to take and those to compare it with.
+CHOICES = 4
+
+
+def plan(description: host_model.HostDescription,
+         request: plan_request.Request) -> host_model.HostDescription:
+    """The host as it is to be.
+
+    A plan that it has is dropped, and so are nova's settings for CPUs and
+    memory.
+
+    :raises errors.InputError: if what is asked for cannot be had
+    """
+    pci_devices, used = devices.with_aliases(
+        description.pci_devices, request.pci_aliases)
+    description = dataclasses.replace(
+        description, pci_devices=pci_devices, plan=None)
+    sizes, found = _choose(description, request)
+    if request.choice > len(found):
+        raise errors.InputError(
+            f'there is no choice {request.choice}', errors.Location(
+                '--choice'), f'this host has {len(found)} to compare')
+    taken = found.pop(request.choice - 1)
+    shared_out = memory.share(description, request, taken.choice)
+    interrupts = devices.interrupts(description, taken.choice.host_cpus)
+    planned = model.Plan(
+        purpose=request.purpose,
+        host_cpus=taken.choice.host_cpus,
+        poll_cpus=taken.choice.poll_cpus,
+        sizes=sizes,
+        offer=taken.offer,
+        page_size_kib=shared_out.page_size_kib,
+        memory_kept_mib=shared_out.kept_mib,
+        poll_pages=shared_out.poll_pages,
+        interrupts=tuple(one for one, _reason in interrupts),
+        reasons=(
+            *explain.reasons(description, request, taken, found, shared_out),
+            *(model.Reason('interrupts', f'{one.name} {reason}')
+              for one, reason in interrupts)),
+        warnings=doubts.warnings(
+            description, request, taken.choice, shared_out, used),
+        alternatives=tuple(
+            model.Alternative(
+                other.choice.host_cpus, other.choice.poll_cpus,
+                other.choice.shared_cpus, other.choice.dedicated_cpus,
+                other.offer, explain.difference(description, taken, other))
+            for other in found))
+    return _applied(description, request, taken.choice, shared_out, planned)
+
+
+def _applied(
+    description: host_model.HostDescription,
+    request: plan_request.Request,
+    choice: search.Choice,
+    shared_out: memory.Memory,
+    planned: model.Plan,
+) -> host_model.HostDescription:
+    """The host with nova's settings, huge pages and traits of a plan."""
+    pages = {
+        node.id: (shared_out.guest_pages.get(node.id, 0)
+                  + shared_out.poll_pages.get(node.id, 0))
+        for node in description.nodes}
+    # A host of both classes is none to the filter, and with both traits no
+    # guest would get there.
+    host_class = None if request.purpose is model.Purpose.BOTH else (
+        hostclass.HostClass(request.purpose.value))
+    wanted, unwanted = traits.class_traits(host_class)
+    return dataclasses.replace(
+        description,
+        nodes=tuple(
+            dataclasses.replace(node, huge_pages={
+                shared_out.page_size_kib: pages[node.id]}
+                if pages[node.id] else {})
+            for node in description.nodes),
+        nova=host_model.NovaSettings(
+            dedicated_cpus=choice.dedicated_cpus or None,
+            shared_cpus=choice.shared_cpus or None,
+            cpu_allocation_ratio=plan_request.shared_ratio(
+                description, request),
+            ram_allocation_ratio=description.nova.ram_allocation_ratio,
+            reserved_memory_mib=shared_out.reserved_mib,
+            reserved_huge_pages={
+                (node, shared_out.page_size_kib): count
+                for node, count in shared_out.poll_pages.items()}),
+        traits=description.traits - unwanted | wanted,
+        plan=planned)
+
+
+def _choose(
+    description: host_model.HostDescription, request: plan_request.Request,
+) -> tuple[tuple[model.GuestSize, ...], list[explain.Priced]]:
+    """Choices of CPUs, the best first, and the sizes they are for.
+
+    :raises errors.InputError: if there is none, or a size does not fit
+    """
+    grounds = ground.grounds(description)
+    ratio = (0.0 if request.purpose is model.Purpose.DEDICATED
+             else plan_request.shared_ratio(description, request))
+    sizes = _sizes(description, request)
+    count = max(CHOICES, request.choice)
+    while True:
+        choices = _search(description, request, grounds, sizes, count)
+        found = [
+            explain.Priced(choice, offer.offer(
+                description, choice, sizes, ratio)) for choice in choices]
+        missing = [place for place, sale in enumerate(found[0].offer.sales)
+                   if not sale.alone]
+        if not missing:
+            return sizes, found
+        # It would fit on the bare host: the CPUs that others take count.
+        sizes = tuple(
+            _in_more_cells(description, request, size, found[0].choice)
+            if place in missing else size
+            for place, size in enumerate(sizes))
+
+
+def _search(
+    description: host_model.HostDescription,
+    request: plan_request.Request,
+    grounds: Sequence[ground.Ground],
+    sizes: Sequence[model.GuestSize],
+    count: int,
+) -> list[search.Choice]:
+    poll_cpus = _poll_cpus(description, request)
+    host_cpus = request.host_cpus
+    if host_cpus is None:
+        host_cpus = plan_request.default_host_cpus(
+            description, bool(poll_cpus))
+    if host_cpus < 1:
+        raise errors.InputError(
+            'the host cannot do without CPUs', errors.Location('--host-cpus'))
+    for host, shared in _totals(description, request, host_cpus,
+                                sum(poll_cpus.values())):
+        found = search.search(grounds, search.Demand(
+            request.purpose, host, shared, poll_cpus,
+            tuple(capacity.Size(size.vcpus, size.cells) for size in sizes),
+            tuple(size.weight for size in sizes)), count)
+        if found:
+            return found
+    raise errors.InputError(
+        f'the {len(description.cpus)} CPUs of host {description.name} are '
+        'too few: none would be left for guests', advice='ask for fewer with '
+        '--host-cpus, --shared-cpus or --poll-cpus')
+
+
+def _totals(
+    description: host_model.HostDescription, request: plan_request.Request,
+    host_cpus: int, poll_cpus: int,
+) -> Iterator[tuple[int, int | None]]:
+    """Numbers of host and shared CPUs that may make up whole cores.
+
+    They are at least what is asked for, those first that are nearest to it,
+    and leave something for guests.
+    """
+    online = len(description.cpus)
+    widest = max(len(core) for node in description.nodes
+                 for core in node.cores)
+    for host in range(host_cpus, host_cpus + widest):
+        left = online - host - poll_cpus
+        if left <= 0:
+            return
+        if request.purpose is model.Purpose.SHARED:
+            yield host, None
+            continue
+        shared = request.shared_cpus
+        if shared is None:
+            shared = (left // 2 if request.purpose is model.Purpose.BOTH
+                      else 0)
+        for more in range(widest if shared else 1):
+            if shared + more < left:
+                yield host, shared + more
+
+
+def _poll_cpus(description: host_model.HostDescription,
+               request: plan_request.Request) -> Mapping[int, int]:
+    """CPUs for polling by node, in whole cores.
+
+    :raises errors.InputError: if a node has not that many
+    """
+    if not request.poll_cpus:
+        return {}
+    nodes = devices.poll_nodes(description)
+    found = {}
+    left = request.poll_cpus
+    for place, number in enumerate(nodes):
+        node = next(one for one in description.nodes if one.id == number)
+        wanted = -(-left // (len(nodes) - place))
+        sums = _core_sums(map(len, node.cores))
+        if wanted >= max(sums):
+            raise errors.InputError(
+                f'node {number} has {len(node.cpus)} CPUs, and {wanted} of '
+                'them would poll NICs', errors.Location('--poll-cpus'),
+                'ask for fewer')
+        if wanted > 0:
+            found[number] = min(one for one in sums if one >= wanted)
+            left -= found[number]
+    return found
+
+
+def _core_sums(sizes: Iterable[int]) -> set[int]:
+    """The numbers of CPUs that whole cores can make up."""
+    return functools.reduce(
+        lambda sums, size: sums | {one + size for one in sums}, sizes, {0})
+
+
+def _sizes(description: host_model.HostDescription,
+           request: plan_request.Request) -> tuple[model.GuestSize, ...]:
+    """The sizes to plan for, in as few cells as the bare host allows."""
+    if request.purpose is model.Purpose.SHARED:
+        return ()
+    sizes = request.sizes or plan_request.default_sizes(description)
+    rooms = _bare_rooms(description)
+    found = []
+    for size in sizes:
+        cells = size.cells or next(
+            (number for number in _divisors(size.vcpus) if capacity.guests(
+                rooms, capacity.Size(size.vcpus, number))), 1)
+        if not capacity.guests(rooms, capacity.Size(size.vcpus, cells)):
+            raise _too_large(description, size.vcpus, size.cells, rooms)
+        found.append(model.GuestSize(size.vcpus, size.weight, cells))
+    for some, other in itertools.combinations(found, 2):
+        if (some.vcpus, some.cells) == (other.vcpus, other.cells):
+            raise errors.InputError(
+                f'{some.vcpus} vCPUs in {some.cells} cells are there twice',
+                errors.Location('--for'))
+    return tuple(found)
+
+
+def _in_more_cells(
+    description: host_model.HostDescription, request: plan_request.Request,
+    size: model.GuestSize, choice: search.Choice,
+) -> model.GuestSize:
+    """A size in the next larger number of cells.
+
+    :raises errors.InputError: if its cells are given, or there is none
+    """
+    forced = next((one.cells for one in request.sizes
+                   if one.vcpus == size.vcpus and one.cells), None)
+    rooms = _bare_rooms(description)
+    more = next(
+        (number for number in _divisors(size.vcpus) if number > size.cells
+         and capacity.guests(rooms, capacity.Size(size.vcpus, number))), None)
+    if forced is not None or more is None:
+        left = tuple(
+            capacity.Room(len(node.cpus & choice.dedicated_cpus))
+            for node in description.nodes if node.memory_mib)
+        raise _too_large(description, size.vcpus, forced, left)
+    return dataclasses.replace(size, cells=more)
+
+
+def _bare_rooms(
+    description: host_model.HostDescription,
+) -> tuple[capacity.Room, ...]:
+    return tuple(capacity.Room(len(node.cpus))
+                 for node in description.nodes if node.memory_mib)
+
+
+def _too_large(
+    description: host_model.HostDescription, vcpus: int, cells: int | None,
+    rooms: Sequence[capacity.Room],
+) -> errors.InputError:
+    """What to say of a size that does not fit."""
+    nodes = [node for node in description.nodes if node.memory_mib]
+    if not nodes:
+        return errors.InputError(
+            'no node of this host has memory', description.where)
+    room, node = max(zip(rooms, nodes), key=lambda one: (
+        one[0].cpus, -one[1].id))
+    text = f' in {cells} cells' if cells else ''
+    return errors.InputError(
+        f'a guest of {vcpus} vCPUs{text} does not fit: the biggest node, '
+        f'{node.id}, has {room.cpus} CPUs for guests, all nodes together '
+        f'{sum(one.cpus for one in rooms)}', errors.Location('--for'),
+        'plan for smaller guests')
+
+
+def _divisors(number: int) -> Iterator[int]:
+    return (one for one in range(1, number + 1) if not number % one)

@@ -1,0 +1,252 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A directory of rendered files, which remembers what it was given.
+
+A manifest in it says which files render has written, and what was in them, so
+that a later rendering replaces those and no others. Files are replaced one by
+one, each as a whole. What is cut off in between can be done again: before
+anything is written, the manifest knows the old contents and the new ones.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import difflib
+import hashlib
+import json
+import os
+import pathlib
+import stat
+
+from nova_pinning.document import files as documents
+from nova_pinning import errors
+from nova_pinning.host.render import options
+
+#: The file that says what render has written.
+MANIFEST = '.nova-pinning-render.json'
+
+_VERSION = 1
+
+_Known = Mapping[str, frozenset[str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Changes:
+    """What a rendering changes in a directory; paths relative to it.
+
+    :param kept: files that render would write no longer, but which somebody
+        has changed since
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def compare(directory: str, files: Mapping[str, options.File]) -> Changes:
+    """What :func:`write` would change.
+
+    :raises errors.InputError: if it would refuse
+    """
+    return _compare(pathlib.Path(directory), files,
+                    _known(pathlib.Path(directory)))
+
+
+def difference(directory: str,
+               files: Mapping[str, options.File]) -> Iterator[str]:
+    """The same, line by line, as diff -u shows it.
+
+    :raises errors.InputError: if :func:`write` would refuse
+    """
+    root = pathlib.Path(directory)
+    changes = _compare(root, files, _known(root))
+    for path in sorted((*changes.added, *changes.changed, *changes.removed)):
+        new = files[path].text if path in files else ''
+        yield from difflib.unified_diff(
+            (_read(root / path) or '').splitlines(), new.splitlines(),
+            '/dev/null' if path in changes.added else path,
+            '/dev/null' if path in changes.removed else path, lineterm='')
+
+
+def write(directory: str, files: Mapping[str, options.File]) -> Changes:
+    """Have a directory hold these files.
+
+    :param directory: new, empty, or one that was written by this before
+    :raises errors.InputError: if it holds files of others, files of ours
+        that were changed since, or cannot be written; in the first two cases
+        nothing has changed
+    """
+    root = pathlib.Path(directory)
+    known = _known(root)
+    changes = _compare(root, files, known)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        new = {path: frozenset({_digest(one.text)})
+               for path, one in files.items()}
+        left = {path: known[path] for path in changes.removed}
+        _write_manifest(root, left | {
+            path: digests | known.get(path, frozenset())
+            for path, digests in new.items()})
+        for path, one in files.items():
+            _write_file(root / path, one)
+        for path in changes.removed:
+            _remove(root, path)
+        _write_manifest(root, new)
+    except OSError as error:
+        raise errors.InputError(
+            f'cannot be written: {error.strerror}',
+            errors.Location(error.filename or directory)) from error
+    return changes
+
+
+def _compare(root: pathlib.Path, files: Mapping[str, options.File],
+             known: _Known) -> Changes:
+    found: dict[str, list[str]] = {
+        'added': [], 'changed': [], 'removed': [], 'kept': []}
+    for path, one in files.items():
+        _check_place(root, path)
+        old = _read(root / path)
+        if old is None:
+            found['added'].append(path)
+        elif path not in known:
+            raise errors.InputError(
+                'is in the way: render has not written this file',
+                errors.Location(str(root / path)),
+                'move it away, or name another directory')
+        elif old != one.text and _digest(old) not in known[path]:
+            raise errors.InputError(
+                'was changed since it was rendered',
+                errors.Location(str(root / path)),
+                'move it away to have it rendered anew, or name another '
+                'directory')
+        elif old != one.text or _is_executable(
+                root / path) != one.executable:
+            found['changed'].append(path)
+    for path in sorted(known.keys() - files.keys()):
+        _check_place(root, path)
+        old = _read(root / path)
+        if old is not None:
+            ours = _digest(old) in known[path]
+            found['removed' if ours else 'kept'].append(path)
+    return Changes(**{key: tuple(paths) for key, paths in found.items()})
+
+
+def _known(root: pathlib.Path) -> _Known:
+    """What the manifest says: digests by path.
+
+    :raises errors.InputError: if the directory belongs to others
+    """
+    manifest = root / MANIFEST
+    where = errors.Location(str(root))
+    try:
+        if not root.exists():
+            return {}
+        if not root.is_dir():
+            raise errors.InputError('is no directory', where)
+        if not any(root.iterdir()):
+            return {}
+        text = manifest.read_text()
+    except FileNotFoundError:
+        raise errors.InputError(
+            'holds files that render has not written', where,
+            'name a directory that is new or empty') from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, 'strerror', None) or str(error)
+        raise errors.InputError(f'cannot be read: {reason}', where) from error
+    return _parse(text, errors.Location(str(manifest)))
+
+
+def _parse(text: str, where: errors.Location) -> _Known:
+    try:
+        content = json.loads(text)
+        if content['version'] != _VERSION:
+            raise ValueError('another version')
+        known = {path: frozenset(map(str, digests))
+                 for path, digests in content['files'].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise errors.InputError(
+            'this is not what render writes', where,
+            'name a directory that is new or empty') from None
+    for path in known:
+        pure = pathlib.PurePosixPath(path)
+        if pure.is_absolute() or '..' in pure.parts or not pure.parts:
+            raise errors.InputError(f'{path!r} lies outside of the directory',
+                                    where)
+    return known
+
+
+def _check_place(root: pathlib.Path, path: str) -> None:
+    """Refuse what a symbolic link would carry out of the directory."""
+    place = root
+    for part in pathlib.PurePosixPath(path).parts:
+        place /= part
+        if place.is_symlink():
+            raise errors.InputError(
+                'is in the way: render writes no symbolic links',
+                errors.Location(str(place)), 'move it away')
+
+
+def _read(path: pathlib.Path) -> str | None:
+    """The content of a file, None if there is none.
+
+    :raises errors.InputError: if it is something else, or cannot be read
+    """
+    try:
+        if stat.S_ISREG(path.lstat().st_mode):
+            return path.read_bytes().decode(errors='surrogateescape')
+        reason = 'is in the way: it is no regular file'
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        reason = f'cannot be read: {error.strerror}'
+    raise errors.InputError(reason, errors.Location(str(path)))
+
+
+def _is_executable(path: pathlib.Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IXUSR)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()
+
+
+def _write_file(path: pathlib.Path, one: options.File) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if _read(path) != one.text:
+        documents.replace(path, one.text)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    # Who may read it may run it.
+    runnable = (mode & 0o444) >> 2
+    wanted = mode & ~0o111 | (runnable if one.executable else 0)
+    if mode != wanted:
+        path.chmod(wanted)
+
+
+def _write_manifest(root: pathlib.Path, known: _Known) -> None:
+    documents.replace(root / MANIFEST, json.dumps({
+        'version': _VERSION,
+        'files': {path: sorted(digests)
+                  for path, digests in sorted(known.items())},
+    }, indent=1) + '\n')
+
+
+def _remove(root: pathlib.Path, path: str) -> None:
+    """Remove a file, and the directories that are empty then."""
+    place = root / path
+    place.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        while place.parent != root:
+            place = place.parent
+            os.rmdir(place)

@@ -1,0 +1,148 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Interrupts on the CPUs for the host, placed by a unit of ours."""
+
+from collections.abc import Iterator
+
+from nova_pinning.host.render import layout as layouts
+from nova_pinning.host.render import options
+
+UNIT = 'nova-pinning-interrupts.service'
+SCRIPT = 'usr/local/sbin/nova-pinning-interrupts'
+
+#: What is to be known of irqbalance.
+EITHER = (
+    f'Either irqbalance or {UNIT}, not both: irqbalance moves interrupts '
+    'about among the CPUs that it is left with, and away from where the unit '
+    'has put them.')
+
+
+def files(layout: layouts.Layout) -> Iterator[options.File]:
+    """A unit that places interrupts, and its script."""
+    summary = 'interrupts: where each goes'
+    takes_effect = ('after systemctl disable --now irqbalance and systemctl '
+                    f'enable --now {UNIT}; with systemctl restart {UNIT} '
+                    'after queues were changed')
+    yield options.File(SCRIPT, _script(layout, summary, takes_effect),
+                       summary, takes_effect, executable=True)
+    yield options.File(
+        f'etc/systemd/system/{UNIT}', options.head(
+            layout.name, summary, takes_effect, EITHER) + f"""\
+[Unit]
+Description=Interrupts away from the CPUs of guests
+After=network-online.target irqbalance.service
+Conflicts=irqbalance.service
+RequiresMountsFor=/{SCRIPT}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/{SCRIPT}
+
+[Install]
+WantedBy=multi-user.target
+""", summary, takes_effect)
+
+
+def _script(layout: layouts.Layout, summary: str, takes_effect: str) -> str:
+    devices = [
+        f'spread {one.address} {" ".join(map(str, one.cpus))}'
+        f'  # {_printable(one.name)}\n'
+        for one in layout.plan.interrupts if one.cpus]
+    return ''.join((
+        '#!/bin/sh\n',
+        options.head(
+            layout.name, summary, takes_effect,
+            'Numbers of interrupts change when the host boots, so devices '
+            'go by their PCI address. The queues of a device take turns on '
+            'its CPUs; every other interrupt may go to any CPU for the '
+            'host. What the kernel places by itself (queues of NVMe disks, '
+            'timers) cannot be moved: isolcpus=managed_irq keeps it off.'),
+        'set -u\n',
+        f"host_cpus='{layout.host_cpus}'\n",
+        f"host_mask='{layouts.kernel_mask(layout.host_cpus)}'\n",
+        _SCRIPT_HEAD, *devices, _SCRIPT_END))
+
+
+def _printable(text: str) -> str:
+    return ''.join(letter if letter.isprintable() else '?' for letter in text)
+
+
+_SCRIPT_HEAD = r"""
+sys=${NOVA_PINNING_SYS:-/sys}
+proc=${NOVA_PINNING_PROC:-/proc}
+moved=0
+fixed=''
+done=' '
+
+# Interrupt, CPUs.
+place() {
+    file=$proc/irq/$1/smp_affinity_list
+    # It may be gone again.
+    [ -e "$file" ] || return 0
+    if { echo "$2" >"$file"; } 2>/dev/null; then
+        moved=$((moved + 1))
+    else
+        fixed="$fixed $1"
+    fi
+}
+
+# The interrupts of the device with this PCI address.
+interrupts() {
+    device=$sys/bus/pci/devices/$1
+    if [ -d "$device/msi_irqs" ]; then
+        for path in "$device"/msi_irqs/*; do
+            echo "${path##*/}"
+        done | sort -n
+    elif [ -r "$device/irq" ]; then
+        cat "$device/irq"
+    fi
+}
+
+# PCI address, CPUs one by one.
+spread() {
+    address=$1
+    shift
+    if [ ! -e "$sys/bus/pci/devices/$address" ]; then
+        echo "there is no device $address" >&2
+        return
+    fi
+    for irq in $(interrupts "$address"); do
+        place "$irq" "$1"
+        done="$done$irq "
+        next=$1
+        shift
+        set -- "$@" "$next"
+    done
+}
+
+if ! echo "$host_mask" >"$proc/irq/default_smp_affinity"; then
+    echo 'interrupts cannot be placed: this needs root' >&2
+    exit 1
+fi
+
+"""
+
+_SCRIPT_END = r"""
+for path in "$proc"/irq/[0-9]*; do
+    irq=${path##*/}
+    case $done in
+    *" $irq "*) ;;
+    *) place "$irq" "$host_cpus" ;;
+    esac
+done
+echo "$moved interrupts placed"
+if [ -n "$fixed" ]; then
+    echo "placed by the kernel itself, or CPUs are offline:$fixed"
+fi
+"""

@@ -1,0 +1,281 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The kernel's command line, and huge pages that it cannot set aside."""
+
+from collections.abc import Iterator
+import dataclasses
+
+from nova_pinning import errors
+from nova_pinning.host.render import layout as layouts
+from nova_pinning.host.render import options
+
+GRUB_PATH = f'etc/default/grub.d/{options.NAME}.cfg'
+TEXT_PATH = 'kernel-command-line.txt'
+PAGES_UNIT = 'nova-pinning-hugepages.service'
+PAGES_SCRIPT = 'usr/local/sbin/nova-pinning-hugepages'
+
+#: The first kernel that takes hugepages=NODE:PAGES,NODE:PAGES; those before
+#: it take the number of the node for the number of pages.
+_PAGES_BY_NODE_SINCE = 5, 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Flag:
+    """A word of the kernel's command line.
+
+    :param why: what it does and why it is there
+    """
+
+    name: str
+    value: str
+    why: str
+
+    def __str__(self) -> str:
+        return f'{self.name}={self.value}'
+
+
+def flags(layout: layouts.Layout,
+          wanted: options.Options) -> tuple[Flag, ...]:
+    """What the plan adds to the command line, in this order.
+
+    :raises errors.InputError: if CPUs are to be isolated and there are none
+    """
+    return tuple((*_page_flags(layout), *_device_flags(layout),
+                  *_isolation_flags(layout, wanted)))
+
+
+def needs_pages_unit(layout: layouts.Layout) -> bool:
+    """Whether huge pages are to be set aside after the kernel has booted."""
+    return any(_boot_pages(layout, size) is None
+               for size in layout.page_sizes_kib)
+
+
+def _boot_pages(layout: layouts.Layout, size_kib: int) -> str | None:
+    """The value of hugepages=, None if no value does it."""
+    pages = layout.huge_pages(size_kib)
+    if len(set(pages.values())) == 1:
+        # The kernel spreads them over the nodes with memory evenly.
+        return str(sum(pages.values()))
+    if layout.kernel is None or layout.kernel < _PAGES_BY_NODE_SINCE:
+        return None
+    return ','.join(f'{node}:{count}' for node, count in sorted(pages.items())
+                    if count)
+
+
+def _page_flags(layout: layouts.Layout) -> Iterator[Flag]:
+    if layout.plan.page_size_kib:
+        yield Flag(
+            'default_hugepagesz', _size(layout.plan.page_size_kib),
+            'The size of the pages that programs get which do not name one, '
+            'and of what is mounted at /dev/hugepages.')
+    for size in layout.page_sizes_kib:
+        pages = _boot_pages(layout, size)
+        if pages is None:
+            continue
+        yield Flag('hugepagesz', _size(size),
+                   'The size of the pages that the next flag counts.')
+        yield Flag(
+            'hugepages', pages,
+            f'{_share(layout, size)}. They are set aside while booting, when '
+            'memory is not in pieces yet; guests cannot get what the host '
+            'has taken.')
+
+
+def _share(layout: layouts.Layout, size_kib: int) -> str:
+    pages = layout.huge_pages(size_kib)
+    listed = ', '.join(f'{count} on node {node}'
+                       for node, count in sorted(pages.items()))
+    return f'{sum(pages.values())} pages: {listed}'
+
+
+def _size(kib: int) -> str:
+    for unit, factor in (('G', 1 << 20), ('M', 1 << 10)):
+        if kib % factor == 0:
+            return f'{kib // factor}{unit}'
+    return f'{kib}K'
+
+
+def _device_flags(layout: layouts.Layout) -> Iterator[Flag]:
+    """The IOMMU, where guests or OVS-DPDK get devices as a whole."""
+    if not layout.devices and not layout.poll_cpus:
+        return
+    cpu = layout.host.cpu_model
+    if cpu.arch != 'x86_64':
+        yield Flag('iommu.passthrough', '1',
+                   "The host's own devices do without the IOMMU's "
+                   'translation; those of guests have it.')
+        return
+    # AMD's needs no switch: it is on unless it is switched off.
+    if (layout.host.system.virtualization != 'svm'
+            and 'amd' not in cpu.vendor.lower()):
+        yield Flag('intel_iommu', 'on',
+                   'Switches the IOMMU on, without which no device can be '
+                   'passed through. It means nothing to other than Intel '
+                   'CPUs.')
+    yield Flag('iommu', 'pt',
+               "The host's own devices do without the IOMMU's translation, "
+               'which costs them speed; those of guests have it.')
+
+
+def _isolation_flags(layout: layouts.Layout,
+                     wanted: options.Options) -> Iterator[Flag]:
+    yield Flag(
+        'irqaffinity', str(layout.host_cpus),
+        'The CPUs for interrupts that nobody has placed, new ones among '
+        'them: those of the host.')
+    if wanted.isolation is options.Isolation.NONE:
+        return
+    cpus = layout.quiet_cpus
+    if not cpus:
+        raise errors.InputError(
+            f'--isolation {wanted.isolation} has nothing to isolate: the '
+            'plan has no dedicated CPUs and none that poll',
+            layout.host.where, 'leave it out')
+    boot = (' CPU 0 is among them: many kernels leave the CPU that booted '
+            'out, since one has to keep time.' if 0 in cpus else '')
+    yield Flag(
+        'nohz_full', str(cpus),
+        'No timer tick on these CPUs while just one thread wants to run. '
+        'Every entry to the kernel becomes slower there, so guests with much '
+        'I/O may lose more than they win: measure.' + boot)
+    yield Flag(
+        'rcu_nocbs', str(cpus),
+        "RCU's deferred work of these CPUs is done by threads that can run "
+        'elsewhere. nohz_full implies it; kernels built without nohz_full '
+        'know it by itself.')
+    if wanted.isolation is options.Isolation.FULL:
+        yield Flag(
+            'isolcpus', f'managed_irq,domain,{cpus}',
+            'managed_irq: interrupts that the kernel places by itself (NVMe '
+            'queues) keep off these CPUs as far as they can. domain: the '
+            'scheduler does not balance load over these CPUs. A thread that '
+            'may run on several of them stays on the first, so nothing but '
+            'pinned threads belongs there: emulator threads of guests that '
+            'have no shared CPUs, and floating guests, pile up on one CPU.')
+
+
+def grub(layout: layouts.Layout, wanted: options.Options) -> options.File:
+    """For Debian's and Ubuntu's update-grub, which reads it as a script."""
+    found = flags(layout, wanted)
+    summary = "additions to the kernel's command line, for GRUB"
+    takes_effect = 'after update-grub and a reboot'
+    lines = [options.head(layout.name, summary, takes_effect,
+                          *_notes(layout, found))]
+    variable = 'GRUB_CMDLINE_LINUX_DEFAULT'
+    for one in found:
+        lines += ['\n', options.comment(one.why),
+                  f'{variable}="${variable} {one}"\n']
+    return options.File(GRUB_PATH, ''.join(lines), summary, takes_effect)
+
+
+def plain(layout: layouts.Layout, wanted: options.Options) -> options.File:
+    """For all other boot loaders."""
+    found = flags(layout, wanted)
+    summary = "additions to the kernel's command line, on one line"
+    takes_effect = 'after a reboot, once the boot loader has them'
+    return options.File(
+        TEXT_PATH, options.head(
+            layout.name, summary, takes_effect,
+            'Where grubby writes the configuration of the boot loader:',
+            'grubby --update-kernel=ALL '
+            "--args=\"$(grep -v '^#' kernel-command-line.txt)\"",
+            *(f'{one}: {one.why}' for one in found),
+            *_notes(layout, found),
+        ) + ' '.join(map(str, found)) + '\n', summary, takes_effect)
+
+
+def _notes(layout: layouts.Layout, found: tuple[Flag, ...]) -> Iterator[str]:
+    stale = contradictions(layout, found)
+    if stale:
+        yield ('The kernel that runs has these, which contradict the plan or '
+               f'come twice with it; take them away: {" ".join(stale)}')
+    if needs_pages_unit(layout):
+        yield (f'{PAGES_UNIT} sets the other huge pages aside: their number '
+               'differs between nodes, and kernels before 5.16 cannot be '
+               'told that here.')
+
+
+def contradictions(layout: layouts.Layout,
+                   found: tuple[Flag, ...]) -> tuple[str, ...]:
+    """What is on the command line that was found, and must go."""
+    ours = {str(one) for one in found}
+    names = {one.name for one in found} | {
+        'default_hugepagesz', 'hugepagesz', 'hugepages', 'irqaffinity',
+        'isolcpus', 'nohz_full', 'rcu_nocbs'}
+    return tuple(dict.fromkeys(
+        word for word in layout.host.system.command_line.split()
+        if word.partition('=')[0] in names and word not in ours))
+
+
+def pages(layout: layouts.Layout) -> Iterator[options.File]:
+    """A unit that sets huge pages aside by node, and its script."""
+    if not needs_pages_unit(layout):
+        return
+    summary = 'huge pages by NUMA node, for pages that boot cannot spread so'
+    takes_effect = f'after systemctl enable --now {PAGES_UNIT}'
+    yield options.File(
+        PAGES_SCRIPT, _pages_script(layout, summary, takes_effect), summary,
+        takes_effect, executable=True)
+    yield options.File(
+        f'etc/systemd/system/{PAGES_UNIT}', options.head(
+            layout.name, summary, takes_effect,
+            'It runs early, before memory is in pieces.') + f"""\
+[Unit]
+Description=Huge pages for guests, by NUMA node
+DefaultDependencies=no
+RequiresMountsFor=/{PAGES_SCRIPT}
+Before=sysinit.target shutdown.target
+Conflicts=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/{PAGES_SCRIPT}
+
+[Install]
+WantedBy=sysinit.target
+""", summary, takes_effect)
+
+
+def _pages_script(layout: layouts.Layout, summary: str,
+                  takes_effect: str) -> str:
+    lines = [
+        f'set_aside {node} {size} {count}\n'
+        for size in layout.page_sizes_kib
+        if _boot_pages(layout, size) is None
+        for node, count in sorted(layout.huge_pages(size).items())]
+    return ('#!/bin/sh\n' + options.head(layout.name, summary, takes_effect)
+            + _PAGES_HEAD + ''.join(lines) + 'exit "$status"\n')
+
+
+_PAGES_HEAD = """\
+set -u
+sys=${NOVA_PINNING_SYS:-/sys}
+status=0
+
+# Node, size of the pages in KiB, number of pages.
+set_aside() {
+    file=$sys/devices/system/node/node$1/hugepages/hugepages-$2kB/nr_hugepages
+    if ! echo "$3" >"$file"; then
+        echo "node $1: there can be no pages of $2 KiB" >&2
+        status=1
+        return
+    fi
+    read -r got <"$file"
+    if [ "$got" != "$3" ]; then
+        echo "node $1: $got of $3 pages of $2 KiB" >&2
+        status=1
+    fi
+}
+
+"""

@@ -1,0 +1,110 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What a plan comes to, in the words of those who are to obey it."""
+
+import dataclasses
+import re
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import model
+from nova_pinning.host.plan import model as plan_model
+
+_RELEASE = re.compile(r'(\d{1,3})\.(\d{1,3})', re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layout:
+    """A planned host, and who its CPUs are for.
+
+    :param quiet_cpus: those that should see nothing of the host: for
+        dedicated guests, and for threads that poll
+    :param banned_cpus: those that irqbalance must leave alone
+    """
+
+    host: model.HostDescription
+    plan: plan_model.Plan
+    host_cpus: cpuset.CpuSet
+    shared_cpus: cpuset.CpuSet
+    dedicated_cpus: cpuset.CpuSet
+    poll_cpus: cpuset.CpuSet
+    quiet_cpus: cpuset.CpuSet
+    banned_cpus: cpuset.CpuSet
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @property
+    def devices(self) -> tuple[model.PciDevice, ...]:
+        """The devices for guests."""
+        return tuple(one for one in self.host.pci_devices if one.alias)
+
+    @property
+    def kernel(self) -> tuple[int, int] | None:
+        """Version of the kernel that was found, None if it is not known."""
+        match = _RELEASE.match(self.host.system.kernel)
+        return (int(match[1]), int(match[2])) if match else None
+
+    def huge_pages(self, size_kib: int) -> dict[int, int]:
+        """Pages by the id of each node that has memory."""
+        return {node.id: node.huge_pages.get(size_kib, 0)
+                for node in self.host.nodes if node.memory_mib}
+
+    @property
+    def page_sizes_kib(self) -> tuple[int, ...]:
+        """Sizes of which there are to be huge pages, largest first."""
+        return tuple(sorted({
+            size for node in self.host.nodes
+            for size, count in node.huge_pages.items() if count},
+            reverse=True))
+
+
+def layout(host: model.HostDescription) -> Layout:
+    """What the files are made from.
+
+    :raises errors.InputError: if the host was not planned
+    """
+    plan = host.plan
+    if plan is None:
+        raise errors.InputError(
+            'this host file has no plan', host.where,
+            'make one with nova-pinning host plan')
+    if not plan.host_cpus:
+        raise errors.InputError('the plan leaves no CPUs to the host',
+                                host.where)
+    dedicated = host.nova.dedicated_cpus or cpuset.CpuSet()
+    isolated = host.system.isolated_cpus | host.system.nohz_full_cpus
+    return Layout(
+        host=host, plan=plan, host_cpus=plan.host_cpus,
+        shared_cpus=host.nova.shared_cpus or cpuset.CpuSet(),
+        dedicated_cpus=dedicated, poll_cpus=plan.poll_cpus,
+        quiet_cpus=dedicated | plan.poll_cpus,
+        banned_cpus=(host.cpus | isolated) - plan.host_cpus)
+
+
+def hexadecimal(cpus: cpuset.CpuSet) -> str:
+    """A mask as OVS and DPDK take it: 0x3f."""
+    return hex(cpus.mask)
+
+
+def kernel_mask(cpus: cpuset.CpuSet) -> str:
+    """A mask as the kernel has it: groups of 32 CPUs, 'ff,00000001'."""
+    groups = []
+    mask = cpus.mask
+    while True:
+        mask, group = mask >> 32, mask & 0xffffffff
+        if not mask:
+            groups.append(f'{group:x}')
+            return ','.join(reversed(groups))
+        groups.append(f'{group:08x}')

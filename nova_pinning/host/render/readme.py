@@ -1,0 +1,130 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""README.txt: which file is for what, and in which order they go in."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import textwrap
+
+from nova_pinning.host.render import deploy
+from nova_pinning.host.render import interrupts
+from nova_pinning.host.render import kernel
+from nova_pinning.host.render import layout as layouts
+from nova_pinning.host.render import options
+
+PATH = 'README.txt'
+
+_FORMATS = {
+    options.Format.FILES:
+        'The files lie as they go below the root of a host.',
+    options.Format.ANSIBLE:
+        'The variables belong beside an Ansible inventory; the files for the '
+        'hosts are among them.',
+    options.Format.KOLLA:
+        'What is below config/ belongs into the directory node_custom_config '
+        'of Kolla Ansible, group_vars/ or host_vars/ beside its inventory; '
+        f'what is below {deploy.HOST_FILES}/ goes below the root of the '
+        'hosts, where Kolla Ansible does not come.',
+    options.Format.OPENSTACK_ANSIBLE:
+        'group_vars/ or host_vars/ belong into /etc/openstack_deploy; what '
+        f'is below {deploy.HOST_FILES}/ goes below the root of the hosts.',
+}
+
+
+def file(layout: layouts.Layout, wanted: options.Options,
+         files: Iterable[options.File]) -> options.File:
+    """What to read first."""
+    paragraphs = [
+        f'Files for hosts like {layout.name}, written by nova-pinning host '
+        'render. ' + _FORMATS[wanted.format],
+        *_cpus(layout),
+        'In this order:',
+        *(f'{number}. {step}'
+          for number, step in enumerate(_steps(layout), 1)),
+        *_choices(wanted),
+        'The files, and how each takes effect where a host is not booted '
+        'anew:',
+    ]
+    text = '\n\n'.join(textwrap.fill(
+        paragraph, 78, break_long_words=False, break_on_hyphens=False,
+        subsequent_indent='   ' if paragraph[:1].isdigit() else '')
+        for paragraph in paragraphs)
+    return options.File(PATH, text + '\n\n' + '\n'.join(_listed(files)),
+                        'what to read first', 'by reading')
+
+
+def _cpus(layout: layouts.Layout) -> Iterator[str]:
+    parts = [
+        f'{name} {cpus}' for name, cpus in (
+            ('host', layout.host_cpus), ('poll', layout.poll_cpus),
+            ('shared', layout.shared_cpus),
+            ('dedicated', layout.dedicated_cpus)) if cpus]
+    yield f'CPUs: {"; ".join(parts)}.'
+
+
+def _steps(layout: layouts.Layout) -> Iterator[str]:
+    yield ('Empty the host: disable its nova-compute and migrate its guests '
+           'away. Guests keep the CPUs they had.')
+    yield 'Copy the files, keeping their modes: scripts are executable.'
+    yield ('Settle who places interrupts (see below). For the unit: systemctl '
+           f'disable irqbalance; systemctl enable {interrupts.UNIT}.')
+    if kernel.needs_pages_unit(layout):
+        yield f'systemctl enable {kernel.PAGES_UNIT}'
+    yield ('update-grub, or hand kernel-command-line.txt to the boot loader; '
+           'take what its comments name from the old command line.')
+    yield 'Boot the host.'
+    if layout.poll_cpus:
+        yield ('Run nova-pinning-openvswitch once, and restart Open '
+               'vSwitch.')
+    yield 'nova-pinning host check PLAN on the host tells what is not right.'
+    yield 'Enable nova-compute again.'
+
+
+def _choices(wanted: options.Options) -> Iterator[str]:
+    yield ('Interrupts: ' + interrupts.EITHER + ' The unit keeps the queues '
+           'of the planned devices where the plan has them, and is the one '
+           'for hosts that do not change; irqbalance, with its banned CPUs, '
+           'spreads them by load over the CPUs for the host.')
+    why = {
+        options.Confinement.AFFINITY:
+            'by CPUAffinity= of systemd. It works under both versions of '
+            'cgroups, and threads that need other CPUs, as those of '
+            'OVS-DPDK, can go there; but so can any other that asks. '
+            '--confine cgroup writes AllowedCPUs= of the slices in its '
+            'place, which binds all that is in them and needs cgroups v2; '
+            '--confine both writes the two.',
+        options.Confinement.CGROUP:
+            'by AllowedCPUs= of the slices that they are in, which needs '
+            'cgroups v2 and leaves no way out. Guests are in machine.slice, '
+            'for which nothing is set.',
+        options.Confinement.BOTH:
+            'by CPUAffinity= of systemd, and by AllowedCPUs= of the slices '
+            'that they are in (cgroups v2), which leaves no way out. Guests '
+            'are in machine.slice, for which nothing is set.',
+    }
+    yield 'Host services are kept off the CPUs of guests ' + (
+        why[wanted.confinement])
+    yield ("tuned: its profile cpu-partitioning does much of the same. Use "
+           'its variables and leave out the files for systemd, irqbalance '
+           'and isolation, or leave tuned alone.')
+
+
+def _listed(files: Iterable[options.File]) -> Iterator[str]:
+    for one in files:
+        mode = ' (executable)' if one.executable else ''
+        yield f'{one.path}{mode}'
+        for line in (one.summary, f'takes effect: {one.takes_effect}'):
+            yield textwrap.fill(line, 78, initial_indent='    ',
+                                subsequent_indent='    ',
+                                break_on_hyphens=False)
+    yield ''

@@ -1,0 +1,365 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova.conf, as a host's nova-compute loads it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import ddt
+import fixtures
+from oslo_config import cfg
+
+from nova_pinning.bridge import nova_conf
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import model
+from nova_pinning.host import tree as host_tree
+from nova_pinning.tests.unit import base
+
+# What a nova-compute makes of its command line and its environment: for each
+# case a line of JSON comes in, and another goes out.
+_NOVA = """
+import json, os, sys
+from nova import config
+from nova.virt import hardware
+CONF = config.CONF
+sys.argv[0] = 'nova-compute'
+plain = dict(os.environ)
+for line in sys.stdin:
+    case = json.loads(line)
+    os.environ.clear()
+    os.environ.update(plain | case['environment'])
+    CONF.reset()
+    config.parse_args(['nova-compute', *case['arguments']], prog=None,
+                      configure_db=False, init_rpc=False)
+    print(json.dumps({
+        'dedicated': sorted(hardware.get_cpu_dedicated_set() or ()),
+        'shared': sorted(hardware.get_cpu_shared_set() or ()),
+        'memory': CONF.reserved_host_memory_mb,
+        'cpu': CONF.cpu_allocation_ratio or CONF.initial_cpu_allocation_ratio,
+        'ram': CONF.ram_allocation_ratio or CONF.initial_ram_allocation_ratio,
+        'pages': sorted(
+            [node, size, count] for node, sizes
+            in hardware.numa_get_reserved_huge_pages().items()
+            for size, count in sizes.items())}), flush=True)
+"""
+
+#: Says that it runs, and ends with its input.
+_WAITS = 'import sys\nprint(flush=True)\nsys.stdin.read()\n'
+
+
+def cpus(text):
+    return cpuset.CpuSet.parse(text)
+
+
+class _TestCase(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def write(self, path, text):
+        """Write a file below the root; returns its path as text."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return str(file)
+
+    def load(self, *arguments, root='/', **environment):
+        return nova_conf.load(nova_conf.Source(
+            pathlib.Path(root), arguments, environment))
+
+    def load_text(self, text):
+        path = self.write('nova.conf', text)
+        return self.load('--config-file', path).settings
+
+    def dedicated(self, text):
+        return f'[compute]\ncpu_dedicated_set = {text}\n'
+
+
+@ddt.ddt
+class TestSettings(_TestCase):
+
+    def test_nothing_is_set(self):
+        self.assertEqual(
+            model.NovaSettings(cpu_allocation_ratio=4.0,
+                               ram_allocation_ratio=1.0,
+                               reserved_memory_mib=512),
+            self.load_text(''))
+
+    def test_all(self):
+        settings = self.load_text("""
+            [DEFAULT]
+            cpu_allocation_ratio = 2.5
+            ram_allocation_ratio = 1.25
+            reserved_host_memory_mb = 4096
+            reserved_huge_pages = node:0,size:2048,count:64
+            reserved_huge_pages = node:1,size:1GB,count:3
+            [compute]
+            cpu_dedicated_set = 4-10,^8,^10
+            cpu_shared_set = 2,3
+            """.replace('    ', ''))
+        self.assertEqual(
+            model.NovaSettings(
+                cpus('4-7,9'), cpus('2-3'), 2.5, 1.25, 4096,
+                {(0, 2048): 64, (1, 1048576): 3}), settings)
+        # Nova makes a float of one, which would show.
+        self.assertEqual('[(0, 2048), (1, 1048576)]',
+                         str(sorted(settings.reserved_huge_pages)))
+
+    @ddt.data('0', '')
+    def test_ratio_left_to_the_initial_one(self, ratio):
+        line = f'cpu_allocation_ratio = {ratio}' if ratio else ''
+        self.assertEqual(7.5, self.load_text(
+            f'[DEFAULT]\n{line}\ninitial_cpu_allocation_ratio = 7.5\n'
+        ).cpu_allocation_ratio)
+
+    @ddt.data(
+        ('[compute]\ncpu_dedicated_set = 4-x\n', '4-x'),
+        ('[compute]\ncpu_dedicated_set = 7-4\n', '7-4'),
+        ('[compute]\ncpu_dedicated_set = ^4\n', 'No CPUs available'),
+        ('[compute]\ncpu_dedicated_set = 0-7:2\n', '0-7:2'),
+        ('[compute]\ncpu_shared_set = 0-99999999999\n', '65535'),
+        ('[DEFAULT]\nreserved_host_memory_mb = much\n', 'much'),
+        ('[DEFAULT]\nreserved_host_memory_mb = -1\n', 'from /'),
+        ('[DEFAULT]\ncpu_allocation_ratio = high\n', 'high'),
+        ('[DEFAULT]\nreserved_huge_pages = some\n', 'NAME:VALUE'),
+        ('[DEFAULT]\nreserved_huge_pages = node:0,size:2048\n', '2048'),
+        ('[DEFAULT]\nreserved_huge_pages = node:a,size:4,count:1\n', 'node'),
+        ('no option\n', 'no option'),
+        ('\x00\n', ''))
+    @ddt.unpack
+    def test_wrong(self, text, word):
+        path = self.write('nova.conf', text)
+        error = self.assertRaises(
+            errors.InputError, self.load, '--config-file', path)
+        self.assertNotIsInstance(error, nova_conf.UnreadableError)
+        self.assertIn(word, error.message)
+        self.assertNotIn('\n', str(error))
+        self.assertNotIn('LocationInfo', str(error))
+        self.assertEqual(path, error.where.source)
+
+    def test_no_text(self):
+        path = self.root / 'nova.conf'
+        path.write_bytes(b'[compute]\ncpu_dedicated_set = \xff\n')
+        self.assertRaises(errors.InputError, self.load, '--config-file',
+                          str(path))
+
+    def test_options_of_this_process_stay(self):
+        from nova.virt import hardware
+        conf, dedicated = hardware.CONF, hardware.get_cpu_dedicated_set()
+        self.load_text(self.dedicated('4-7'))
+        self.assertRaises(errors.InputError, self.load_text,
+                          self.dedicated('x'))
+        environment = dict(os.environ)
+        self.load('--config-file', self.write('nova.conf', ''),
+                  OS_COMPUTE__CPU_DEDICATED_SET='5', OTHER='x')
+        self.assertEqual(environment, dict(os.environ))
+        self.assertNotIn('OS_COMPUTE__CPU_DEDICATED_SET', os.environ)
+        self.assertIs(conf, hardware.CONF)
+        self.assertIs(conf, cfg.CONF)
+        self.assertEqual(dedicated, hardware.get_cpu_dedicated_set())
+
+    def test_environment_of_this_process_does_not_count(self):
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_COMPUTE__CPU_DEDICATED_SET', '1'))
+        self.assertEqual(cpus('4'), self.load_text(
+            self.dedicated('4')).dedicated_cpus)
+
+
+@ddt.ddt
+class TestFiles(_TestCase):
+
+    def test_unreadable(self):
+        self.write('conf.d/a.conf', '')
+        for arguments in (
+                ['--config-file', str(self.root / 'none')],
+                ['--config-file', str(self.root)],
+                ['--config-dir', str(self.root / 'none')],
+                ['--config-dir', str(self.root / 'conf.d' / 'a.conf')]):
+            self.assertRaises(nova_conf.UnreadableError, self.load,
+                              *arguments)
+
+    def test_none(self):
+        error = self.assertRaises(nova_conf.UnreadableError, self.load,
+                                  root=self.root)
+        self.assertIn('--config-file', str(error))
+
+    def test_defaults(self):
+        """Of each name the first; of directories all; all below the root."""
+        files = [self.write(path, self.dedicated(text)) for path, text in (
+            ('etc/nova/nova.conf', '1'), ('etc/nova/nova-compute.conf', '2'),
+            ('etc/nova/nova.conf.d/10.conf', '3'),
+            ('etc/nova/nova.conf.d/20.conf', '4'),
+            ('etc/nova/nova-compute.conf.d/00.conf', '5'))]
+        self.write('etc/nova.conf', self.dedicated('6'))
+        self.write('etc/nova/nova.conf.d/30.conf.bak', self.dedicated('7'))
+        loaded = self.load(root=self.root)
+        self.assertEqual(tuple(files), loaded.files)
+        self.assertEqual(cpus('5'), loaded.settings.dedicated_cpus)
+
+    def test_order_in_a_directory(self):
+        names = [f'{number:02}.conf' for number in range(30)]
+        for name in reversed(names):
+            self.write(f'd/{name}', '')
+        loaded = self.load('--config-dir', str(self.root / 'd'))
+        self.assertEqual(names, list(map(os.path.basename, loaded.files)))
+
+    def test_snap(self):
+        path = self.write('snap/etc/nova/nova.conf', self.dedicated('1'))
+        self.assertEqual((path,), self.load(
+            root=self.root, SNAP_COMMON='/snap').files)
+
+    def _cases(self):
+        """Command lines and environments, of every kind that there is."""
+        home = self.root / 'home'
+        self.write('home/.nova/nova.conf', self.dedicated('1') + (
+            '[DEFAULT]\nreserved_host_memory_mb = 11\n'
+            'reserved_huge_pages = node:0,size:4,count:9\n'))
+        self.write('home/.nova/nova.conf.d/1.conf', self.dedicated('2') + (
+            '[DEFAULT]\nram_allocation_ratio = 1.75\n'))
+        self.write('home/nova-compute.conf', self.dedicated('3') + (
+            'cpu_shared_set = 30\n'))
+        first = self.write('a.conf', self.dedicated('10-19,^12') + (
+            '[DEFAULT]\ncpu_allocation_ratio = 3\n'
+            'reserved_huge_pages = node:0,size:2048,count:1\n'))
+        second = self.write('b.conf', self.dedicated('20') + (
+            '[DEFAULT]\ncpu_allocation_ratio = 0\n'
+            'reserved_huge_pages = node:1,size:1GB,count:2\n'))
+        self.write('d/20.conf', self.dedicated('40'))
+        self.write('d/10.conf', self.dedicated('41') + 'cpu_shared_set=42\n')
+        directory = str(self.root / 'd')
+        for arguments in (
+                [],
+                ['--config-file', first],
+                [f'--config-file={first}', '--config-file', second],
+                ['--config-file', second, '--config-file', first],
+                ['--config-file', first, '--config-dir', directory],
+                ['--config-dir', directory, '--config-file', first],
+                ['--debug', f'--config-dir={directory}']):
+            for more in ({}, {'OS_COMPUTE__CPU_DEDICATED_SET': '50-51',
+                              'OS_DEFAULT__RESERVED_HOST_MEMORY_MB': '99',
+                              'OS_DEFAULT__CPU_ALLOCATION_RATIO': '9.5'}):
+                yield {'arguments': arguments,
+                       'environment': {'HOME': str(home)} | more}
+
+    def test_as_nova(self):
+        cases = list(self._cases())
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith('OS_')}
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', _NOVA], text=True,
+            input=''.join(f'{json.dumps(case)}\n' for case in cases),
+            env=environment | {'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'},
+            capture_output=True)
+        self.assertEqual(0, done.returncode, done.stderr)
+        expected = list(map(json.loads, done.stdout.splitlines()))
+        self.assertEqual(len(cases), len(expected))
+        # The cases are not all the same.
+        self.assertLess(9, len({json.dumps(one) for one in expected}))
+        for case, one in zip(cases, expected, strict=True):
+            found = self.load(*case['arguments'],
+                              **case['environment']).settings
+            self.assertEqual(one, {
+                'dedicated': list(found.dedicated_cpus or ()),
+                'shared': list(found.shared_cpus or ()),
+                'memory': found.reserved_memory_mib,
+                'cpu': found.cpu_allocation_ratio,
+                'ram': found.ram_allocation_ratio,
+                'pages': sorted([node, size, count] for (node, size), count
+                                in found.reserved_huge_pages.items()),
+            }, case)
+
+
+@ddt.ddt
+class TestFind(_TestCase):
+
+    def _process(self, pid, *words, environment=''):
+        self.write(f'proc/{pid}/cmdline', '\0'.join([*words, '']))
+        self.write(f'proc/{pid}/environ', environment)
+
+    def _find(self):
+        return nova_conf.find(host_tree.Tree(self.root))
+
+    def test_none_runs(self):
+        for pid, words in enumerate((
+                ['python3', '/usr/bin/nova-conductor', 'nova-compute'],
+                ['vi', '/usr/bin/nova-compute'], ['python3', '-s'], [],
+                ['python3', '-c', 'nova-compute.py', 'nova-compute']), 7):
+            self._process(pid, *words, environment='X=y')
+        self.assertEqual(nova_conf.Source(self.root), self._find())
+
+    @ddt.data([], ['-s'], ['-I', '-u'])
+    def test_script(self, options):
+        self._process(70, '/usr/bin/python3', *options,
+                      '/usr/bin/nova-compute', '--config-file', 'a.conf',
+                      environment='HOME=/var/lib/nova\0X=a=b\0odd\0')
+        self.assertEqual(
+            nova_conf.Source(
+                self.root, ('--config-file', 'a.conf'),
+                {'HOME': '/var/lib/nova', 'X': 'a=b'}), self._find())
+
+    def test_program(self):
+        self._process(70, 'nova-compute', '--debug')
+        self.assertEqual(('--debug',), self._find().arguments)
+
+    def test_links_of_a_dump_are_not_followed(self):
+        """They lead to the machine that the dump is looked at on."""
+        self._process(70, 'nova-compute')
+        (self.root / 'proc/70/root').symlink_to('/')
+        (self.root / 'proc/70/cwd').symlink_to('/tmp')
+        self.assertEqual((self.root, '/'),
+                         (self._find().root, self._find().directory))
+
+    def _start(self, script, *arguments, **options):
+        """Run a script of that name; returns the process."""
+        process = subprocess.Popen(
+            [sys.executable, self.write('nova-compute', script), *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        self.assertTrue(process.stdout.readline())
+        return process
+
+    def _of(self, process, *arguments):
+        """Only this one, for others may run on this machine."""
+        return nova_conf._process(
+            host_tree.Tree(), str(process.pid), arguments)
+
+    def test_running(self):
+        """One whose path is not absolute."""
+        path = self.write('work/mine.conf', self.dedicated('77'))
+        source = self._of(self._start(
+            _WAITS, cwd=self.root / 'work',
+            env={'HOME': '/nowhere'}), '--config-file', 'mine.conf')
+        loaded = nova_conf.load(source)
+        self.assertEqual('/nowhere', source.environment['HOME'])
+        self.assertEqual(cpus('77'), loaded.settings.dedicated_cpus)
+        self.assertTrue(os.path.samefile(path, loaded.files[-1]))
+
+    @unittest.skipIf(os.geteuid(), 'only root can do that')
+    def test_in_a_container(self):
+        """Its files are those that it sees."""
+        path = self.write('inside/etc/nova/nova.conf', self.dedicated('78'))
+        source = self._of(self._start(
+            f'import os\nos.chroot({str(self.root / "inside")!r})\n'
+            f'os.chdir("/")\n{_WAITS}', env={}))
+        loaded = nova_conf.load(source)
+        self.assertEqual(cpus('78'), loaded.settings.dedicated_cpus)
+        [file] = loaded.files
+        self.assertTrue(os.path.samefile(path, file))

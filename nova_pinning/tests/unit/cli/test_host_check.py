@@ -1,0 +1,295 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host check."""
+
+import contextlib
+import json
+import os
+from unittest import mock
+
+import ddt
+import fixtures
+import rich.console
+
+from nova_pinning.bridge import nova_conf
+from nova_pinning.cli import host_check
+from nova_pinning import errors
+from nova_pinning.host.check import finding
+from nova_pinning.host.check import gather
+from nova_pinning.host.check import watch
+from nova_pinning.host import dump
+from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.host.check import samples
+from nova_pinning.tests.unit.host import samples as host_samples
+
+STRAY = samples.process(555, 'backup', '1,3')
+CONF = samples.right_facts().nova_conf
+UNREADABLE = nova_conf.UnreadableError(
+    'cannot be read: Permission denied', errors.Location('/etc/nova/x.conf'))
+
+
+class _TestCase(base.TestCase):
+    """The command, on a machine that is as each test has it."""
+
+    def setUp(self):
+        super().setUp()
+        self.seen = samples.right_facts()
+        self.plan = self.write('plan.yaml', dump.dump(samples.planned()))
+        self.load = self._mock(nova_conf, 'load', return_value=CONF)
+        self.gather = self._mock(gather, 'gather', self._gather)
+        self.watch = self._mock(watch, 'watch', self._watch)
+        self.keeping_to = self._mock(
+            watch, 'keeping_to', lambda cpus: contextlib.nullcontext(''))
+        self.runs, self.is_cut = (), False
+
+    def _mock(self, module, name, *function, **values):
+        return self.useFixture(fixtures.MockPatchObject(
+            module, name, side_effect=function[0] if function else None,
+            **values)).mock
+
+    def _gather(self, tree, planned, pids, conf, conf_error):
+        return samples.replace(self.seen, nova_conf=conf,
+                               nova_conf_error=conf_error)
+
+    def _watch(self, tree, cpus, seconds, tell):
+        tell(seconds)
+        return watch.Watched(cpus, float(seconds), 3, self.runs,
+                             is_cut=self.is_cut)
+
+    def _check(self, *arguments):
+        return self.run_command('host', 'check', self.plan, *arguments)
+
+    def _add_stray(self):
+        self.seen = samples.replace(self.seen, processes=(
+            *self.seen.processes, STRAY))
+
+
+@ddt.ddt
+class TestCheck(_TestCase):
+
+    def test_right_host(self):
+        done = self._check()
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(
+            'nothing found on host small, in 10 processes, 23 threads, 3 '
+            'interrupts, 3 guests\n', done.out.replace('\n  ', ' '))
+        self.watch.assert_not_called()
+
+    def test_findings(self):
+        self._add_stray()
+        done = self._check()
+        self.assertEqual((1, ''), (done.status, done.err))
+        self.assertIn('H302 error: ', done.out)
+        self.assertIn('      taskset -pc 0,4 555\n', done.out)
+
+    @ddt.data(('note', 1), ('warning', 0), ('error', 0))
+    @ddt.unpack
+    def test_fail_on(self, least, status):
+        self.seen = samples.replace(self.seen, workqueue_cpus=samples.cpus(
+            '0-7'))
+        done = self._check('--fail-on', least)
+        self.assertEqual(status, done.status)
+        self.assertIn('1 note on host', done.out)
+
+    def test_json(self):
+        self._add_stray()
+        done = self._check('--format', 'json')
+        content = json.loads(done.out)
+        self.assertEqual(['H302'], [
+            one['code'] for one in content['findings']])
+        self.assertEqual((1, 'small', 0), (
+            content['version'], content['host'], content['watched_seconds']))
+        self.assertEqual(
+            {'processes': 11, 'threads': 24, 'interrupts': 3, 'guests': 3},
+            content['looked_at'])
+        self.assertEqual(3, len(content['free_pages']))
+
+    @ddt.data(('table', 'H302 error: '), ('json', '"code": "H302"'),
+              ('prometheus', 'violations{code="H302",severity="error"} 1.0'))
+    @ddt.unpack
+    def test_output(self, form, text):
+        self._add_stray()
+        path = self.dir / 'out'
+        done = self._check('-f', form, '-o', str(path))
+        self.assertEqual((1, '', ''), (done.status, done.out, done.err))
+        self.assertIn(text, path.read_text())
+
+    def test_output_that_cannot_be_written(self):
+        done = self._check('-o', str(self.dir / 'none' / 'x'))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.gather.assert_not_called()
+
+    def test_limit(self):
+        self.seen = samples.replace(self.seen, processes=tuple(
+            samples.process(pid, f'x{pid}', '1') for pid in range(90, 110)))
+        done = self._check('--limit', '3')
+        self.assertEqual(3, done.out.count('  - process x'))
+        self.assertIn('  and 17 more\n', done.out)
+
+    def test_no_plan(self):
+        done = self.run_command('host', 'check', base.HOST)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(f'nova-pinning host plan {base.HOST}', done.err)
+
+    @ddt.data(['--watch', '0'], ['--watch', 'x'], ['--pid', '0'],
+              ['--limit', '0'], ['--fail-on', 'all'], ['-f', 'yaml'])
+    def test_bad_options(self, options):
+        done = self._check(*options)
+        self.assertEqual((2, ''), (done.status, done.out))
+
+    def test_guests(self):
+        done = self._check('--pid', '1000', '--pid', '2000')
+        self.assertEqual(0, done.status)
+        self.assertEqual([1000, 2000], self.gather.call_args.args[2])
+        done = self._check('--pid', '1000', '--pid', '4711')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('4711', done.err)
+
+    def test_root(self):
+        self._check('--root', str(self.dir))
+        self.assertEqual(self.dir, self.gather.call_args.args[0].root)
+        # The CPUs of this machine have nothing to do with those.
+        self.keeping_to.assert_not_called()
+
+    def test_not_a_machine(self):
+        self.gather.side_effect = errors.InputError('no machine')
+        done = self._check()
+        self.assertEqual((2, ''), (done.status, done.out))
+
+
+class TestNovaConf(_TestCase):
+
+    def test_named(self):
+        self._check('--config-file', 'a', '--config-dir', 'd',
+                    '--config-file', 'b')
+        [source] = self.load.call_args.args
+        self.assertEqual(('--config-file', 'a', '--config-dir', 'd',
+                          '--config-file', 'b'), source.arguments)
+        self.assertEqual(('/', os.getcwd()),
+                         (str(source.root), source.directory))
+
+    def test_not_named(self):
+        self._check('--root', str(self.dir))
+        [source] = self.load.call_args.args
+        self.assertEqual(((), self.dir), (source.arguments, source.root))
+
+    def test_differs(self):
+        self.load.return_value = samples.replace(
+            CONF, settings=host_samples.settings('1,3,5', '2,6'))
+        done = self._check()
+        self.assertEqual(1, done.status)
+        self.assertIn('H10', done.out)
+
+    def test_wrong(self):
+        self.load.side_effect = errors.InputError('odd', errors.Location('x'))
+        done = self._check()
+        self.assertEqual(1, done.status)
+        self.assertIn('x: odd', done.out)
+        self.assertIn('H10', done.out)
+        done = self._check('--config-file', 'x')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('x: odd', done.err)
+
+    def test_unreadable(self):
+        self.load.side_effect = UNREADABLE
+        done = self._check()
+        self.assertEqual(0, done.status)
+        self.assertIn(
+            '- what nova-compute offers: /etc/nova/x.conf: cannot be read: '
+            'Permission denied', done.out.replace('\n    ', ' '))
+        done = self._check('--config-file', 'x')
+        self.assertEqual((2, ''), (done.status, done.out))
+
+
+class TestWatch(_TestCase):
+
+    def test_watch(self):
+        self.runs = (watch.Run(STRAY, STRAY.threads[0], {1: 0.5, 3: 0.25}),)
+        done = self._check('--watch', '5', '-f', 'json')
+        self.assertEqual((1, ''), (done.status, done.err))
+        self.assertEqual((samples.cpus('1,3,5,7'), 5),
+                         self.watch.call_args.args[1:])
+        content = json.loads(done.out)
+        [one] = content['findings']
+        self.assertEqual(('H701', 'process backup'),
+                         (one['code'], one['subject']))
+        self.assertEqual(5.0, content['watched_seconds'])
+        self.assertEqual({1: 0.5, 3: 0.25, 5: 0.0, 7: 0.0}, {
+            each['cpu']: each['seconds']
+            for each in content['foreign_seconds']})
+
+    def test_guests_come_and_go(self):
+        """Those that are there before or after count as guests."""
+        guests = self.seen.guests
+        # Pages of guests that are gone would be another finding.
+        self.seen = samples.replace(self.seen, guests=guests[:1],
+                                    free_pages={})
+        self.runs = tuple(
+            watch.Run(samples.process(guest.qemu.pid, 'qemu-kvm', '0-7'),
+                      guest.qemu.vcpus[0], {cpu: 1.0})
+            for guest, cpu in zip(guests, (1, 3)))
+
+        def later(*arguments, **options):
+            self.seen = samples.replace(self.seen, guests=guests[1:])
+            return self._watch(*arguments, **options)
+
+        self.watch.side_effect = later
+        done = self._check('--watch', '5')
+        self.assertEqual((0, ''), (done.status, done.err), done.out)
+        self.assertIn('2 guests, watched for 5 s',
+                      done.out.replace('\n  ', ' '))
+
+    def test_interrupted(self):
+        self.is_cut = True
+        done = self._check('--watch', '5')
+        self.assertEqual(0, done.status)
+        self.assertIn('interrupted', done.err)
+        self.assertIn('watched for 5 s', done.out)
+
+    def test_keeps_to_host_cpus(self):
+        done = self._check('--watch', '5')
+        self.assertNotIn('not known', done.out)
+        self.keeping_to.assert_called_once_with(samples.cpus('0,4'))
+        self.keeping_to.side_effect = lambda cpus: contextlib.nullcontext(
+            'invalid argument')
+        self.assertNotIn('invalid argument', self._check().out)
+        done = self._check('--watch', '5')
+        self.assertEqual(0, done.status)
+        self.assertIn('invalid argument', done.out)
+
+    def test_what_could_not_be_read(self):
+        unread = finding.Unread('/proc', 'hidden', 'much')
+        self.watch.side_effect = lambda *arguments, **options: (
+            samples.replace(self._watch(*arguments, **options),
+                            unread=(unread, unread)))
+        done = self._check('--watch', '5')
+        self.assertEqual(1, done.out.count('- much: /proc: hidden'))
+
+    def test_a_dump_cannot_be_watched(self):
+        done = self._check('--watch', '5', '--root', str(self.dir))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(f'--root {self.dir}', done.err)
+
+    def test_progress(self):
+        """A terminal has a bar, which is gone in the end."""
+        with mock.patch.object(host_check.sys, 'stderr') as stream:
+            stream.isatty.return_value = True
+            stream.encoding = 'utf-8'
+            with mock.patch.object(
+                    rich.console.Console, 'is_dumb_terminal', False):
+                with host_check._progress(5) as tell:
+                    tell(2.5)
+        written = ''.join(call.args[0] for call
+                          in stream.write.call_args_list)
+        self.assertIn('watching', written)
+        self.assertIn('50%', written)

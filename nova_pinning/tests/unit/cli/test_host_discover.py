@@ -1,0 +1,122 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host discover."""
+
+import json
+import pathlib
+
+import ddt
+import fixtures
+
+from nova_pinning.host import load
+from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.host.discover import machines
+from nova_pinning.tests.unit.host import samples
+
+
+@ddt.ddt
+class TestDiscoverHost(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.machine = self.useFixture(machines.Machine()).small()
+        self.machine.write('etc/hostname', 'compute-1')
+
+    def discover(self, *more):
+        return self.run_command('host', 'discover', *more)
+
+    def look(self, *more):
+        return self.discover('--root', str(self.machine.root), *more)
+
+    def test_output(self):
+        done = self.look()
+        self.assertEqual((0, ''), (done.status, done.err))
+        path = self.dir / 'host.yaml'
+        written = self.look('-o', str(path))
+        self.assertEqual((0, '', ''),
+                         (written.status, written.out, written.err))
+        self.assertEqual(done.out, path.read_text())
+        host = load.load(path)
+        self.assertEqual(('compute-1', 4), (host.name, len(host.cpus)))
+
+    def test_json(self):
+        path = self.dir / 'host.json'
+        done = self.look('-f', 'json', '--output', str(path))
+        self.assertEqual(0, done.status)
+        self.assertEqual('compute-1', json.loads(path.read_text())['name'])
+        plain = self.write('host.yaml', self.look().out)
+        self.assertEqual(load.load(plain), load.load(path))
+
+    def test_this_machine(self):
+        done = self.discover('--name', 'this')
+        self.assertEqual(0, done.status)
+        host = load.load(self.write('host.yaml', done.out))
+        self.assertEqual('this', host.name)
+        self.assertTrue(host.cpus)
+
+    def test_capabilities(self):
+        path = self.write('compute-2.xml',
+                          samples.capabilities(samples.host()))
+        for more, name in (((), 'compute-2'), (('--name', 'b'), 'b')):
+            done = self.discover('--capabilities', path, *more)
+            self.assertEqual((0, ''), (done.status, done.err))
+            host = load.load(self.write('host.yaml', done.out))
+            self.assertEqual(name, host.name)
+            self.assertEqual(samples.host().nodes, host.nodes)
+
+    def test_no_capabilities(self):
+        done = self.discover('--capabilities', str(self.dir / 'none'))
+        self.assertEqual((2, ''), (done.status, done.out))
+
+    @ddt.data(['--name', ''], ['--name', 'a b'], ['--name', '-a'],
+              ['--name', 'a\n'], ['--format', 'xml'],
+              ['--root', '/', '--capabilities', 'a.xml'])
+    def test_bad_options(self, options):
+        done = self.discover(*options)
+        self.assertEqual((2, ''), (done.status, done.out))
+
+    def test_no_machine(self):
+        done = self.discover('--root', str(self.dir))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(f'error: {self.dir}: is no machine', done.err)
+
+    def test_what_could_not_be_read_is_said(self):
+        read = pathlib.Path.read_bytes
+
+        def deny(path):
+            if 'vulnerabilities' in path.parts:
+                raise PermissionError(13, 'Permission denied')
+            return read(path)
+
+        for number in range(9):
+            self.machine.write(
+                f'{machines.CPU}/vulnerabilities/v{number}', 'Vulnerable')
+        self.useFixture(fixtures.MonkeyPatch(
+            'pathlib.Path.read_bytes', deny))
+        done = self.look()
+        self.assertEqual(0, done.status)
+        lines = done.err.splitlines()
+        self.assertEqual(6, len(lines))
+        self.assertEqual(
+            'note: /sys/devices/system/cpu/vulnerabilities/v0 could not be '
+            'read: permission denied', lines[0])
+        self.assertEqual('note: 4 other files could not be read either',
+                         lines[-1])
+
+    def test_cpus_without_a_node_are_said(self):
+        self.machine.node(0, '0-2')
+        done = self.look()
+        self.assertEqual(0, done.status)
+        self.assertIn('note: CPUs 3 are in no NUMA node', done.err)
+        host = load.load(self.write('host.yaml', done.out))
+        self.assertEqual(4, len(host.cpus))

@@ -1,0 +1,138 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host plan."""
+
+import json
+
+import ddt
+
+from nova_pinning.host import load
+from nova_pinning.host.plan import model
+from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.host import samples
+
+
+@ddt.ddt
+class TestPlanHost(base.TestCase):
+
+    def _plan(self, *more, host=base.HOST):
+        return self.run_command('host', 'plan', host, *more)
+
+    def test_output(self):
+        done = self._plan('--host-cpus', '4', '--for', '8')
+        self.assertEqual(0, done.status)
+        path = self.dir / 'plan.yaml'
+        path.write_text(done.out)
+        planned = load.load(path)
+        self.assertEqual('0-1,40-41', str(planned.plan.host_cpus))
+        written = self._plan('--host-cpus', '4', '--for', '8', '-o',
+                             str(self.dir / 'other.yaml'))
+        self.assertEqual('', written.out)
+        self.assertEqual(done.err, written.err)
+        self.assertEqual(done.out, (self.dir / 'other.yaml').read_text())
+        self.assertEqual(planned, load.load(self.write('a.json', self._plan(
+            '--host-cpus', '4', '--for', '8', '-f', 'json').out)))
+
+    def test_summary(self):
+        """Nine guests, and eight with the next best choice."""
+        text = self._plan('--host-cpus', '4', '--for', '8').err
+        for line in ('host            4  0-1,40-41   0: 4',
+                     '8 vCPUs      9          4      9         9         8',
+                     'choice 3: 8 guests of 8 vCPUs instead of 9',
+                     'Left when the mix is full: 4 CPUs of node 0',
+                     'warning no-emulator-cpus: '):
+            self.assertIn(line, text)
+        # Nothing is at the end of a line but what is said.
+        self.assertEqual([line.rstrip() for line in text.splitlines()],
+                         text.splitlines())
+
+    def test_other_choices_by_their_numbers(self):
+        text = self._plan('--host-cpus', '4', '--choice', '2').err
+        self.assertIn('choice 1: ', text)
+        self.assertIn('choice 3: ', text)
+        self.assertNotIn('choice 2: ', text)
+
+    def test_no_summary(self):
+        done = self._plan('--no-summary')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertNotEqual('', done.out)
+
+    @ddt.data(
+        ('--class', 'both', '--shared-cpus', '8', '--cpu-allocation-ratio',
+         '2.5', '--page-size', '2MiB', '--host-memory', '20GiB'),
+        ('--class', 'shared', '--page-size', 'none'),
+        ('--for', '8:70,16:30,48x2', '--poll-cpus', '4'))
+    def test_options(self, options):
+        done = self._plan(*options)
+        self.assertEqual(0, done.status, done.err)
+        planned = load.load(self.write('plan.yaml', done.out))
+        plan = planned.plan
+        if 'both' in options:
+            self.assertEqual(
+                (8, 20, 2.5, samples.MIB_PAGES, 20 * samples.GIB),
+                (len(planned.nova.shared_cpus), plan.offer.shared_vcpus,
+                 planned.nova.cpu_allocation_ratio, plan.page_size_kib,
+                 planned.nova.reserved_memory_mib))
+        elif 'shared' in options:
+            self.assertEqual((model.Purpose.SHARED, None, 0), (
+                plan.purpose, planned.nova.dedicated_cpus,
+                plan.page_size_kib))
+        else:
+            self.assertEqual((4, [(8, 70, 1), (16, 30, 1), (48, 1, 2)]), (
+                len(plan.poll_cpus), [(one.vcpus, one.weight, one.cells)
+                                      for one in plan.sizes]))
+
+    @ddt.data(*sorted(path.name for path in (base.ETC / 'hosts').iterdir()))
+    def test_shipped_hosts(self, name):
+        done = self._plan(host=str(base.ETC / 'hosts' / name))
+        self.assertEqual(0, done.status, done.err)
+        self.assertIsNotNone(
+            load.load(self.write('plan.yaml', done.out)).plan)
+
+    def test_capabilities(self):
+        path = self.write('capabilities.xml', samples.capabilities(
+            load.load(base.HOST)))
+        done = self._plan('--no-summary', '-f', 'json', host=path)
+        self.assertEqual(0, done.status, done.err)
+        self.assertEqual('0-1,40-41',
+                         json.loads(done.out)['plan']['host_cpus'])
+
+    def test_a_plan_is_planned_again(self):
+        path = self.write('plan.yaml', self._plan('--class', 'both').out)
+        self.assertEqual(self._plan('--class', 'both').out,
+                         self._plan('--class', 'both', host=path).out)
+
+    def test_drawing(self):
+        path = self.dir / 'plan.svg'
+        done = self._plan('--svg', str(path))
+        self.assertEqual(0, done.status)
+        self.assertIn('<svg', path.read_text())
+
+    @ddt.data(('--for', '8:'), ('--for', '500'), ('--host-cpus', '0'),
+              ('--host-cpus', '80'), ('--page-size', '3MiB'),
+              ('--page-size', 'x'), ('--host-memory', 'x'),
+              ('--host-memory', '900GiB'), ('--pci-alias', 'nvme'),
+              ('--pci-alias', 'a=nvme'), ('--choice', '0'),
+              ('--choice', '20'), ('--cpu-allocation-ratio', '0'),
+              ('--cpu-allocation-ratio', 'nan'), ('--poll-cpus', '200'),
+              ('--class', 'shared', '--for', '8'),
+              ('--class', 'shared', '--shared-cpus', '8'),
+              ('--svg', '/nonexistent/plan.svg'))
+    def test_bad_options(self, options):
+        done = self._plan(*options)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(options[-2].lstrip('-').replace('svg', 'plan.svg'),
+                      done.err)
+
+    def test_no_host(self):
+        self.assertEqual(2, self._plan(host=str(self.dir / 'a')).status)

@@ -1,0 +1,132 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host render."""
+
+import pathlib
+
+import ddt
+
+from nova_pinning.host import dump
+from nova_pinning.host import render
+from nova_pinning.host.render import nova_conf
+from nova_pinning.host.render import options
+from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.host.render import samples
+
+
+@ddt.ddt
+class TestRender(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.plan = self.write('plan.yaml', dump.dump(samples.polling()))
+        self.out = self.dir / 'out'
+
+    def _render(self, *more, plan=None):
+        return self.run_command('host', 'render', plan or self.plan,
+                                '--out', str(self.out), *more)
+
+    def _written(self):
+        return {str(path.relative_to(self.out)): path.read_text()
+                for path in self.out.rglob('*') if path.is_file()
+                and not path.name.startswith('.')}
+
+    def _expected(self, **values):
+        return {path: file.text for path, file in render.files(
+            samples.polling(), options.Options(**values)).items()}
+
+    def test_files(self):
+        done = self._render()
+        expected = self._expected()
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual([f'added {path}' for path in expected],
+                         done.out.splitlines())
+        self.assertEqual(expected, self._written())
+        again = self._render()
+        self.assertEqual((0, '', ''), (again.status, again.out, again.err))
+
+    def test_options(self):
+        done = self._render(
+            '--confine', 'both', '--isolation', 'full', '--service', 'own',
+            '--service', 'a@1.service', '--device-type', 'gpu=type-PF')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(self._expected(
+            confinement=options.Confinement.BOTH,
+            isolation=options.Isolation.FULL,
+            services=('own.service', 'a@1.service'),
+            device_types={'gpu': options.DeviceType.PF}), self._written())
+        self.assertIn('"device_type": "type-PF"',
+                      self._written()[nova_conf.PATH])
+
+    @ddt.data(*options.Format)
+    def test_formats(self, form):
+        hosts = () if form is options.Format.FILES else ('b', 'a')
+        named = [word for host in hosts for word in ('--host', host)]
+        done = self._render('--format', str(form), *named, *named)
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(self._expected(format=form, hosts=hosts),
+                         self._written())
+
+    def test_dry_run(self):
+        done = self._render('--dry-run')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn(f'+++ {nova_conf.PATH}', done.out)
+        self.assertIn('+cpu_dedicated_set = 2,6', done.out)
+        self.assertFalse(self.out.exists())
+        self._render()
+        before = self._written()
+        done = self._render('--dry-run', '--isolation', 'tickless')
+        self.assertIn('nohz_full=1-2,5-6', done.out)
+        self.assertNotIn('cpu_dedicated_set', done.out)
+        self.assertEqual(before, self._written())
+
+    def test_changes(self):
+        self._render('--confine', 'both')
+        path = 'etc/systemd/system/user.slice.d/50-nova-pinning.conf'
+        (self.out / path).write_text('mine')
+        done = self._render()
+        self.assertEqual(0, done.status)
+        self.assertIn('changed README.txt\n', done.out)
+        self.assertIn('removed etc/systemd/system/system.slice.d', done.out)
+        self.assertNotIn('user.slice', done.out)
+        self.assertIn(f'note: {path} is no longer needed', done.err)
+
+    @ddt.data(
+        (['--service', 'a/b'], "'a/b' is no name"),
+        (['--device-type', 'gpu'], 'gpu=type-PF'),
+        (['--device-type', 'gpu=x'], 'type-VF'),
+        (['--device-type', 'no=type-PF'], "alias 'no'"),
+        (['--device-type', '=type-PF'], '--device-type'),
+        (['--service', 'a', '--confine', 'cgroup'], '--confine both'),
+        (['--host', 'a'], '--host'),
+        (['--host', '../a', '--format', 'kolla'], 'no host'),
+        (['--isolation', 'some'], 'invalid choice'),
+        (['--format', 'chef'], 'invalid choice'))
+    @ddt.unpack
+    def test_bad_options(self, arguments, message):
+        done = self._render(*arguments)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(message, done.err)
+        self.assertFalse(self.out.exists())
+
+    def test_no_plan(self):
+        done = self._render(plan=base.HOST)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('has no plan', done.err)
+        self.assertIn(base.HOST, done.err)
+
+    def test_not_a_directory_of_ours(self):
+        self.out = pathlib.Path(self.dir)
+        done = self._render()
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('name a directory that is new or empty', done.err)

@@ -1,0 +1,122 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning host show."""
+
+import json
+import os
+import re
+from xml.etree import ElementTree
+
+import ddt
+
+from nova_pinning.drawing import host_plan
+from nova_pinning.host import dump
+from nova_pinning.host import load
+from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.drawing import test_host_plan
+from nova_pinning.tests.unit.host import samples
+
+
+@ddt.ddt
+class TestShowHost(base.TestCase):
+
+    _DOC = base.ETC.parents[1] / 'doc' / 'source' / 'admin'
+
+    def _show(self, *more, host=base.HOST):
+        return self.run_command('host', 'show', host, *more)
+
+    def _plan(self):
+        return self.write('plan.yaml', dump.dump(test_host_plan.planned()))
+
+    @ddt.data(*sorted(path.name for path in (base.ETC / 'hosts').iterdir()))
+    def test_shipped_hosts(self, name):
+        done = self._show(host=str(base.ETC / 'hosts' / name))
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn('Hardware', done.out)
+        for line in done.out.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
+    def test_plan(self):
+        done = self._show(host=self._plan())
+        self.assertEqual((0, ''), (done.status, done.err))
+        drawing = [line for line in done.out.splitlines()
+                   if line.startswith('  CPUs ') and line[-1] in 'HPSD']
+        self.assertEqual(['  CPUs 0-1 H P', '  CPUs 4-5 H P',
+                          '  CPUs 2-3 S D', '  CPUs 6-7 S D'], drawing)
+        for words in ('planned for dedicated and shared guests',
+                      'H host CPUs, no guest runs on them: CPUs 0,4',
+                      'NIC eth0', 'for guests as disk'):
+            self.assertIn(words, done.out)
+
+    def test_virsh_capabilities(self):
+        path = self.write('capabilities.xml',
+                          samples.capabilities(samples.host()))
+        done = self._show(host=path)
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn('8 CPUs', done.out)
+
+    def test_svg(self):
+        path = self.dir / 'plan.svg'
+        done = self._show('--svg', str(path), host=self._plan())
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(
+            host_plan.svg(test_host_plan.planned()), path.read_text())
+        ElementTree.parse(path)
+
+    def test_what_the_documentation_shows(self):
+        # doc/source/admin/hosts.rst has the commands. If their output is as
+        # it is to be, run them there and take over what they write.
+        plan = str(self.dir / 'plan.yaml')
+        svg = self.dir / 'host-plan.svg'
+        planned = self.run_command(
+            'host', 'plan', str(self._DOC / 'compute-1.yaml'),
+            '--for', '8:70,16:30', '--host-cpus', '4',
+            '--pci-alias', 'nvme=144d:a80a', '--output', plan)
+        shown = self._show('--svg', str(svg), host=plan)
+        self.assertEqual((0, 0), (planned.status, shown.status))
+        drawing, _, _ = shown.out.partition('\n\n')
+        for text, name in ((planned.err, 'compute-1-plan.inc'),
+                           (drawing, 'compute-1-drawing.inc'),
+                           (svg.read_text(), svg.name)):
+            self.assertEqual(
+                (self._DOC / name).read_text().strip(),
+                re.sub('(?m) +$', '', text).strip(), name)
+
+    def test_json(self):
+        done = self._show('--format', 'json', host=self._plan())
+        shown = json.loads(done.out)
+        again = self.write('again.json', json.dumps(shown['host']))
+        self.assertEqual(test_host_plan.planned(), load.load(again))
+        self.assertEqual(
+            {'sockets': 2, 'nodes': 2, 'cores': 4, 'cpus': 8,
+             'l3_domains': 0, 'memory_mib': 16384}, shown['figures'])
+        self.assertEqual({'host': '0,4', 'poll': '1,5', 'shared': '2,6',
+                          'dedicated': '3,7'}, shown['cpus'])
+        first, second = shown['nodes']
+        self.assertEqual({'host': '0,4', 'poll': '1,5'}, first['cpus'])
+        self.assertEqual(
+            [('shared', 4096), ('poll', 1024), ('dedicated', 3072)],
+            [(part['for'], part['mib']) for part in second['memory']])
+
+    def test_bad_input_writes_nothing(self):
+        path = str(self.dir / 'plan.svg')
+        wrong = self.write('wrong.yaml', 'version: 1\n')
+        for host in (wrong, str(self.dir / 'none.yaml')):
+            done = self._show('--svg', path, host=host)
+            self.assertEqual((2, ''), (done.status, done.out))
+            self.assertIn('error: ', done.err)
+        self.assertFalse(os.path.exists(path))
+
+    def test_no_place_for_the_picture(self):
+        done = self._show('--svg', str(self.dir / 'none' / 'plan.svg'))
+        self.assertEqual((2, ''), (done.status, done.out))

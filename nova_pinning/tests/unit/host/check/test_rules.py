@@ -1,0 +1,389 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Nothing is found on a right host, and each thing that is wrong is."""
+
+import pathlib
+
+import ddt
+
+from nova_pinning.host.check import finding
+from nova_pinning.host.check import reference
+from nova_pinning.host.check import run
+from nova_pinning.host import hardware
+from nova_pinning.host.plan import model as plan_model
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host.check import cases
+from nova_pinning.tests.unit.host.check import samples
+from nova_pinning.tests.unit.host import samples as hosts
+
+PAGE = (pathlib.Path(__file__).parents[5] / 'doc' / 'source' / 'reference' /
+        'host-checks.rst')
+
+cpus = samples.cpus
+replace = samples.replace
+
+
+@ddt.ddt
+class RulesTestCase(base.TestCase):
+
+    @ddt.data(*cases.RIGHT)
+    def test_right(self, name):
+        self.assertEqual((), samples.find(cases.counted(cases.RIGHT[name]())))
+
+    @ddt.data(*cases.WRONG)
+    def test_wrong(self, name):
+        codes, make = cases.WRONG[name]
+        self.assertEqual(codes, ','.join(samples.codes(cases.counted(make()))))
+
+    def test_every_rule_is_tried(self):
+        tried = {code for codes, _make in cases.WRONG.values()
+                 for code in codes.split(',')}
+        tried |= {'H201', 'H202'}
+        self.assertEqual(
+            sorted(code for code, rule in run.RULES.items() if rule.find),
+            sorted(tried))
+
+    def test_no_cpus_for_guests(self):
+        """A host that nothing is dedicated on has nothing to be kept off."""
+        plan = samples.planned()
+        plan = replace(
+            plan, nova=hosts.settings(None, '1-3,5-7'), pci_devices=(),
+            plan=replace(plan.plan, purpose=plan_model.Purpose.SHARED,
+                         interrupts=()))
+        seen = replace(
+            cases.with_process(samples.process(600, 'cron', '0-7')),
+            nova_conf=None, guests=(
+                samples.shared_guest(3000, 'c', '1-3,5-7'),),
+            free_pages={})
+        self.assertEqual([], samples.codes(seen, plan))
+
+    def test_one_shared_cpu(self):
+        """A NUMA guest floats over the only shared CPU of its node."""
+        plan = samples.planned()
+        plan = replace(plan, nova=hosts.settings(
+            '3,7', '0,1,2', reserved_memory_mib=2048))
+        seen = cases.with_guests(samples.guest(
+            1000, 'a', ('2', '2'), emulator='2', node=1))
+        seen = replace(seen, nova_conf=None)
+        self.assertEqual([], samples.codes(cases.counted(seen), plan))
+        # There are two on node 0.
+        seen = cases.with_guests(samples.guest(
+            1000, 'a', ('1', '1'), emulator='0-1'))
+        seen = replace(seen, nova_conf=None)
+        self.assertEqual(['H603', 'H604'],
+                         samples.codes(cases.counted(seen), plan))
+
+    def test_polling_threads(self):
+        seen, plan = cases.polling_plan()
+        seen = replace(seen, processes=(cases.vswitchd(('3', '7')),))
+        self.assertEqual((), samples.find(seen, plan))
+        seen = replace(seen, processes=(cases.vswitchd(('3', '5')),))
+        found, = samples.find(seen, plan)
+        self.assertEqual('H305', found.code)
+        self.assertEqual(
+            ('ovs-vsctl set Open_vSwitch . '
+             'other_config:pmd-cpu-mask=0x88',), found.mends)
+
+    def test_others_on_poll_cpus(self):
+        seen, plan = cases.polling_plan(
+            processes=(samples.process(9, 'cron', '3', 'cron.service'),))
+        self.assertEqual(['H302'], samples.codes(seen, plan))
+
+    def test_poll_pages(self):
+        seen, plan = cases.polling_plan()
+        seen = replace(seen, free_pages={
+            (0, samples.GIB_PAGES): 2, (1, samples.GIB_PAGES): 3})
+        self.assertEqual(['H503'], samples.codes(seen, plan))
+        plan = replace(plan, plan=replace(plan.plan, poll_pages={1: 1}))
+        self.assertEqual([], samples.codes(seen, plan))
+
+
+@ddt.ddt
+class OnlineTestCase(base.TestCase):
+    """CPUs that come and go."""
+
+    def _without(self, *gone, offline=''):
+        return cases.with_host(
+            nodes=tuple(
+                replace(node, huge_pages={samples.GIB_PAGES: 4}, cores=tuple(
+                    tuple(cpu for cpu in core if cpu not in gone)
+                    for core in node.cores), l3_domains=())
+                for node in hosts.host().nodes),
+            offline_cpus=cpus(offline))
+
+    def test_offline(self):
+        seen = replace(self._without(7, offline='7'),
+                       guests=(samples.guest(1000, 'a', ('1', '5')),))
+        found, = samples.find(cases.counted(seen))
+        self.assertEqual('H201', found.code)
+        self.assertEqual(('echo 1 > /sys/devices/system/cpu/cpu7/online',),
+                         found.mends)
+        self.assertEqual('CPU 7 of the plan is offline', found.message)
+
+    def test_gone(self):
+        seen = replace(self._without(3, 7), guests=())
+        found, = samples.find(cases.counted(seen))
+        self.assertEqual('CPUs 3,7 of the plan are not there', found.message)
+        self.assertEqual((), found.mends)
+
+    def test_unplanned(self):
+        plan = samples.planned()
+        plan = replace(
+            plan, nova=hosts.settings('1,5', '2,6', reserved_memory_mib=2048),
+            nodes=tuple(replace(node, cores=tuple(
+                core for core in node.cores if core != (3, 7)), l3_domains=())
+                for node in plan.nodes))
+        seen = replace(
+            samples.right_facts(guests=(cases.a(),)),
+            nova_conf=replace(samples.right_facts().nova_conf,
+                              settings=plan.nova))
+        self.assertEqual(['H202'], samples.codes(cases.counted(seen), plan))
+
+    def test_pin_to_offline_cpu(self):
+        """The kernel lets a vCPU run anywhere when its CPU is gone."""
+        seen = replace(
+            self._without(5, offline='5'),
+            guests=(cases.moved(cases.a(('1', '5')), ('1', '0-7')),))
+        self.assertEqual(['H201', 'H602'], samples.codes(cases.counted(seen)))
+
+
+class AggregationTestCase(base.TestCase):
+    """One finding for one problem."""
+
+    def _only(self, seen, code):
+        found, = (one for one in samples.find(cases.counted(seen))
+                  if one.code == code)
+        return found
+
+    def test_unconfined(self):
+        found = self._only(cases.with_process(*(
+            samples.process(number, 'x', '0-7', f'{number % 60}.service')
+            for number in range(5000, 5600))), 'H301')
+        self.assertEqual('60 services and processes', found.subject)
+        self.assertEqual(600, len(found.evidence))
+        self.assertIn('600 threads of service 20, service 21, service 22, '
+                      'service 23, service 24 and 55 more may', found.message)
+        self.assertEqual('taskset -pc 0,4 5000', found.mends[0])
+
+    def test_one_process(self):
+        threads = tuple(samples.thread(700 + number, 'worker', '3')
+                        for number in range(3))
+        found = self._only(cases.with_process(samples.process(
+            700, 'mysqld', '3', threads=threads)), 'H302')
+        self.assertEqual('process mysqld', found.subject)
+        self.assertEqual(('taskset -apc 0,4 700',), found.mends)
+        self.assertEqual(
+            finding.Evidence(pid=700, tid=701, name='worker', cpus=cpus('3'),
+                             expected_cpus=cpus('0,4')), found.evidence[1])
+
+    def test_one_thread_of_several(self):
+        threads = (samples.thread(700, 'mysqld', '0'),
+                   samples.thread(701, 'worker', '3'))
+        found = self._only(cases.with_process(samples.process(
+            700, 'mysqld', '3', 'mysql.service', threads=threads)), 'H302')
+        self.assertEqual('service mysql', found.subject)
+        self.assertEqual(('taskset -pc 0,4 701',), found.mends)
+
+    def test_kernel_threads(self):
+        found = self._only(cases.with_process(
+            samples.kernel_thread(600, 'kswapd0', '0-7'),
+            samples.kernel_thread(601, 'ksmd', '0-2')), 'H303')
+        self.assertEqual(finding.Severity.NOTE, found.severity)
+        self.assertEqual(('taskset -pc 0,4 600', 'taskset -pc 0,4 601'),
+                         found.mends)
+        found = self._only(cases.with_process(
+            samples.kernel_thread(600, 'kswapd0', '0-7'),
+            samples.kernel_thread(601, 'rcuop/1', '1,3')), 'H303')
+        self.assertEqual(finding.Severity.WARNING, found.severity)
+
+    def test_vcpus(self):
+        found = self._only(cases.with_guests(
+            cases.moved(cases.a(), ('3', '7'))), 'H601')
+        self.assertEqual('guest a', found.subject)
+        self.assertEqual(
+            ('virsh vcpupin a 0 1 --live', 'virsh vcpupin a 1 5 --live'),
+            found.mends)
+        self.assertEqual([(1010, cpus('3'), cpus('1')),
+                          (1011, cpus('7'), cpus('5'))],
+                         [(one.tid, one.cpus, one.expected_cpus)
+                          for one in found.evidence])
+
+    def test_floating(self):
+        found = self._only(cases.with_guests(
+            samples.shared_guest(3000, 'c', '2-3,6-7')), 'H602')
+        self.assertEqual('vCPUs 0-1 floating over CPUs 3,7, which are for '
+                         'pinned vCPUs', found.message)
+        self.assertEqual([cpus('2,6')] * 2,
+                         [one.expected_cpus for one in found.evidence])
+        self.assertEqual(('virsh vcpupin c 0 2,6 --live',
+                          'virsh vcpupin c 1 2,6 --live'), found.mends)
+
+    def test_floating_without_shared_cpus(self):
+        plan = samples.planned()
+        plan = replace(plan, nova=replace(plan.nova, shared_cpus=None))
+        seen = replace(
+            cases.with_guests(samples.shared_guest(3000, 'c', '2-3')),
+            nova_conf=None)
+        found, = (one for one in samples.find(cases.counted(seen), plan)
+                  if one.code == 'H602')
+        self.assertEqual((), found.mends)
+        self.assertIsNone(found.evidence[0].expected_cpus)
+
+    def test_pinned_elsewhere(self):
+        found = self._only(cases.with_guests(cases.a(('1', '4'))), 'H603')
+        self.assertEqual('vCPU 1 pinned to CPU 4, not among the dedicated '
+                         'CPUs 1,3,5,7', found.message)
+
+    def test_emulator(self):
+        found = self._only(cases.with_guests(
+            cases.emulator(cases.a(), '3')), 'H606')
+        self.assertEqual(('virsh emulatorpin a 2,6 --live',), found.mends)
+        self.assertEqual(finding.Severity.ERROR, found.severity)
+        self.assertIn('CPU 3 not for this guest', found.message)
+
+    def test_emulator_elsewhere(self):
+        found = self._only(cases.with_guests(
+            cases.emulator(cases.a(), '2')), 'H606')
+        self.assertEqual(finding.Severity.WARNING, found.severity)
+
+    def test_untold_threads(self):
+        guest = cases.domain(
+            cases.emulator(cases.a(), '0-7', iothreads={
+                1: samples.thread(1002, 'IO iothread1', '0-7')}),
+            emulator_pin=None, iothread_pins={})
+        found = self._only(cases.with_guests(guest), 'H609')
+        self.assertEqual(('virsh iothreadpin a 1 2,6 --live',
+                          'virsh emulatorpin a 2,6 --live'), found.mends)
+        self.assertIn('I/O and emulator threads', found.message)
+
+    def test_stranger(self):
+        guest = cases.stranger(cases.emulator(cases.a(), '0-7'))
+        found = self._only(cases.with_guests(guest), 'H609')
+        self.assertEqual(
+            ('taskset -pc 2,6 1000', 'taskset -pc 2,6 1003',
+             'taskset -pc 2,6 1004'), found.mends)
+
+    def test_names_are_quoted(self):
+        guest = cases.a()
+        guest = replace(cases.moved(guest, ('3', '5')), name="it's; reboot")
+        found = self._only(cases.with_guests(guest), 'H601')
+        self.assertEqual(
+            ("virsh vcpupin 'it'\"'\"'s; reboot' 0 1 --live",), found.mends)
+
+    def test_memory(self):
+        guest = cases.with_qemu(cases.a(), regions=(
+            samples.qemu_process.Region(
+                cpus('0'), {0: 3, 1: 1}, samples.GIB_PAGES),))
+        found = self._only(cases.with_guests(guest), 'H610')
+        self.assertEqual('25 % of its memory (1024 MiB) on NUMA node 1, not '
+                         'on 0', found.message)
+        self.assertEqual(('migratepages 1000 1 0',), found.mends)
+
+    def test_little_memory(self):
+        found = self._only(cases.WRONG['bound_small_pages'][1](), 'H610')
+        self.assertEqual('less than 1 % of its memory (1 MiB) on NUMA node '
+                         '1, not on 0', found.message)
+
+    def test_unknown_qemu(self):
+        found = self._only(cases.with_guests(
+            cases.stranger(cases.a(emulator='0,4'))), 'H611')
+        self.assertEqual('libvirt does not know QEMU process 1000',
+                         found.message)
+        self.assertEqual('uuid-a', found.evidence[0].name)
+
+    def test_guest_alone_on_a_cpu(self):
+        found = self._only(cases.with_guests(cases.a(('1', '1'))), 'H604')
+        self.assertEqual('guest a', found.subject)
+
+    def test_interrupts(self):
+        found = self._only(cases.with_interrupts(
+            *(samples.interrupt(60 + number, f'eth0-rx-{number}', '1')
+              for number in range(3))), 'H401')
+        self.assertEqual('interrupts of eth0', found.subject)
+        self.assertEqual(('echo 0 > /proc/irq/60/smp_affinity_list',
+                          'echo 4 > /proc/irq/61/smp_affinity_list',
+                          'echo 0 > /proc/irq/62/smp_affinity_list'),
+                         found.mends)
+
+    def test_two_guests_on_several_cpus(self):
+        found = self._only(cases.with_guests(
+            cases.a(), samples.guest(2000, 'b', ('1', '5'))), 'H604')
+        self.assertEqual('guests a and b', found.subject)
+        self.assertEqual('several vCPUs on CPUs 1,5', found.message)
+
+    def test_asked_for(self):
+        """A guest that is not asked for still stands in the way."""
+        other = replace(samples.guest(2000, 'b', ('1', '7'), node=0),
+                        is_asked_for=False)
+        seen = cases.counted(cases.with_guests(cases.a(), other))
+        self.assertEqual(['H604'], samples.codes(seen))
+
+
+class TopologyTestCase(base.TestCase):
+
+    def test_evidence(self):
+        """What is the same on both is left out."""
+        found, = samples.find(cases.with_nodes(lambda node: replace(
+            node, cores=((0,), (4,), (1, 5)) if node.id == 0
+            else node.cores)))
+        self.assertEqual(
+            [('planned cores', None, cpus('0,4')),
+             ('these cores', cpus('0'), None),
+             ('these cores', cpus('4'), None)],
+            [(one.name, one.cpus, one.expected_cpus)
+             for one in found.evidence])
+
+
+class KernelSetTestCase(base.TestCase):
+
+    def test_isolated_host_cpus(self):
+        found, = samples.find(cases.with_system(isolated_cpus=cpus('0')))
+        self.assertEqual('isolcpus= has CPU 0, neither dedicated nor poll '
+                         'CPUs', found.message)
+        self.assertEqual(finding.Severity.ERROR, found.severity)
+
+    def test_half_isolated(self):
+        found, = samples.find(cases.with_system(isolated_cpus=cpus('1,5')))
+        self.assertEqual('isolcpus= leaves out CPUs 3,7 of the dedicated and '
+                         'poll CPUs', found.message)
+        self.assertEqual(finding.Severity.WARNING, found.severity)
+
+
+class SmtTestCase(base.TestCase):
+
+    def test_not_known(self):
+        plan = samples.planned()
+        plan = replace(plan, system=hardware.System())
+        self.assertEqual([], samples.codes(cases.with_system(smt='off'), plan))
+
+    def test_mend(self):
+        found, = samples.find(cases.with_system(smt='off'))
+        self.assertEqual(('echo on > /sys/devices/system/cpu/smt/control',),
+                         found.mends)
+
+
+class ReferenceTestCase(base.TestCase):
+
+    def test_page_is_up_to_date(self):
+        if not PAGE.is_file():
+            self.skipTest('not run from a checkout')
+        self.assertEqual(
+            reference.page(), PAGE.read_text(),
+            'stale; write the output of python -m nova_pinning.host.check to '
+            f'{PAGE.name}')
+
+    def test_page_has_all_codes(self):
+        page = reference.page()
+        for code in run.RULES:
+            self.assertIn(f'{code}: ', page)
+            self.assertIn(code[:2], reference.GROUPS)

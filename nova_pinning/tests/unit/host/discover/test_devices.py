@@ -1,0 +1,309 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""PCI devices, and what the host does with them."""
+
+import ddt
+from oslotest import base
+
+from nova_pinning.host.discover import devices
+from nova_pinning.host.discover import numa
+from nova_pinning.host.discover import processors
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.tests.unit.host.discover import machines
+
+NIC = '020000'
+NVME = '010802'
+ROUTES = ('Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window '
+          'IRTT\n')
+
+
+@ddt.ddt
+class DevicesTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.machine = self.useFixture(machines.Machine()).small()
+
+    def read(self):
+        tree = self.machine.tree()
+        nodes = numa.read(tree, processors.read(tree), ()).nodes
+        return devices.read(tree, nodes)
+
+
+@ddt.ddt
+class TestDevices(DevicesTestCase):
+
+    @ddt.data(('020000', 'nic'), ('020700', 'nic'), ('028000', 'nic'),
+              ('0c0600', 'nic'), ('010802', 'nvme'), ('030000', 'gpu'),
+              ('030200', 'gpu'), ('038000', 'gpu'), ('120000', 'gpu'),
+              ('0b4000', 'other'))
+    @ddt.unpack
+    def test_kinds(self, number, kind):
+        self.machine.pci('0000:3b:00.0', number)
+        device, = self.read()
+        self.assertEqual(
+            model.PciDevice('0000:3b:00.0', '8086', '1521', None,
+                            kind=hardware.PciKind(kind)), device)
+
+    @ddt.data('060000', '010601', '0c0330', 'ffff00', '088000')
+    def test_what_does_not_matter(self, number):
+        self.machine.pci('0000:3b:00.0', number)
+        self.assertEqual((), self.read())
+
+    def test_odd_files(self):
+        self.machine.pci('0000:3b:00.0', '02')
+        self.machine.write(f'{machines.PCI}/0000:3b:00.1/class', 'x')
+        self.machine.write(f'{machines.PCI}/0000:3b:00.2/class', '0x020000')
+        self.machine.pci('3b:00.3', NIC)
+        self.assertEqual((), self.read())
+
+    def test_order(self):
+        for address in ('0000:af:00.0', '10000:01:00.0', '0000:0a:00.1',
+                        '0000:0a:00.0', '0000:9b:00.0'):
+            self.machine.pci(address, NIC)
+        self.assertEqual(
+            ['0000:0a:00.0', '0000:0a:00.1', '0000:9b:00.0', '0000:af:00.0',
+             '10000:01:00.0'], [one.address for one in self.read()])
+
+    def test_links(self):
+        path = self.machine.pci('0000:3b:02.0', NIC, numa_node=0)
+        self.machine.link(f'{path}/driver', '../../bus/pci/drivers/vfio-pci')
+        self.machine.link(f'{path}/iommu_group',
+                          '../../../kernel/iommu_groups/137')
+        self.machine.link(f'{path}/physfn', '../0000:3b:00.0')
+        device, = self.read()
+        self.assertEqual(
+            ('vfio-pci', 137, '0000:3b:00.0', 0),
+            (device.driver, device.iommu_group, device.physical_function,
+             device.numa_node))
+
+    @ddt.data(({}, ()), ({'msi_irqs/120': 'msix', 'msi_irqs/9': 'msix',
+                          'irq': 5}, (9, 120)),
+              ({'irq': 16}, (16,)), ({'irq': -1}, ()))
+    @ddt.unpack
+    def test_interrupts(self, files, expected):
+        path = self.machine.pci('0000:3b:00.0', NIC, **files)
+        # Without a driver nobody waits for any.
+        self.assertEqual((), self.read()[0].interrupts)
+        self.machine.link(f'{path}/driver', '../../bus/pci/drivers/igb')
+        self.assertEqual(expected, self.read()[0].interrupts)
+
+    @ddt.data((-1, '', None), (1, '', 1), (7, '', None), (-1, 'c', 1),
+              (-1, '8', 1), (-1, 'f', None), (-1, '6', None), (0, 'c', 0),
+              ('', '3', 0), (-1, '0', None))
+    @ddt.unpack
+    def test_node(self, number, near, expected):
+        self.machine.write(f'{machines.NODE}/node0/cpulist', '0-1')
+        self.machine.node(1, '2-3')
+        path = self.machine.pci('0000:3b:00.0', NIC, numa_node=number)
+        if near:
+            self.machine.write(f'{path}/local_cpus', near)
+        self.assertEqual(expected, self.read()[0].numa_node)
+
+    def test_no_node_where_there_is_one(self):
+        self.machine.pci('0000:3b:00.0', NIC, local_cpus='f')
+        self.assertIsNone(self.read()[0].numa_node)
+
+    def test_console(self):
+        self.machine.pci('0000:3b:00.0', '030000', boot_vga=1)
+        self.machine.pci('0000:3c:00.0', '030200', boot_vga=0)
+        self.assertEqual(['console', ''],
+                         [one.in_use for one in self.read()])
+
+
+class TestNics(DevicesTestCase):
+
+    def nic(self, name='eth0', address='0000:3b:00.0', below='', speed=None,
+            rx=1, tx=1):
+        path = self.machine.pci(address, NIC)
+        path = f'{path}/{below}net/{name}'
+        for kind, count in (('rx', rx), ('tx', tx)):
+            for number in range(count):
+                self.machine.write(f'{path}/queues/{kind}-{number}/x', '')
+        if speed is not None:
+            self.machine.write(f'{path}/speed', speed)
+        self.machine.link(f'sys/class/net/{name}', f'../../../{path}')
+        return path
+
+    def test_queues_and_speed(self):
+        self.nic(rx=8, tx=12, speed=25000)
+        device, = self.read()
+        self.assertEqual((('eth0',), 12, 25000, ''),
+                         (device.names, device.queues, device.speed_mbps,
+                          device.in_use))
+
+    def test_two_ports_on_one_device(self):
+        self.nic('eth0', rx=4, tx=2, speed=40000)
+        self.nic('eth1', rx=2, tx=4, speed=10000)
+        device, = self.read()
+        self.assertEqual((('eth0', 'eth1'), 8, 50000),
+                         (device.names, device.queues, device.speed_mbps))
+
+    def test_link_is_down(self):
+        self.nic('a', '0000:3b:00.0', speed=-1)
+        self.nic('b', '0000:3b:00.1', speed=2 ** 32 - 1)
+        self.nic('c', '0000:3b:00.2')
+        self.assertEqual([0, 0, 0], [one.speed_mbps for one in self.read()])
+
+    def test_virtio(self):
+        self.nic(below='virtio2/', rx=2, tx=2)
+        device, = self.read()
+        self.assertEqual((('eth0',), 2), (device.names, device.queues))
+
+    def test_routes(self):
+        for number in range(5):
+            self.nic(f'eth{number}', f'0000:3b:00.{number}')
+        self.machine.write(
+            'proc/net/route', ROUTES +
+            'eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n'
+            'eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n'
+            # Half of the internet is no default.
+            'eth1 00000000 010200C0 0003 0 0 0 00000080 0 0 0\n'
+            # One is down, and one only says that nothing goes there.
+            'eth2 00000000 010200C0 0002 0 0 0 00000000 0 0 0\n'
+            'eth3 00000000 010200C0 0201 0 0 0 00000000 0 0 0\n'
+            'eth4 x')
+        self.assertEqual(['default route', 'routes', '', '', ''],
+                         [one.in_use for one in self.read()])
+
+    def test_ipv6_routes(self):
+        self.nic('eth0', '0000:3b:00.0')
+        self.nic('eth1', '0000:3b:00.1')
+        zero = '0' * 32
+        link = 'fe80' + '0' * 28
+        rest = '00000400 00000001 00000000 {:08x}'
+        self.machine.write('proc/net/ipv6_route', '\n'.join((
+            f'{link} 40 {zero} 00 {zero} {rest.format(1)}     eth1',
+            f'{zero} 00 {zero} 00 {link} {rest.format(3)}     eth0',
+            f'{zero} 00 {zero} 00 {zero} {rest.format(0x200200)}       lo')))
+        self.assertEqual(['default route', ''],
+                         [one.in_use for one in self.read()])
+
+    def test_bond_and_bridge(self):
+        path = self.nic()
+        self.machine.link(f'{path}/master', '../../bond0')
+        self.machine.link(f'{path}/upper_bond0', '../../bond0')
+        self.machine.link('sys/class/net/bond0/upper_br-ex', '../br-ex')
+        self.machine.link('sys/class/net/br-ex/upper_bond0', '../bond0')
+        self.assertEqual('in bond0, br-ex', self.read()[0].in_use)
+        self.machine.write(
+            'proc/net/route', ROUTES +
+            'bond0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n'
+            'br-ex 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n')
+        self.assertEqual('in bond0, br-ex; default route',
+                         self.read()[0].in_use)
+
+    def test_bridge_of_old_kernels(self):
+        path = self.nic()
+        self.machine.link(f'{path}/brport/bridge', '../../br0')
+        self.assertEqual('in br0', self.read()[0].in_use)
+
+
+class TestDisks(DevicesTestCase):
+
+    def disk(self, name='nvme0n1', below='nvme/nvme0', queues=4, number=0):
+        path = self.machine.pci('0000:3b:00.0', NVME)
+        path = f'{path}/{below}/{name}'
+        for queue in range(queues):
+            self.machine.write(f'{path}/mq/{queue}/cpu_list', queue)
+        self.machine.write(f'{path}/dev', f'259:{number}')
+        self.machine.link(f'sys/class/block/{name}', f'../../../{path}')
+        return path
+
+    def partition(self, path, number):
+        disk = path.rpartition('/')[2]
+        name = f'{disk}p{number}'
+        self.machine.write(f'{path}/{name}/dev', f'259:{number}')
+        self.machine.link(f'sys/class/block/{name}',
+                          f'../../../{path}/{name}')
+        return name
+
+    def use(self):
+        device, = self.read()
+        return device.in_use
+
+    def test_disks(self):
+        self.disk()
+        self.disk('nvme0n2', queues=2)
+        device, = self.read()
+        self.assertEqual((('nvme0n1', 'nvme0n2'), 4, ''),
+                         (device.names, device.queues, device.in_use))
+
+    def test_old_kernels(self):
+        self.disk(below='block', queues=0)
+        device, = self.read()
+        self.assertEqual((('nvme0n1',), 0), (device.names, device.queues))
+
+    def test_no_disk_yet(self):
+        path = self.machine.pci('0000:3b:00.0', NVME)
+        self.machine.write(f'{path}/nvme/nvme0/queue_count', 33)
+        device, = self.read()
+        self.assertEqual(((), 32), (device.names, device.queues))
+
+    def test_several_paths_to_one(self):
+        self.disk('nvme0c1n1', queues=3)
+        self.machine.write('sys/class/block/nvme0n1/dev', '259:9')
+        self.machine.write('proc/self/mountinfo',
+                           '22 1 259:9 / /srv rw - xfs /dev/nvme0n1 rw')
+        device, = self.read()
+        self.assertEqual((('nvme0n1',), 3, 'mounted on /srv'),
+                         (device.names, device.queues, device.in_use))
+
+    def test_mounted(self):
+        path = self.disk()
+        self.partition(path, 1)
+        self.partition(path, 2)
+        # Of the same device another's mount point does not count.
+        self.machine.write(
+            'proc/self/mountinfo',
+            '22 1 259:1 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n'
+            '23 1 259:7 / /other rw - xfs /dev/nvme1n1 rw\n'
+            '24 1 0:21 / /proc rw - proc proc rw\n')
+        self.machine.write('proc/mounts', (
+            '/dev/nvme0n1p2 /mnt/my\\040disk btrfs rw 0 0\n'
+            '/dev/nvme0n1p1 /boot/efi vfat rw 0 0\n'
+            # What is mounted need not be a device.
+            'dev /dev devtmpfs rw 0 0\n'
+            'nvme0n1 /srv nfs rw 0 0\n'
+            'short\n'))
+        self.assertEqual('mounted on /boot/efi, /mnt/my disk', self.use())
+
+    def test_swap(self):
+        self.partition(self.disk(), 1)
+        self.machine.write('proc/swaps', 'Filename Type Size Used Priority\n'
+                           '/dev/nvme0n1p1 partition 8 0 -2\n')
+        self.assertEqual('swap', self.use())
+
+    def test_volumes(self):
+        path = self.disk()
+        part = self.partition(path, 3)
+        self.machine.write(f'{path}/{part}/holders/dm-0/x', '')
+        self.machine.write('sys/class/block/dm-0/dm/name', 'vg-root')
+        self.machine.write('sys/class/block/dm-0/dev', '253:0')
+        self.machine.write('sys/class/block/dm-0/holders/dm-1/x', '')
+        self.machine.write('sys/class/block/dm-1/dm/name', 'crypt')
+        self.assertEqual('in vg-root, crypt', self.use())
+        self.machine.write('proc/mounts',
+                           '/dev/mapper/crypt / xfs rw 0 0\n')
+        self.machine.write('proc/self/mountinfo',
+                           '24 1 253:0 / /var rw - xfs /dev/dm-0 rw\n')
+        self.assertEqual('in vg-root, crypt; mounted on /var, /', self.use())
+
+    def test_many_mounts(self):
+        self.disk()
+        self.machine.write('proc/mounts', ''.join(
+            f'/dev/nvme0n1 /srv/{number}\\012 xfs rw 0 0\n'
+            for number in range(200)))
+        self.assertEqual('mounted on /srv/0?, /srv/1?, /srv/2? and 197 more',
+                         self.use())

@@ -1,0 +1,122 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The kernel, and what the CPUs are."""
+
+import os
+
+import ddt
+from oslotest import base
+
+from nova_pinning.host.discover import processors
+from nova_pinning.host.discover import system
+from nova_pinning.host.discover import text
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host import tree as files
+from nova_pinning.tests.unit.host.discover import machines
+
+cpus = machines.cpus
+
+
+@ddt.ddt
+class TestSystem(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.machine = self.useFixture(machines.Machine()).small()
+
+    def read(self):
+        tree = self.machine.tree()
+        return system.read(tree, processors.read(tree),
+                           system.cpu_info(tree))
+
+    def cpu_model(self, root=None):
+        tree = files.Tree(root or self.machine.root)
+        return system.cpu_model(tree, system.cpu_info(tree))
+
+    def test_nothing(self):
+        self.assertEqual(hardware.System(), self.read())
+
+    def test_everything(self):
+        for path, told in {
+                'proc/sys/kernel/osrelease': '6.1.0-18-amd64',
+                'proc/cmdline': 'root=/dev/sda1 isolcpus=2-3\t"a b"',
+                'proc/cpuinfo': 'processor: 0\nflags : fpu vmx\n\nflags: svm',
+                f'{machines.CPU}/present': '0-4',
+                f'{machines.CPU}/isolated': '2-4,90',
+                f'{machines.CPU}/nohz_full': '3',
+                f'{machines.CPU}/smt/control': 'on',
+                f'{machines.CPU}/vulnerabilities/l1tf': 'Not affected',
+                f'{machines.CPU}/vulnerabilities/mds': 'Vulnerable: SMT',
+                'sys/kernel/iommu_groups/0/type': 'DMA'}.items():
+            self.machine.write(path, told)
+        for cpu in range(4):
+            path = f'{machines.CPU}/cpu{cpu}/cpufreq'
+            self.machine.write(f'{path}/scaling_driver', 'intel_pstate')
+            self.machine.write(f'{path}/scaling_governor',
+                               'performance' if cpu else 'powersave')
+        self.assertEqual(hardware.System(
+            kernel='6.1.0-18-amd64',
+            command_line='root=/dev/sda1 isolcpus=2-3?"a b"',
+            # CPU 90 is none of this machine, 4 is switched off.
+            isolated_cpus=cpus('2-4'), nohz_full_cpus=cpus('3'), smt='on',
+            cpufreq_driver='intel_pstate',
+            governors={'powersave': cpus('0'), 'performance': cpus('1-3')},
+            virtualization='vmx', has_iommu=True,
+            mitigations={'mds': 'Vulnerable: SMT'}), self.read())
+
+    def test_nohz_full_of_a_kernel_without(self):
+        self.machine.write(f'{machines.CPU}/nohz_full', '  (null)')
+        self.assertFalse(self.read().nohz_full_cpus)
+
+    def test_no_iommu(self):
+        (self.machine.root / 'sys/kernel/iommu_groups').mkdir(parents=True)
+        self.assertIs(False, self.read().has_iommu)
+
+    @ddt.data(
+        ('vendor_id : GenuineIntel\nflags: lm', 'x86_64', 'Intel'),
+        ('vendor_id : AuthenticAMD', 'x86_64', 'AMD'),
+        ('vendor_id : SomebodyElse', 'x86_64', ''),
+        ('BogoMIPS : 1\nCPU implementer : 0x41', 'aarch64', ''),
+        ('cpu\t\t: POWER9, altivec supported', 'ppc64le', ''),
+        ('vendor_id       : IBM/S390', 's390x', ''))
+    @ddt.unpack
+    def test_cpu_model(self, info, arch, vendor):
+        self.machine.write('proc/cpuinfo', info)
+        self.assertEqual(model.CpuModel(arch, vendor=vendor),
+                         self.cpu_model())
+
+    def test_arch(self):
+        self.machine.write('proc/cpuinfo', 'vendor_id : GenuineIntel')
+        self.machine.write('proc/sys/kernel/arch', 'riscv64')
+        self.assertEqual('riscv64', self.cpu_model().arch)
+        self.machine.write('proc/sys/kernel/arch', 'A b')
+        self.assertEqual('x86_64', self.cpu_model().arch)
+        self.assertEqual(os.uname().machine, self.cpu_model('/').arch)
+
+    def test_name(self):
+        self.assertEqual(system.name(self.machine.tree()),
+                         self.machine.root.name.lstrip('._-'))
+        self.machine.write('etc/hostname', 'compute-1.example.org')
+        self.assertEqual('compute-1.example.org',
+                         system.name(self.machine.tree()))
+        self.machine.write('proc/sys/kernel/hostname', '-a b/c')
+        self.assertEqual('a-b-c', system.name(self.machine.tree()))
+        self.machine.write('proc/sys/kernel/hostname', '...')
+        self.assertEqual('host', system.name(self.machine.tree()))
+
+    @ddt.data(('a\tb\n\udcff\x1b', 255, 'a?b???'), ('abcdef', 5, 'ab...'),
+              ('abcde', 5, 'abcde'))
+    @ddt.unpack
+    def test_text(self, raw, most, expected):
+        self.assertEqual(expected, text.clean(raw, most))

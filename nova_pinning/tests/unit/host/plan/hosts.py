@@ -1,0 +1,102 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+"""Hosts for the tests of plans: small ones of every kind."""
+
+from hypothesis import strategies
+
+from nova_pinning import cpuset
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.tests.unit.host import samples
+
+GIB = 1024
+
+
+@strategies.composite
+def any_host(draw, max_cores=7, max_nodes=3):
+    """A host that is odd in many ways at once.
+
+    Cores have some of their threads offline, or are of two kinds; nodes may
+    have no CPUs, or no memory, and one L3 domain or several.
+    """
+    count = draw(strategies.integers(1, max_nodes))
+    cores_of = [draw(strategies.integers(0, max_cores // count))
+                for _node in range(count)]
+    cores_of[draw(strategies.integers(0, count - 1))] += 2
+    sizes = draw(strategies.sampled_from([[1], [2], [2], [1, 2], [3, 4]]))
+    widths = [draw(strategies.sampled_from(sizes))
+              for _core in range(sum(cores_of))]
+    order = draw(strategies.permutations(range(sum(widths))))
+    ids = iter(order if draw(strategies.booleans()) else range(sum(widths)))
+    first = draw(strategies.sampled_from([0, 0, 1]))
+    cores = [tuple(sorted(first + next(ids) for _thread in range(width)))
+             for width in widths]
+    nodes = []
+    for number, size in enumerate(cores_of):
+        own = tuple(sorted(cores[:size]))
+        del cores[:size]
+        nodes.append(model.Node(
+            id=2 * number, socket=number, cores=own,
+            memory_mib=draw(strategies.sampled_from(
+                [64 * GIB, 64 * GIB, 64 * GIB, 0])),
+            l3_domains=draw(_domains(own)),
+            distances=tuple(10 if other == number else 21
+                            for other in range(count))))
+    if not any(node.memory_mib and node.cores for node in nodes):
+        nodes = [samples.host().nodes[0]]
+    cpus = sorted(cpu for node in nodes for core in node.cores
+                  for cpu in core)
+    return model.HostDescription(
+        name='odd', nodes=tuple(nodes),
+        pci_devices=tuple(draw(_devices([node.id for node in nodes]))),
+        core_kinds=draw(_kinds(nodes)),
+        offline_cpus=draw(strategies.sampled_from([
+            cpuset.CpuSet(), cpuset.CpuSet([cpus[-1] + 1])])))
+
+
+@strategies.composite
+def _domains(draw, cores):
+    size = draw(strategies.sampled_from([0, 1, 2, 3, 8]))
+    if not size or not cores:
+        return ()
+    return tuple(
+        cpuset.CpuSet(cpu for core in cores[place:place + size]
+                      for cpu in core)
+        for place in range(0, len(cores), size))
+
+
+@strategies.composite
+def _devices(draw, nodes):
+    for number in range(draw(strategies.integers(0, 3))):
+        yield model.PciDevice(
+            f'0000:{number:02x}:00.0', '8086', '1572',
+            draw(strategies.sampled_from([None, *nodes])),
+            kind=draw(strategies.sampled_from([
+                hardware.PciKind.NIC, hardware.PciKind.NVME,
+                hardware.PciKind.OTHER])),
+            names=(f'dev{number}',),
+            speed_mbps=draw(strategies.sampled_from([0, 25000])))
+
+
+@strategies.composite
+def _kinds(draw, nodes):
+    cores = [core for node in nodes for core in node.cores]
+    fast = draw(strategies.integers(0, len(cores)))
+    if not 0 < fast < len(cores) or draw(strategies.booleans()):
+        return ()
+    return tuple(
+        hardware.CoreKind(name, cpuset.CpuSet(
+            cpu for core in some for cpu in core))
+        for name, some in (('performance', cores[:fast]),
+                           ('efficient', cores[fast:])))

@@ -1,0 +1,505 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+import dataclasses
+import itertools
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from oslotest import base as oslotest
+
+from nova_pinning import cpuset
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning import fit
+from nova_pinning.host import dump
+from nova_pinning.host import engine
+from nova_pinning.host import hardware
+from nova_pinning.host import hostfile
+from nova_pinning.host import load
+from nova_pinning.host import model as host_model
+from nova_pinning.host.plan import devices
+from nova_pinning.host.plan import model
+from nova_pinning.host.plan import planner
+from nova_pinning.host.plan import request
+from nova_pinning import model as engine_model
+from nova_pinning.placement import traits
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.cli import base as cli_base
+from nova_pinning.tests.unit.host.plan import hosts
+from nova_pinning.tests.unit.host import samples
+
+HOSTS = cli_base.ETC / 'hosts'
+GIB = 1024
+
+
+def _xeon(**values):
+    """80 CPUs in two sockets, threads 0 and 40 in one core."""
+    return dataclasses.replace(
+        load.load(HOSTS / 'xeon-80-dedicated.yaml'), **values)
+
+
+def _nic(number, node, speed_mbps=25000, **values):
+    return host_model.PciDevice(
+        f'0000:{number:02x}:00.0', '15b3', '1017', node,
+        names=(f'eth{number}',), speed_mbps=speed_mbps,
+        **{'kind': hardware.PciKind.NIC} | values)
+
+
+def _sizes(*sizes):
+    return tuple(request.Size(*size) for size in sizes)
+
+
+def _codes(planned):
+    return [warning.code for warning in planned.plan.warnings]
+
+
+@strategies.composite
+def _requests(draw):
+    some = strategies.integers(1, 4)
+    purpose = draw(strategies.sampled_from(model.Purpose))
+    return request.Request(
+        purpose=purpose,
+        sizes=() if purpose is model.Purpose.SHARED else draw(
+            strategies.lists(strategies.builds(
+                request.Size, some, some, strategies.just(None)),
+                max_size=2, unique_by=lambda one: one.vcpus).map(tuple)),
+        host_cpus=draw(strategies.none() | some),
+        shared_cpus=draw(strategies.none() | strategies.integers(0, 3)),
+        poll_cpus=draw(strategies.sampled_from([0, 0, 1, 2])))
+
+
+def _guest(size):
+    return builders.guest(*(
+        (size.vcpus // size.cells, 1) for _cell in range(size.cells)))
+
+
+def _pin(host, found):
+    """The host with a guest on it."""
+    taken = {cell.host_cell: [cpu for _vcpu, cpu in cell.pins]
+             for cell in found.cells}
+    return engine_model.Host(tuple(
+        dataclasses.replace(cell, pinned_cpus=cell.pinned_cpus
+                            | cpuset.CpuSet(taken.get(cell.id, ())))
+        for cell in host.cells))
+
+
+def _places(host, wanted):
+    """Whether the engine gets all guests on the host, somehow."""
+    if not wanted:
+        return True
+    guest = _guest(wanted[0])
+    for some in itertools.combinations(host.cells, wanted[0].cells):
+        found = fit.fit(engine_model.Host(some), guest)
+        if isinstance(found, engine_model.Fit):
+            if _places(_pin(host, found), wanted[1:]):
+                return True
+    return False
+
+
+@ddt.ddt
+class TestPlan(oslotest.BaseTestCase):
+
+    @base.settings(max_examples=120)
+    @hypothesis.given(hosts.any_host(), _requests())
+    def test_each_core_has_one_use(self, description, wanted):
+        try:
+            planned = planner.plan(description, wanted)
+        except errors.InputError:
+            return
+        self.assertEqual(planned, hostfile.read(
+            source.parse(dump.dump(planned), 'plan.yaml')))
+        plan, nova = planned.plan, planned.nova
+        uses = [plan.host_cpus, plan.poll_cpus,
+                nova.shared_cpus or cpuset.CpuSet(),
+                nova.dedicated_cpus or cpuset.CpuSet()]
+        self._check_uses(description, uses)
+        for other in plan.alternatives:
+            self._check_uses(description, [
+                other.host_cpus, other.poll_cpus, other.shared_cpus,
+                other.dedicated_cpus])
+        self.assertGreaterEqual(len(plan.host_cpus), wanted.host_cpus or 1)
+        self.assertGreaterEqual(len(plan.poll_cpus), wanted.poll_cpus)
+        self._check_memory(description, planned)
+
+    def _check_uses(self, description, uses):
+        self.assertEqual(len(description.cpus), sum(map(len, uses)))
+        self.assertEqual(description.cpus, cpuset.union(uses))
+        self.assertTrue(uses[0])
+        for core in itertools.chain.from_iterable(
+                node.cores for node in description.nodes):
+            self.assertIn(cpuset.CpuSet(core), [
+                use & cpuset.CpuSet(core) for use in uses])
+
+    def _check_memory(self, description, planned):
+        plan = planned.plan
+        guest_mib = 0
+        for before, node in zip(description.nodes, planned.nodes):
+            self.assertEqual(before.memory_mib, node.memory_mib)
+            pages = node.huge_pages.get(plan.page_size_kib, 0)
+            self.assertEqual(pages, sum(node.huge_pages.values()))
+            in_pages = (pages - plan.poll_pages.get(node.id, 0)) * (
+                plan.page_size_kib // 1024)
+            guest_mib += in_pages
+            self.assertEqual(node.memory_mib - in_pages,
+                             plan.memory_kept_mib[node.id])
+        total = sum(node.memory_mib for node in planned.nodes)
+        self.assertLessEqual(planned.nova.reserved_memory_mib,
+                             total - guest_mib)
+
+    @base.settings(max_examples=60)
+    @hypothesis.given(hosts.any_host(max_cores=5), _requests())
+    def test_what_is_offered_is_what_the_engine_places(
+            self, description, wanted):
+        hypothesis.assume(wanted.purpose is not model.Purpose.SHARED)
+        try:
+            planned = planner.plan(description, wanted)
+        except errors.InputError:
+            return
+        plan = planned.plan
+        host = engine.engine_host(planned)
+        left = len(planned.nova.dedicated_cpus)
+        mixed = []
+        for size, sale in zip(plan.sizes, plan.offer.sales):
+            self.assertGreater(sale.alone, 0)
+            self.assertTrue(_places(host, [size] * sale.alone))
+            self.assertFalse(_places(host, [size] * (sale.alone + 1)))
+            self.assertEqual(left - sale.alone * size.vcpus, sale.left_cpus)
+            mixed += [size] * sale.mixed
+        self.assertTrue(_places(host, mixed))
+        self.assertEqual(
+            left - sum(size.vcpus for size in mixed),
+            sum(plan.offer.stranded_cpus.values()))
+
+    def test_two_cores_of_one_socket(self):
+        """The example that all of this is about: nine guests, not eight."""
+        planned = planner.plan(_xeon(), request.Request(
+            host_cpus=4, sizes=_sizes((8,))))
+        plan = planned.plan
+        self.assertEqual('0-1,40-41', str(plan.host_cpus))
+        self.assertEqual('2-39,42-79', str(planned.nova.dedicated_cpus))
+        self.assertEqual((model.Sale(8, 1, 9, 4, 9),), plan.offer.sales)
+        self.assertEqual({0: 4}, plan.offer.stranded_cpus)
+        self.assertEqual(
+            [('20-21,60-61', 9), ('0,20,40,60', 8)],
+            [(str(other.host_cpus), other.offer.sales[0].alone)
+             for other in plan.alternatives])
+        self.assertIn('8 guests of 8 vCPUs instead of 9',
+                      plan.alternatives[1].difference)
+        self.assertIn('8 guests of 8 vCPUs instead of 9', ' '.join(
+            reason.text for reason in plan.reasons))
+
+    def test_other_choices_are_of_other_kinds(self):
+        """Not the same on one of the fourteen other nodes that are alike."""
+        planned = planner.plan(
+            load.load(HOSTS / 'epyc-256-l3-numa.yaml'),
+            request.Request(host_cpus=10, sizes=_sizes((4,), (8,), (16,))))
+        spreads = [
+            sorted((len(node.cpus & cpus) for node in planned.nodes),
+                   reverse=True)[:5]
+            for cpus in (planned.plan.host_cpus, *(
+                other.host_cpus for other in planned.plan.alternatives))]
+        self.assertEqual([[10, 0, 0, 0, 0], [10, 0, 0, 0, 0],
+                          [8, 2, 0, 0, 0], [4, 4, 2, 0, 0]], spreads)
+        self.assertIn('CPU 0 is not for the host',
+                      planned.plan.alternatives[0].difference)
+
+    def test_the_nic_decides_where_sales_are_equal(self):
+        for node, cpus in ((0, '0-1,40-41'), (1, '20-21,60-61')):
+            planned = planner.plan(
+                _xeon(pci_devices=(_nic(1, node),)),
+                request.Request(host_cpus=4, sizes=_sizes((8,))))
+            self.assertEqual(cpus, str(planned.plan.host_cpus))
+            self.assertEqual(
+                (model.Interrupts('0000:01:00.0', 'eth1',
+                                  planned.plan.host_cpus),),
+                planned.plan.interrupts)
+
+    def test_a_nic_without_host_cpus_near(self):
+        planned = planner.plan(
+            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
+            request.Request(host_cpus=4, sizes=_sizes((8,))))
+        self.assertIn('no-host-cpu-on-device-node', _codes(planned))
+        self.assertEqual({'0-1,40-41'}, {
+            str(one.cpus) for one in planned.plan.interrupts})
+        other = planner.plan(
+            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
+            request.Request(host_cpus=4, sizes=_sizes((8,)), choice=3))
+        self.assertNotIn('no-host-cpu-on-device-node', _codes(other))
+        self.assertEqual(['0,40', '20,60'], [
+            str(one.cpus) for one in other.plan.interrupts])
+
+    @ddt.data((2, '1'), (0, '0'), (None, '0-1'))
+    @ddt.unpack
+    def test_the_nearest_cpus_for_interrupts(self, node, cpus):
+        nodes = tuple(
+            host_model.Node(number, 0, ((number,),), GIB, distances=distances)
+            for number, distances in enumerate((
+                (10, 20, 30), (20, 10, 12), (30, 12, 10))))
+        [(found, _reason)] = devices.interrupts(
+            host_model.HostDescription(
+                'a', nodes, pci_devices=(_nic(1, node),)),
+            cpuset.CpuSet([0, 1]))
+        self.assertEqual(cpus, str(found.cpus))
+
+    def test_a_whole_l3_domain_for_the_host(self):
+        description = load.load(HOSTS / 'epyc-256-nps1.yaml')
+        planned = planner.plan(description, request.Request(
+            host_cpus=16, sizes=_sizes((16,))))
+        self.assertEqual('0-7,128-135', str(planned.plan.host_cpus))
+
+    def test_efficient_cores_for_the_host(self):
+        cores = ((0, 1), (2, 3), (4,), (5,), (6,), (7,))
+        planned = planner.plan(host_model.HostDescription(
+            'hybrid', (host_model.Node(0, 0, cores, 16 * GIB),),
+            core_kinds=(
+                hardware.CoreKind('performance', cpuset.CpuSet(range(4))),
+                hardware.CoreKind('efficient', cpuset.CpuSet(range(4, 8))))),
+            request.Request(host_cpus=2, sizes=_sizes((2,))))
+        self.assertEqual('4-5', str(planned.plan.host_cpus))
+        self.assertIn('cpu0-sold', _codes(planned))
+        self.assertIn('hybrid', _codes(planned))
+
+    def test_polling_near_the_nics(self):
+        planned = planner.plan(
+            _xeon(pci_devices=(_nic(1, 1),)),
+            request.Request(host_cpus=2, poll_cpus=4, sizes=_sizes((8,)),
+                            host_memory_mib=40 * GIB))
+        plan = planned.plan
+        self.assertEqual(4, len(plan.poll_cpus))
+        self.assertTrue(plan.poll_cpus.issubset(planned.nodes[1].cpus))
+        self.assertEqual({1: 4}, plan.poll_pages)
+        self.assertEqual({(1, samples.GIB_PAGES): 4},
+                         planned.nova.reserved_huge_pages)
+        # Beside what the host itself has.
+        self.assertEqual({0: 10 * GIB, 1: 34 * GIB}, plan.memory_kept_mib)
+        self.assertEqual(44 * GIB, planned.nova.reserved_memory_mib)
+
+    def test_polling_on_both_nodes(self):
+        planned = planner.plan(
+            _xeon(pci_devices=(_nic(1, 1), _nic(2, 0))),
+            request.Request(poll_cpus=3))
+        self.assertEqual([2, 2], [
+            len(node.cpus & planned.plan.poll_cpus)
+            for node in planned.nodes])
+        self.assertNotIn('few-poll-cpus', _codes(planned))
+        planned = planner.plan(
+            _xeon(pci_devices=(_nic(1, 1), _nic(2, 0))),
+            request.Request(poll_cpus=2))
+        self.assertIn('few-poll-cpus', _codes(planned))
+
+    @ddt.data(*model.Purpose)
+    def test_polling_takes_huge_pages_for_all(self, purpose):
+        planned = planner.plan(_xeon(), request.Request(
+            purpose, poll_cpus=4, host_memory_mib=40 * GIB))
+        self.assertEqual({0: 4, 1: 4}, planned.plan.poll_pages)
+        self.assertEqual(48 * GIB, sum(
+            planned.plan.memory_kept_mib.values()))
+
+    def test_emulator_threads_near_guests(self):
+        """Not only on one node, where that costs nothing."""
+        planned = planner.plan(_xeon(), request.Request(
+            host_cpus=2, shared_cpus=6, sizes=_sizes((4,))))
+        self.assertEqual(6, len(planned.nova.shared_cpus))
+        for node in planned.nodes:
+            self.assertTrue(node.cpus & planned.nova.shared_cpus)
+        self.assertNotIn('no-emulator-cpus', _codes(planned))
+
+    @ddt.data((model.Purpose.DEDICATED, {traits.DEDICATED}),
+              (model.Purpose.SHARED, {traits.SHARED}),
+              (model.Purpose.BOTH, set()))
+    @ddt.unpack
+    def test_classes(self, purpose, marks):
+        planned = planner.plan(
+            _xeon(traits=frozenset({traits.DEDICATED, 'CUSTOM_A'})),
+            request.Request(purpose))
+        self.assertEqual(marks | {'CUSTOM_A'}, planned.traits)
+        nova = planned.nova
+        self.assertEqual(purpose is not model.Purpose.SHARED,
+                         bool(nova.dedicated_cpus))
+        self.assertEqual(purpose is not model.Purpose.DEDICATED,
+                         bool(nova.shared_cpus))
+        self.assertEqual(purpose is model.Purpose.BOTH,
+                         'both-classes' in _codes(planned))
+        expected = 0 if purpose is model.Purpose.DEDICATED else 4 * len(
+            nova.shared_cpus)
+        self.assertEqual(expected, planned.plan.offer.shared_vcpus)
+
+    def test_a_plan_is_planned_again(self):
+        first = planner.plan(_xeon(), request.Request(
+            model.Purpose.BOTH, poll_cpus=2))
+        again = planner.plan(first, request.Request())
+        self.assertEqual(planner.plan(_xeon(), request.Request()), again)
+
+    def test_memory(self):
+        planned = planner.plan(_xeon(), request.Request(
+            host_cpus=4, host_memory_mib=40 * GIB, sizes=_sizes((8,))))
+        # Half from both nodes alike, half from where the host's CPUs are.
+        self.assertEqual({0: 30 * GIB, 1: 10 * GIB},
+                         planned.plan.memory_kept_mib)
+        self.assertEqual([354, 374], [
+            node.huge_pages[samples.GIB_PAGES] for node in planned.nodes])
+        self.assertEqual(40 * GIB, planned.nova.reserved_memory_mib)
+
+    def test_memory_of_both_classes(self):
+        planned = planner.plan(_xeon(), request.Request(
+            model.Purpose.BOTH, host_cpus=4, host_memory_mib=40 * GIB,
+            shared_cpus=18, sizes=_sizes((8,))))
+        pages = sum(node.huge_pages.get(samples.GIB_PAGES, 0)
+                    for node in planned.nodes)
+        cpus = len(planned.nova.dedicated_cpus)
+        self.assertEqual(58, cpus)
+        self.assertLess(abs(pages - 728 * 58 / 76), 40)
+        self.assertEqual(40 * GIB, planned.nova.reserved_memory_mib)
+
+    @ddt.data(
+        (4, GIB, samples.MIB_PAGES), (4, 64 * GIB, samples.GIB_PAGES))
+    @ddt.unpack
+    def test_page_size(self, cores, memory_mib, size_kib):
+        node = host_model.Node(
+            0, 0, tuple((cpu,) for cpu in range(cores)), memory_mib)
+        planned = planner.plan(
+            host_model.HostDescription('a', (node,)), request.Request())
+        self.assertEqual(size_kib, planned.plan.page_size_kib)
+
+    def test_as_few_cells_as_it_takes(self):
+        planned = planner.plan(_xeon(), request.Request(
+            host_cpus=4, sizes=_sizes((40,), (48,), (30, 1, 2))))
+        self.assertEqual([1, 2, 2], [one.cells for one in planned.plan.sizes])
+        # Where it would fit on the bare host only, it gets more of them.
+        planned = planner.plan(
+            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))), request.Request(
+                host_cpus=2, sizes=_sizes((40,)), poll_cpus=4))
+        self.assertEqual([2], [one.cells for one in planned.plan.sizes])
+        self.assertEqual([1], [
+            sale.alone for sale in planned.plan.offer.sales])
+
+    @ddt.data(
+        (dict(sizes=_sizes((81,))), '--for.*81 vCPUs.*node, 0, has 40 CPUs'),
+        (dict(sizes=_sizes((41, 1, 1))), '--for.*in 1 cells'),
+        (dict(sizes=_sizes((80,))), '--for.*80 vCPUs'),
+        (dict(sizes=_sizes((8,), (8, 1, 1))), '--for.*twice'),
+        (dict(host_cpus=79), 'too few'),
+        (dict(host_cpus=40, shared_cpus=40), 'too few'),
+        (dict(poll_cpus=90), '--poll-cpus'),
+        (dict(choice=9), '--choice.*9'),
+        (dict(host_memory_mib=10 ** 9), '--host-memory'),
+        (dict(poll_cpus=2, page_size_kib=0), '--page-size'),
+        (dict(pci_aliases=(('a', 'nvme'),)), '--pci-alias.*nvme'))
+    @ddt.unpack
+    def test_what_cannot_be_had(self, values, message):
+        error = self.assertRaises(errors.InputError, planner.plan, _xeon(),
+                                  request.Request(**values))
+        self.assertRegex(str(error), message)
+
+    def test_aliases(self):
+        description = _xeon(pci_devices=(
+            _nic(1, 0), _nic(2, 0, in_use='up, has a route'),
+            _nic(3, 1, kind=hardware.PciKind.GPU),
+            _nic(4, 1, kind=hardware.PciKind.NVME)),
+            system=hardware.System(has_iommu=False))
+        planned = planner.plan(description, request.Request(pci_aliases=(
+            ('net', 'nic'), ('gpu', '0000:03:00.0'))))
+        self.assertEqual(['net', '', 'gpu', ''], [
+            device.alias for device in planned.pci_devices])
+        self.assertEqual(['eth2', 'eth4'], [
+            one.name for one in planned.plan.interrupts])
+        self.assertLess({'no-iommu', 'device-in-use'}, set(_codes(planned)))
+        for aliases in ((('net', '02:00.0'),),
+                        (('net', '01:00.0'), ('other', '15b3:1017'))):
+            self.assertRaises(errors.InputError, planner.plan, description,
+                              request.Request(pci_aliases=aliases))
+
+    def test_virtual_functions(self):
+        """They are what guests get; the NIC itself stays with the host."""
+        planned = planner.plan(
+            _xeon(pci_devices=(
+                _nic(1, 0), _nic(2, 0, physical_function='0000:01:00.0'))),
+            request.Request(pci_aliases=(('net', 'nic'),)))
+        self.assertEqual(['', 'net'], [
+            device.alias for device in planned.pci_devices])
+        self.assertEqual(['eth1'], [
+            one.name for one in planned.plan.interrupts])
+
+    def test_many_nodes(self):
+        """What would take ages if equal nodes were told apart."""
+        nodes = tuple(
+            host_model.Node(number, number // 12, tuple(
+                (first, first + 192)
+                for first in range(8 * number, 8 * number + 8)), 64 * GIB)
+            for number in range(24))
+        planned = planner.plan(
+            host_model.HostDescription('a', nodes), request.Request(
+                host_cpus=32, shared_cpus=32,
+                sizes=_sizes((4,), (8,), (16,))))
+        self.assertEqual('0-15,192-207', str(planned.plan.host_cpus))
+
+    @ddt.data(
+        ('smt-off', dict(system=hardware.System(smt='off'))),
+        ('offline-cpus', dict(offline_cpus=cpuset.CpuSet([80]))),
+        ('mitigations-off', dict(system=hardware.System(
+            command_line='quiet mitigations=off'))),
+        ('vulnerable', dict(system=hardware.System(
+            mitigations={'mds': 'Vulnerable: no microcode'}))),
+        ('isolated-others', dict(system=hardware.System(
+            isolated_cpus=cpuset.CpuSet([0, 5])))),
+        ('isolated-part', dict(system=hardware.System(
+            isolated_cpus=cpuset.CpuSet([5])))),
+        ('few-host-cpus', dict(pci_devices=(_nic(1, 0, 100000),))))
+    @ddt.unpack
+    def test_warnings(self, code, values):
+        wanted = request.Request(host_cpus=4, sizes=_sizes((8,)))
+        self.assertIn(code, _codes(planner.plan(_xeon(**values), wanted)))
+        self.assertEqual(['no-emulator-cpus'],
+                         _codes(planner.plan(_xeon(), wanted)))
+
+    def test_small_nodes(self):
+        nodes = _xeon().nodes
+        planned = planner.plan(_xeon(nodes=(
+            nodes[0], dataclasses.replace(nodes[1], memory_mib=0))),
+            request.Request(host_cpus=4, sizes=_sizes((8,))))
+        self.assertIn('no-memory-node', _codes(planned))
+        # What cannot be sold is what the host gets.
+        self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
+        planned = planner.plan(_xeon(nodes=(
+            nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))),
+            request.Request())
+        self.assertIn('memory-too-small', _codes(planned))
+
+    @ddt.data((80, 0, 4), (80, 50000, 5), (256, 0, 9), (8, 0, 2),
+              (2, 0, 1), (8, 400000, 2))
+    @ddt.unpack
+    def test_host_cpus_where_nobody_says(self, cpus, mbps, expected):
+        node = host_model.Node(
+            0, 0, tuple((cpu,) for cpu in range(cpus)), 64 * GIB)
+        description = host_model.HostDescription(
+            'a', (node,), pci_devices=(_nic(1, 0, mbps),))
+        self.assertEqual(
+            expected, request.default_host_cpus(description, False))
+
+    @ddt.data(('8', [(8, 1, None)]), ('8:70, 16:30', [(8, 70, None),
+                                                      (16, 30, None)]),
+              ('48x2:3', [(48, 3, 2)]))
+    @ddt.unpack
+    def test_sizes(self, text, expected):
+        found = request.parse_sizes(text, errors.Location('--for'))
+        self.assertEqual(expected, [dataclasses.astuple(one)
+                                    for one in found])
+
+    @ddt.data('', '8,', 'a', '0', '8:0', '8x0', '9x2', '8:1:2', '8,8:2',
+              '-8', '8x2x2')
+    def test_bad_sizes(self, text):
+        self.assertRaises(errors.InputError, request.parse_sizes, text,
+                          errors.Location('--for'))

@@ -1,0 +1,168 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The script that places interrupts, on a tree that looks like /proc."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import ddt
+import fixtures
+
+from nova_pinning.host import hardware
+from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import render
+from nova_pinning.host.render import interrupts
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host.render import samples
+
+# What the kernel refuses to write to: an address at which nothing is.
+_REFUSES = '/proc/self/mem'
+
+
+@ddt.ddt
+class TestScript(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.script = self.root / 'script'
+        self.script.write_text(
+            render.files(samples.planned())[interrupts.SCRIPT].text)
+        (self.root / 'proc/irq').mkdir(parents=True)
+        self.default = self.root / 'proc/irq/default_smp_affinity'
+        self.default.write_text('ff\n')
+        for irq in (0, 1, 9, 10, 11, 100, 101, 30):
+            self._file(irq).parent.mkdir()
+            self._file(irq).write_text('0-7\n')
+        self._device(samples.NIC, 100, 9, 10, 11)
+        disk = self.root / 'sys/bus/pci/devices' / samples.DISK
+        disk.mkdir(parents=True)
+        (disk / 'irq').write_text('30\n')
+
+    def _file(self, irq):
+        return self.root / 'proc/irq' / str(irq) / 'smp_affinity_list'
+
+    def _device(self, address, *irqs):
+        place = self.root / 'sys/bus/pci/devices' / address / 'msi_irqs'
+        place.mkdir(parents=True)
+        for irq in irqs:
+            (place / str(irq)).write_text('msix\n')
+
+    def _run(self, shell='sh'):
+        return subprocess.run(
+            [shell, self.script], capture_output=True, text=True,
+            env=os.environ | {'NOVA_PINNING_SYS': str(self.root / 'sys'),
+                              'NOVA_PINNING_PROC': str(self.root / 'proc')})
+
+    def _placed(self):
+        return {int(path.parent.name): path.read_text().strip()
+                for path in self.root.glob('proc/irq/*/smp_affinity_list')}
+
+    @ddt.data('sh', 'bash')
+    def test_place(self, shell):
+        if shutil.which(shell) is None:
+            self.skipTest(f'{shell} is not installed')
+        done = self._run(shell)
+        self.assertEqual((0, '8 interrupts placed\n', ''),
+                         (done.returncode, done.stdout, done.stderr))
+        self.assertEqual({
+            # Of the NIC, by number: its CPUs take turns.
+            9: '0', 10: '4', 11: '0', 100: '4',
+            # Of the disk.
+            30: '4',
+            # All others.
+            0: '0,4', 1: '0,4', 101: '0,4'}, self._placed())
+        self.assertEqual('11\n', self.default.read_text())
+
+    def test_what_the_kernel_places(self):
+        for irq in (0, 10):
+            self._file(irq).unlink()
+            self._file(irq).symlink_to(_REFUSES)
+        done = self._run()
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertEqual(
+            ['6 interrupts placed',
+             'placed by the kernel itself, or CPUs are offline: 10 0'],
+            done.stdout.splitlines())
+
+    def test_one_is_gone(self):
+        self._file(9).unlink()
+        done = self._run()
+        self.assertEqual((0, '7 interrupts placed\n', ''),
+                         (done.returncode, done.stdout, done.stderr))
+
+    def test_a_device_is_gone(self):
+        shutil.rmtree(self.root / 'sys/bus/pci/devices' / samples.DISK)
+        done = self._run()
+        self.assertEqual(
+            (0, f'there is no device {samples.DISK}\n'),
+            (done.returncode, done.stderr))
+        self.assertEqual('0,4', self._placed()[30])
+
+    def test_not_allowed(self):
+        self.default.unlink()
+        self.default.symlink_to(_REFUSES)
+        done = self._run()
+        self.assertEqual(1, done.returncode)
+        self.assertIn('needs root', done.stderr)
+        self.assertEqual({'0-7'}, set(self._placed().values()))
+
+    def test_a_device_of_this_machine(self):
+        """The real /sys, which is only read."""
+        found = sorted(pathlib.Path('/sys/bus/pci/devices').glob(
+            '*/msi_irqs'))
+        if not found:
+            self.skipTest('no PCI device here has MSI interrupts')
+        device = found[0].parent.name
+        irqs = sorted(int(path.name) for path in found[0].iterdir())
+        host = samples.planned(plan_values={'interrupts': (
+            plan_model.Interrupts(device, 'x', samples.PARSE('0,4')),)})
+        self.script.write_text(render.files(host)[interrupts.SCRIPT].text)
+        shutil.rmtree(self.root / 'proc/irq')
+        for irq in irqs:
+            self._file(irq).parent.mkdir(parents=True)
+            self._file(irq).write_text('0-7\n')
+        (self.root / 'sys').rename(self.root / 'other')
+        (self.root / 'sys').symlink_to('/sys')
+        self.assertEqual(0, self._run().returncode)
+        self.assertEqual(
+            {irq: ('0', '4')[place % 2] for place, irq in enumerate(irqs)},
+            self._placed())
+
+    def test_no_devices(self):
+        host = samples.planned(plan_values={'interrupts': ()})
+        self.script.write_text(render.files(host)[interrupts.SCRIPT].text)
+        self._run()
+        self.assertEqual({'0,4'}, set(self._placed().values()))
+
+
+class TestShellcheck(base.TestCase):
+
+    def test_scripts(self):
+        if shutil.which('shellcheck') is None:
+            self.skipTest('shellcheck is not installed')
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        files = render.files(samples.polling(
+            pages=(1024, 512), system=hardware.System()))
+        scripts = []
+        for path, file in files.items():
+            if file.executable or path.endswith('.cfg'):
+                scripts.append(root / pathlib.PurePath(path).name)
+                scripts[-1].write_text(file.text)
+        self.assertEqual(4, len(scripts))
+        done = subprocess.run(
+            ['shellcheck', '--shell=sh', '--exclude=SC2034', *scripts],
+            capture_output=True, text=True)
+        self.assertEqual((0, ''), (done.returncode, done.stdout))

@@ -1,0 +1,225 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The kernel's command line, and huge pages by node."""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+
+import ddt
+import fixtures
+
+from nova_pinning import errors
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host import render
+from nova_pinning.host.render import kernel
+from nova_pinning.host.render import layout
+from nova_pinning.host.render import options
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host.render import samples
+from nova_pinning.tests.unit.host import samples as hosts
+
+MIB = hosts.MIB_PAGES
+GIB = hosts.GIB_PAGES
+
+
+def line(host, **values):
+    """The command line, word by word."""
+    return [str(flag) for flag in kernel.flags(
+        layout.layout(host), options.Options(**values))]
+
+
+def without_cards(**values):
+    return samples.planned(pci_devices=(), **values)
+
+
+@ddt.ddt
+class TestFlags(base.TestCase):
+
+    def test_conservative(self):
+        self.assertEqual(
+            ['default_hugepagesz=2M', 'hugepagesz=2M', 'hugepages=2048',
+             'intel_iommu=on', 'iommu=pt', 'irqaffinity=0,4'],
+            line(samples.planned()))
+
+    @ddt.data(
+        # Alike on all nodes: any kernel spreads them.
+        ((512, 512), '5.10.0', ['1024']), ((512, 512), '', ['1024']),
+        ((512, 511), '6.1.0-18', ['0:512,1:511']),
+        ((512, 0), '5.16', ['0:512']), ((512, 0), '5.15.0-91', []),
+        ((512, 0), 'odd', []), ((512, 0), '', []), ((0, 0), '6.1', []),
+        ((512, 0), '10.0', ['0:512']))
+    @ddt.unpack
+    def test_pages(self, pages, release, expected):
+        host = samples.planned(
+            pages=pages, system=hardware.System(kernel=release))
+        self.assertEqual(
+            expected, [word.partition('=')[2] for word in line(host)
+                       if word.startswith('hugepages=')])
+        self.assertEqual(
+            any(pages) and not expected,
+            f'etc/systemd/system/{kernel.PAGES_UNIT}' in render.files(host))
+
+    def test_nodes_without_memory_do_not_count(self):
+        host = samples.planned(pages=(512, 0),
+                               system=hardware.System(kernel='5.10'))
+        first, second = host.nodes
+        host = dataclasses.replace(host, nodes=(
+            first, dataclasses.replace(second, memory_mib=0)))
+        self.assertIn('hugepages=512', line(host))
+
+    @ddt.data((GIB, '1G'), (MIB, '2M'), (16 * GIB, '16G'), (64, '64K'),
+              (512 * 1024, '512M'))
+    @ddt.unpack
+    def test_sizes(self, size_kib, text):
+        host = without_cards(plan_values={'page_size_kib': size_kib})
+        host = dataclasses.replace(host, nodes=tuple(
+            dataclasses.replace(node, huge_pages={size_kib: 1})
+            for node in host.nodes))
+        self.assertEqual([f'default_hugepagesz={text}', f'hugepagesz={text}',
+                          'hugepages=2', 'irqaffinity=0,4'], line(host))
+
+    def test_two_sizes(self):
+        host = without_cards(plan_values={'page_size_kib': GIB})
+        host = dataclasses.replace(host, nodes=tuple(
+            dataclasses.replace(node, huge_pages={MIB: 8, GIB: 2})
+            for node in host.nodes))
+        self.assertEqual(
+            ['default_hugepagesz=1G', 'hugepagesz=1G', 'hugepages=4',
+             'hugepagesz=2M', 'hugepages=16', 'irqaffinity=0,4'], line(host))
+
+    def test_no_pages(self):
+        host = without_cards(plan_values={'page_size_kib': 0}, pages=(0, 0))
+        self.assertEqual(['irqaffinity=0,4'], line(host))
+
+    @ddt.data(
+        ('x86_64', 'Intel', '', ['intel_iommu=on', 'iommu=pt']),
+        ('x86_64', '', 'vmx', ['intel_iommu=on', 'iommu=pt']),
+        ('x86_64', '', '', ['intel_iommu=on', 'iommu=pt']),
+        ('x86_64', 'AMD', '', ['iommu=pt']),
+        ('x86_64', 'AuthenticAMD', '', ['iommu=pt']),
+        ('x86_64', '', 'svm', ['iommu=pt']),
+        ('aarch64', 'ARM', '', ['iommu.passthrough=1']))
+    @ddt.unpack
+    def test_iommu(self, arch, vendor, virtualization, expected):
+        values = {
+            'cpu_model': model.CpuModel(arch=arch, vendor=vendor),
+            'system': hardware.System(virtualization=virtualization)}
+        self.assertEqual(expected, [
+            word for word in line(samples.planned(**values))
+            if 'iommu' in word])
+        self.assertNotIn('iommu', ' '.join(line(without_cards(**values))))
+        self.assertIn('iommu', ' '.join(line(samples.polling(
+            pci_devices=(), **values))))
+
+    @ddt.data(
+        (options.Isolation.NONE, []),
+        (options.Isolation.TICKLESS, ['nohz_full=1-2,5-6',
+                                      'rcu_nocbs=1-2,5-6']),
+        (options.Isolation.FULL, ['nohz_full=1-2,5-6', 'rcu_nocbs=1-2,5-6',
+                                  'isolcpus=managed_irq,domain,1-2,5-6']))
+    @ddt.unpack
+    def test_isolation(self, isolation, expected):
+        for host in (without_cards(), samples.polling(pci_devices=())):
+            found = line(host, isolation=isolation)
+            self.assertEqual(
+                expected, found[found.index('irqaffinity=0,4') + 1:])
+
+    def test_nothing_to_isolate(self):
+        host = samples.planned(nova=hosts.settings(shared='1-3,5-7'))
+        line(host)
+        error = self.assertRaises(
+            errors.InputError, line, host, isolation=options.Isolation.FULL)
+        self.assertIn('nothing to isolate', str(error))
+
+    def test_cpu_0_without_tick(self):
+        host = samples.planned(
+            nova=hosts.settings(dedicated='0,4'),
+            plan_values={'host_cpus': samples.PARSE('1,5')})
+        told = {flag.name: flag.why for flag in kernel.flags(
+            layout.layout(host),
+            options.Options(isolation=options.Isolation.TICKLESS))}
+        self.assertIn('CPU 0 is among them', told['nohz_full'])
+
+    def test_contradictions(self):
+        host = samples.planned(system=hardware.System(
+            kernel='6.1', command_line='BOOT_IMAGE=/x ro hugepagesz=1G '
+            'hugepages=4 hugepagesz=2M isolcpus=2 iommu=pt quiet nohz_full=2 '
+            'irqaffinity=0,4 intel_iommu=off'))
+        self.assertEqual(
+            ('hugepagesz=1G', 'hugepages=4', 'isolcpus=2', 'nohz_full=2',
+             'intel_iommu=off'), kernel.contradictions(
+                 layout.layout(host),
+                 kernel.flags(layout.layout(host), options.Options())))
+        for path in (kernel.GRUB_PATH, kernel.TEXT_PATH):
+            self.assertIn('hugepages=4', render.files(host)[path].text)
+
+    def test_each_flag_is_explained(self):
+        wanted = options.Options(isolation=options.Isolation.FULL)
+        host = samples.planned()
+        files = render.files(host, wanted)
+        for flag in kernel.flags(layout.layout(host), wanted):
+            for path in (kernel.GRUB_PATH, kernel.TEXT_PATH):
+                told = ' '.join(files[path].text.replace('#', ' ').split())
+                self.assertIn(' '.join(flag.why.split()), told)
+
+
+class TestPagesScript(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        host = samples.planned(pages=(700, 3), system=hardware.System())
+        self.script = self.root / 'script'
+        self.script.write_text(render.files(host)[kernel.PAGES_SCRIPT].text)
+        for node in (0, 1):
+            self._pages(node).parent.mkdir(parents=True)
+            self._pages(node).write_text('0\n')
+
+    def _pages(self, node):
+        return self.root.joinpath(
+            'sys/devices/system/node', f'node{node}', 'hugepages',
+            'hugepages-2048kB', 'nr_hugepages')
+
+    def _run(self):
+        return subprocess.run(
+            ['sh', self.script], capture_output=True, text=True,
+            env=os.environ | {'NOVA_PINNING_SYS': str(self.root / 'sys')})
+
+    def test_all(self):
+        done = self._run()
+        self.assertEqual((0, '', ''),
+                         (done.returncode, done.stdout, done.stderr))
+        self.assertEqual(['700\n', '3\n'],
+                         [self._pages(node).read_text() for node in (0, 1)])
+
+    def test_fewer(self):
+        """Where memory is short the kernel takes what there is."""
+        # What is written there is not what is read back.
+        self._pages(0).unlink()
+        self._pages(0).symlink_to('/dev/null')
+        done = self._run()
+        self.assertEqual((1, 'node 0:  of 700 pages of 2048 KiB\n'),
+                         (done.returncode, done.stderr))
+        self.assertEqual('3\n', self._pages(1).read_text())
+
+    def test_no_such_pages(self):
+        self._pages(0).unlink()
+        self._pages(0).parent.rmdir()
+        done = self._run()
+        self.assertEqual(1, done.returncode)
+        self.assertIn('node 0: there can be no pages of 2048 KiB',
+                      done.stderr)
+        self.assertEqual('3\n', self._pages(1).read_text())

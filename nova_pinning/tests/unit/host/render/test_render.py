@@ -1,0 +1,405 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""All files of a plan: that they say what it says, each time the same."""
+
+import dataclasses
+import re
+import shlex
+import subprocess
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+import yaml
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import hardware
+from nova_pinning.host import model
+from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import render
+from nova_pinning.host.render import deploy
+from nova_pinning.host.render import directory
+from nova_pinning.host.render import interrupts
+from nova_pinning.host.render import irqbalance
+from nova_pinning.host.render import kernel
+from nova_pinning.host.render import layout
+from nova_pinning.host.render import nova_conf
+from nova_pinning.host.render import options
+from nova_pinning.host.render import provider
+from nova_pinning.host.render import readme
+from nova_pinning.host.render import systemd
+from nova_pinning.host.render import tuned
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host.render import samples
+from nova_pinning.tests.unit.host import samples as hosts
+
+PARSE = cpuset.CpuSet.parse
+
+
+def values(text, key):
+    """What stands behind a key, wherever a line sets it."""
+    return re.findall(rf'^{re.escape(key)} ?= ?(.+)$', text, re.MULTILINE)
+
+
+def words(files):
+    """The kernel's command line as GRUB would have it, by name."""
+    line = files[kernel.TEXT_PATH].text.splitlines()[-1]
+    found = {}
+    for word in line.split():
+        name, _equals, value = word.partition('=')
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _system(kernel='6.1.0', **values):
+    return hardware.System(kernel=kernel, **values)
+
+
+class TestAnyPlan(base.TestCase):
+
+    @base.settings(60)
+    @hypothesis.given(samples.any_case())
+    def test_cpus_are_those_of_the_plan(self, case):
+        """Read back with the words of each file, not with our own."""
+        host, wanted = case
+        files = render.files(host, wanted)
+        nova, plan = host.nova, host.plan
+        text = files[nova_conf.PATH].text
+        for key, cpus in (('cpu_dedicated_set', nova.dedicated_cpus),
+                          ('cpu_shared_set', nova.shared_cpus)):
+            # Also where there are none: another file may name some.
+            self.assertEqual([str(cpus)] if cpus else [], values(text, key))
+            self.assertIn(f'\n{key} =', text)
+        quiet = (nova.dedicated_cpus or PARSE('')) | plan.poll_cpus
+        self._check_kernel(words(files), plan.host_cpus, quiet, wanted)
+        self._check_services(files, host, wanted)
+        text = files[irqbalance.PATH].text
+        if host.cpus - plan.host_cpus:
+            [banned] = values(text, 'IRQBALANCE_BANNED_CPULIST')
+            [mask] = values(text, '#IRQBALANCE_BANNED_CPUS')
+            banned = PARSE(banned)
+            self.assertEqual(banned.mask, int(mask.replace(',', ''), 16))
+            self.assertEqual(host.cpus - plan.host_cpus, banned & host.cpus)
+            isolated = host.system.isolated_cpus - plan.host_cpus
+            self.assertTrue(isolated.issubset(banned))
+            self.assertTrue(banned.isdisjoint(plan.host_cpus))
+        text = files[interrupts.SCRIPT].text
+        self.assertEqual([f"'{plan.host_cpus}'"], values(text, 'host_cpus'))
+        self.assertEqual(
+            [(one.address, list(one.cpus)) for one in plan.interrupts],
+            [(address, [int(cpu) for cpu in cpus.split()])
+             for address, cpus in re.findall(
+                 r'^spread (\S+) ([\d ]+) ', text, re.MULTILINE)])
+        if quiet:
+            text = files[tuned.PATH].text
+            self.assertEqual([str(quiet)], values(text, 'isolated_cores'))
+            full = wanted.isolation is options.Isolation.FULL
+            self.assertEqual([str(quiet)] if full else [],
+                             values(text, 'no_balance_cores'))
+        else:
+            self.assertNotIn(tuned.PATH, files)
+
+    def _check_kernel(self, found, host_cpus, quiet, wanted):
+        self.assertEqual([str(host_cpus)], found['irqaffinity'])
+        tickless = wanted.isolation is not options.Isolation.NONE
+        full = wanted.isolation is options.Isolation.FULL
+        for name, prefix, there in (('nohz_full', '', tickless),
+                                    ('rcu_nocbs', '', tickless),
+                                    ('isolcpus', 'managed_irq,domain,', full)):
+            self.assertEqual([f'{prefix}{quiet}'] if there else None,
+                             found.get(name))
+
+    def _check_services(self, files, host, wanted):
+        host_cpus, poll = host.plan.host_cpus, host.plan.poll_cpus
+        for path, file in files.items():
+            affinity = values(file.text, 'CPUAffinity')
+            allowed = values(file.text, 'AllowedCPUs')
+            if path.endswith('.conf') and '/systemd/' in path:
+                self.assertEqual(1, len(affinity + allowed), path)
+            else:
+                self.assertEqual([], affinity + allowed)
+            expected = host_cpus
+            if 'system.slice.d' in path:
+                expected |= poll
+            self.assertEqual([str(expected)] * len(affinity + allowed),
+                             affinity + allowed)
+
+    @base.settings(25)
+    @hypothesis.given(samples.any_case(), st.sampled_from(options.Format))
+    def test_deterministic(self, case, form):
+        host, wanted = case
+        wanted = dataclasses.replace(wanted, format=form)
+        files = render.files(host, wanted)
+        again = render.files(host, wanted)
+        self.assertEqual(list(files.items()), list(again.items()))
+        for path, file in files.items():
+            self.assertEqual(path, file.path)
+            self.assertFalse(path.startswith('/'))
+            self.assertTrue(file.text.endswith('\n'), path)
+
+    @base.settings(25)
+    @hypothesis.given(samples.any_case())
+    def test_every_line_of_a_head_is_a_comment(self, case):
+        """What stands in names does not get out of the comments."""
+        files = render.files(*case)
+        for path, file in files.items():
+            if path not in (readme.PATH, provider.PATH):
+                self.assertIn(file.text[:2], ('# ', '#!'), path)
+                self.assertLess(max(
+                    len(line) for line in file.text.splitlines()
+                    if line.startswith('# ') and ' ' in line[2:].strip()), 80)
+
+    @base.settings(25)
+    @hypothesis.given(samples.any_case())
+    def test_the_shell_reads_what_it_sources(self, case):
+        host, wanted = case
+        files = render.files(host, wanted)
+        done = subprocess.run(
+            ['sh', '-eu'], capture_output=True, text=True, check=True,
+            input='GRUB_CMDLINE_LINUX_DEFAULT=quiet\n'
+            + files[kernel.GRUB_PATH].text + files[irqbalance.PATH].text
+            + 'echo "$GRUB_CMDLINE_LINUX_DEFAULT"\n'
+            + 'echo "${IRQBALANCE_BANNED_CPULIST-}"\n')
+        line, banned = done.stdout.splitlines()
+        plain = files[kernel.TEXT_PATH].text.splitlines()[-1]
+        self.assertEqual(f'quiet {plain}', line)
+        self.assertEqual(host.cpus - host.plan.host_cpus,
+                         PARSE(banned) & host.cpus)
+        self.assertEqual('', done.stderr)
+        for path, file in files.items():
+            if file.executable:
+                subprocess.run(['sh', '-n'], input=file.text, text=True,
+                               check=True)
+
+
+@ddt.ddt
+class TestFiles(base.TestCase):
+
+    def test_no_plan(self):
+        error = self.assertRaises(errors.InputError, render.files,
+                                  hosts.host())
+        self.assertIn('has no plan', str(error))
+        self.assertIn('nova-pinning host plan', str(error))
+
+    def test_no_host_cpus(self):
+        host = samples.planned(plan_values={'host_cpus': PARSE('')})
+        self.assertRaises(errors.InputError, render.files, host)
+
+    @ddt.data(*options.Format)
+    def test_readme(self, form):
+        files = render.files(samples.polling(), options.Options(format=form))
+        self.assertEqual(readme.PATH, list(files)[-1])
+        listed = [line.removesuffix(' (executable)')
+                  for line in files[readme.PATH].text.splitlines()
+                  if line.removesuffix(' (executable)') in files]
+        self.assertEqual(list(files)[:-1], listed)
+        self.assertNotIn(directory.MANIFEST, files)
+
+    def test_a_host_for_both_classes(self):
+        host = samples.planned(
+            plan_values={'purpose': plan_model.Purpose.BOTH},
+            traits=frozenset())
+        self.assertNotIn(provider.PATH, render.files(host))
+        # Whoever has named one of the two means it.
+        host = dataclasses.replace(
+            host, traits=frozenset({'CUSTOM_PINNING_SHARED'}))
+        self.assertIn('CUSTOM_PINNING_SHARED',
+                      render.files(host)[provider.PATH].text)
+        host = samples.planned()
+        self.assertIn('CUSTOM_PINNING_DEDICATED',
+                      render.files(host)[provider.PATH].text)
+
+    def test_modes(self):
+        files = render.files(samples.polling(pages=(1024, 3),
+                                             system=_system('')))
+        self.assertEqual(
+            {path for path in files if 'sbin' in path},
+            {path for path, file in files.items() if file.executable})
+        self.assertEqual(3, len([path for path in files if 'sbin' in path]))
+
+    def test_openvswitch(self):
+        files = render.files(samples.polling())
+        text = files['usr/local/sbin/nova-pinning-openvswitch'].text
+        command = text[text.index('exec '):].replace('\\\n', '')
+        self.assertEqual(
+            ['exec', 'ovs-vsctl', '--no-wait', 'set', 'Open_vSwitch', '.',
+             'other_config:dpdk-init=true',
+             'other_config:dpdk-lcore-mask=0x11',
+             'other_config:dpdk-socket-mem=0,1024',
+             'other_config:pmd-cpu-mask=0x22'], shlex.split(command))
+        self.assertNotIn('usr/local/sbin/nova-pinning-openvswitch',
+                         render.files(samples.planned()))
+
+    def test_openvswitch_without_pages(self):
+        host = samples.planned(plan_values={'poll_cpus': PARSE('1,5')},
+                               nova=hosts.settings(dedicated='2,6'))
+        text = render.files(host)[
+            'usr/local/sbin/nova-pinning-openvswitch'].text
+        self.assertNotIn('other_config:dpdk-socket-mem', text)
+
+    def test_irqbalance_says_which_isolated_cpus_it_leaves_in(self):
+        host = samples.planned(system=_system(
+            isolated_cpus=PARSE('4-6'), nohz_full_cpus=PARSE('9')))
+        text = render.files(host)[irqbalance.PATH].text
+        self.assertIn('CPUs 4 are isolated', text)
+        self.assertEqual(['1-3,5-7,9'],
+                         values(text, 'IRQBALANCE_BANNED_CPULIST'))
+
+    def test_kernel_mask(self):
+        for cpus, mask in (('', '0'), ('0', '1'), ('31', '80000000'),
+                           ('32', '1,00000000'), ('0,64', '1,00000000,00000001'
+                                                  )):
+            self.assertEqual(mask, layout.kernel_mask(PARSE(cpus)))
+
+    @ddt.data('a/b', '', '.', '../x', 'a b', 'x' * 300, '.hidden')
+    def test_no_service(self, name):
+        self.assertRaises(errors.InputError, options.service_unit, name)
+
+    def test_service(self):
+        self.assertEqual('a@1.service', options.service_unit('a@1'))
+        self.assertEqual('a.service', options.service_unit('a.service'))
+
+
+class TestDeployed(base.TestCase):
+    """The formats for Ansible."""
+
+    def setUp(self):
+        super().setUp()
+        self.host = samples.polling(pages=(1024, 512))
+        self.plain = render.files(self.host)
+
+    def _render(self, form, **values):
+        return render.files(self.host, options.Options(format=form, **values))
+
+    @staticmethod
+    def _load(file):
+        return yaml.load(file.text, Loader=_Loader)
+
+    def test_ansible(self):
+        files = self._render(options.Format.ANSIBLE)
+        self.assertEqual(
+            ['group_vars/nova_compute/nova_pinning.yml', readme.PATH],
+            list(files))
+        found = self._load(next(iter(files.values())))
+        self.assertEqual(set(), {key for key in found
+                                 if not key.startswith('nova_pinning_')})
+        self.assertEqual(
+            {f'/{path}': (file.text, '0755' if 'sbin' in path else '0644')
+             for path, file in self.plain.items()
+             if path not in (readme.PATH, kernel.TEXT_PATH)},
+            {one['dest']: (one['content'], one['mode'])
+             for one in found['nova_pinning_files']})
+        self.assertEqual(
+            {'0,4', '1,5', '2,6', '3,7'},
+            {found[f'nova_pinning_{name}_cpus']
+             for name in ('host', 'poll', 'dedicated', 'shared')})
+        self.assertEqual('10de',
+                         found['nova_pinning_pci_alias'][0]['vendor_id'])
+
+    @base.settings(15)
+    @hypothesis.given(samples.any_case())
+    def test_any_ansible(self, case):
+        host, wanted = case
+        plain = render.files(host, wanted)
+        files = render.files(host, dataclasses.replace(
+            wanted, format=options.Format.ANSIBLE))
+        for path, file in files.items():
+            if path == readme.PATH:
+                continue
+            found = self._load(file)
+            self.assertEqual(
+                {(one.alias, one.vendor_id, one.product_id)
+                 for one in host.pci_devices if one.alias},
+                {(one['name'], one['vendor_id'], one['product_id'])
+                 for one in found['nova_pinning_pci_alias']})
+            for one in found['nova_pinning_files']:
+                self.assertEqual(plain[one['dest'][1:]].text, one['content'])
+
+    def test_what_jinja_would_read_is_marked(self):
+        self.host = samples.planned(pci_devices=(
+            model.PciDevice(samples.CARD, '10de', '1db6', 1,
+                                    '{{ x }}'),))
+        [file, _readme] = self._render(options.Format.ANSIBLE).values()
+        self.assertIn("name: !unsafe '{{ x }}'", file.text)
+        self.assertIn('content: !unsafe |', file.text)
+        self.assertEqual(
+            '{{ x }}', self._load(file)['nova_pinning_pci_alias'][0]['name'])
+
+    def test_hosts(self):
+        files = self._render(options.Format.ANSIBLE, hosts=('a', 'b'))
+        self.assertEqual(['host_vars/a/nova_pinning.yml',
+                          'host_vars/b/nova_pinning.yml', readme.PATH],
+                         list(files))
+        files = self._render(options.Format.KOLLA, hosts=('a',))
+        self.assertIn('config/nova/a/nova.conf', files)
+        self.assertNotIn('config/nova/nova-compute.conf', files)
+        self.assertIn('host_vars/a/nova_pinning.yml', files)
+
+    def test_kolla(self):
+        files = self._render(options.Format.KOLLA, services=('own',))
+        conf = files['config/nova/nova-compute.conf'].text
+        plain = self.plain[nova_conf.PATH].text
+        self.assertEqual(plain[plain.index('\n[DEFAULT]'):],
+                         conf[conf.index('\n[DEFAULT]'):])
+        found = self._load(files['group_vars/compute/nova_pinning.yml'])
+        self.assertEqual(
+            ['CUSTOM_PINNING_DEDICATED'],
+            found['nova_cell_compute_provider_config']['providers'][0]
+            ['traits']['additional'])
+        self.assertEqual(
+            "{{ default_container_dimensions | "
+            "combine({'cpuset_cpus': '0,4'}) }}",
+            found['nova_compute_dimensions'])
+        self.assertIn("'0-1,4-5'", found['openvswitch_vswitchd_dimensions'])
+        self.assertNotIn('nova_libvirt_dimensions', found)
+        self.assertNotIn('unsafe',
+                         files['group_vars/compute/nova_pinning.yml'].text)
+        on_host = {path.removeprefix(f'{deploy.HOST_FILES}/')
+                   for path in files if path.startswith(deploy.HOST_FILES)}
+        left_out = set(self.plain) - on_host
+        self.assertEqual(
+            {nova_conf.PATH, readme.PATH,
+             'etc/nova/provider_config/50-nova-pinning.yaml',
+             *(f'etc/systemd/system/{unit}.d/50-nova-pinning.conf'
+               for unit in systemd.SERVICES)}, left_out)
+        self.assertIn('etc/systemd/system/own.service.d/50-nova-pinning.conf',
+                      on_host)
+
+    def test_openstack_ansible(self):
+        files = self._render(options.Format.OPENSTACK_ANSIBLE)
+        found = self._load(files['group_vars/nova_compute/nova_pinning.yml'])
+        self.assertEqual({
+            'nova_nova_conf_overrides': {
+                'DEFAULT': {'reserved_huge_pages': {
+                    'node:1,size:2048,count:512': None}},
+                'compute': {'cpu_dedicated_set': '2,6',
+                            'cpu_shared_set': '3,7'}},
+            'nova_reserved_host_memory_mb': 0,
+            'nova_ram_allocation_ratio': 1.0,
+            'nova_cpu_allocation_ratio': 1.0,
+            'nova_device_spec': [{'address': samples.CARD}],
+            'nova_pci_alias': [
+                '{"name": "gpu", "vendor_id": "10de", "product_id": "1db6", '
+                '"device_type": "type-PCI"}'],
+        }, found)
+        self.assertNotIn(f'{deploy.HOST_FILES}/{nova_conf.PATH}', files)
+        self.assertIn(f'{deploy.HOST_FILES}/{kernel.GRUB_PATH}', files)
+
+
+class _Loader(yaml.SafeLoader):
+    """Knows the tag by which Ansible is told not to look for templates."""
+
+
+_Loader.add_constructor(
+    '!unsafe', lambda loader, node: loader.construct_scalar(node))

@@ -1,0 +1,173 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What systemd itself says of the units and drop-ins."""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+
+import ddt
+import fixtures
+
+from nova_pinning.host import hardware
+from nova_pinning.host import render
+from nova_pinning.host.render import layout
+from nova_pinning.host.render import options
+from nova_pinning.host.render import systemd
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.host.render import samples
+from nova_pinning.tests.unit.host import samples as hosts
+
+_UNITS = 'etc/systemd/system/'
+_ANALYZE = shutil.which('systemd-analyze')
+
+
+@ddt.ddt
+class TestVerify(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        if _ANALYZE is None:
+            self.skipTest('systemd-analyze is not installed')
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def _lay_out(self, files):
+        """The units, with scripts that are there; returns their names."""
+        names = set()
+        for path, file in files.items():
+            if not path.startswith(_UNITS):
+                continue
+            place = self.root / path.removeprefix(_UNITS)
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(file.text.replace(
+                '=/usr/local', f'={self.root}/usr/local'))
+            names.add(path.removeprefix(_UNITS).split('/')[0].removesuffix(
+                '.d'))
+        for path, file in files.items():
+            if file.executable:
+                script = self.root / path
+                script.parent.mkdir(parents=True, exist_ok=True)
+                script.write_text(file.text)
+                script.chmod(0o755)
+        return names
+
+    def _verify(self, names):
+        """What systemd-analyze complains of."""
+        done = subprocess.run(
+            [_ANALYZE, '--man=no', '--generators=no', 'verify',
+             *sorted(names)],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            env=os.environ | {
+                # Empty at the end: the usual places after ours.
+                'SYSTEMD_UNIT_PATH': f'{self.root}:'})
+        return done.returncode, done.stderr
+
+    @ddt.data(*options.Confinement)
+    def test_units(self, confinement):
+        host = samples.polling(pages=(1024, 512), system=hardware.System())
+        names = self._lay_out(render.files(host, options.Options(
+            confinement=confinement, services=(
+                'ceph-osd@1',) if confinement != 'cgroup' else ())))
+        for name in names:
+            if name.endswith('.service') and not (self.root / name).exists():
+                (self.root / name).write_text(
+                    '[Service]\nExecStart=/bin/true\n')
+        if 'init.scope' in names:
+            # Only a running systemd has it: look at it as a slice.
+            names.remove('init.scope')
+            text = next((self.root / 'init.scope.d').iterdir()).read_text()
+            self.assertIn('[Scope]', text)
+            place = self.root / 'as.slice.d' / 'scope.conf'
+            place.parent.mkdir()
+            place.write_text(text.replace('[Scope]', '[Slice]'))
+            names.add('as.slice')
+        self.assertLess(3, len(names))
+        self.assertEqual((0, ''), self._verify(names))
+
+    def test_it_would_be_noticed(self):
+        """Or else the test above would say nothing."""
+        names = self._lay_out(render.files(samples.planned()))
+        for name in names:
+            if not (self.root / name).exists():
+                (self.root / name).write_text(
+                    '[Service]\nExecStart=/bin/true\n')
+        drop_in = next((self.root / 'nova-compute.service.d').iterdir())
+        drop_in.write_text(drop_in.read_text().replace(
+            'CPUAffinity=0', 'CPUAffinity=x'))
+        self.assertIn("affinity 'x'", self._verify(names)[1])
+
+
+@ddt.ddt
+class TestServices(base.TestCase):
+
+    def _policies(self, host):
+        files = render.files(host)
+        return {
+            path.split('/')[3].removesuffix('.service.d'):
+            [line for line in file.text.splitlines()
+             if line.startswith('NUMA')]
+            for path, file in files.items() if '.service.d/' in path}
+
+    def test_policy_of_one_node(self):
+        found = self._policies(samples.planned())
+        self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
+                         found['nova-compute'])
+        self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
+                         found['ovs-vswitchd'])
+        for parent in ('libvirtd', 'virtqemud'):
+            self.assertEqual([], found[parent])
+
+    def test_policy_with_dpdk(self):
+        found = self._policies(samples.polling())
+        self.assertEqual([], found['ovs-vswitchd'])
+        self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
+                         found['ovsdb-server'])
+
+    def test_no_policy_for_two_nodes(self):
+        host = samples.planned(
+            plan_values={'host_cpus': samples.PARSE('0,4,2,6')},
+            nova=hosts.settings(dedicated='1,5'))
+        self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
+
+    def test_no_policy_on_a_host_of_one_node(self):
+        host = samples.planned(nova=hosts.settings(dedicated='1,5'))
+        host = dataclasses.replace(host, nodes=host.nodes[:1])
+        self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
+
+    def test_one_of_ours_twice(self):
+        wanted = options.Options(services=('own', 'nova-compute', 'own'))
+        self.assertEqual((*systemd.SERVICES, 'own.service'),
+                         systemd.services(wanted))
+
+    @ddt.data(*options.Confinement)
+    def test_confinement(self, confinement):
+        files = render.files(samples.polling(),
+                             options.Options(confinement=confinement))
+        slices = {path for path in files for unit in systemd.SLICES
+                  if f'/{unit}.d/' in path}
+        services = {path for path in files if '.service.d/' in path}
+        self.assertEqual(3 if confinement != 'affinity' else 0, len(slices))
+        self.assertEqual(len(systemd.SERVICES)
+                         if confinement != 'cgroup' else 0, len(services))
+        self.assertEqual(confinement != 'cgroup',
+                         systemd.MANAGER_PATH in files)
+        self.assertNotIn('machine.slice.d', ' '.join(files))
+
+    def test_slices_let_polling_threads_run(self):
+        found = {unit: str(systemd.allowed_cpus(
+            layout.layout(samples.polling()), unit))
+            for unit in systemd.SLICES}
+        self.assertEqual({'init.scope': '0,4', 'system.slice': '0-1,4-5',
+                          'user.slice': '0,4'}, found)
