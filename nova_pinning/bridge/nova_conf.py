@@ -122,12 +122,14 @@ def _process(tree: host_tree.Tree, pid: str,
     return Source(root, arguments, environment, directory)
 
 
-def load(source: Source) -> facts.NovaConf:
+def load(source: Source,
+         devices: Iterable[model.PciDevice] = ()) -> facts.NovaConf:
     """Load nova.conf as nova-compute does.
 
     Ratios that are not set are the initial ones, which a nova-compute starts
     with; Placement may have been told others since.
 
+    :param devices: those of which it is asked whether guests may have them
     :raises UnreadableError: if there is no file, or one must not be read
     :raises errors.InputError: if nova-compute could not load it
     """
@@ -140,15 +142,23 @@ def load(source: Source) -> facts.NovaConf:
         _check_readable(file)
     standalone.prepare()
     from nova.conf import compute
+    from nova.conf import libvirt
+    from nova.conf import pci
+    from nova.pci import devspec
     from nova.virt import hardware
     conf = cfg.ConfigOpts()
-    compute.register_opts(conf)
+    for module in (compute, libvirt, pci):
+        module.register_opts(conf)
     try:
-        with _environment(source.environment), _options(hardware, conf):
+        with (_environment(source.environment), _options(hardware, conf),
+              _options(devspec, conf)):
             conf([word for file in files for word in (_FILE, file)],
                  project='nova', prog=_NAME, default_config_files=[],
                  default_config_dirs=[])
-            return facts.NovaConf(files, _settings(conf))
+            return facts.NovaConf(
+                files, _settings(conf), frozenset(_offered(conf, devices)),
+                conf.libvirt.file_backed_memory > 0,
+                conf.libvirt.cpu_power_management)
     except (cfg.Error, ValueError) as error:
         raise errors.InputError(
             f'nova-compute cannot load it: {_message(error)}',
@@ -198,6 +208,7 @@ def _settings(conf: cfg.ConfigOpts) -> model.NovaSettings:
         reserved = hardware.numa_get_reserved_huge_pages()
     except exception.NovaException as error:
         raise ValueError(str(error)) from error
+    _check_sets(conf, dedicated or set(), shared or set())
     return model.NovaSettings(
         dedicated_cpus=dedicated and cpuset.CpuSet(dedicated),
         shared_cpus=shared and cpuset.CpuSet(shared),
@@ -212,6 +223,46 @@ def _settings(conf: cfg.ConfigOpts) -> model.NovaSettings:
             (node, int(size_kib)): count
             for node, sizes in reserved.items()
             for size_kib, count in sizes.items()})
+
+
+def _check_sets(conf: cfg.ConfigOpts, dedicated: set[int],
+                shared: set[int]) -> None:
+    """What does not go together.
+
+    As LibvirtDriver._check_cpu_set_configuration, which takes libvirt.
+
+    :raises ValueError: if nova-compute would not start
+    """
+    if conf.vcpu_pin_set:
+        if dedicated:
+            raise ValueError(
+                'vcpu_pin_set and [compute] cpu_dedicated_set are both set')
+    elif dedicated & shared:
+        raise ValueError('[compute] cpu_dedicated_set and cpu_shared_set both '
+                         f'have {cpuset.CpuSet(dedicated & shared)}')
+    elif (dedicated or shared) and conf.reserved_host_cpus:
+        raise ValueError('reserved_host_cpus is set beside [compute] '
+                         'cpu_dedicated_set or cpu_shared_set')
+
+
+def _offered(conf: cfg.ConfigOpts,
+             devices: Iterable[model.PciDevice]) -> Iterator[str]:
+    """Addresses of devices that guests may have.
+
+    :raises ValueError: if [pci] device_spec makes no sense
+    """
+    from nova import exception
+    from nova.pci import whitelist
+    try:
+        allowed = whitelist.Whitelist(conf.pci.device_spec)
+        for device in devices:
+            if allowed.device_assignable({
+                    'address': device.address, 'vendor_id': device.vendor_id,
+                    'product_id': device.product_id,
+                    'parent_addr': device.physical_function or None}):
+                yield device.address
+    except exception.NovaException as error:
+        raise ValueError(f'[pci] device_spec: {error}') from error
 
 
 @contextlib.contextmanager

@@ -136,14 +136,14 @@ def _check(tree: host_tree.Tree, planned: model.HostDescription,
     assert planned.plan is not None
     look = functools.partial(
         _look, tree, planned, parsed_args.pid,
-        *_nova_conf(tree, parsed_args.nova_arguments))
+        *_nova_conf(tree, planned, parsed_args.nova_arguments))
     watched = None
     # The check itself is not to disturb what it looks at.
     with (watch.keeping_to(planned.plan.host_cpus) if tree.is_live
           else contextlib.nullcontext('')) as trouble:
         view = look()
         found: tuple[finding.Finding, ...] = ()
-        if parsed_args.watch:
+        if parsed_args.watch and not view.is_other_machine:
             with _progress(parsed_args.watch) as tell:
                 watched = watch.watch(tree, view.taken_cpus,
                                       parsed_args.watch, tell=tell)
@@ -163,7 +163,7 @@ def _check(tree: host_tree.Tree, planned: model.HostDescription,
     if watched:
         unread += watched.unread
     return finding.Result(
-        host=planned.name,
+        host=view.facts.host.name, plan=planned.name,
         findings=(*run.findings(view), *found),
         unread=tuple(dict.fromkeys(unread)),
         looked_at=_count(view.facts),
@@ -191,7 +191,8 @@ def _look(tree: host_tree.Tree, planned: model.HostDescription,
 
 
 def _nova_conf(
-    tree: host_tree.Tree, arguments: list[tuple[str, str]],
+    tree: host_tree.Tree, planned: model.HostDescription,
+    arguments: list[tuple[str, str]],
 ) -> tuple[facts.NovaConf | None, str, tuple[finding.Unread, ...]]:
     """nova.conf, or what is wrong with it, or why it was not read.
 
@@ -200,9 +201,9 @@ def _nova_conf(
     # Only here, for it takes a while to load.
     from nova_pinning.bridge import nova_conf
     try:
-        if arguments:
-            return nova_conf.load(nova_conf.named(arguments)), '', ()
-        return nova_conf.load(nova_conf.find(tree)), '', ()
+        source = (nova_conf.named(arguments) if arguments
+                  else nova_conf.find(tree))
+        return nova_conf.load(source, planned.pci_devices), '', ()
     except errors.InputError as error:
         if arguments:
             raise

@@ -34,6 +34,7 @@ from nova_pinning.host import model as host_model
 from nova_pinning.host.plan import model
 from nova_pinning.host.plan import planner
 from nova_pinning.host.plan import request
+from nova_pinning.host import words
 
 _MAX_CPUS = 65536
 _MAX_RATIO = 1000.0
@@ -115,7 +116,7 @@ class PlanHost(base.Command):
         else:
             files.replace(parsed_args.output, text)
         if not parsed_args.no_summary:
-            show(planned, parsed_args.choice, base.console(sys.stderr))
+            show(planned, base.console(sys.stderr))
         return base.OK
 
 
@@ -153,7 +154,10 @@ def _add_memory_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _ratio(text: str) -> float:
-    ratio = float(text)
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = 0
     if not 0 < ratio <= _MAX_RATIO:
         raise argparse.ArgumentTypeError(
             f'{text} is not a number above 0, up to {_MAX_RATIO:g}')
@@ -208,26 +212,23 @@ def _aliases(texts: list[str]) -> Iterator[tuple[str, str]]:
         yield alias, what
 
 
-def show(planned: host_model.HostDescription, choice: int,
+def show(planned: host_model.HostDescription,
          console: rich.console.Console) -> None:
-    """Say what a plan is, what it sells, and why.
-
-    :param choice: which of the best choices it is, 1 for the best
-    """
+    """Say what a plan is, what it sells, and why."""
     plan = planned.plan
     assert plan is not None
     _heading(f'Plan of {planned.name}, class {plan.purpose}', console)
     _print(_uses(planned, plan), console)
     # The other choices by the numbers that --choice has for them.
     others = [number for number in range(1, len(plan.alternatives) + 2)
-              if number != choice]
+              if number != plan.choice]
     if plan.sizes:
         _heading('What it sells', console)
         _print(_sales(plan, others), console)
         stranded = plan.offer.stranded_cpus
         if stranded:
             _say('Left when the mix is full: ' + ', '.join(
-                f'{cpus} CPUs of node {node}'
+                f'{words.count(cpus, "CPU")} of node {node}'
                 for node, cpus in stranded.items()), console)
     if plan.alternatives:
         _heading('Other choices', console)
@@ -293,7 +294,8 @@ def _sales(plan: model.Plan, others: Sequence[int]) -> rich.table.Table:
         cells = f' in {sale.cells} cells' if sale.cells > 1 else ''
         weight = f', weight {size.weight}' if len(plan.sizes) > 1 else ''
         grid.add_row(
-            f'{sale.vcpus} vCPUs{cells}{weight}', str(sale.alone),
+            f'{words.count(sale.vcpus, "vCPU")}{cells}{weight}',
+            str(sale.alone),
             str(sale.left_cpus), str(sale.mixed),
             *(str(other.offer.sales[place].alone)
               for other in plan.alternatives))

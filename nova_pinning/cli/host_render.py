@@ -80,10 +80,11 @@ class RenderPlan(base.Command):
         parser.add_argument(
             '--device-type', action='append', default=[],
             metavar='ALIAS=TYPE',
-            help='type of the devices of a PCI alias: type-PCI (unless said '
-                 'otherwise), type-PF if they could be split into virtual '
-                 'functions, type-VF if they are such; may be given several '
-                 'times')
+            help='type of the devices of a PCI alias: type-PF if they could '
+                 'be split into virtual functions, type-VF if they are such, '
+                 'else type-PCI; unless said, what the plan tells, which '
+                 'knows virtual functions and what has some; may be given '
+                 'several times')
         parser.add_argument(
             '--host', action='append', default=[], metavar='NAME',
             help='a host of this kind in the Ansible inventory, for the '

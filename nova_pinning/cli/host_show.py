@@ -82,8 +82,7 @@ def _show(description: model.HostDescription,
     drawings.show(console, drawing.draw(description, console.width),
                   drawing.style)
     if description.plan is not None:
-        # As a rule the best choice was taken; a plan does not say.
-        plan_command.show(description, 1, console)
+        plan_command.show(description, console)
     _pairs('Hardware', host_summary.hardware(description), console)
     _devices(description, console)
     _pairs('Kernel', host_summary.kernel(description.system), console)

@@ -98,7 +98,7 @@ def kernel(system: hardware_lib.System) -> Iterator[tuple[str, str]]:
          if system.isolated_cpus else system.kernel and 'no CPUs'),
         ('nohz_full', system.nohz_full_cpus
          and topology.cpus_text(system.nohz_full_cpus)),
-        ('SMT', system.smt),
+        ('SMT', _SMT.get(system.smt, system.smt)),
         ('governor', '; '.join(
             f'{governor} on {topology.cpus_text(cpus)}'
             for governor, cpus in sorted(system.governors.items()))),
@@ -112,21 +112,27 @@ def kernel(system: hardware_lib.System) -> Iterator[tuple[str, str]]:
             yield label, topology.printable(str(text))
 
 
+# The kernel's words, but for those that people would write likewise.
+_SMT = {'forceoff': 'off until the next boot',
+        'notsupported': 'not supported', 'notimplemented': 'not known'}
+
+
 def _mitigations(system: hardware_lib.System) -> str:
-    """'9 not affected, 5 mitigated, vulnerable to: mds'."""
+    """'9 not affected, 5 mitigated, not mitigated: mds'."""
     states = system.mitigations
     if not states:
         return ''
-    vulnerable = sorted(
-        name for name, state in states.items()
-        if not state.startswith(('Not affected', 'Mitigation')))
+    vulnerable = system.vulnerable_to
     spared = sum(1 for state in states.values()
                  if state.startswith('Not affected'))
-    mitigated = len(states) - spared - len(vulnerable)
+    unknown = sorted(name for name, state in states.items()
+                     if state.startswith('Unknown'))
+    mitigated = len(states) - spared - len(vulnerable) - len(unknown)
     return ', '.join(filter(None, (
         f'{spared} not affected' if spared else '',
         f'{mitigated} mitigated' if mitigated else '',
-        f'not mitigated: {", ".join(vulnerable)}' if vulnerable else '')))
+        f'not mitigated: {", ".join(vulnerable)}' if vulnerable else '',
+        f'not known: {", ".join(unknown)}' if unknown else '')))
 
 
 def devices(

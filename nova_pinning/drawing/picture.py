@@ -256,7 +256,10 @@ def _node(node: model.Node, host: _Host) -> boxes.Box:
     else:
         inside = boxes.Box(
             0, 16, boxes.text('no CPUs', 0, 12, 'np-t np-note'))
-    width = max(inside.width, _NODE_WIDTH)
+    name, memory = _node_name(node, host), topology.memory(node.memory_mib)
+    # Bold letters are wider than others.
+    width = max(inside.width, _NODE_WIDTH, boxes.text_width(name, 12.5 * 1.15)
+                + 10 + boxes.text_width(memory, 11.5))
     parts = [_node_head(node, host, width), inside]
     foot = host.picture.feet.get(node.id)
     if foot is not None:
@@ -264,16 +267,18 @@ def _node(node: model.Node, host: _Host) -> boxes.Box:
     return boxes.grid(parts, 1, 6)
 
 
+def _node_name(node: model.Node, host: _Host) -> str:
+    dies = sorted({host.dies[core[0]] for core in node.cores
+                   if core[0] in host.dies})
+    die = f', die {dies[0]}' if len(dies) == 1 else ''
+    return f'NUMA node {node.id}{die}'
+
+
 def _node_head(
     node: model.Node, host: _Host, width: float,
 ) -> boxes.Box:
-    name = f'NUMA node {node.id}'
-    dies = sorted({host.dies[core[0]] for core in node.cores
-                   if core[0] in host.dies})
-    if len(dies) == 1:
-        name = f'{name}, die {dies[0]}'
     svg = [
-        boxes.text(name, 0, 12, 'np-t np-head'),
+        boxes.text(_node_name(node, host), 0, 12, 'np-t np-head'),
         boxes.text(topology.memory(node.memory_mib), width, 12,
                    'np-t np-note', 'end')]
     y = 12.0

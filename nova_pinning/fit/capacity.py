@@ -25,7 +25,12 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
 import itertools
+import math
 from typing import NamedTuple
+
+
+# Ways to put guests on one node from which on a simple way is tried first.
+_MANY_FILLINGS = 10000
 
 
 class Room(NamedTuple):
@@ -261,8 +266,35 @@ class _Packing:
 
     def find(self) -> list[tuple[int, ...]] | None:
         """Cells of each size for each of the first nodes, None for no way."""
+        if math.prod(count + 1 for count in self._cells) > _MANY_FILLINGS:
+            simple = self._simple()
+            if simple is not None:
+                return simple
         found = self._place(0, self._cells)
         return found and found[::-1]
+
+    def _simple(self) -> list[tuple[int, ...]] | None:
+        """Put each cell, the largest first, where it leaves the fewest CPUs.
+
+        Where many small guests are in the mix, that finds a way in a moment,
+        and looking at all of them would take minutes.
+
+        :returns: None if that leads nowhere, or cells go on several nodes
+        """
+        if any(size.cells > 1 for size in self._sizes):
+            return None
+        rooms = list(self._rooms)
+        cells = [[0] * len(self._sizes) for _room in rooms]
+        for place, size in enumerate(self._sizes):
+            for _guest in range(self._cells[place]):
+                best = min((number for number, room in enumerate(rooms)
+                            if _cells(room, size)), default=None,
+                           key=lambda number: rooms[number].cpus)
+                if best is None:
+                    return None
+                rooms[best] = _left(rooms[best], (size,), (1,))
+                cells[best][place] += 1
+        return list(map(tuple, cells))
 
     def _place(self, number: int,
                left: tuple[int, ...]) -> list[tuple[int, ...]] | None:

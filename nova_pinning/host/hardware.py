@@ -111,3 +111,15 @@ class System:
     virtualization: str = ''
     has_iommu: bool | None = None
     mitigations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def vulnerable_to(self) -> tuple[str, ...]:
+        """What the kernel does nothing about, or not enough, by name.
+
+        Documentation/admin-guide/hw-vuln says how each file puts it. Of some
+        it tells what KVM does.
+        """
+        return tuple(sorted(
+            name for name, state in self.mitigations.items()
+            if state.removeprefix('KVM: ').lower().startswith(
+                ('vulnerable', 'processor vulnerable'))))

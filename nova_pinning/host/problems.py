@@ -21,6 +21,7 @@ from typing import Any
 
 from nova_pinning import cpuset
 from nova_pinning.host import model
+from nova_pinning.host.plan import model as plan_model
 
 # Of caches, on every machine that has NUMA nodes to speak of.
 _LAST_LEVEL = 3
@@ -276,6 +277,12 @@ def _plan_problems(description: model.HostDescription) -> Iterator[Problem]:
         for number in sorted(by_node.keys() - nodes):
             yield Problem(('plan', key, str(number)),
                           f'there is no node {number}')
+    yield from _offer_problems(plan)
+    for place, one in enumerate(plan.interrupts):
+        if one.cpus - plan.host_cpus:
+            yield Problem(('plan', 'interrupts', place, 'cpus'),
+                          f'{_cpus(one.cpus - plan.host_cpus)} not for the '
+                          'host')
     empty = cpuset.CpuSet()
     nova = description.nova
     uses = [
@@ -303,6 +310,19 @@ def _plan_problems(description: model.HostDescription) -> Iterator[Problem]:
                       'plan again: the host has changed since')
     yield from _split_core_problems(
         description, [(path[1], cpus) for path, cpus in uses])
+
+
+def _offer_problems(plan: plan_model.Plan) -> Iterator[Problem]:
+    """Where a plan is for other guests than it says to sell."""
+    sizes = [(size.vcpus, size.cells) for size in plan.sizes]
+    offers: list[tuple[tuple[str | int, ...], plan_model.Offer]] = [
+        (('plan', 'offer', 'sales'), plan.offer)]
+    offers += [(('plan', 'alternatives', place, 'offer', 'sales'), one.offer)
+               for place, one in enumerate(plan.alternatives)]
+    for path, offer in offers:
+        if [(sale.vcpus, sale.cells) for sale in offer.sales] != sizes:
+            yield Problem(path, 'these are not the sizes that the plan is for',
+                          'plan again')
 
 
 def _split_core_problems(

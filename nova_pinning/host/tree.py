@@ -23,8 +23,6 @@ import re
 
 from nova_pinning import cpuset
 
-# Of each group of a mask, which the kernel writes with 32 bits.
-_MASK_DIGITS = 8
 _NUMBER = re.compile(r'(\d+)')
 
 
@@ -82,9 +80,7 @@ class Tree:
         """
         text = self.text(path)
         try:
-            return None if text is None else cpuset.CpuSet.from_mask(
-                int(''.join(group.zfill(_MASK_DIGITS)
-                            for group in text.split(',')), 16))
+            return None if text is None else cpuset.CpuSet.parse_mask(text)
         except ValueError:
             return None
 
@@ -97,7 +93,8 @@ class Tree:
             return []
 
     def exists(self, path: str) -> bool:
-        return self._at(path).exists()
+        # Not what pathlib has, which raises what may not be looked at.
+        return os.path.exists(self._at(path))
 
     def is_read_only(self, path: str) -> bool:
         """Whether a file is there that not even root is to write to."""

@@ -57,6 +57,8 @@ class Guest:
         /etc/libvirt/qemu; None likewise
     :param is_stranger: whether libvirt knows nothing of it
     :param is_asked_for: whether findings about it are wanted
+    :param unit: as that of a process; helpers that libvirt starts for it
+        (swtpm, virtiofsd) have the same
     """
 
     qemu: qemu_process.Process
@@ -66,6 +68,7 @@ class Guest:
     stored: domain_module.Domain | None = None
     is_stranger: bool = False
     is_asked_for: bool = True
+    unit: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,10 +110,18 @@ class NovaConf:
 
     :param files: those that were read, in that order
     :param settings: what of it a plan says as well
+    :param offered_devices: addresses of the plan's devices that [pci]
+        device_spec lets guests have, None if nobody has asked
+    :param has_file_backed_memory: whether guests' memory is in files
+    :param manages_cpu_power: whether nova switches dedicated CPUs that no
+        guest uses off, or their governor over
     """
 
     files: tuple[str, ...]
     settings: model.NovaSettings
+    offered_devices: frozenset[str] | None = None
+    has_file_backed_memory: bool = False
+    manages_cpu_power: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

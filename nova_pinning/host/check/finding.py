@@ -93,7 +93,8 @@ class Unread:
 class Result:
     """All that a check has to say.
 
-    :param host: the host's name
+    :param host: the machine's name
+    :param plan: the name in the plan, which may be that of a kind of hosts
     :param looked_at: how many of each thing were looked at, such as
         {'processes': 212, 'threads': 655, 'interrupts': 96, 'guests': 9}
     :param watched_seconds: 0 unless threads were watched
@@ -104,6 +105,7 @@ class Result:
     """
 
     host: str
+    plan: str
     findings: tuple[Finding, ...]
     unread: tuple[Unread, ...] = ()
     looked_at: Mapping[str, int] = dataclasses.field(default_factory=dict)

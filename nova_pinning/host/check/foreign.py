@@ -111,6 +111,7 @@ class Judge:
         self._own: dict[str, cpuset.CpuSet] = {}
         self._places: dict[int, _Place] = {}
         self._emulators: dict[int, _Place] = {}
+        self._units = pins.own_of_units(view)
         for guest in (*before, *view.facts.guests):
             self._add(guest)
         self._strays = tuple(filter(None, map(self._stray, watched.runs)))
@@ -189,6 +190,8 @@ class Judge:
             own = place.cpus
         elif _is_polling(run):
             own = self._view.plan.poll_cpus
+        else:
+            own = self._units.get(run.process.unit, _NONE)
         seconds = {cpu: value for cpu, value in run.seconds.items()
                    if cpu not in own}
         if not seconds:

@@ -27,6 +27,7 @@ from nova_pinning.host.check import guests
 from nova_pinning.host.check import interrupts
 from nova_pinning.host.check import processes
 from nova_pinning.host import discover
+from nova_pinning.host.discover import system
 from nova_pinning.host import model
 from nova_pinning.host import tree as tree_module
 
@@ -35,8 +36,9 @@ from nova_pinning.host import tree as tree_module
 _HIDDEN = (
     (r'/proc/\d+/numa_maps', 'which NUMA nodes the memory of guests is on'),
     (r'/proc/\d+/environ', 'which CPUs irqbalance keeps interrupts off'),
-    (r'/run/libvirt.*', 'what libvirt has pinned in guests'),
-    (r'/etc/libvirt.*', 'what libvirt will pin when guests start again'),
+    (r'(/proc/\d+/root)?/run/libvirt.*', 'what libvirt has pinned in guests'),
+    (r'(/proc/\d+/root)?/etc/libvirt.*',
+     'what libvirt will pin when guests start again'),
     (r'/proc/\d+.*', 'the threads of processes of other users'),
     (r'/proc/irq.*|/sys/kernel/irq.*', 'where interrupts go'),
     (r'.*', 'parts of what the machine is'),
@@ -64,7 +66,7 @@ def gather(
     :param nova_conf_error: why it cannot be loaded, '' if nothing is wrong
     :raises errors.InputError: if this is no machine
     """
-    host = discover.discover(tree, planned.name)
+    host = discover.discover(tree, system.name(tree))
     # Whoever looks is no part of what is looked at.
     own = tree.link_name('/proc/self')
     everything = list(filter(None, (
@@ -83,7 +85,7 @@ def gather(
         free_pages=dict(_free_pages(tree)),
         nova_conf=nova_conf, nova_conf_error=nova_conf_error,
         outdated=tuple(_outdated(tree, others, nova_conf)),
-        unread=tuple(_unread(tree)))
+        unread=(*_unread(tree), *_no_records(tree, everything, running)))
 
 
 def _outdated(
@@ -117,6 +119,15 @@ def _free_pages(
             free = tree.number(f'{directory}/{size[0]}/free_hugepages')
             if free is not None:
                 yield (node, int(size[1])), free
+
+
+def _no_records(
+    tree: tree_module.Tree, everything: Iterable[facts.Process],
+    running: Collection[facts.Guest],
+) -> Iterator[finding.Unread]:
+    if running and guests.place(tree, guests.STATES, everything) is None:
+        yield finding.Unread(guests.STATES, 'it is not there',
+                             'what libvirt has pinned in guests')
 
 
 def _unread(tree: tree_module.Tree) -> Iterator[finding.Unread]:

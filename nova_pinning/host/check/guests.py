@@ -35,6 +35,8 @@ from nova_pinning.host import tree as tree_module
 STATES = '/run/libvirt/qemu'
 STORED = '/etc/libvirt/qemu'
 
+_DAEMONS = ('libvirtd', 'virtqemud')
+
 _QEMU = re.compile(r'qemu-system-\w+|qemu-kvm|kvm')
 _VHOST = re.compile(r'vhost-(\d+)')
 # Memory of QEMU's own that nobody asks to be anywhere.
@@ -54,6 +56,18 @@ class _State:
     vcpu_tids: Mapping[int, int]
 
 
+def place(tree: tree_module.Tree, path: str,
+          processes: Iterable[facts.Process]) -> str | None:
+    """Where a directory of libvirt's is to be seen, None if nowhere.
+
+    In a container libvirt may have one that the host has not.
+    """
+    roots = [''] + [f'/proc/{one.pid}/root' for one in processes
+                    if tree.is_live and one.name in _DAEMONS]
+    return next((f'{root}{path}' for root in roots
+                 if tree.exists(f'{root}{path}')), None)
+
+
 def split(
     tree: tree_module.Tree, processes: Iterable[facts.Process],
     asked_for: Collection[int] | None = None,
@@ -64,10 +78,13 @@ def split(
         about; None for all
     :returns: the others, and the guests
     """
-    states = {state.pid: state for state in _states(tree)}
+    processes = tuple(processes)
+    records = place(tree, STATES, processes)
+    stored = place(tree, STORED, processes) or STORED
+    states = {state.pid: state for state in _states(tree, records)}
     # If a record must not be read, nobody is called a stranger.
-    is_complete = not any(
-        path.startswith(STATES) for path in tree.unread)
+    is_complete = records is not None and not any(
+        path.startswith(records) for path in tree.unread)
     others, qemus = [], []
     vhost: dict[int, list[qemu_process.Thread]] = {}
     for process in processes:
@@ -80,8 +97,9 @@ def split(
         else:
             others.append(process)
     guests = tuple(
-        _guest(tree, qemu, states.get(qemu.pid), vhost.get(qemu.pid, []),
-               is_complete, asked_for is None or qemu.pid in asked_for)
+        _guest(tree, qemu, states.get(qemu.pid), stored,
+               vhost.get(qemu.pid, []), is_complete,
+               asked_for is None or qemu.pid in asked_for)
         for qemu in qemus)
     running = {qemu.pid for qemu in qemus}
     return tuple(
@@ -133,7 +151,7 @@ def _name(arguments: Sequence[str]) -> str:
 
 def _guest(
     tree: tree_module.Tree, process: facts.Process, state: _State | None,
-    vhost: Sequence[qemu_process.Thread], is_complete: bool,
+    stored: str, vhost: Sequence[qemu_process.Thread], is_complete: bool,
     is_asked_for: bool,
 ) -> facts.Guest:
     known = state.domain if state else None
@@ -147,8 +165,8 @@ def _guest(
     return facts.Guest(
         qemu, name or f'QEMU {process.pid}',
         known.uuid if known else _option(process.arguments, 'uuid'), known,
-        _stored(tree, known.name) if known else None,
-        is_complete and known is None, is_asked_for)
+        _stored(tree, f'{stored}/{known.name}.xml') if known else None,
+        is_complete and known is None, is_asked_for, process.unit)
 
 
 def _regions(
@@ -164,10 +182,11 @@ def _regions(
                 yield region
 
 
-def _states(tree: tree_module.Tree) -> Iterator[_State]:
-    for name in tree.names(STATES):
+def _states(tree: tree_module.Tree,
+            directory: str | None) -> Iterator[_State]:
+    for name in tree.names(directory) if directory else ():
         if name.endswith('.xml'):
-            state = _state(tree.text(f'{STATES}/{name}'))
+            state = _state(tree.text(f'{directory}/{name}'))
             if state:
                 yield state
 
@@ -187,8 +206,8 @@ def _state(text: str | None) -> _State | None:
         return None
 
 
-def _stored(tree: tree_module.Tree, name: str) -> domain.Domain | None:
-    text = tree.text(f'{STORED}/{name}.xml')
+def _stored(tree: tree_module.Tree, path: str) -> domain.Domain | None:
+    text = tree.text(path)
     try:
         return domain.parse(text) if text else None
     except ValueError:

@@ -55,7 +55,8 @@ case is clear.
 What is one problem is one finding: six hundred threads that nobody has
 confined are a single H301, each of them part of its evidence. Commands work
 at once and last until a service, a guest or the host is started again; what
-to do for good is told beside them.
+to do for good is told beside them. Where libvirt runs in a container,
+``virsh`` is to be run in there.
 
 What belongs where
 ------------------
@@ -118,7 +119,7 @@ def _sample() -> finding.Result:
             expected_cpus=cpus),),
         mends=(commands.move_thread(4713, cpus),)))
     return finding.Result(
-        'cmp-d-1', (found,), looked_at={
+        'cmp-d-1', 'dedicated-80', (found,), looked_at={
             'processes': 412, 'threads': 1304, 'interrupts': 233,
             'guests': 9},
         free_pages={(0, 1048576): 12, (1, 1048576): 4},

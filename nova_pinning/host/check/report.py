@@ -12,6 +12,7 @@
 
 """What a check of a host found, for people and for programs."""
 
+import collections
 from collections.abc import Iterator
 from collections.abc import Mapping
 import itertools
@@ -35,6 +36,7 @@ def as_dict(result: finding.Result) -> dict[str, Any]:
     return {
         'version': 1,
         'host': result.host,
+        'plan': result.plan,
         'started': round(result.started, 3),
         'duration_seconds': round(result.duration_seconds, 3),
         'watched_seconds': round(result.watched_seconds, 3),
@@ -104,6 +106,13 @@ def show(result: finding.Result, rules: Mapping[str, rule.Rule],
             findings.wrap(f'- {one.hides}: {one.path}: {one.reason}', '  ',
                           console)
         console.print()
+    codes = collections.Counter(one.code for one in result.findings)
+    if len(codes) > 1:
+        # The end is what people see of a long list.
+        for code, number in codes.items():
+            findings.wrap(f'{code} {number:4,}  {rules[code].title}', '',
+                          console)
+        console.print()
     findings.wrap(totals(result), '', console)
 
 
@@ -114,8 +123,9 @@ def totals(result: finding.Result) -> str:
         for what, number in result.looked_at.items())
     watched = (f', watched for {words.duration(result.watched_seconds)}'
                if result.watched_seconds else '')
-    return (f'{findings.summary(result.findings)} on host {result.host}, in '
-            f'{parts}{watched}')
+    plan = '' if result.plan == result.host else f' by plan {result.plan}'
+    return (f'{findings.summary(result.findings)} on host {result.host}'
+            f'{plan}, in {parts}{watched}')
 
 
 def evidence(one: finding.Evidence) -> str:

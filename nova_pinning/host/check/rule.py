@@ -28,15 +28,32 @@ class View:
     """A host as it was planned, and as it is.
 
     :param planned: has a plan
+    :ivar online_cpus: those that the host really has
     """
 
     planned: model.HostDescription
     facts: facts_module.Facts
+    # Asked for thousands of times, and gathered from all cores.
+    online_cpus: cpuset.CpuSet = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'online_cpus', self.facts.host.cpus)
 
     @property
     def plan(self) -> plan_model.Plan:
         assert self.planned.plan is not None
         return self.planned.plan
+
+    @property
+    def is_other_machine(self) -> bool:
+        """Whether the plan is for quite another machine.
+
+        Then more than half of the CPUs of one of the two are not those of
+        the other, be they online or not.
+        """
+        planned = self.planned.cpus | self.planned.offline_cpus
+        there = self.online_cpus | self.facts.host.offline_cpus
+        return 2 * len(planned & there) < max(len(planned), len(there))
 
     @property
     def dedicated_cpus(self) -> cpuset.CpuSet:
@@ -52,11 +69,6 @@ class View:
     def taken_cpus(self) -> cpuset.CpuSet:
         """Those that nobody is to run on who was not put there."""
         return self.dedicated_cpus | self.plan.poll_cpus
-
-    @property
-    def online_cpus(self) -> cpuset.CpuSet:
-        """Those that the host really has."""
-        return self.facts.host.cpus
 
     @property
     def guests(self) -> tuple[facts_module.Guest, ...]:

@@ -34,7 +34,12 @@ RULES: Mapping[str, rule.Rule] = {
 
 
 def findings(view: rule.View) -> tuple[finding.Finding, ...]:
-    """All that is not as it was planned, by code."""
+    """All that is not as it was planned, by code.
+
+    On another machine than the planned one that is all there is to say.
+    """
+    rules = ((hardware.other_kind,) if view.is_other_machine
+             else RULES.values())
     return tuple(
-        one.finding(problem) for one in RULES.values() if one.find
+        one.finding(problem) for one in rules if one.find
         for problem in one.find(view))

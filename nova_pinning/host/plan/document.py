@@ -71,7 +71,8 @@ def read(value: Mapping[str, Any], readers: Readers) -> model.Plan:
             model.Warning(**one) for one in value.get('warnings', ())),
         alternatives=tuple(
             _alternative(one, ('alternatives', place), readers)
-            for place, one in enumerate(value.get('alternatives', ()))))
+            for place, one in enumerate(value.get('alternatives', ()))),
+        choice=value.get('choice', 1))
 
 
 def write(plan: model.Plan) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def write(plan: model.Plan) -> dict[str, Any]:
             'offer': _write_offer(one.offer),
             'difference': one.difference,
         }) for one in plan.alternatives],
-    })
+    }) | ({'choice': plan.choice} if plan.choice != 1 else {})
 
 
 def _write_offer(offer: model.Offer) -> dict[str, Any]:

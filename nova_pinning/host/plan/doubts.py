@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.host import model as host_model
 from nova_pinning.host.plan import devices
@@ -25,6 +24,7 @@ from nova_pinning.host.plan import memory
 from nova_pinning.host.plan import model
 from nova_pinning.host.plan import request as plan_request
 from nova_pinning.host.plan import search
+from nova_pinning.host import words
 
 #: Memory for each dedicated CPU under which hardly any flavor is sold.
 _LEAST_MIB_PER_CPU = 512
@@ -56,26 +56,25 @@ def _of_machine(
         yield model.Warning(
             'smt-off', f'sibling threads are switched off (SMT is '
             f'{system.smt})',
-            'if that is not on purpose, switch them on (nosmt on the kernel '
-            'command line, or the firmware) and plan again')
+            'if that is not on purpose, switch them on (take nosmt off the '
+            'kernel command line, or change the setting of the firmware) and '
+            'plan again')
     elif description.offline_cpus:
         yield model.Warning(
-            'offline-cpus', f'{_cpus(description.offline_cpus)} offline, and '
-            'in no part of this plan',
+            'offline-cpus', 'there are CPUs that are offline, and in no part '
+            f'of this plan: {description.offline_cpus}',
             'if that is not on purpose, switch them on and plan again')
+    vulnerable = system.vulnerable_to
     if 'mitigations=off' in system.command_line.split():
         yield model.Warning(
             'mitigations-off', 'the kernel runs with mitigations=off, so that '
             'guests can read what is not theirs',
             'take it off the kernel command line where guests belong to '
             'different people')
-    elif any(text.startswith('Vulnerable')
-             for text in system.mitigations.values()):
-        names = sorted(name for name, text in system.mitigations.items()
-                       if text.startswith('Vulnerable'))
+    elif vulnerable:
         yield model.Warning(
-            'vulnerable', f'the kernel calls the CPUs vulnerable to '
-            f'{", ".join(names)}',
+            'vulnerable', 'the kernel calls the CPUs vulnerable to '
+            f'{", ".join(vulnerable)}',
             'update microcode and kernel, or live with it knowingly')
     guests = choice.dedicated_cpus | choice.shared_cpus
     kinds = [kind for kind in description.core_kinds if kind.cpus & guests]
@@ -121,7 +120,8 @@ def _of_cpus(
         yield model.Warning(
             'both-classes', 'dedicated and shared guests are to be on this '
             'host; it has the trait of neither class, and HostClassFilter '
-            'takes it for a dedicated one',
+            'takes it for a dedicated one; nova sells memory to shared guests '
+            'without regard to how much of it is in huge pages',
             'do without HostClassFilter, and have flavors without class '
             'traits for it, or keep the classes on different hosts')
 
@@ -137,7 +137,7 @@ def _of_devices(
             'no-iommu', f'guests are to get {", ".join(aliases)}, but no '
             'device is in an IOMMU group',
             'switch the IOMMU on in the firmware, and on the kernel command '
-            'line (intel_iommu=on iommu=pt)')
+            "line (iommu=pt, and intel_iommu=on for Intel's)")
     if used_devices:
         yield model.Warning(
             'device-in-use', 'the host keeps what it uses itself: '
@@ -148,11 +148,13 @@ def _of_devices(
     needed = plan_request.cpus_for_nics(mbps)
     if not choice.poll_cpus and len(choice.host_cpus) < needed:
         yield model.Warning(
-            'few-host-cpus', f'{len(choice.host_cpus)} CPUs for the host may '
-            f'not keep up with NICs of {mbps / 1000:g} Gbit/s; by a rule of '
+            'few-host-cpus', f'{words.count(len(choice.host_cpus), "CPU")} '
+            'for the host may not keep up with NICs of '
+            f'{mbps / 1000:g} Gbit/s; by a rule of '
             'thumb it takes one for each '
             f'{plan_request.MBPS_PER_CPU // 1000} Gbit/s',
-            f'have {needed} with --host-cpus')
+            f'have {needed} with --host-cpus, or let traffic pass the kernel '
+            'by: --poll-cpus for OVS-DPDK, or virtual functions for guests')
     polled = {node.id for node in description.nodes
               if node.cpus & choice.poll_cpus}
     unpolled = [device for device in devices.nics(description)
@@ -211,10 +213,6 @@ def _of_memory(
             f'{_LEAST_MIB_PER_CPU} MiB{pages_text} for each dedicated CPU',
             'keep less for the host with --host-memory, or take smaller '
             'pages with --page-size')
-
-
-def _cpus(cpus: cpuset.CpuSet) -> str:
-    return f'CPUs {cpus} are' if len(cpus) > 1 else f'CPU {cpus} is'
 
 
 def _nodes(numbers: Sequence[int]) -> str:

@@ -25,6 +25,11 @@ from nova_pinning.host.plan import memory
 from nova_pinning.host.plan import model
 from nova_pinning.host.plan import request as plan_request
 from nova_pinning.host.plan import search
+from nova_pinning.host import words
+
+# What choices are compared by, beside what they sell.
+_NEAR = 'NICs and drives of the host with CPUs for it on their node'
+_NEIGHBOURS = 'CPUs of guests in L3 domains with CPUs for the host'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,8 +62,9 @@ def reasons(
         stranded = sum(offer.stranded_cpus.values())
         yield model.Reason(
             'dedicated_cpus',
-            f'all that is left is sold, {len(choice.dedicated_cpus)} CPUs; '
-            + (f'{stranded} of them are of no use to the mix once it is full'
+            'all that is left is sold, '
+            f'{words.count(len(choice.dedicated_cpus), "CPU")}; '
+            + (f'left when the mix is full: {words.count(stranded, "CPU")}'
                if stranded else 'the mix uses all of them'))
     yield from _memory_reasons(description, request, choice, shared_out)
     for device in description.pci_devices:
@@ -75,8 +81,8 @@ def difference(description: host_model.HostDescription,
     parts = [_sales(taken.offer, other.offer) or 'sells the same']
     facts = zip(_facts(description, taken.choice),
                 _facts(description, other.choice))
-    parts += [f'{now[0]} {now[1]} instead of {before[0]}'
-              for before, now in facts if before != now]
+    parts += [f'{what}: {now} instead of {before}'
+              for (what, before), (_what, now) in facts if before != now]
     if (0 in taken.choice.host_cpus) != (0 in cpus):
         parts.append('CPU 0 is for the host' if 0 in cpus
                      else 'CPU 0 is not for the host')
@@ -97,19 +103,23 @@ def _host_reasons(
     if request.host_cpus is None:
         mbps = plan_request.nic_mbps(description)
         needed = plan_request.cpus_for_nics(mbps)
-        by_nics = (f', or {needed} for {mbps / 1000:g} Gbit/s of NICs'
-                   if needed and not taken.choice.poll_cpus else '')
+        by_nics = ''
+        if needed and not taken.choice.poll_cpus:
+            by_nics = (f', or {needed} for {mbps / 1000:g} Gbit/s of NICs but '
+                       'at most twice as many')
         number = ('nobody said how many, so it is 2 and 1 for each 40 CPUs'
-                  f'{by_nics}, up to a quarter of all, in whole cores')
+                  f'{by_nics}; up to a quarter of all, in whole cores')
     else:
-        number = f'{request.host_cpus} were asked for'
+        number = f'as asked for with --host-cpus {request.host_cpus}'
         if len(cpus) > request.host_cpus:
             number += ', rounded up to whole cores'
     yield model.Reason('host_cpus', f'{_spread(description, cpus)} for the '
                        f'host: {number}')
+    figures = _figures(taken.offer)
     worse = next((other for other in others
-                  if _figures(other.offer) < _figures(taken.offer)), None)
-    if worse is not None:
+                  if _figures(other.offer) < figures), None)
+    if worse is not None and not any(
+            _figures(other.offer) > figures for other in others):
         yield model.Reason(
             'host_cpus', 'this leaves most to sell: '
             f'{_taken(description, worse.choice)} would leave '
@@ -121,13 +131,10 @@ def _host_reasons(
     if serving:
         count = sum(device.numa_node in near for device in serving)
         yield model.Reason(
-            'host_cpus', f'{count} of {len(serving)} NICs and drives of the '
-            'host have CPUs for it on their node')
+            'host_cpus', f'{_NEAR}: {count} of {len(serving)}')
     guests = _l3_neighbours(description, taken.choice)
     if guests is not None:
-        yield model.Reason(
-            'host_cpus', f'they share L3 domains with {guests} CPUs of '
-            'guests, the fewest for what is sold')
+        yield model.Reason('host_cpus', f'{_NEIGHBOURS}: {guests}')
 
 
 def _shared_reason(
@@ -140,8 +147,9 @@ def _shared_reason(
                 'run where emulator threads do (libvirt\'s emulatorpin): '
                 'apart from vCPUs, and on the nodes of the guests as far as '
                 'that costs no guest')
-    text = (f'{spread} for shared guests, {offer.shared_vcpus} vCPUs, and for '
-            'emulator and vhost threads of all guests')
+    text = (f'{spread} for shared guests, '
+            f'{words.count(offer.shared_vcpus, "vCPU")}, and for emulator and '
+            'vhost threads of all guests')
     if request.purpose is model.Purpose.BOTH and request.shared_cpus is None:
         text += '; nobody said how many, so it is half of what is left'
     return text
@@ -155,9 +163,10 @@ def _memory_reasons(
     if request.host_memory_mib is None:
         how = '8 GiB and 4 % of all memory, up to a quarter of it'
     else:
-        how = f'{quantities.shown_memory(request.host_memory_mib)} asked for'
+        how = (f'{quantities.shown_memory(request.host_memory_mib)} for the '
+               'host')
     yield model.Reason(
-        'memory', f'{own} are kept from guests: {how}, half of it from all '
+        'memory', f'{own} kept from guests: {how}, half of it from all '
         'nodes and half from those with CPUs for the host, and what does not '
         'make up pages or is on nodes without CPUs for guests')
     if not shared_out.page_size_kib:
@@ -180,7 +189,9 @@ def _memory_reasons(
     yield model.Reason(
         'huge_pages', f'all memory for {"" if all_in_pages else "pinned "}'
         f'guests is in pages of {size}: '
-        + (', '.join(parts) or 'none'))
+        + (', '.join(parts) or 'none')
+        + '; flavors ask for them with hw:mem_page_size, and a guest whose '
+        'flavor does not takes memory that the host keeps')
     if shared_out.poll_pages:
         yield model.Reason(
             'poll_pages', 'OVS-DPDK has 4 GiB on each node with CPUs for '
@@ -190,18 +201,16 @@ def _memory_reasons(
 def _sales(taken: model.Offer, other: model.Offer) -> str:
     """Where another offer differs from the one taken."""
     parts = [
-        f'{_guests(sale.alone)} of {sale.vcpus} vCPUs instead of '
-        f'{before.alone}' for before, sale in zip(taken.sales, other.sales)
+        f'{words.count(sale.alone, "guest")} of '
+        f'{words.count(sale.vcpus, "vCPU")} instead of {before.alone}'
+        for before, sale in zip(taken.sales, other.sales)
         if before.alone != sale.alone]
     mixed, before_mixed = (sum(sale.mixed for sale in offer.sales)
                            for offer in (other, taken))
     if len(taken.sales) > 1 and mixed != before_mixed:
-        parts.append(f'{_guests(mixed)} mixed instead of {before_mixed}')
+        parts.append(f'{words.count(mixed, "guest")} mixed instead of '
+                     f'{before_mixed}')
     return ', '.join(parts)
-
-
-def _guests(count: int) -> str:
-    return f'{count} guest{"" if count == 1 else "s"}'
 
 
 def _figures(offer: model.Offer) -> tuple[int, ...]:
@@ -210,16 +219,14 @@ def _figures(offer: model.Offer) -> tuple[int, ...]:
 
 
 def _facts(description: host_model.HostDescription,
-           choice: search.Choice) -> Iterator[tuple[int, str]]:
-    """Figures by which choices can be compared, with what they count."""
+           choice: search.Choice) -> Iterator[tuple[str, int]]:
+    """Figures by which choices can be compared, after what they count."""
     near = {node.id for node in description.nodes
             if node.cpus & choice.host_cpus}
-    yield sum(
+    yield _NEAR, sum(
         device.numa_node in near for device in description.pci_devices
-        if ground.serves_host(device)), (
-            "of the host's NICs and drives have CPUs for it on their node")
-    yield _l3_neighbours(description, choice) or 0, (
-        'CPUs of guests share L3 domains with CPUs for the host')
+        if ground.serves_host(device))
+    yield _NEIGHBOURS, _l3_neighbours(description, choice) or 0
 
 
 def _l3_neighbours(description: host_model.HostDescription,
@@ -243,7 +250,7 @@ def _spread(description: host_model.HostDescription,
         count = len(node.cpus & cpus)
         if count:
             by_count.setdefault(count, []).append(node.id)
-    return f'CPU{"s" if len(cpus) > 1 else ""} {cpus} ({_on_nodes(by_count)})'
+    return f'{words.cpus(cpus)} ({_on_nodes(by_count)})'
 
 
 def _taken(description: host_model.HostDescription,

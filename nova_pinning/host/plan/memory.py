@@ -25,6 +25,8 @@ from nova_pinning.host.plan import search
 #: Memory on each node with CPUs for polling that OVS-DPDK takes: enough for
 #: frames of 9000 bytes.
 _POLL_MIB = 4096
+#: What no host of guests does without: kernel, services, nova-compute.
+_LEAST_HOST_MIB = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,6 +130,12 @@ def _host_memory(
     wanted_mib = request.host_memory_mib
     if wanted_mib is None:
         wanted_mib = plan_request.default_host_memory_mib(description)
+    elif wanted_mib < min(_LEAST_HOST_MIB, total_mib // 4):
+        raise errors.InputError(
+            f'{quantities.shown_memory(wanted_mib)} for the host is too '
+            'little to boot with',
+            errors.Location('--host-memory'), 'take at least '
+            f'{quantities.shown_memory(_LEAST_HOST_MIB)}')
     elif wanted_mib >= total_mib:
         raise errors.InputError(
             f'{quantities.shown_memory(wanted_mib)} for the host leave '

@@ -155,6 +155,7 @@ class Plan:
     :param poll_pages: huge pages of page_size_kib by node that are for
         OVS-DPDK
     :param alternatives: the best first
+    :param choice: which of all choices it is, 1 for the best
     """
 
     purpose: Purpose
@@ -170,3 +171,4 @@ class Plan:
     reasons: tuple[Reason, ...] = ()
     warnings: tuple[Warning, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
+    choice: int = 1

@@ -32,11 +32,14 @@ from nova_pinning.host.plan import model
 from nova_pinning.host.plan import offer
 from nova_pinning.host.plan import request as plan_request
 from nova_pinning.host.plan import search
+from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import traits
 
 #: Choices that are looked for: the one to take and those to compare it with.
 CHOICES = 4
+# What to plan for where none of the usual sizes fits.
+_SMALLEST = (model.GuestSize(1),)
 
 
 def plan(description: host_model.HostDescription,
@@ -81,7 +84,8 @@ def plan(description: host_model.HostDescription,
                 other.choice.host_cpus, other.choice.poll_cpus,
                 other.choice.shared_cpus, other.choice.dedicated_cpus,
                 other.offer, explain.difference(description, taken, other))
-            for other in found))
+            for other in found),
+        choice=request.choice)
     return _applied(description, request, taken.choice, shared_out, planned)
 
 
@@ -145,10 +149,17 @@ def _choose(
         if not missing:
             return sizes, found
         # It would fit on the bare host: the CPUs that others take count.
+        if not request.sizes and sizes != _SMALLEST:
+            sizes = tuple(size for place, size in enumerate(sizes)
+                          if place not in missing) or _SMALLEST
+            continue
         sizes = tuple(
-            _in_more_cells(description, request, size, found[0].choice)
+            _in_more_cells(
+                description, size, found[0].choice,
+                cells=request.sizes[place].cells if request.sizes else None)
             if place in missing else size
             for place, size in enumerate(sizes))
+        _check_different(sizes)
 
 
 def _search(
@@ -166,6 +177,10 @@ def _search(
     if host_cpus < 1:
         raise errors.InputError(
             'the host cannot do without CPUs', errors.Location('--host-cpus'))
+    if request.purpose is model.Purpose.BOTH and request.shared_cpus == 0:
+        raise errors.InputError(
+            'a host for both classes cannot do without shared CPUs',
+            errors.Location('--shared-cpus'), 'plan it for class dedicated')
     for host, shared in _totals(description, request, host_cpus,
                                 sum(poll_cpus.values())):
         found = search.search(grounds, search.Demand(
@@ -175,9 +190,9 @@ def _search(
         if found:
             return found
     raise errors.InputError(
-        f'the {len(description.cpus)} CPUs of host {description.name} are '
-        'too few: none would be left for guests', advice='ask for fewer with '
-        '--host-cpus, --shared-cpus or --poll-cpus')
+        f'host {description.name} has too few CPUs, '
+        f'{len(description.cpus)}: none would be left for guests',
+        advice='ask for fewer with --host-cpus, --shared-cpus or --poll-cpus')
 
 
 def _totals(
@@ -187,15 +202,20 @@ def _totals(
     """Numbers of host and shared CPUs that may make up whole cores.
 
     They are at least what is asked for, those first that are nearest to it,
-    and leave something for guests.
+    and leave something for guests. What no cores of this host make up is left
+    out, since a search would go through everything to find nothing.
     """
     online = len(description.cpus)
     widest = max(len(core) for node in description.nodes
                  for core in node.cores)
+    sums = _core_sums(len(core) for node in description.nodes
+                      for core in node.cores)
     for host in range(host_cpus, host_cpus + widest):
         left = online - host - poll_cpus
         if left <= 0:
             return
+        if host not in sums:
+            continue
         if request.purpose is model.Purpose.SHARED:
             yield host, None
             continue
@@ -204,7 +224,8 @@ def _totals(
             shared = (left // 2 if request.purpose is model.Purpose.BOTH
                       else 0)
         for more in range(widest if shared else 1):
-            if shared + more < left:
+            if (shared + more < left and shared + more in sums
+                    and host + shared + more in sums):
                 yield host, shared + more
 
 
@@ -225,8 +246,9 @@ def _poll_cpus(description: host_model.HostDescription,
         sums = _core_sums(map(len, node.cores))
         if wanted >= max(sums):
             raise errors.InputError(
-                f'node {number} has {len(node.cpus)} CPUs, and {wanted} of '
-                'them would poll NICs', errors.Location('--poll-cpus'),
+                f'node {number} has {words.count(len(node.cpus), "CPU")}, and '
+                f'{wanted} of them would poll NICs',
+                errors.Location('--poll-cpus'),
                 'ask for fewer')
         if wanted > 0:
             found[number] = min(one for one in sums if one >= wanted)
@@ -236,8 +258,8 @@ def _poll_cpus(description: host_model.HostDescription,
 
 def _core_sums(sizes: Iterable[int]) -> set[int]:
     """The numbers of CPUs that whole cores can make up."""
-    return functools.reduce(
-        lambda sums, size: sums | {one + size for one in sums}, sizes, {0})
+    found = functools.reduce(lambda sums, size: sums | sums << size, sizes, 1)
+    return {one for one in range(found.bit_length()) if found >> one & 1}
 
 
 def _sizes(description: host_model.HostDescription,
@@ -255,33 +277,40 @@ def _sizes(description: host_model.HostDescription,
         if not capacity.guests(rooms, capacity.Size(size.vcpus, cells)):
             raise _too_large(description, size.vcpus, size.cells, rooms)
         found.append(model.GuestSize(size.vcpus, size.weight, cells))
-    for some, other in itertools.combinations(found, 2):
-        if (some.vcpus, some.cells) == (other.vcpus, other.cells):
-            raise errors.InputError(
-                f'{some.vcpus} vCPUs in {some.cells} cells are there twice',
-                errors.Location('--for'))
+    _check_different(found)
     return tuple(found)
 
 
+def _check_different(sizes: Iterable[model.GuestSize]) -> None:
+    """Refuse sizes that have come to be the same.
+
+    :raises errors.InputError: if there are any
+    """
+    for some, other in itertools.combinations(sizes, 2):
+        if (some.vcpus, some.cells) == (other.vcpus, other.cells):
+            raise errors.InputError(
+                f'{_guest(some.vcpus, some.cells)} is there twice',
+                errors.Location('--for'), 'give it once, with one weight')
+
+
 def _in_more_cells(
-    description: host_model.HostDescription, request: plan_request.Request,
-    size: model.GuestSize, choice: search.Choice,
+    description: host_model.HostDescription, size: model.GuestSize,
+    choice: search.Choice, cells: int | None,
 ) -> model.GuestSize:
     """A size in the next larger number of cells.
 
+    :param cells: how many it has to have, None if that is not said
     :raises errors.InputError: if its cells are given, or there is none
     """
-    forced = next((one.cells for one in request.sizes
-                   if one.vcpus == size.vcpus and one.cells), None)
     rooms = _bare_rooms(description)
     more = next(
         (number for number in _divisors(size.vcpus) if number > size.cells
          and capacity.guests(rooms, capacity.Size(size.vcpus, number))), None)
-    if forced is not None or more is None:
+    if cells is not None or more is None:
         left = tuple(
             capacity.Room(len(node.cpus & choice.dedicated_cpus))
             for node in description.nodes if node.memory_mib)
-        raise _too_large(description, size.vcpus, forced, left)
+        raise _too_large(description, size.vcpus, cells, left)
     return dataclasses.replace(size, cells=more)
 
 
@@ -303,12 +332,17 @@ def _too_large(
             'no node of this host has memory', description.where)
     room, node = max(zip(rooms, nodes), key=lambda one: (
         one[0].cpus, -one[1].id))
-    text = f' in {cells} cells' if cells else ''
     return errors.InputError(
-        f'a guest of {vcpus} vCPUs{text} does not fit: the biggest node, '
-        f'{node.id}, has {room.cpus} CPUs for guests, all nodes together '
+        f'{_guest(vcpus, cells)} does not fit: the biggest node, {node.id}, '
+        f'has {words.count(room.cpus, "CPU")} for guests, all nodes together '
         f'{sum(one.cpus for one in rooms)}', errors.Location('--for'),
         'plan for smaller guests')
+
+
+def _guest(vcpus: int, cells: int | None) -> str:
+    """'a guest of 8 vCPUs in 2 cells'."""
+    within = f' in {words.count(cells, "cell")}' if cells else ''
+    return f'a guest of {words.count(vcpus, "vCPU")}{within}'
 
 
 def _divisors(number: int) -> Iterator[int]:

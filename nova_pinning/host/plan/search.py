@@ -228,11 +228,13 @@ class _Field:
             most_host, most_shared = most[number + 1]
             after: dict[_State, list[_Entry]] = {}
             for (nodes, host, shared), entries in states.items():
-                for way, kind, nodes_left in self._next(number, nodes):
+                for way, kind, nodes_left, least, utmost in self._next(
+                        number, nodes):
                     host_left = host - way.host_cpus
                     shared_left = shared - way.shared_cpus
                     if not (0 <= host_left <= most_host
-                            and 0 <= shared_left <= most_shared):
+                            and 0 <= shared_left <= most_shared
+                            and least <= host_left + shared_left <= utmost):
                         continue
                     best = after.setdefault(
                         (nodes_left, host_left, shared_left), [])
@@ -361,8 +363,12 @@ class _Field:
                 in zip(alone, demand.sizes, demand.weights)), alone)
 
     def _next(self, number: int, spread: _Spread,
-              ) -> Iterator[tuple[ways.Way, int, _Spread]]:
-        """The ways of a node that a spread allows, and what it leaves."""
+              ) -> Iterator[tuple[ways.Way, int, _Spread, int, int]]:
+        """The ways of a node that a spread allows, and what it leaves.
+
+        :returns: (way, its number, nodes left, CPUs that those take at least,
+            and at most)
+        """
         kind = self._class_of[number]
         for level, nodes in enumerate(spread[kind]):
             if not nodes:
@@ -370,8 +376,17 @@ class _Field:
             counts = list(spread[kind])
             counts[level] -= 1
             left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
+            least, most = self._range(left)
             for way, kind_number in self._ways_on[number][level]:
-                yield way, kind_number, left
+                yield way, kind_number, left, least, most
+
+    def _range(self, spread: _Spread) -> tuple[int, int]:
+        """How many CPUs the nodes of a spread take, at least and at most."""
+        nodes = [(level, count)
+                 for levels, counts in zip(self._classes, spread)
+                 for level, count in zip(levels, counts)]
+        return (sum(level.least * count for level, count in nodes),
+                sum(level.most * count for level, count in nodes))
 
     def _most_after(self) -> list[tuple[int, int]]:
         """Host and shared CPUs to be had of each node and those after it."""

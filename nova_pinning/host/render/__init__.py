@@ -28,6 +28,7 @@ from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import openvswitch
 from nova_pinning.host.render import options
 from nova_pinning.host.render import provider
+from nova_pinning.host.render import quiet
 from nova_pinning.host.render import readme
 from nova_pinning.host.render import systemd
 from nova_pinning.host.render import tuned
@@ -68,6 +69,7 @@ def _plain(layout: layouts.Layout,
     yield from systemd.files(layout, wanted)
     yield irqbalance.file(layout)
     yield from interrupts.files(layout)
+    yield from quiet.files(layout)
     yield from tuned.files(layout, wanted)
     yield from openvswitch.files(layout)
     yield nova_conf.file(layout, wanted)

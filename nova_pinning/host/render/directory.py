@@ -23,6 +23,7 @@ from collections.abc import Mapping
 import contextlib
 import dataclasses
 import difflib
+import fcntl
 import hashlib
 import json
 import os
@@ -89,26 +90,51 @@ def write(directory: str, files: Mapping[str, options.File]) -> Changes:
         nothing has changed
     """
     root = pathlib.Path(directory)
-    known = _known(root)
-    changes = _compare(root, files, known)
+    if root.exists() and not root.is_dir():
+        raise _no_directory(root)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        new = {path: frozenset({_digest(one.text)})
-               for path, one in files.items()}
-        left = {path: known[path] for path in changes.removed}
-        _write_manifest(root, left | {
-            path: digests | known.get(path, frozenset())
-            for path, digests in new.items()})
-        for path, one in files.items():
-            _write_file(root / path, one)
-        for path in changes.removed:
-            _remove(root, path)
-        _write_manifest(root, new)
+        with _alone(root):
+            return _write(root, files)
     except OSError as error:
         raise errors.InputError(
             f'cannot be written: {error.strerror}',
             errors.Location(error.filename or directory)) from error
+
+
+@contextlib.contextmanager
+def _alone(root: pathlib.Path) -> Iterator[None]:
+    """Wait for other renderings into the directory to end."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Not every file system has locks.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(root: pathlib.Path,
+           files: Mapping[str, options.File]) -> Changes:
+    known = _known(root)
+    changes = _compare(root, files, known)
+    new = {path: frozenset({_digest(one.text)})
+           for path, one in files.items()}
+    left = {path: known[path] for path in changes.removed}
+    _write_manifest(root, left | {
+        path: digests | known.get(path, frozenset())
+        for path, digests in new.items()})
+    for path, one in files.items():
+        _write_file(root / path, one)
+    for path in changes.removed:
+        _remove(root, path)
+    _write_manifest(root, new)
     return changes
+
+
+def _no_directory(path: pathlib.Path) -> errors.InputError:
+    return errors.InputError('is no directory', errors.Location(str(path)))
 
 
 def _compare(root: pathlib.Path, files: Mapping[str, options.File],
@@ -154,7 +180,7 @@ def _known(root: pathlib.Path) -> _Known:
         if not root.exists():
             return {}
         if not root.is_dir():
-            raise errors.InputError('is no directory', where)
+            raise _no_directory(root)
         if not any(root.iterdir()):
             return {}
         text = manifest.read_text()
@@ -188,13 +214,21 @@ def _parse(text: str, where: errors.Location) -> _Known:
 
 
 def _check_place(root: pathlib.Path, path: str) -> None:
-    """Refuse what a symbolic link would carry out of the directory."""
+    """Refuse what is where a directory of ours has to be.
+
+    A symbolic link would carry a file out of the directory.
+    """
+    parts = pathlib.PurePosixPath(path).parts
     place = root
-    for part in pathlib.PurePosixPath(path).parts:
+    for number, part in enumerate(parts, 1):
         place /= part
         if place.is_symlink():
             raise errors.InputError(
                 'is in the way: render writes no symbolic links',
+                errors.Location(str(place)), 'move it away')
+        if number < len(parts) and place.is_file():
+            raise errors.InputError(
+                'is in the way: it is no directory',
                 errors.Location(str(place)), 'move it away')
 
 

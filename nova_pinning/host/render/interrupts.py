@@ -40,6 +40,7 @@ def files(layout: layouts.Layout) -> Iterator[options.File]:
             layout.name, summary, takes_effect, EITHER) + f"""\
 [Unit]
 Description=Interrupts away from the CPUs of guests
+Wants=network-online.target
 After=network-online.target irqbalance.service
 Conflicts=irqbalance.service
 RequiresMountsFor=/{SCRIPT}
@@ -70,7 +71,7 @@ def _script(layout: layouts.Layout, summary: str, takes_effect: str) -> str:
             'timers) cannot be moved: isolcpus=managed_irq keeps it off.'),
         'set -u\n',
         f"host_cpus='{layout.host_cpus}'\n",
-        f"host_mask='{layouts.kernel_mask(layout.host_cpus)}'\n",
+        f"host_mask='{layout.host_cpus.kernel_mask}'\n",
         _SCRIPT_HEAD, *devices, _SCRIPT_END))
 
 

@@ -45,7 +45,7 @@ def file(layout: layouts.Layout) -> options.File:
             'For irqbalance before 1.8, which knows no list, in its place '
             '(later ones prefer it and complain):'))
         lines.append(
-            f'#IRQBALANCE_BANNED_CPUS={layouts.kernel_mask(cpus)}\n')
+            f'#IRQBALANCE_BANNED_CPUS={cpus.kernel_mask}\n')
     return options.File(
         PATH, options.head(
             layout.name, summary, takes_effect, *why) + ''.join(lines),

@@ -27,6 +27,9 @@ PAGES_SCRIPT = 'usr/local/sbin/nova-pinning-hugepages'
 #: The first kernel that takes hugepages=NODE:PAGES,NODE:PAGES; those before
 #: it take the number of the node for the number of pages.
 _PAGES_BY_NODE_SINCE = 5, 16
+#: The first kernel that knows isolcpus=managed_irq; those before it drop all
+#: of isolcpus= for a word that they do not know.
+_MANAGED_SINCE = 5, 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ def _page_flags(layout: layouts.Layout) -> Iterator[Flag]:
             'hugepages', pages,
             f'{_share(layout, size)}. They are set aside while booting, when '
             'memory is not in pieces yet; guests cannot get what the host '
-            'has taken.')
+            'has taken. A host with less memory than the planned one may not '
+            'boot with them.')
 
 
 def _share(layout: layouts.Layout, size_kib: int) -> str:
@@ -154,10 +158,12 @@ def _isolation_flags(layout: layouts.Layout,
         'elsewhere. nohz_full implies it; kernels built without nohz_full '
         'know it by itself.')
     if wanted.isolation is options.Isolation.FULL:
+        managed = (layout.kernel or _MANAGED_SINCE) >= _MANAGED_SINCE
         yield Flag(
-            'isolcpus', f'managed_irq,domain,{cpus}',
-            'managed_irq: interrupts that the kernel places by itself (NVMe '
-            'queues) keep off these CPUs as far as they can. domain: the '
+            'isolcpus', f'{"managed_irq," if managed else ""}domain,{cpus}',
+            ('managed_irq: interrupts that the kernel places by itself (NVMe '
+             'queues) keep off these CPUs as far as they can. '
+             if managed else '') + 'domain: the '
             'scheduler does not balance load over these CPUs. A thread that '
             'may run on several of them stays on the first, so nothing but '
             'pinned threads belongs there: emulator threads of guests that '

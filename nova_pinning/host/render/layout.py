@@ -96,15 +96,3 @@ def layout(host: model.HostDescription) -> Layout:
 def hexadecimal(cpus: cpuset.CpuSet) -> str:
     """A mask as OVS and DPDK take it: 0x3f."""
     return hex(cpus.mask)
-
-
-def kernel_mask(cpus: cpuset.CpuSet) -> str:
-    """A mask as the kernel has it: groups of 32 CPUs, 'ff,00000001'."""
-    groups = []
-    mask = cpus.mask
-    while True:
-        mask, group = mask >> 32, mask & 0xffffffff
-        if not mask:
-            groups.append(f'{group:x}')
-            return ','.join(reversed(groups))
-        groups.append(f'{group:08x}')

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import dataclasses
 import json
 
+from nova_pinning import errors
 from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
 
@@ -153,18 +154,43 @@ def _pci(layout: layouts.Layout,
         'What flavors ask for in pci_passthrough:alias. The same lines have '
         'to be in the nova.conf of nova-api. The NUMA policy is left to '
         'flavors (hw:pci_numa_affinity_policy). Devices that can be split '
-        'into virtual functions are type-PF, or type-VF if it is those that '
-        'guests get: see --device-type.', many=True)
+        'into virtual functions are type-PF, even if they have none so far: '
+        'say so with --device-type, for the plan does not tell.', many=True)
 
 
 def aliases(layout: layouts.Layout,
             wanted: options.Options) -> Sequence[dict[str, str]]:
-    """[pci] alias: one for each product that goes by a name."""
+    """[pci] alias: one for each product that goes by a name.
+
+    :raises errors.InputError: if nova could not give out all devices of one
+    """
     products = dict.fromkeys(
         (one.alias, one.vendor_id, one.product_id) for one in layout.devices)
     # Nova compares the types of aliases of one name, so all of them have one.
+    types = {alias: wanted.device_types.get(alias) or _type(layout, alias)
+             for alias, _vendor, _product in products}
     return [{
         'name': alias, 'vendor_id': vendor, 'product_id': product,
-        'device_type': str(wanted.device_types.get(
-            alias, options.DeviceType.PCI)),
+        'device_type': str(types[alias]),
     } for alias, vendor, product in sorted(products)]
+
+
+def _type(layout: layouts.Layout, alias: str) -> options.DeviceType:
+    """What nova will take the devices of an alias for.
+
+    :raises errors.InputError: if they are of several types
+    """
+    # As _get_pcidev_info of nova.virt.libvirt.host.
+    physical = {one.physical_function for one in layout.host.pci_devices}
+    types = {
+        options.DeviceType.VF if one.physical_function else
+        options.DeviceType.PF if one.address in physical else
+        options.DeviceType.PCI
+        for one in layout.devices if one.alias == alias}
+    if len(types) > 1:
+        raise errors.InputError(
+            f'the devices of PCI alias {alias!r} are '
+            f'{" and ".join(sorted(types))}, and nova gives out those of one '
+            'type only', layout.host.where,
+            'give them several aliases, or say which with --device-type')
+    return types.pop()

@@ -70,7 +70,7 @@ class Options:
     """What a plan does not say of the files.
 
     :param services: further systemd units of the host
-    :param device_types: by PCI alias; DeviceType.PCI for those not named
+    :param device_types: by PCI alias; what the plan tells for those not named
     :param hosts: names in an Ansible inventory; () for variables of a group
     """
 

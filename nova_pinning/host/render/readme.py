@@ -21,6 +21,7 @@ from nova_pinning.host.render import interrupts
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import quiet
 
 PATH = 'README.txt'
 
@@ -78,6 +79,8 @@ def _steps(layout: layouts.Layout) -> Iterator[str]:
     yield 'Copy the files, keeping their modes: scripts are executable.'
     yield ('Settle who places interrupts (see below). For the unit: systemctl '
            f'disable irqbalance; systemctl enable {interrupts.UNIT}.')
+    if layout.quiet_cpus:
+        yield f'systemctl enable {quiet.UNIT}'
     if kernel.needs_pages_unit(layout):
         yield f'systemctl enable {kernel.PAGES_UNIT}'
     yield ('update-grub, or hand kernel-command-line.txt to the boot loader; '
@@ -115,8 +118,8 @@ def _choices(wanted: options.Options) -> Iterator[str]:
     yield 'Host services are kept off the CPUs of guests ' + (
         why[wanted.confinement])
     yield ("tuned: its profile cpu-partitioning does much of the same. Use "
-           'its variables and leave out the files for systemd, irqbalance '
-           'and isolation, or leave tuned alone.')
+           'its variables and leave out the files for systemd and irqbalance, '
+           f'isolation and {quiet.UNIT}, or leave tuned alone.')
 
 
 def _listed(files: Iterable[options.File]) -> Iterator[str]:

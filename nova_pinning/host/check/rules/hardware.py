@@ -24,8 +24,27 @@ from nova_pinning.host import model
 
 _PLAN_AGAIN = ('use the plan of this kind of host, or discover and plan this '
                'host again')
+_START = ('start the unit nova-pinning-kernel that "nova-pinning host render" '
+          'writes')
 # What the firmware keeps differs a little from boot to boot.
 _LEAST_MEMORY = 0.98
+
+
+@rule.rule(
+    'H200', finding.Severity.ERROR, 'the plan is for another machine',
+    why='nothing that it says can be compared with this one',
+    advice='give the plan of this kind of hosts')
+def other_kind(view: rule.View) -> Iterator[rule.Problem]:
+    if view.is_other_machine:
+        there = view.facts.host
+        yield rule.Problem(
+            subject=there.name,
+            message=f'it has {words.cpus(view.online_cpus)} on '
+                    f'{len(there.nodes)} NUMA nodes, and the machine of plan '
+                    f'{view.planned.name} {words.cpus(view.planned.cpus)} on '
+                    f'{len(view.planned.nodes)}; nothing else was checked',
+            evidence=(finding.Evidence(
+                cpus=view.online_cpus, expected_cpus=view.planned.cpus),))
 
 
 @rule.rule(
@@ -170,8 +189,7 @@ def _kernel_set(
     'H206', finding.Severity.WARNING,
     'dedicated CPUs whose governor is not performance',
     why='a vCPU that was idle for a moment finds its CPU at a low clock',
-    advice='set the governor now, and at each boot by tuned or a unit of '
-           'systemd')
+    advice=_START)
 def governor(view: rule.View) -> Iterator[rule.Problem]:
     for name, cpus in sorted(view.facts.host.system.governors.items()):
         slow = cpus & view.taken_cpus
@@ -272,7 +290,7 @@ def less_memory(view: rule.View) -> Iterator[rule.Problem]:
     'H211', finding.Severity.NOTE, 'the kernel moves memory between nodes',
     why='automatic NUMA balancing takes pages of guests away for a moment to '
         'see who uses them, though where they belong is settled',
-    advice='switch it off on hosts for dedicated guests')
+    advice=_START)
 def numa_balancing(view: rule.View) -> Iterator[rule.Problem]:
     if (view.facts.numa_balancing and view.dedicated_cpus and
             len(view.facts.host.nodes) > 1):
@@ -285,7 +303,7 @@ def numa_balancing(view: rule.View) -> Iterator[rule.Problem]:
     'H212', finding.Severity.NOTE, 'the kernel merges equal pages',
     why='a guest that writes to a merged page waits for a copy of it, which '
         'may come from another node, and guests can learn of each other',
-    advice='switch kernel samepage merging off on hosts for dedicated guests')
+    advice=f'{_START}; ksmtuned, where it is installed, switches it on again')
 def merged_pages(view: rule.View) -> Iterator[rule.Problem]:
     if view.facts.merges_pages and view.dedicated_cpus:
         yield rule.Problem(
@@ -294,6 +312,6 @@ def merged_pages(view: rule.View) -> Iterator[rule.Problem]:
             mends=(commands.write('/sys/kernel/mm/ksm/run', 2),))
 
 
-RULES = (missing_cpus, unplanned_cpus, other_machine, isolated, tickless,
-         governor, smt, no_iommu, devices, less_memory, numa_balancing,
-         merged_pages)
+RULES = (other_kind, missing_cpus, unplanned_cpus, other_machine, isolated,
+         tickless, governor, smt, no_iommu, devices, less_memory,
+         numa_balancing, merged_pages)

@@ -53,7 +53,7 @@ def floats_over_one(view: rule.View, cpus: cpuset.CpuSet) -> bool:
 
     Nova confines guests with a NUMA topology to the shared CPUs of a node.
     """
-    return bool(cpus) and any(
+    return bool(cpus) and cpus.issubset(view.shared_cpus) and any(
         cpus == view.shared_cpus & domain for domain in (
             view.online_cpus, *(node.cpus for node in view.facts.host.nodes)))
 
@@ -76,12 +76,23 @@ def not_for(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
     """
     taken = view.taken_cpus & view.online_cpus
     own = held(view, guest)
-    if own:
+    emulator = (_emulator_cpus(guest) & view.dedicated_cpus) - own
+    if own and emulator:
         everybody_else = cpuset.union(
             held(view, other) for other in view.facts.guests
             if other is not guest)
-        own |= (_emulator_cpus(guest) - everybody_else) & view.dedicated_cpus
+        own |= emulator - everybody_else
     return taken - own
+
+
+def own_of_units(view: rule.View) -> dict[str, cpuset.CpuSet]:
+    """The dedicated CPUs that are a guest's own, by its scope.
+
+    Helpers of a guest run where its emulator threads do.
+    """
+    return {guest.unit: view.taken_cpus - not_for(view, guest)
+            for guest in view.facts.guests
+            if guest.unit.startswith('machine-')}
 
 
 def _emulator_cpus(guest: facts.Guest) -> cpuset.CpuSet:

@@ -23,13 +23,15 @@ from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
+from nova_pinning.host.check.rules import pins
 from nova_pinning.host.check.rules import words
 from nova_pinning.host import qemu_process
 
 # Threads of Open vSwitch with DPDK that poll NICs: 'pmd-c02/id:8', 'pmd8'.
 _POLLING = re.compile(r'pmd(?:-c)?\d+(?:/.*)?')
-# Threads that handle an interrupt follow it.
-_HANDLER = re.compile(r'irq/\d+-')
+# Threads that handle an interrupt follow it. Those of KVM go with a guest,
+# and hardly ever run.
+_OF_OTHERS = re.compile(r'irq/\d+-|kvm-pit/|kvm-nx-lpage-re')
 
 _STEALS = ('whatever is done there takes time from a vCPU, which the guest '
            'sees as stolen time and as latency')
@@ -49,6 +51,11 @@ def is_polling(name: str) -> bool:
     return bool(_POLLING.fullmatch(name))
 
 
+def is_of_others(name: str) -> bool:
+    """Whether it is the name of a kernel thread that goes with another."""
+    return bool(_OF_OTHERS.match(name))
+
+
 def group(process: facts.Process) -> str:
     """What people know a process by: 'service libvirtd', 'process sshd'."""
     unit, _dot, kind = process.unit.rpartition('.')
@@ -66,13 +73,15 @@ def _astray(
         one at least is a dedicated or poll CPU
     """
     found = []
+    own = pins.own_of_units(view)
     for process in view.facts.processes:
         if process.of_kernel:
             continue
+        taken = view.taken_cpus - own.get(process.unit, pins.NO_CPUS)
         threads = tuple(
             thread for thread in process.threads
             if thread.may_move and not is_polling(thread.name) and
-            not view.taken_cpus.isdisjoint(thread.cpus & view.online_cpus) and
+            not taken.isdisjoint(thread.cpus & view.online_cpus) and
             is_astray(thread.cpus & view.online_cpus))
         if threads:
             found.append((process, threads))
@@ -149,13 +158,14 @@ def misplaced(view: rule.View) -> Iterator[rule.Problem]:
     'threads of the kernel on dedicated CPUs',
     why='they could run elsewhere; what they do takes time from vCPUs; a note '
         'where the kernel may run them on other CPUs as well',
-    advice='let tuned with its profile cpu-partitioning move them, or put '
-           'isolcpus= or nohz_full= on the kernel command line')
+    advice='start the unit nova-pinning-kernel that "nova-pinning host '
+           'render" writes, again if they have begun since; some stay on '
+           'all CPUs of their node even with nohz_full=')
 def kernel_threads(view: rule.View) -> Iterator[rule.Problem]:
     strays = [
         (process, process.threads) for process in view.facts.processes
         if process.of_kernel and process.may_move and
-        not _HANDLER.match(process.name) and any(
+        not is_of_others(process.name) and any(
             not view.taken_cpus.isdisjoint(thread.cpus & view.online_cpus)
             for thread in process.threads)]
     if strays:
@@ -175,8 +185,8 @@ def kernel_threads(view: rule.View) -> Iterator[rule.Problem]:
     'H304', finding.Severity.NOTE, "kernel's deferred work on dedicated CPUs",
     why='work that the kernel puts off, such as writing to disks, may be done '
         'on any of these CPUs',
-    advice='keep unbound work on the CPUs of the host; nohz_full= and '
-           'isolcpus= do that as well')
+    advice='start the unit nova-pinning-kernel that "nova-pinning host '
+           'render" writes; nohz_full= and isolcpus= do that as well')
 def workqueues(view: rule.View) -> Iterator[rule.Problem]:
     there = view.facts.workqueue_cpus
     astray = (there or cpuset.CpuSet()) & view.taken_cpus & view.online_cpus
@@ -219,4 +229,25 @@ def polling_threads(view: rule.View) -> Iterator[rule.Problem]:
                 mends=mends)
 
 
-RULES = (unconfined, misplaced, kernel_threads, workqueues, polling_threads)
+@rule.rule(
+    'H306', finding.Severity.WARNING, 'poll CPUs on which nothing polls',
+    why='they are kept from guests for nothing, and packets take time from '
+        'other CPUs',
+    advice='run the script that "nova-pinning host render" writes for Open '
+           'vSwitch, and look whether it has ports of DPDK')
+def idle_poll_cpus(view: rule.View) -> Iterator[rule.Problem]:
+    polled = cpuset.union(
+        thread.cpus for process in view.facts.processes
+        if not process.of_kernel for thread in process.threads
+        if is_polling(thread.name))
+    idle = (view.plan.poll_cpus & view.online_cpus) - polled
+    if idle:
+        yield rule.Problem(
+            subject='Open vSwitch',
+            message=f'no thread polls on {words.cpus(idle)}',
+            evidence=(finding.Evidence(
+                cpus=polled, expected_cpus=view.plan.poll_cpus),))
+
+
+RULES = (unconfined, misplaced, kernel_threads, workqueues, polling_threads,
+         idle_poll_cpus)

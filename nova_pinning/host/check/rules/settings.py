@@ -66,7 +66,7 @@ def dedicated_set(view: rule.View) -> Iterator[rule.Problem]:
     'H103', finding.Severity.ERROR, 'shared CPUs are not as planned',
     why='floating vCPUs and emulator threads run where they are not expected, '
         'without the set on all CPUs of the host',
-    advice=_INSTALL)
+    advice=f'{_INSTALL}; take vcpu_pin_set out, which outweighs the set')
 def shared_set(view: rule.View) -> Iterator[rule.Problem]:
     settings = _settings(view)
     if settings:
@@ -157,5 +157,50 @@ def outdated(view: rule.View) -> Iterator[rule.Problem]:
             else ())
 
 
+@rule.rule(
+    'H108', finding.Severity.ERROR, 'options of nova that undo the plan',
+    why='nova refuses guests with huge pages, or switches dedicated CPUs off '
+        'or slow while no guest is on them',
+    advice='take the option out of nova.conf and restart nova-compute')
+def undone(view: rule.View) -> Iterator[rule.Problem]:
+    conf = view.facts.nova_conf
+    if conf and conf.has_file_backed_memory and view.plan.page_size_kib:
+        yield rule.Problem(
+            subject='nova.conf',
+            message='[libvirt] file_backed_memory is set, and the plan has '
+                    "guests' memory in huge pages")
+    if conf and conf.manages_cpu_power and view.dedicated_cpus:
+        yield rule.Problem(
+            subject='nova.conf',
+            message='[libvirt] cpu_power_management is on',
+            severity=finding.Severity.WARNING)
+
+
+@rule.rule(
+    'H109', finding.Severity.ERROR, 'devices for guests are not as planned',
+    why='guests that ask for a device find no host, or get one that serves '
+        'the host itself',
+    advice=_INSTALL)
+def offered_devices(view: rule.View) -> Iterator[rule.Problem]:
+    conf = view.facts.nova_conf
+    if conf is None or conf.offered_devices is None:
+        return
+    devices = view.planned.pci_devices
+    served = {one.address for one in view.plan.interrupts} - {
+        one.physical_function for one in devices}
+    for device in devices:
+        is_offered = device.address in conf.offered_devices
+        if device.alias and not is_offered:
+            yield rule.Problem(
+                subject=f'device {device.address}',
+                message='[pci] device_spec does not offer it, planned is '
+                        f'alias {device.alias}')
+        elif is_offered and not device.alias and device.address in served:
+            yield rule.Problem(
+                subject=f'device {device.address}',
+                message='[pci] device_spec offers it to guests, but it serves '
+                        f'the host ({", ".join(device.names) or device.kind})')
+
+
 RULES = (not_loadable, dedicated_set, shared_set, reserved_pages,
-         reserved_memory, ratios, outdated)
+         reserved_memory, ratios, outdated, undone, offered_devices)

@@ -17,10 +17,16 @@ import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 import unittest
+from unittest import mock
 
 import ddt
 import fixtures
+from nova.conf import compute
+from nova import exception
+from nova.virt import hardware
+from nova.virt.libvirt import driver
 from oslo_config import cfg
 
 from nova_pinning.bridge import nova_conf
@@ -134,6 +140,14 @@ class TestSettings(_TestCase):
         ('[compute]\ncpu_dedicated_set = ^4\n', 'No CPUs available'),
         ('[compute]\ncpu_dedicated_set = 0-7:2\n', '0-7:2'),
         ('[compute]\ncpu_shared_set = 0-99999999999\n', '65535'),
+        ('[compute]\ncpu_dedicated_set = 1-3\ncpu_shared_set = 3-4\n',
+         'both have 3'),
+        ('[DEFAULT]\nvcpu_pin_set = 1\n[compute]\ncpu_dedicated_set = 1\n',
+         'vcpu_pin_set'),
+        ('[DEFAULT]\nreserved_host_cpus = 2\n[compute]\n'
+         'cpu_shared_set = 1\n', 'reserved_host_cpus'),
+        ('[pci]\ndevice_spec = {"address": "x"}\n', 'device_spec'),
+        ('[pci]\ndevice_spec = {\n', 'device_spec'),
         ('[DEFAULT]\nreserved_host_memory_mb = much\n', 'much'),
         ('[DEFAULT]\nreserved_host_memory_mb = -1\n', 'from /'),
         ('[DEFAULT]\ncpu_allocation_ratio = high\n', 'high'),
@@ -152,6 +166,60 @@ class TestSettings(_TestCase):
         self.assertNotIn('\n', str(error))
         self.assertNotIn('LocationInfo', str(error))
         self.assertEqual(path, error.where.source)
+
+    @ddt.data(
+        '', '[compute]\ncpu_dedicated_set = 1\ncpu_shared_set = 2\n',
+        '[compute]\ncpu_dedicated_set = 1,2\ncpu_shared_set = 2,3\n',
+        *(f'[DEFAULT]\n{option}\n[compute]\n{cpu_set}\n'
+          for option in ('vcpu_pin_set = 1', 'reserved_host_cpus = 1')
+          for cpu_set in ('', 'cpu_dedicated_set = 1',
+                          'cpu_shared_set = 1')))
+    def test_sets_as_nova(self, text):
+        """nova-compute starts with the same combinations."""
+        path = self.write('nova.conf', text)
+        conf = cfg.ConfigOpts()
+        compute.register_opts(conf)
+        conf(['--config-file', path], project='nova')
+        with mock.patch.object(driver, 'CONF', conf), mock.patch.object(
+                hardware, 'CONF', conf):
+            try:
+                driver.LibvirtDriver._check_cpu_set_configuration(mock.Mock())
+                starts = True
+            except exception.InvalidConfiguration:
+                starts = False
+        try:
+            self.load('--config-file', path)
+            loads = True
+        except errors.InputError:
+            loads = False
+        self.assertEqual(starts, loads)
+
+    def test_devices(self):
+        devices = (
+            model.PciDevice('0000:5e:00.0', '10de', '1db6', 0),
+            model.PciDevice('0000:5f:00.0', '8086', '1572', 0),
+            model.PciDevice('0000:60:00.0', '8086', '1572', 0))
+        path = self.write('nova.conf', textwrap.dedent("""
+            [pci]
+            device_spec = {"address": "0000:5e:00.0"}
+            device_spec = [{"vendor_id": "8086", "address": "*:5f:*.*"}]
+            """))
+        found = nova_conf.load(nova_conf.named(
+            [('--config-file', path)]), devices)
+        self.assertEqual({'0000:5e:00.0', '0000:5f:00.0'},
+                         found.offered_devices)
+        self.assertFalse(found.has_file_backed_memory)
+        self.assertFalse(found.manages_cpu_power)
+        path = self.write('nova.conf', textwrap.dedent("""
+            [libvirt]
+            file_backed_memory = 4096
+            cpu_power_management = true
+            """))
+        found = nova_conf.load(nova_conf.named(
+            [('--config-file', path)]), devices)
+        self.assertEqual(frozenset(), found.offered_devices)
+        self.assertTrue(found.has_file_backed_memory)
+        self.assertTrue(found.manages_cpu_power)
 
     def test_no_text(self):
         path = self.root / 'nova.conf'

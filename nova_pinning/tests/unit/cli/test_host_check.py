@@ -172,7 +172,7 @@ class TestNovaConf(_TestCase):
     def test_named(self):
         self._check('--config-file', 'a', '--config-dir', 'd',
                     '--config-file', 'b')
-        [source] = self.load.call_args.args
+        source, _devices = self.load.call_args.args
         self.assertEqual(('--config-file', 'a', '--config-dir', 'd',
                           '--config-file', 'b'), source.arguments)
         self.assertEqual(('/', os.getcwd()),
@@ -180,7 +180,7 @@ class TestNovaConf(_TestCase):
 
     def test_not_named(self):
         self._check('--root', str(self.dir))
-        [source] = self.load.call_args.args
+        source, _devices = self.load.call_args.args
         self.assertEqual(((), self.dir), (source.arguments, source.root))
 
     def test_differs(self):

@@ -57,10 +57,13 @@ class TestPlanHost(base.TestCase):
                          text.splitlines())
 
     def test_other_choices_by_their_numbers(self):
-        text = self._plan('--host-cpus', '4', '--choice', '2').err
-        self.assertIn('choice 1: ', text)
-        self.assertIn('choice 3: ', text)
-        self.assertNotIn('choice 2: ', text)
+        done = self._plan('--host-cpus', '4', '--choice', '2')
+        path = self.write('plan.yaml', done.out)
+        self.assertEqual(2, load.load(path).plan.choice)
+        for text in (done.err, self.run_command('host', 'show', path).out):
+            self.assertIn('choice 1: ', text)
+            self.assertIn('choice 3: ', text)
+            self.assertNotIn('choice 2: ', text)
 
     def test_no_summary(self):
         done = self._plan('--no-summary')
@@ -124,7 +127,9 @@ class TestPlanHost(base.TestCase):
               ('--host-memory', '900GiB'), ('--pci-alias', 'nvme'),
               ('--pci-alias', 'a=nvme'), ('--choice', '0'),
               ('--choice', '20'), ('--cpu-allocation-ratio', '0'),
-              ('--cpu-allocation-ratio', 'nan'), ('--poll-cpus', '200'),
+              ('--cpu-allocation-ratio', 'nan'),
+              ('--cpu-allocation-ratio', 'x'), ('--host-memory', '0'),
+              ('--poll-cpus', '200'),
               ('--class', 'shared', '--for', '8'),
               ('--class', 'shared', '--shared-cpus', '8'),
               ('--svg', '/nonexistent/plan.svg'))
@@ -133,6 +138,10 @@ class TestPlanHost(base.TestCase):
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(options[-2].lstrip('-').replace('svg', 'plan.svg'),
                       done.err)
+
+    def test_no_ratio(self):
+        self.assertIn('x is not a number above 0',
+                      self._plan('--cpu-allocation-ratio', 'x').err)
 
     def test_no_host(self):
         self.assertEqual(2, self._plan(host=str(self.dir / 'a')).status)

@@ -50,7 +50,7 @@ class TestTree(oslotest.BaseTestCase):
     @ddt.data(('3', '0-1'), ('0000,00000011,11111111',
                              '0,4,8,12,16,20,24,28,32,36'),
               ('00000000,00000001', '0'), ('1,00000000', '32'),
-              ('0', ''), ('', ''), ('x', None), ('-1', None))
+              ('0', ''), ('', None), ('x', None), ('-1', None))
     @ddt.unpack
     def test_mask(self, text, expected):
         self.machine.write('sys/a', text)

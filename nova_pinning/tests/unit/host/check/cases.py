@@ -14,6 +14,8 @@
 
 from nova_pinning.tests.unit.host.check import samples
 
+SCOPE = 'machine-qemu\\x2d1\\x2da.scope'
+
 cpus = samples.cpus
 replace = samples.replace
 
@@ -23,6 +25,11 @@ def with_settings(**values):
     settings = replace(right.nova_conf.settings, **values)
     return replace(right, nova_conf=replace(
         right.nova_conf, settings=settings))
+
+
+def with_conf(**values):
+    right = samples.right_facts()
+    return replace(right, nova_conf=replace(right.nova_conf, **values))
 
 
 def with_system(**values):
@@ -134,6 +141,12 @@ WRONG = {
     'memory_ratio': ('H106', lambda: with_settings(ram_allocation_ratio=1.5)),
     'conf_newer': ('H107', lambda: samples.right_facts(
         outdated=samples.right_facts().processes[1:2])),
+    'file_backed': ('H108', lambda: with_conf(has_file_backed_memory=True)),
+    'power': ('H108', lambda: with_conf(manages_cpu_power=True)),
+    'gpu_not_offered': ('H109', lambda: with_conf(
+        offered_devices=frozenset())),
+    'nic_offered': ('H109', lambda: with_conf(
+        offered_devices=frozenset([samples.NIC, samples.GPU]))),
     # Hardware and kernel
     'other_nodes': ('H203', lambda: replace(
         with_nodes(lambda node: replace(node, l3_domains=(), cores=(
@@ -170,6 +183,12 @@ WRONG = {
         samples.process(601, 'top', '0-7', 'session-1.scope'))),
     'offline_too': ('H301', lambda: with_process(
         samples.process(600, 'cron', '0-63', 'cron.service'))),
+    'helper_on_others': ('H302', lambda: replace(
+        with_process(samples.process(600, 'swtpm', '3', SCOPE)),
+        guests=(replace(a(emulator='1,5'), unit=SCOPE), b()))),
+    'helper_of_others': ('H302', lambda: replace(
+        with_process(samples.process(600, 'cron', '1,5', 'cron.service')),
+        guests=(replace(a(emulator='1,5'), unit='cron.service'), b()))),
     'misplaced': ('H302', lambda: with_process(
         samples.process(600, 'cron', '4-5', 'cron.service'))),
     'kernel_thread': ('H303', lambda: with_process(
@@ -241,6 +260,9 @@ WRONG = {
         samples.thread(1004, 'vhost-1000', '0-7'),)))),
     'emulator_told_others': ('H609', lambda: with_guests(
         a(emulator='3,7'), b())),
+    # A floating guest has no dedicated CPU that this could belong to.
+    'emulator_of_floating': ('H609', lambda: with_guests(domain(emulator(
+        samples.shared_guest(3000, 'c'), '1'), emulator_pin=cpus('1')))),
     'emulator_untold': ('H609', lambda: with_guests(
         domain(emulator(a(), '0-7'), emulator_pin=None))),
     'memory': ('H610', lambda: with_guests(with_qemu(a(), regions=(
@@ -283,6 +305,7 @@ RIGHT = {
     'no_cpufreq': lambda: with_system(governors={}),
     'slow_host_cpus': lambda: with_system(
         governors={'powersave': cpus('0,2,4,6')}),
+    'offered': lambda: with_conf(offered_devices=frozenset([samples.GPU])),
     'nova_conf_not_read': lambda: samples.right_facts(nova_conf=None),
     'iommu_unknown': lambda: with_system(has_iommu=None),
     'memory_nearly': lambda: with_nodes(lambda node: replace(
@@ -310,6 +333,14 @@ RIGHT = {
     'worker_of_kernel': lambda: with_guests(with_qemu(a(), emulator=(
         samples.thread(1000, 'qemu-kvm', '2,6'),
         samples.thread(1009, 'iou-wrk-1000', '0-3', may_move=False)))),
+    # The guest's TPM is where its emulator threads are.
+    'helper': lambda: replace(
+        with_process(samples.process(600, 'swtpm', '1,5', SCOPE)),
+        guests=(replace(a(emulator='1,5'), unit=SCOPE), b())),
+    # KVM has some for each guest.
+    'threads_of_kvm': lambda: with_process(
+        samples.kernel_thread(600, 'kvm-pit/1000', '0-7'),
+        samples.kernel_thread(601, 'kvm-nx-lpage-re', '1,5')),
     'vhost_narrower': lambda: with_guests(with_qemu(a(), vhost=(
         samples.thread(1004, 'vhost-1000', '2'),))),
     'small_heap_elsewhere': lambda: with_guests(with_qemu(a(), regions=(

@@ -235,6 +235,16 @@ class TestGuests(base.TestCase):
         [one] = found(ran(process, cpu3=1.0), seen=seen)
         self.assertEqual('guest a', one.subject)
 
+    def test_helper(self):
+        """What libvirt starts for a guest runs beside its emulator."""
+        guest = replace(samples.guest(1000, 'a', ('1', '5'), emulator='1,5'),
+                        unit='machine-a.scope')
+        seen = samples.right_facts(guests=(guest,))
+        helper = samples.process(9, 'swtpm', '1,5', 'machine-a.scope')
+        self.assertEqual([], found(ran(helper, cpu1=5, cpu5=5), seen=seen))
+        [one] = found(ran(helper, cpu1=5, cpu3=5), seen=seen)
+        self.assertEqual(cpus('3'), one.evidence[0].cpus)
+
     def test_gone_meanwhile(self):
         runs = ran(of_guest(self.guest, 1010), cpu1=9.0)
         seen = samples.right_facts(guests=())

@@ -195,12 +195,45 @@ class GuestsTestCase(MachineTestCase):
 
     def test_stranger(self):
         self.qemu()
+        (self.machine.root / 'run/libvirt/qemu').mkdir(parents=True)
         guest, = self.gather().guests
         self.assertEqual(('vm', UUID, True, None),
                          (guest.name, guest.uuid, guest.is_stranger,
                           guest.domain))
         self.assertEqual({0: 8, 1: 9}, {
             vcpu: thread.tid for vcpu, thread in guest.qemu.vcpus.items()})
+
+    def test_no_records(self):
+        """libvirt may run where its files are not to be seen."""
+        self.qemu()
+        seen = self.gather()
+        self.assertFalse(seen.guests[0].is_stranger)
+        unread, = seen.unread
+        self.assertEqual(
+            ('/run/libvirt/qemu', 'what libvirt has pinned in guests'),
+            (unread.path, unread.hides))
+
+    @ddt.data('libvirtd', 'virtqemud')
+    def test_libvirt_in_a_container(self, name):
+        """It has directories that the host has not."""
+        self.qemu()
+        self.machine.process(50, name, '0', f'/usr/sbin/{name}')
+        self.machine.guest('vm', 7, XML, {0: 9, 1: 8})
+        self.machine.write('/etc/libvirt/qemu/vm.xml', XML)
+        root = self.machine.root / 'proc/50/root'
+        root.mkdir()
+        for directory in ('run', 'etc'):
+            (self.machine.root / directory).rename(root / directory)
+        # In a dump they would be those of the machine that looks at it.
+        guest, = self.gather().guests
+        self.assertIsNone(guest.domain)
+        self.useFixture(fixtures.MockPatch(
+            'nova_pinning.host.tree.Tree.is_live', True))
+        seen = self.gather()
+        guest, = seen.guests
+        self.assertEqual((), seen.unread)
+        self.assertEqual('0', str(guest.domain.emulator_pin))
+        self.assertEqual(guest.domain, guest.stored)
 
     def test_other_emulator(self):
         """libvirt may be told to use any program."""
@@ -249,6 +282,7 @@ class GuestsTestCase(MachineTestCase):
     def test_memory_not_readable(self):
         self.qemu()
         self.qemu(27, *QEMU[:3])
+        (self.machine.root / 'run/libvirt/qemu').mkdir(parents=True)
         self.forbid('/numa_maps')
         seen = self.gather()
         unread, = seen.unread
@@ -367,12 +401,14 @@ class InterruptsTestCase(MachineTestCase):
 class GatherTestCase(MachineTestCase):
 
     def test_host(self):
+        self.machine.write('/proc/sys/kernel/hostname', 'cmp-7')
         self.machine.write('/proc/irq/default_smp_affinity', '3')
         self.machine.write('/sys/devices/virtual/workqueue/cpumask', '1')
         self.machine.write('/proc/sys/kernel/numa_balancing', '1')
         self.machine.write('/sys/kernel/mm/ksm/run', '1')
         seen = self.gather()
-        self.assertEqual('small', seen.host.name)
+        # The plan may be that of a kind of hosts.
+        self.assertEqual('cmp-7', seen.host.name)
         self.assertEqual('0-1', str(seen.host.cpus))
         self.assertEqual({(0, 2048): 5}, seen.free_pages)
         self.assertEqual(('0-1', '0', True, True), (

@@ -47,7 +47,8 @@ def found(code='H101', **changes):
 def made(*findings, **changes):
     """A result with these findings."""
     return finding.Result(**{
-        'host': 'cmp-1', 'findings': findings, 'started': 100.0,
+        'host': 'cmp-1', 'plan': 'cmp-1', 'findings': findings,
+        'started': 100.0,
         'looked_at': {'processes': 1, 'threads': 1234, 'guests': 0},
         'duration_seconds': 2.5, **changes})
 
@@ -67,6 +68,17 @@ class TestTable(base.TestCase):
         self.assertEqual(
             'nothing found on host cmp-1, in 1 process, 1,234 threads, 0 '
             'guests\n', shown(made()))
+
+    def test_plan_of_a_kind_of_hosts(self):
+        self.assertIn(' on host cmp-1 by plan dell-80, in ',
+                      shown(made(plan='dell-80')))
+
+    def test_overview(self):
+        text = shown(made(found(), found(), found('H201')))
+        self.assertIn(f'\nH101    2  {run.RULES["H101"].title}\n'
+                      f'H201    1  {run.RULES["H201"].title}\n\n3 errors',
+                      text)
+        self.assertNotIn('H101    2', shown(made(found(), found())))
 
     def test_watched(self):
         self.assertIn(', watched for 9.5 s\n',
@@ -158,7 +170,7 @@ class TestJson(base.TestCase):
             free_pages={(1, 2048): 5, (0, 1048576): 2}))))
         [one] = content.pop('findings')
         self.assertEqual({
-            'version': 1, 'host': 'cmp-1', 'started': 100.0,
+            'version': 1, 'host': 'cmp-1', 'plan': 'cmp-1', 'started': 100.0,
             'duration_seconds': 2.5, 'watched_seconds': 9.5,
             'looked_at': {'processes': 1, 'threads': 1234, 'guests': 0},
             'foreign_seconds': [{'cpu': 3, 'seconds': 0.25},

@@ -48,10 +48,36 @@ class RulesTestCase(base.TestCase):
     def test_every_rule_is_tried(self):
         tried = {code for codes, _make in cases.WRONG.values()
                  for code in codes.split(',')}
-        tried |= {'H201', 'H202'}
+        tried |= {'H200', 'H201', 'H202', 'H306'}
         self.assertEqual(
             sorted(code for code, rule in run.RULES.items() if rule.find),
             sorted(tried))
+
+    @ddt.data(('0-15', False), ('0-16', True), ('0-3', False), ('0-2', True),
+              ('8-15', True))
+    @ddt.unpack
+    def test_another_machine(self, where, is_other):
+        """Nothing else is told then, least of all commands."""
+        first, second = samples.machine().nodes
+        seen = cases.with_host(nodes=(
+            replace(first, cores=tuple(
+                (cpu,) for cpu in samples.cpus(where)), l3_domains=()),
+            replace(second, cores=(), l3_domains=())))
+        codes = samples.codes(seen)
+        self.assertEqual(is_other, codes == ['H200'])
+        self.assertEqual(is_other, 'H200' in codes)
+
+    @ddt.data('0-3', '4-7')
+    def test_cpus_that_are_offline_belong_to_a_machine(self, offline):
+        seen = cases.with_host(
+            nodes=tuple(
+                replace(node, cores=tuple(
+                    core for core in node.cores
+                    if not set(core) & set(samples.cpus(offline))),
+                    l3_domains=())
+                for node in samples.machine().nodes),
+            offline_cpus=samples.cpus(offline))
+        self.assertNotIn('H200', samples.codes(seen))
 
     def test_no_cpus_for_guests(self):
         """A host that nothing is dedicated on has nothing to be kept off."""
@@ -64,6 +90,19 @@ class RulesTestCase(base.TestCase):
             cases.with_process(samples.process(600, 'cron', '0-7')),
             nova_conf=None, guests=(
                 samples.shared_guest(3000, 'c', '1-3,5-7'),),
+            free_pages={})
+        self.assertEqual([], samples.codes(seen, plan))
+
+    def test_options_that_do_no_harm(self):
+        """What undoes some plans does nothing to others."""
+        plan = samples.planned()
+        plan = replace(
+            plan, nova=hosts.settings(None, '1-3,5-7'),
+            plan=replace(plan.plan, page_size_kib=0))
+        seen = replace(
+            cases.with_conf(has_file_backed_memory=True,
+                            manages_cpu_power=True, settings=plan.nova),
+            guests=(samples.shared_guest(3000, 'c', '1-3,5-7'),),
             free_pages={})
         self.assertEqual([], samples.codes(seen, plan))
 
@@ -88,19 +127,29 @@ class RulesTestCase(base.TestCase):
         seen = replace(seen, processes=(cases.vswitchd(('3', '7')),))
         self.assertEqual((), samples.find(seen, plan))
         seen = replace(seen, processes=(cases.vswitchd(('3', '5')),))
-        found, = samples.find(seen, plan)
+        found, idle = samples.find(seen, plan)
+        self.assertEqual('H306', idle.code)
         self.assertEqual('H305', found.code)
         self.assertEqual(
             ('ovs-vsctl set Open_vSwitch . '
              'other_config:pmd-cpu-mask=0x88',), found.mends)
 
+    def test_nothing_polls(self):
+        seen, plan = cases.polling_plan()
+        seen = replace(seen, processes=(cases.vswitchd(('3',)),))
+        found, = samples.find(seen, plan)
+        self.assertEqual(('H306', 'no thread polls on CPU 7'),
+                         (found.code, found.message))
+
     def test_others_on_poll_cpus(self):
         seen, plan = cases.polling_plan(
-            processes=(samples.process(9, 'cron', '3', 'cron.service'),))
+            processes=(samples.process(9, 'cron', '3', 'cron.service'),
+                       cases.vswitchd(('3', '7'))))
         self.assertEqual(['H302'], samples.codes(seen, plan))
 
     def test_poll_pages(self):
-        seen, plan = cases.polling_plan()
+        seen, plan = cases.polling_plan(
+            processes=(cases.vswitchd(('3', '7')),))
         seen = replace(seen, free_pages={
             (0, samples.GIB_PAGES): 2, (1, samples.GIB_PAGES): 3})
         self.assertEqual(['H503'], samples.codes(seen, plan))

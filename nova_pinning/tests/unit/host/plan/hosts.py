@@ -18,9 +18,32 @@ from hypothesis import strategies
 from nova_pinning import cpuset
 from nova_pinning.host import hardware
 from nova_pinning.host import model
+from nova_pinning.host.plan import model as plan_model
 from nova_pinning.tests.unit.host import samples
 
 GIB = 1024
+
+
+def check_uses(test, planned):
+    """Check that each CPU has one use, and all threads of a core the same.
+
+    The same goes for the choices that were not taken.
+    """
+    nova = planned.nova
+    taken = plan_model.Alternative(
+        planned.plan.host_cpus, planned.plan.poll_cpus,
+        nova.shared_cpus or cpuset.CpuSet(),
+        nova.dedicated_cpus or cpuset.CpuSet(), planned.plan.offer, '')
+    cores = [cpuset.CpuSet(core) for node in planned.nodes
+             for core in node.cores]
+    for choice in (taken, *planned.plan.alternatives):
+        uses = [choice.host_cpus, choice.poll_cpus, choice.shared_cpus,
+                choice.dedicated_cpus]
+        test.assertEqual(len(planned.cpus), sum(map(len, uses)))
+        test.assertEqual(planned.cpus, cpuset.union(uses))
+        test.assertTrue(choice.host_cpus)
+        for core in cores:
+            test.assertIn(core, [use & core for use in uses])
 
 
 @strategies.composite

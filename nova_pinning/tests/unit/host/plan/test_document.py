@@ -60,7 +60,8 @@ _PLAN = strategies.builds(
         model.Warning, strategies.sampled_from(['smt-off', 'cpu0-sold']),
         _TEXT, _TEXT)),
     alternatives=_several(strategies.builds(
-        model.Alternative, _CPUS, _CPUS, _CPUS, _CPUS, _OFFER, _TEXT)))
+        model.Alternative, _CPUS, _CPUS, _CPUS, _CPUS, _OFFER, _TEXT)),
+    choice=_POSITIVE)
 _HERE = errors.Location('a.yaml')
 _READERS = document.Readers(
     cpus=lambda text, _path: cpuset.CpuSet.parse(str(text)),
@@ -107,6 +108,15 @@ class TestDocument(oslotest.BaseTestCase):
          'plan.poll_pages.9'),
         (dict(host='0,4', dedicated='0-3,5-7'), 'nova.dedicated_cpus'),
         (dict(host='0,4', dedicated='1-3,5-6'), 'plan'),
+        (dict(host='0,4', dedicated='1-3,5-7',
+              sizes=(model.GuestSize(2),)), 'plan.offer.sales'),
+        (dict(host='0,4', dedicated='1-3,5-7', alternatives=(
+            model.Alternative(*[cpuset.CpuSet()] * 4, model.Offer(
+                (model.Sale(2, 1, 0, 0, 0),), {}), ''),)),
+         'plan.alternatives[0].offer.sales'),
+        (dict(host='0,4', dedicated='1-3,5-7', interrupts=(model.Interrupts(
+            '0000:01:00.0', 'eth0', cpuset.CpuSet([0, 1])),)),
+         'plan.interrupts[0].cpus'),
         (dict(host='0', dedicated='1-7'), 'plan'),
         (dict(host='0,4,9', dedicated='1-3,5-7'), 'plan.host_cpus'),
         (dict(host='', dedicated='0-7'), 'plan.host_cpus'))

@@ -121,27 +121,12 @@ class TestPlan(oslotest.BaseTestCase):
             return
         self.assertEqual(planned, hostfile.read(
             source.parse(dump.dump(planned), 'plan.yaml')))
-        plan, nova = planned.plan, planned.nova
-        uses = [plan.host_cpus, plan.poll_cpus,
-                nova.shared_cpus or cpuset.CpuSet(),
-                nova.dedicated_cpus or cpuset.CpuSet()]
-        self._check_uses(description, uses)
-        for other in plan.alternatives:
-            self._check_uses(description, [
-                other.host_cpus, other.poll_cpus, other.shared_cpus,
-                other.dedicated_cpus])
+        plan = planned.plan
+        hosts.check_uses(self, planned)
+        self.assertEqual(description.cpus, planned.cpus)
         self.assertGreaterEqual(len(plan.host_cpus), wanted.host_cpus or 1)
         self.assertGreaterEqual(len(plan.poll_cpus), wanted.poll_cpus)
         self._check_memory(description, planned)
-
-    def _check_uses(self, description, uses):
-        self.assertEqual(len(description.cpus), sum(map(len, uses)))
-        self.assertEqual(description.cpus, cpuset.union(uses))
-        self.assertTrue(uses[0])
-        for core in itertools.chain.from_iterable(
-                node.cores for node in description.nodes):
-            self.assertIn(cpuset.CpuSet(core), [
-                use & cpuset.CpuSet(core) for use in uses])
 
     def _check_memory(self, description, planned):
         plan = planned.plan
@@ -386,11 +371,27 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual([1], [
             sale.alone for sale in planned.plan.offer.sales])
 
+    @ddt.data((8, model.Purpose.BOTH, [4]), (2, model.Purpose.DEDICATED, [1]),
+              (8, model.Purpose.DEDICATED, [4, 8]))
+    @ddt.unpack
+    def test_usual_sizes_that_fit(self, cores, purpose, expected):
+        """They are left out where nothing but the host's CPUs is too much."""
+        node = host_model.Node(0, 0, tuple(
+            (core, core + cores) for core in range(cores)), 64 * GIB)
+        planned = planner.plan(host_model.HostDescription('a', (node,)),
+                               request.Request(purpose))
+        self.assertEqual(expected, [
+            size.vcpus for size in planned.plan.sizes])
+
     @ddt.data(
         (dict(sizes=_sizes((81,))), '--for.*81 vCPUs.*node, 0, has 40 CPUs'),
-        (dict(sizes=_sizes((41, 1, 1))), '--for.*in 1 cells'),
+        (dict(sizes=_sizes((41, 1, 1))), '--for.*in 1 cell '),
         (dict(sizes=_sizes((80,))), '--for.*80 vCPUs'),
         (dict(sizes=_sizes((8,), (8, 1, 1))), '--for.*twice'),
+        # In as many cells as it takes beside CPUs for polling.
+        (dict(sizes=_sizes((40,), (40, 1, 2)), poll_cpus=4), '--for.*twice'),
+        (dict(purpose=model.Purpose.BOTH, shared_cpus=0), '--shared-cpus'),
+        (dict(host_memory_mib=100), '--host-memory'),
         (dict(host_cpus=79), 'too few'),
         (dict(host_cpus=40, shared_cpus=40), 'too few'),
         (dict(poll_cpus=90), '--poll-cpus'),
@@ -453,6 +454,8 @@ class TestPlan(oslotest.BaseTestCase):
             command_line='quiet mitigations=off'))),
         ('vulnerable', dict(system=hardware.System(
             mitigations={'mds': 'Vulnerable: no microcode'}))),
+        ('vulnerable', dict(system=hardware.System(
+            mitigations={'itlb_multihit': 'KVM: Vulnerable'}))),
         ('isolated-others', dict(system=hardware.System(
             isolated_cpus=cpuset.CpuSet([0, 5])))),
         ('isolated-part', dict(system=hardware.System(
@@ -478,8 +481,8 @@ class TestPlan(oslotest.BaseTestCase):
             request.Request())
         self.assertIn('memory-too-small', _codes(planned))
 
-    @ddt.data((80, 0, 4), (80, 50000, 5), (256, 0, 9), (8, 0, 2),
-              (2, 0, 1), (8, 400000, 2))
+    @ddt.data((80, 0, 4), (80, 50000, 5), (80, 200000, 8), (256, 0, 9),
+              (256, 100000, 10), (8, 0, 2), (2, 0, 1), (8, 400000, 2))
     @ddt.unpack
     def test_host_cpus_where_nobody_says(self, cpus, mbps, expected):
         node = host_model.Node(

@@ -100,6 +100,13 @@ def any_planned(draw):
         dataclasses.replace(one, alias=draw(st.just('') | ALIASES),
                             product_id=draw(st.sampled_from(['0953', 'a80a'])))
         for one in host.pci_devices)
+    # Those of one alias are all virtual functions, or none of them is.
+    functions = draw(st.fixed_dictionaries({
+        alias: st.sampled_from(['', NIC])
+        for alias in dict.fromkeys(one.alias for one in devices)}))
+    devices = tuple(
+        dataclasses.replace(one, physical_function=functions[one.alias])
+        for one in devices)
     page_size = draw(st.sampled_from([0, samples.MIB_PAGES,
                                       samples.GIB_PAGES]))
     poll_pages = {

@@ -12,9 +12,11 @@
 
 """A directory of rendered files, written again and again."""
 
+import fcntl
 import os
 import pathlib
 import stat
+import threading
 from unittest import mock
 
 import ddt
@@ -119,6 +121,33 @@ class TestWrite(_TestCase):
         # They are nobody's now, and in the way of a file of ours.
         self.assertIn('in the way', self.refused(a='1', b='2'))
 
+    def test_two_at_once(self):
+        """One waits for the other, and both leave what they know."""
+        place = directory._write_file
+        others = []
+
+        def write_file(path, one):
+            place(path, one)
+            if not others:
+                others.append(threading.Thread(
+                    target=self.write, kwargs={'a': '3\n', 'b': '4\n'}))
+                others[0].start()
+                # It would be done by then if it did not wait.
+                others[0].join(0.2)
+
+        with mock.patch.object(directory, '_write_file', write_file):
+            self.write(a='1\n', b='2\n')
+            others[0].join()
+        self.assertEqual({'a': '3\n', 'b': '4\n'}, tree(self.root))
+        self.write(a='5\n')
+        self.assertEqual({'a': '5\n'}, tree(self.root))
+
+    def test_no_locks(self):
+        """Not every file system has them."""
+        with mock.patch.object(fcntl, 'flock', side_effect=OSError(37, 'no')):
+            self.write(a='1\n')
+        self.assertEqual({'a': '1\n'}, tree(self.root))
+
     def test_files_of_others_stay(self):
         self.write(a='1')
         (self.root / 'theirs').write_text('x')
@@ -159,6 +188,14 @@ class TestRefused(_TestCase):
         (self.root / 'b').unlink()
         (self.root / 'b').mkdir()
         self.assertIn('no regular file', self.refused(a='1', b='2'))
+
+    def test_file_for_a_directory(self):
+        self.write(**{'etc/x/a': '1\n', 'usr/b': '2\n'})
+        (self.root / 'usr/b').unlink()
+        (self.root / 'usr').rmdir()
+        (self.root / 'usr').write_text('')
+        self.assertIn('usr: is in the way: it is no directory', self.refused(
+            **{'etc/x/a': '3\n', 'usr/b': '4\n'}))
 
     def test_symbolic_links(self):
         self.write(a='1')

@@ -161,7 +161,7 @@ class TestShellcheck(base.TestCase):
             if file.executable or path.endswith('.cfg'):
                 scripts.append(root / pathlib.PurePath(path).name)
                 scripts[-1].write_text(file.text)
-        self.assertEqual(4, len(scripts))
+        self.assertEqual(5, len(scripts))
         done = subprocess.run(
             ['shellcheck', '--shell=sh', '--exclude=SC2034', *scripts],
             capture_output=True, text=True)

@@ -48,6 +48,16 @@ def without_cards(**values):
 @ddt.ddt
 class TestFlags(base.TestCase):
 
+    @ddt.data(('5.4.0-190-generic', ''), ('5.5.1', ''),
+              ('5.6.0', 'managed_irq,'), ('6.1.0', 'managed_irq,'),
+              ('', 'managed_irq,'))
+    @ddt.unpack
+    def test_managed_interrupts(self, release, word):
+        """Older kernels would drop all of isolcpus= for this word."""
+        host = samples.planned(system=hardware.System(kernel=release))
+        self.assertEqual(f'isolcpus={word}domain,1-2,5-6', line(
+            host, isolation=options.Isolation.FULL)[-1])
+
     def test_conservative(self):
         self.assertEqual(
             ['default_hugepagesz=2M', 'hugepagesz=2M', 'hugepages=2048',

@@ -226,7 +226,30 @@ class TestFiles(base.TestCase):
         self.assertEqual(
             {path for path in files if 'sbin' in path},
             {path for path, file in files.items() if file.executable})
-        self.assertEqual(3, len([path for path in files if 'sbin' in path]))
+        self.assertEqual(4, len([path for path in files if 'sbin' in path]))
+
+    def test_device_types(self):
+        """What the plan knows, unless somebody says otherwise."""
+        function = model.PciDevice(
+            '0000:5e:02.0', '10de', '1db7', 1, 'gpu',
+            physical_function=samples.CARD)
+        whole = model.PciDevice(samples.CARD, '10de', '1db6', 1, 'card')
+        plain = model.PciDevice(samples.DISK, '144d', 'a80a', 1, 'disk')
+        wanted = options.Options(
+            device_types={'disk': options.DeviceType.PF})
+        host = samples.planned(pci_devices=(function, whole, plain))
+        for given, expected in (
+                (options.Options(), ['type-PF', 'type-PCI', 'type-VF']),
+                (wanted, ['type-PF', 'type-PF', 'type-VF'])):
+            self.assertEqual(expected, [
+                one['device_type'] for one
+                in nova_conf.aliases(layout.layout(host), given)])
+        mixed = samples.planned(pci_devices=(
+            function, dataclasses.replace(whole, alias='gpu')))
+        error = self.assertRaises(errors.InputError, render.files, mixed)
+        self.assertIn("'gpu' are type-PF and type-VF", str(error))
+        render.files(mixed, options.Options(
+            device_types={'gpu': options.DeviceType.VF}))
 
     def test_openvswitch(self):
         files = render.files(samples.polling())
@@ -255,12 +278,6 @@ class TestFiles(base.TestCase):
         self.assertIn('CPUs 4 are isolated', text)
         self.assertEqual(['1-3,5-7,9'],
                          values(text, 'IRQBALANCE_BANNED_CPULIST'))
-
-    def test_kernel_mask(self):
-        for cpus, mask in (('', '0'), ('0', '1'), ('31', '80000000'),
-                           ('32', '1,00000000'), ('0,64', '1,00000000,00000001'
-                                                  )):
-            self.assertEqual(mask, layout.kernel_mask(PARSE(cpus)))
 
     @ddt.data('a/b', '', '.', '../x', 'a b', 'x' * 300, '.hidden')
     def test_no_service(self, name):
