@@ -58,27 +58,36 @@ class Source:
     :param arguments: of its command line
     :param environment: as far as it is known
     :param directory: its working directory
+    :param pid: '' if none runs
+    :param others: pids of those that run besides
     """
 
     root: pathlib.Path
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     directory: str = '/'
+    pid: str = ''
+    others: tuple[str, ...] = ()
 
 
 def find(tree: host_tree.Tree) -> Source:
-    """The nova-compute that runs on a host.
+    """The nova-compute that runs on a host, of several the first.
 
     One in a container is found as well, and its files are those that it sees.
 
     :returns: how one would be started by default, if none runs
     """
+    running = {}
     for pid in filter(str.isdecimal, tree.names('/proc')):
         words = tree.text(f'/proc/{pid}/cmdline') or ''
         arguments = _arguments(words.removesuffix('\0').split('\0'))
         if arguments is not None:
-            return _process(tree, pid, arguments)
-    return Source(tree.root)
+            running[pid] = arguments
+    if not running:
+        return Source(tree.root)
+    pid, *others = running
+    return dataclasses.replace(
+        _process(tree, pid, running[pid]), pid=pid, others=tuple(others))
 
 
 def _arguments(words: Sequence[str]) -> tuple[str, ...] | None:

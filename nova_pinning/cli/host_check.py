@@ -166,6 +166,8 @@ def _check(tree: host_tree.Tree, planned: model.HostDescription,
         host=view.facts.host.name, plan=planned.name,
         findings=(*run.findings(view), *found),
         unread=tuple(dict.fromkeys(unread)),
+        nova_conf_files=(view.facts.nova_conf.files
+                         if view.facts.nova_conf else ()),
         looked_at=_count(view.facts),
         watched_seconds=watched.seconds if watched else 0.0,
         foreign_seconds=judge.foreign_seconds if watched else {},
@@ -203,7 +205,11 @@ def _nova_conf(
     try:
         source = (nova_conf.named(arguments) if arguments
                   else nova_conf.find(tree))
-        return nova_conf.load(source, planned.pci_devices), '', ()
+        others = (finding.Unread(
+            f'nova-compute {", ".join(source.others)}',
+            f'process {source.pid} was taken', 'what others offer'),
+        ) if source.others else ()
+        return nova_conf.load(source, planned.pci_devices), '', others
     except errors.InputError as error:
         if arguments:
             raise

@@ -126,7 +126,7 @@ def _add_cpu_options(parser: argparse.ArgumentParser) -> None:
         '--host-cpus', type=options.number(1, _MAX_CPUS), metavar='N',
         help='CPUs for the host, rounded up to whole cores; if not given, 2 '
              'and 1 for each 40 CPUs, or 1 for each 10 Gbit/s of its NICs if '
-             'those are more')
+             'those are more, at most twice as many')
     parser.add_argument(
         '--shared-cpus', type=cpus, metavar='N',
         help='CPUs for emulator threads and shared guests; if not given, '

@@ -95,6 +95,7 @@ class Result:
 
     :param host: the machine's name
     :param plan: the name in the plan, which may be that of a kind of hosts
+    :param nova_conf_files: those that nova-compute's options were read from
     :param looked_at: how many of each thing were looked at, such as
         {'processes': 212, 'threads': 655, 'interrupts': 96, 'guests': 9}
     :param watched_seconds: 0 unless threads were watched
@@ -108,6 +109,7 @@ class Result:
     plan: str
     findings: tuple[Finding, ...]
     unread: tuple[Unread, ...] = ()
+    nova_conf_files: tuple[str, ...] = ()
     looked_at: Mapping[str, int] = dataclasses.field(default_factory=dict)
     watched_seconds: float = 0.0
     foreign_seconds: Mapping[int, float] = dataclasses.field(

@@ -23,6 +23,7 @@ import rich.console
 from nova_pinning import cpuset
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
+from nova_pinning.host.check.rules import settings
 from nova_pinning.host.check.rules import words
 from nova_pinning.reports import findings
 
@@ -40,6 +41,7 @@ def as_dict(result: finding.Result) -> dict[str, Any]:
         'started': round(result.started, 3),
         'duration_seconds': round(result.duration_seconds, 3),
         'watched_seconds': round(result.watched_seconds, 3),
+        'nova_conf_files': list(result.nova_conf_files),
         'looked_at': dict(result.looked_at),
         'foreign_seconds': [
             {'cpu': cpu, 'seconds': round(seconds, 9)}
@@ -105,6 +107,11 @@ def show(result: finding.Result, rules: Mapping[str, rule.Rule],
         for one in result.unread:
             findings.wrap(f'- {one.hides}: {one.path}: {one.reason}', '  ',
                           console)
+        console.print()
+    if result.nova_conf_files and any(
+            one.subject == settings.SUBJECT for one in result.findings):
+        findings.wrap('nova.conf as loaded from '
+                      f'{", ".join(result.nova_conf_files)}', '', console)
         console.print()
     codes = collections.Counter(one.code for one in result.findings)
     if len(codes) > 1:

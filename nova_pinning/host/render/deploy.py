@@ -34,6 +34,9 @@ from nova_pinning.placement import provider_config
 #: Under this the files lie that go on the hosts as they are.
 HOST_FILES = 'host'
 
+#: Copies nova_pinning_files to the hosts.
+PLAYBOOK = 'nova-pinning.yml'
+
 # What Jinja would take for its own.
 _TEMPLATE_MARKS = ('{{', '{%', '{#')
 
@@ -82,9 +85,36 @@ def ansible(layout: layouts.Layout, wanted: options.Options,
             } for one in files if one.path != kernel.TEXT_PATH]},
         'what the plan says, as variables of Ansible',
         'when a playbook uses them',
-        'nova_pinning_files are the files for the host as a whole: copy '
-        'each content to dest with its mode, in this order, having made the '
-        'directory.')
+        f'nova_pinning_files are the files for the host; {PLAYBOOK} copies '
+        'them there.')
+    yield _playbook(layout, ':'.join(wanted.hosts) or 'nova_compute')
+
+
+def _playbook(layout: layouts.Layout, hosts: str) -> options.File:
+    """Copies the files; what needs a reboot is left to people."""
+    summary = 'a playbook that copies the files to the hosts'
+    takes_effect = (f'after ansible-playbook -i INVENTORY {PLAYBOOK}; '
+                    'nothing is restarted')
+    tasks = [
+        {'name': 'Make the directories',
+         'ansible.builtin.file': {
+             'path': _Template('{{ item.dest | dirname }}'),
+             'state': 'directory'}},
+        {'name': 'Copy the files',
+         'ansible.builtin.copy': {
+             'dest': _Template('{{ item.dest }}'),
+             'mode': _Template('{{ item.mode }}'),
+             'content': _Template('{{ item.content }}')}}]
+    for task in tasks:
+        task |= {
+            'loop': _Template('{{ nova_pinning_files }}'),
+            'loop_control': {'label': _Template('{{ item.dest }}')}}
+    play = {'name': 'What a plan of host CPUs needs', 'hosts': hosts,
+            'become': True, 'tasks': tasks}
+    return options.File(
+        PLAYBOOK, options.head(layout.name, summary, takes_effect)
+        + '---\n' + yaml.dump([play], Dumper=_Dumper, sort_keys=False),
+        summary, takes_effect)
 
 
 def _own_variables(layout: layouts.Layout,

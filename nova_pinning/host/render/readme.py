@@ -42,6 +42,24 @@ _FORMATS = {
 }
 
 
+# How the files get to where they belong.
+_COPY = {
+    options.Format.FILES:
+        'Copy the files, keeping their modes: scripts are executable.',
+    options.Format.ANSIBLE:
+        f'Put group_vars/ or host_vars/ beside the inventory, and run '
+        f'ansible-playbook -i INVENTORY {deploy.PLAYBOOK}',
+    options.Format.KOLLA:
+        'Put config/, and group_vars/ or host_vars/, where they belong; copy '
+        f'the files below {deploy.HOST_FILES}/ to the host, keeping their '
+        'modes; run kolla-ansible reconfigure for the host.',
+    options.Format.OPENSTACK_ANSIBLE:
+        'Put group_vars/ or host_vars/ where they belong; copy the files '
+        f'below {deploy.HOST_FILES}/ to the host, keeping their modes; run '
+        'the playbook os-nova-install.yml for the host.',
+}
+
+
 def file(layout: layouts.Layout, wanted: options.Options,
          files: Iterable[options.File]) -> options.File:
     """What to read first."""
@@ -51,7 +69,7 @@ def file(layout: layouts.Layout, wanted: options.Options,
         *_cpus(layout),
         'In this order:',
         *(f'{number}. {step}'
-          for number, step in enumerate(_steps(layout), 1)),
+          for number, step in enumerate(_steps(layout, wanted.format), 1)),
         *_choices(wanted),
         'The files, and how each takes effect where a host is not booted '
         'anew:',
@@ -73,10 +91,11 @@ def _cpus(layout: layouts.Layout) -> Iterator[str]:
     yield f'CPUs: {"; ".join(parts)}.'
 
 
-def _steps(layout: layouts.Layout) -> Iterator[str]:
+def _steps(layout: layouts.Layout,
+           wanted: options.Format) -> Iterator[str]:
     yield ('Empty the host: disable its nova-compute and migrate its guests '
            'away. Guests keep the CPUs they had.')
-    yield 'Copy the files, keeping their modes: scripts are executable.'
+    yield _COPY[wanted]
     yield ('Settle who places interrupts (see below). For the unit: systemctl '
            f'disable irqbalance; systemctl enable {interrupts.UNIT}.')
     if layout.quiet_cpus:

@@ -20,6 +20,9 @@ from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
 from nova_pinning.host import model
 
+#: What all of these are about.
+SUBJECT = 'nova.conf'
+
 _INSTALL = ('install the nova.conf that "nova-pinning host render" writes, '
             'and restart nova-compute')
 
@@ -33,7 +36,7 @@ def _problem(
     evidence: finding.Evidence | None = None,
 ) -> rule.Problem:
     return rule.Problem(
-        subject='nova.conf',
+        subject=SUBJECT,
         message=f'{option} is {there or "not set"}, planned is '
                 f'{planned or "none"}',
         evidence=(evidence,) if evidence else ())
@@ -46,7 +49,7 @@ def _problem(
 def not_loadable(view: rule.View) -> Iterator[rule.Problem]:
     if view.facts.nova_conf_error:
         yield rule.Problem(
-            subject='nova.conf', message=view.facts.nova_conf_error)
+            subject=SUBJECT, message=view.facts.nova_conf_error)
 
 
 @rule.rule(
@@ -149,7 +152,7 @@ def outdated(view: rule.View) -> Iterator[rule.Problem]:
     for process in view.facts.outdated:
         is_service = process.unit.endswith('.service')
         yield rule.Problem(
-            subject='nova.conf',
+            subject=SUBJECT,
             message=f'it was changed after process {process.pid} of '
                     f'{process.name} was started',
             evidence=(finding.Evidence(pid=process.pid, name=process.name),),
@@ -166,12 +169,12 @@ def undone(view: rule.View) -> Iterator[rule.Problem]:
     conf = view.facts.nova_conf
     if conf and conf.has_file_backed_memory and view.plan.page_size_kib:
         yield rule.Problem(
-            subject='nova.conf',
+            subject=SUBJECT,
             message='[libvirt] file_backed_memory is set, and the plan has '
                     "guests' memory in huge pages")
     if conf and conf.manages_cpu_power and view.dedicated_cpus:
         yield rule.Problem(
-            subject='nova.conf',
+            subject=SUBJECT,
             message='[libvirt] cpu_power_management is on',
             severity=finding.Severity.WARNING)
 

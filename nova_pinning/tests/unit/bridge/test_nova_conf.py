@@ -379,11 +379,20 @@ class TestFind(_TestCase):
         self.assertEqual(
             nova_conf.Source(
                 self.root, ('--config-file', 'a.conf'),
-                {'HOME': '/var/lib/nova', 'X': 'a=b'}), self._find())
+                {'HOME': '/var/lib/nova', 'X': 'a=b'}, pid='70'),
+            self._find())
 
     def test_program(self):
         self._process(70, 'nova-compute', '--debug')
         self.assertEqual(('--debug',), self._find().arguments)
+
+    def test_several(self):
+        self._process(9, 'nova-compute', '--first')
+        self._process(70, 'nova-compute', '--second')
+        self._process(71, 'cron')
+        found = self._find()
+        self.assertEqual((('--first',), '9', ('70',)),
+                         (found.arguments, found.pid, found.others))
 
     def test_links_of_a_dump_are_not_followed(self):
         """They lead to the machine that the dump is looked at on."""

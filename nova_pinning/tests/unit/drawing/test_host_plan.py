@@ -59,6 +59,7 @@ def planned(**values):
         plan_model.Offer(
             (plan_model.Sale(1, 1, 2, 0, 0), plan_model.Sale(2, 2, 1, 0, 1)),
             {0: 0, 1: 1}, 6),
+        sizes=(plan_model.GuestSize(1), plan_model.GuestSize(2, cells=2)),
         poll_cpus=cpus('1,5'), page_size_kib=samples.GIB_PAGES,
         poll_pages={1: 1},
         interrupts=(plan_model.Interrupts(NIC.address, 'eth0', cpus('0,4')),))

@@ -13,6 +13,7 @@
 
 import functools
 import itertools
+from unittest import mock
 
 import ddt
 import hypothesis
@@ -141,6 +142,30 @@ class TestCapacity(oslotest.BaseTestCase):
         for place, (size, count) in enumerate(zip(sizes, counts)):
             self.assertEqual(size.cells * count,
                              sum(cells[place] for cells in found))
+
+    @base.settings(max_examples=60)
+    @hypothesis.given(_rooms(), strategies.lists(
+        _SIZES, min_size=1, max_size=3, unique=True), strategies.data())
+    def test_the_simple_way_changes_no_figure(self, rooms, sizes, data):
+        counts = [data.draw(strategies.integers(0, 6)) for _size in sizes]
+        fits = capacity.packing(rooms, sizes, counts) is not None
+        with mock.patch.object(capacity, '_MANY_FILLINGS', 0):
+            found = capacity.packing(rooms, sizes, counts)
+        self.assertEqual(fits, found is not None)
+        for room, cells in zip(rooms, found or ()):
+            self.assertLessEqual(
+                sum(size.cell_vcpus * count
+                    for size, count in zip(sizes, cells)), room.cpus)
+        for place, (size, count) in enumerate(zip(sizes, counts)):
+            self.assertEqual(size.cells * count if fits else 0,
+                             sum(cells[place] for cells in found or ()))
+
+    def test_many_sizes_on_large_nodes(self):
+        """What would take minutes if all ways to fill a node were listed."""
+        sizes = [Size(vcpus) for vcpus in (2, 3, 4, 6, 8, 12)]
+        rooms = [Room(362), Room(384)]
+        self.assertEqual(capacity.mix_bound(rooms, sizes, [1] * 6),
+                         sum(capacity.mix(rooms, sizes, [1] * 6)))
 
     def test_socket_of_its_own(self):
         """Both cores of the host from one socket leave room for one more."""

@@ -80,6 +80,13 @@ class TestTable(base.TestCase):
                       text)
         self.assertNotIn('H101    2', shown(made(found(), found())))
 
+    def test_which_nova_conf(self):
+        line = 'nova.conf as loaded from /a, /b\n'
+        self.assertIn(line, shown(made(
+            found(subject='nova.conf'), nova_conf_files=('/a', '/b'))))
+        self.assertNotIn(line, shown(made(
+            found(), nova_conf_files=('/a', '/b'))))
+
     def test_watched(self):
         self.assertIn(', watched for 9.5 s\n',
                       shown(made(watched_seconds=9.5), 200))
@@ -166,12 +173,14 @@ class TestJson(base.TestCase):
         content = json.loads(json.dumps(report.as_dict(made(
             found(evidence=(EVIDENCE,)),
             unread=(finding.Unread('/a', 'denied', 'what'),),
+            nova_conf_files=('/etc/nova/nova.conf',),
             watched_seconds=9.5, foreign_seconds={7: 0.5, 3: 0.25},
             free_pages={(1, 2048): 5, (0, 1048576): 2}))))
         [one] = content.pop('findings')
         self.assertEqual({
             'version': 1, 'host': 'cmp-1', 'plan': 'cmp-1', 'started': 100.0,
             'duration_seconds': 2.5, 'watched_seconds': 9.5,
+            'nova_conf_files': ['/etc/nova/nova.conf'],
             'looked_at': {'processes': 1, 'threads': 1234, 'guests': 0},
             'foreign_seconds': [{'cpu': 3, 'seconds': 0.25},
                                 {'cpu': 7, 'seconds': 0.5}],

@@ -54,16 +54,22 @@ class _TestCase(base.TestCase):
     def write(self, **texts):
         return directory.write(str(self.root), files(**texts))
 
+    def _states(self):
+        """What would tell that a file was touched, but for reading it."""
+        return {path: (found.st_ino, found.st_mode, found.st_size,
+                       found.st_mtime_ns)
+                for path in self.root.rglob('*')
+                for found in [path.lstat()]}
+
     def refused(self, **texts):
         """The error, of a write that must not change anything."""
-        before = {path: path.lstat() for path in self.root.rglob('*')}
+        before = self._states()
         found = []
         for call in (directory.write, directory.compare,
                      lambda *args: list(directory.difference(*args))):
             found.append(str(self.assertRaises(
                 errors.InputError, call, str(self.root), files(**texts))))
-        self.assertEqual(before, {path: path.lstat()
-                                  for path in self.root.rglob('*')})
+        self.assertEqual(before, self._states())
         self.assertEqual(1, len(set(found)))
         return found[0]
 

@@ -306,8 +306,13 @@ class TestDeployed(base.TestCase):
     def test_ansible(self):
         files = self._render(options.Format.ANSIBLE)
         self.assertEqual(
-            ['group_vars/nova_compute/nova_pinning.yml', readme.PATH],
-            list(files))
+            ['group_vars/nova_compute/nova_pinning.yml', deploy.PLAYBOOK,
+             readme.PATH], list(files))
+        [play] = self._load(files[deploy.PLAYBOOK])
+        self.assertEqual('nova_compute', play['hosts'])
+        self.assertEqual({'{{ nova_pinning_files }}'},
+                         {task['loop'] for task in play['tasks']})
+        self.assertIn(deploy.PLAYBOOK, files[readme.PATH].text)
         found = self._load(next(iter(files.values())))
         self.assertEqual(set(), {key for key in found
                                  if not key.startswith('nova_pinning_')})
@@ -332,7 +337,7 @@ class TestDeployed(base.TestCase):
         files = render.files(host, dataclasses.replace(
             wanted, format=options.Format.ANSIBLE))
         for path, file in files.items():
-            if path == readme.PATH:
+            if path in (readme.PATH, deploy.PLAYBOOK):
                 continue
             found = self._load(file)
             self.assertEqual(
@@ -347,7 +352,7 @@ class TestDeployed(base.TestCase):
         self.host = samples.planned(pci_devices=(
             model.PciDevice(samples.CARD, '10de', '1db6', 1,
                                     '{{ x }}'),))
-        [file, _readme] = self._render(options.Format.ANSIBLE).values()
+        [file, _play, _readme] = self._render(options.Format.ANSIBLE).values()
         self.assertIn("name: !unsafe '{{ x }}'", file.text)
         self.assertIn('content: !unsafe |', file.text)
         self.assertEqual(
@@ -356,8 +361,9 @@ class TestDeployed(base.TestCase):
     def test_hosts(self):
         files = self._render(options.Format.ANSIBLE, hosts=('a', 'b'))
         self.assertEqual(['host_vars/a/nova_pinning.yml',
-                          'host_vars/b/nova_pinning.yml', readme.PATH],
-                         list(files))
+                          'host_vars/b/nova_pinning.yml', deploy.PLAYBOOK,
+                          readme.PATH], list(files))
+        self.assertIn('hosts: a:b', files[deploy.PLAYBOOK].text)
         files = self._render(options.Format.KOLLA, hosts=('a',))
         self.assertIn('config/nova/a/nova.conf', files)
         self.assertNotIn('config/nova/nova-compute.conf', files)

@@ -1,0 +1,32 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import ddt
+from oslotest import base as oslotest
+
+from nova_pinning import cpuset
+from nova_pinning.host import words
+
+
+@ddt.ddt
+class TestWords(oslotest.BaseTestCase):
+
+    @ddt.data(('', 'no CPU'), ('3', 'CPU 3'), ('3-5,8', 'CPUs 3-5,8'))
+    @ddt.unpack
+    def test_cpus(self, cpus, expected):
+        self.assertEqual(expected, words.cpus(cpuset.CpuSet.parse(cpus)))
+
+    @ddt.data((0, 'guest', '0 guests'), (1, 'process', '1 process'),
+              (2, 'process', '2 processes'))
+    @ddt.unpack
+    def test_count(self, number, noun, expected):
+        self.assertEqual(expected, words.count(number, noun))
