@@ -16,14 +16,12 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 import sys
-import textwrap
 
 import rich.console
-import rich.table
-import rich.text
 
 from nova_pinning.cli import base
 from nova_pinning.cli import options
+from nova_pinning.cli import printing
 from nova_pinning import cpuset
 from nova_pinning.document import files
 from nova_pinning.document import quantities
@@ -70,7 +68,8 @@ class PlanHost(base.Command):
         parser.add_argument(
             'host', metavar='HOST',
             help='host file or plan (YAML or JSON), or what virsh '
-                 'capabilities prints; a plan in it is made anew')
+                 'capabilities prints; a plan in it is made anew, as the '
+                 'options say')
         parser.add_argument(
             '--class', dest='purpose', metavar='CLASS',
             choices=[str(one) for one in model.Purpose], default='dedicated',
@@ -89,7 +88,8 @@ class PlanHost(base.Command):
                  'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
                  'address; may be given several times')
         parser.add_argument(
-            '--choice', type=options.number(1, 20), default=1, metavar='N',
+            '--choice', type=options.number(1, _MAX_CPUS), default=1,
+            metavar='N',
             help='take the N-th best choice instead of the best one')
         options.add_format(parser, 'yaml', 'json')
         parser.add_argument(
@@ -103,7 +103,8 @@ class PlanHost(base.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         wanted = _request(parsed_args)
-        planned = planner.plan(load.load(parsed_args.host), wanted)
+        description = load.load(parsed_args.host)
+        planned = planner.plan(description, wanted)
         text = (dump.dump_json(planned) if parsed_args.format == 'json'
                 else dump.dump(planned))
         if parsed_args.svg is not None:
@@ -116,7 +117,14 @@ class PlanHost(base.Command):
         else:
             files.replace(parsed_args.output, text)
         if not parsed_args.no_summary:
-            show(planned, base.console(sys.stderr))
+            console = base.console(sys.stderr)
+            if description.plan is not None:
+                printing.say(
+                    'note: the plan in this file is made anew: class, sizes, '
+                    'numbers of CPUs and memory are those of the options; '
+                    'PCI aliases stay',
+                    console)
+            show(planned, console)
         return base.OK
 
 
@@ -217,64 +225,44 @@ def show(planned: host_model.HostDescription,
     """Say what a plan is, what it sells, and why."""
     plan = planned.plan
     assert plan is not None
-    _heading(f'Plan of {planned.name}, class {plan.purpose}', console)
-    _print(_uses(planned, plan), console)
+    printing.heading(f'Plan of {planned.name}, class {plan.purpose}', console)
+    _show_uses(planned, plan, console)
     # The other choices by the numbers that --choice has for them.
     others = [number for number in range(1, len(plan.alternatives) + 2)
               if number != plan.choice]
     if plan.sizes:
-        _heading('What it sells', console)
-        _print(_sales(plan, others), console)
+        printing.heading('What it sells', console)
+        _show_sales(plan, others, console)
         stranded = plan.offer.stranded_cpus
         if stranded:
-            _say('Left when the mix is full: ' + ', '.join(
+            printing.say('Left when the mix is full: ' + ', '.join(
                 f'{words.count(cpus, "CPU")} of node {node}'
                 for node, cpus in stranded.items()), console)
     if plan.alternatives:
-        _heading('Other choices', console)
+        printing.heading('Other choices', console)
         for number, other in zip(others, plan.alternatives):
-            _say(f'choice {number}: {other.difference}', console, '  ')
-    _heading('Why', console)
+            printing.say(f'choice {number}: {other.difference}', console, '  ')
+    printing.heading('Why', console)
     for reason in plan.reasons:
-        _say(f'{reason.subject}: {reason.text}', console, '  ')
+        printing.say(f'{reason.subject}: {reason.text}', console, '  ')
     for warning in plan.warnings:
         console.print()
-        _say(f'warning {warning.code}: {warning.message}; {warning.advice}',
-             console)
+        printing.say(f'warning {warning.code}: {warning.message}; '
+                     f'{warning.advice}', console)
 
 
-def _heading(text: str, console: rich.console.Console) -> None:
-    console.print()
-    console.print(rich.text.Text(text, 'bold'))
-
-
-def _say(text: str, console: rich.console.Console, indent: str = '') -> None:
-    console.print(rich.text.Text(textwrap.fill(
-        text, console.width, initial_indent=indent,
-        subsequent_indent=f'{indent}  ', break_on_hyphens=False)))
-
-
-def _print(table: rich.table.Table, console: rich.console.Console) -> None:
-    """Print a table without the blanks that fill up its lines."""
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        console.print(rich.text.Text.from_ansi(line.rstrip()))
-
-
-def _uses(planned: host_model.HostDescription,
-          plan: model.Plan) -> rich.table.Table:
+def _show_uses(planned: host_model.HostDescription, plan: model.Plan,
+               console: rich.console.Console) -> None:
     """Who gets what."""
-    grid = _table('', 'number', 'CPUs', 'by node')
     nova = planned.nova
-    for name, cpus in (('host', plan.host_cpus),
-                       ('polling', plan.poll_cpus),
-                       ('shared', nova.shared_cpus),
-                       ('dedicated', nova.dedicated_cpus)):
-        if cpus:
-            grid.add_row(name, str(len(cpus)), str(cpus),
-                         _by_node(planned, cpus))
-    return grid
+    printing.table(
+        ('', 'number', 'CPUs', 'by node'),
+        [(name, str(len(cpus)), str(cpus), _by_node(planned, cpus))
+         for name, cpus in (('host', plan.host_cpus),
+                            ('polling', plan.poll_cpus),
+                            ('shared', nova.shared_cpus),
+                            ('dedicated', nova.dedicated_cpus)) if cpus],
+        console, ('number',))
 
 
 def _by_node(planned: host_model.HostDescription, cpus: cpuset.CpuSet) -> str:
@@ -283,38 +271,30 @@ def _by_node(planned: host_model.HostDescription, cpus: cpuset.CpuSet) -> str:
                      if count)
 
 
-def _sales(plan: model.Plan, others: Sequence[int]) -> rich.table.Table:
+def _show_sales(plan: model.Plan, others: Sequence[int],
+                console: rich.console.Console) -> None:
     """What each choice sells, side by side.
 
     :param others: the numbers of the choices that were not taken
     """
-    grid = _table('', 'alone', 'CPUs left', 'mixed',
-                  *(f'choice {number}' for number in others))
+    rows = []
     for place, (size, sale) in enumerate(zip(plan.sizes, plan.offer.sales)):
         cells = f' in {sale.cells} cells' if sale.cells > 1 else ''
         weight = f', weight {size.weight}' if len(plan.sizes) > 1 else ''
-        grid.add_row(
+        rows.append((
             f'{words.count(sale.vcpus, "vCPU")}{cells}{weight}',
             str(sale.alone),
             str(sale.left_cpus), str(sale.mixed),
             *(str(other.offer.sales[place].alone)
-              for other in plan.alternatives))
+              for other in plan.alternatives)))
     if len(plan.sizes) > 1:
-        grid.add_row('all mixed', '', '', _mixed(plan.offer),
-                     *(_mixed(other.offer) for other in plan.alternatives))
-    return grid
+        rows.append((
+            'all mixed', '', '', _mixed(plan.offer),
+            *(_mixed(other.offer) for other in plan.alternatives)))
+    numbers = ('alone', 'CPUs left', 'mixed',
+               *(f'choice {number}' for number in others))
+    printing.table(('', *numbers), rows, console, numbers)
 
 
 def _mixed(offer: model.Offer) -> str:
     return str(sum(sale.mixed for sale in offer.sales))
-
-
-def _table(*columns: str) -> rich.table.Table:
-    table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0),
-                             header_style='dim')
-    table.add_column(columns[0])
-    for column in columns[1:]:
-        is_number = column not in ('CPUs', 'by node')
-        table.add_column(column, justify='right' if is_number else 'left',
-                         overflow='fold')
-    return table

@@ -18,13 +18,12 @@ import json
 from typing import Any
 
 import rich.console
-import rich.table
-import rich.text
 
 from nova_pinning.cli import base
 from nova_pinning.cli import drawings
 from nova_pinning.cli import host_plan as plan_command
 from nova_pinning.cli import options
+from nova_pinning.cli import printing
 from nova_pinning.document import files
 from nova_pinning.drawing import host_plan as drawing
 from nova_pinning.drawing import host_plan_facts
@@ -88,22 +87,13 @@ def _show(description: model.HostDescription,
     _pairs('Kernel', host_summary.kernel(description.system), console)
 
 
-def _heading(text: str, console: rich.console.Console) -> None:
-    console.print()
-    console.print(rich.text.Text(text, 'bold'))
-
-
 def _pairs(heading: str, pairs: Iterable[tuple[str, str]],
            console: rich.console.Console) -> None:
     """Print labels and texts, if there are any."""
-    grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style='dim', no_wrap=True)
-    grid.add_column(overflow='fold')
-    for label, text in pairs:
-        grid.add_row(f'  {label}', text)
-    if grid.row_count:
-        _heading(heading, console)
-        console.print(grid)
+    known = tuple(pairs)
+    if known:
+        printing.heading(heading, console)
+        printing.pairs(known, console)
 
 
 def _devices(description: model.HostDescription,
@@ -111,19 +101,13 @@ def _devices(description: model.HostDescription,
     rows = list(host_summary.devices(description.pci_devices))
     if not rows:
         return
-    table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0),
-                             header_style='dim')
     # A column in which nothing is known of any device is left out.
     used = [column for column in range(len(rows[0]))
             if any(row[column] for row in rows)]
-    for column in used:
-        name = host_summary.DEVICE_COLUMNS[column]
-        table.add_column(name, overflow='fold',
-                         no_wrap=name in ('address', 'id'))
-    for row in rows:
-        table.add_row(*(row[column] for column in used))
-    _heading('Devices', console)
-    console.print(table)
+    printing.heading('Devices', console)
+    printing.table([host_summary.DEVICE_COLUMNS[column] for column in used],
+                   ([row[column] for column in used] for row in rows),
+                   console)
 
 
 def as_dict(description: model.HostDescription) -> dict[str, Any]:

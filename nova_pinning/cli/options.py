@@ -35,12 +35,14 @@ def add_format(parser: argparse._ActionsContainer, default: str,
 
 def number(least: int, most: int) -> Callable[[str], int]:
     """A type for argparse: a whole number in a range."""
-    # Its name shows in errors.
     def number(text: str) -> int:
-        found = int(text)
+        try:
+            found = int(text)
+        except ValueError:
+            found = least - 1
         if not least <= found <= most:
             raise argparse.ArgumentTypeError(
-                f'{text} is not a whole number from {least} to {most:,}')
+                f'{text!r} is not a number from {least} to {most:,}')
         return found
 
     return number

@@ -115,6 +115,13 @@ def shown_memory(mib: int) -> str:
     return f'{mib} MiB' if mib % 1024 else f'{mib // 1024} GiB'
 
 
+def shown_alike(*amounts_mib: int) -> tuple[str, ...]:
+    """Amounts of memory to compare, all in one unit."""
+    unit_mib, unit = (1, 'MiB') if any(
+        mib % 1024 for mib in amounts_mib) else (1024, 'GiB')
+    return tuple(f'{mib // unit_mib} {unit}' for mib in amounts_mib)
+
+
 def shown_page_size(kib: int) -> str:
     """A page size for people: '64 KiB', '2 MiB', '1 GiB'."""
     if kib % 1024 or not kib:

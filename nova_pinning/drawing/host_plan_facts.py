@@ -27,6 +27,7 @@ from nova_pinning.drawing import topology
 from nova_pinning.host import hardware
 from nova_pinning.host import model
 from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import words
 
 # Names of devices that are told before the others are counted.
 _MAX_NAMES = 4
@@ -239,7 +240,7 @@ def offer_lines(offer: plan_model.Offer) -> Iterator[str]:
     """What a plan sells."""
     if offer.sales:
         yield 'room for ' + ', or '.join(
-            f'{topology.count(sale.alone, "guest")} of {_size(sale)}'
+            f'{words.count(sale.alone, "guest")} of {_size(sale)}'
             for sale in offer.sales)
     if len(offer.sales) > 1:
         yield 'in the mix: ' + ', '.join(
@@ -251,11 +252,11 @@ def offer_lines(offer: plan_model.Offer) -> Iterator[str]:
             f'{cpus} of node {node}'
             for node, cpus in sorted(stranded.items()))
     if offer.shared_vcpus:
-        yield f'{topology.count(offer.shared_vcpus, "vCPU")} that float'
+        yield f'{words.count(offer.shared_vcpus, "vCPU")} that float'
 
 
 def _size(sale: plan_model.Sale) -> str:
-    text = topology.count(sale.vcpus, 'vCPU')
+    text = words.count(sale.vcpus, 'vCPU')
     return f'{text} on {sale.cells} nodes' if sale.cells > 1 else text
 
 
@@ -286,7 +287,7 @@ def memory(found: Facts, node: model.Node) -> list[Memory]:
         for (kind, use), number in ((kept, reserved),
                                     (sold, pages - reserved)):
             if number:
-                text = (f'{topology.count(number, "page")} of '
+                text = (f'{words.count(number, "page")} of '
                         f'{quantities.shown_page_size(size)} {use}')
                 parts.append(Memory(
                     kind, number * size // 1024, text.rstrip()))

@@ -24,6 +24,7 @@ from nova_pinning.drawing import host_plan_facts
 from nova_pinning.drawing import topology
 from nova_pinning.host import hardware as hardware_lib
 from nova_pinning.host import model
+from nova_pinning.host import words
 
 _CACHE_LETTERS = {
     hardware_lib.CacheKind.DATA: 'd',
@@ -82,7 +83,7 @@ def _node(description: model.HostDescription, node: model.Node) -> str:
     sockets = topology.sockets(description, node.cpus)
     parts = [topology.numbered('socket', sockets) if sockets
              else f'socket {node.socket}', topology.memory(node.memory_mib)]
-    parts += [f'{topology.count(pages, "page")} of '
+    parts += [f'{words.count(pages, "page")} of '
               f'{quantities.shown_page_size(size)}'
               for size, pages in sorted(node.huge_pages.items()) if pages]
     parts.append(topology.cpus_text(node.cpus) if node.cores else 'no CPUs')
@@ -158,7 +159,7 @@ def _row(alike: Sequence[model.PciDevice]) -> tuple[str, ...]:
     name = host_plan_facts.DEVICE_KINDS[first.kind]
     group = _number(first.iommu_group)
     if first.physical_function:
-        name = f'{name} {topology.count(len(alike), "VF")}'
+        name = f'{name} {words.count(len(alike), "VF")}'
     address = first.address
     if len(alike) > 1:
         # Each has a name and a group of its own.

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from nova_pinning import cpuset
 from nova_pinning.host import model
+from nova_pinning.host import words
 
 
 def l3_numbers(description: model.HostDescription) -> dict[int, int]:
@@ -89,10 +90,10 @@ def summary(description: model.HostDescription) -> str:
     """A host in one line: '2 sockets, 2 NUMA nodes, 40 cores, 80 CPUs'."""
     nodes = description.nodes
     return ', '.join((
-        count(len(sockets(description)), 'socket'),
-        count(len(nodes), 'NUMA node'),
-        count(sum(len(node.cores) for node in nodes), 'core'),
-        count(len(description.cpus), 'CPU')))
+        words.count(len(sockets(description)), 'socket'),
+        words.count(len(nodes), 'NUMA node'),
+        words.count(sum(len(node.cores) for node in nodes), 'core'),
+        words.count(len(description.cpus), 'CPU')))
 
 
 def cpus_text(cpus: cpuset.CpuSet) -> str:
@@ -110,11 +111,6 @@ def printable(text: str) -> str:
     return ''.join(
         letter if letter.isprintable() else '\N{REPLACEMENT CHARACTER}'
         for letter in text)
-
-
-def count(number: int, noun: str) -> str:
-    """'1 socket', '2 sockets'."""
-    return f'{number} {noun}{"" if number == 1 else "s"}'
 
 
 def memory(mib: float) -> str:

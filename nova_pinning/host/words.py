@@ -12,6 +12,8 @@
 
 """Words that what is said of hosts is made of."""
 
+from collections.abc import Collection
+
 from nova_pinning import cpuset
 
 
@@ -26,3 +28,18 @@ def count(number: int, noun: str) -> str:
     """'1 thread', '2 threads', '2 processes'."""
     ending = '' if number == 1 else 'es' if noun.endswith('s') else 's'
     return f'{number} {noun}{ending}'
+
+
+def listed(names: Collection[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    *first, last = names
+    return f'{", ".join(first)} and {last}' if first else last
+
+
+def duration(seconds: float) -> str:
+    """About three digits: '3.02 s', '187 ms', '12.9 µs'."""
+    unit, size = next((pair for pair in (('s', 1.0), ('ms', 1e-3))
+                       if seconds >= pair[1]), ('µs', 1e-6))
+    number = seconds / size
+    return f'{number:.3g} {unit}' if number < 99.95 else (
+        f'{number:,.0f} {unit}')

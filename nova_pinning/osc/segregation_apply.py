@@ -26,8 +26,8 @@ import rich.text
 
 from nova_pinning.cli import base as cli_base
 from nova_pinning.cli import options
-from nova_pinning.drawing import topology
 from nova_pinning import errors
+from nova_pinning.host import words
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show_host
@@ -221,7 +221,7 @@ def _print_lines(console: rich.console.Console, head: str,
 
 def _crowd(servers: Sequence[model.Server]) -> str:
     one = servers[0]
-    what = topology.count(len(servers), f'{one.host_class} server')
+    what = words.count(len(servers), f'{one.host_class} server')
     return f'{what} on it'
 
 

@@ -26,6 +26,7 @@ import rich.text
 
 from nova_pinning.cli import base
 from nova_pinning.drawing import topology
+from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import traits as placement_traits
@@ -123,7 +124,7 @@ def _totals(hosts: Sequence[model.Host]) -> str:
         ('dedicated', 'dedicated'), ('shared', 'shared'),
         (NONE, 'of no class'), (UNCLEAR, UNCLEAR))]
     told = ', '.join(f'{count} {word}' for count, word in counts if count)
-    return topology.count(len(hosts), 'host') + (f': {told}' if told else '')
+    return words.count(len(hosts), 'host') + (f': {told}' if told else '')
 
 
 def as_dict(host: model.Host) -> dict[str, Any]:
@@ -305,7 +306,7 @@ def show_result(result: change.Result,
 
 def _crowd(strangers: Sequence[model.Server]) -> str:
     other = strangers[0].host_class
-    return f'  {topology.count(len(strangers), f"{other} server")} on it'
+    return f'  {words.count(len(strangers), f"{other} server")} on it'
 
 
 def _show_kept(planned: change.Change,

@@ -114,9 +114,9 @@ def show(code: str, title: str, found: Sequence[_Mendable],
                                          'bold'), soft_wrap=True)
         hidden = len(one.mends[commands:]) if commands is not None else 0
         if hidden:
-            wrap(f'and {hidden:,} more', '      ', console)
+            wrap(f'and {hidden:,} more (--limit)', '      ', console)
     if len(found) > limit:
-        console.print(f'  and {len(found) - limit:,} more')
+        console.print(f'  and {len(found) - limit:,} more (--limit)')
     console.print()
 
 

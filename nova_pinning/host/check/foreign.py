@@ -28,8 +28,8 @@ from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import pins
 from nova_pinning.host.check.rules import services
-from nova_pinning.host.check.rules import words
 from nova_pinning.host.check import watch
+from nova_pinning.host import words
 
 _Severity = finding.Severity
 

@@ -134,8 +134,8 @@ def _unread(tree: tree_module.Tree) -> Iterator[finding.Unread]:
     """What must not be read, of each kind one with how many there are."""
     if not tree.exists('/proc/1'):
         yield finding.Unread(
-            '/proc', 'the processes of other users are not there',
-            'whether they are where they should be')
+            '/proc', 'they are hidden (hidepid) or not there',
+            'whether processes of other users are where they should be')
     kinds: dict[tuple[str, str], list[str]] = {}
     for path, reason in tree.unread.items():
         hides = next(hides for pattern, hides in _HIDDEN

@@ -24,7 +24,7 @@ from nova_pinning import cpuset
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import settings
-from nova_pinning.host.check.rules import words
+from nova_pinning.host import words
 from nova_pinning.reports import findings
 
 # What is looked at, in the words for one of each.
@@ -141,7 +141,7 @@ def evidence(one: finding.Evidence) -> str:
         *(f'{name} {value}' for name, value in (
             ('pid', one.pid), ('tid', one.tid), ('interrupt', one.interrupt))
           if value is not None),
-        one.name,
+        one.name.removesuffix(':'),
         '' if one.node is None else f'node {one.node}')))
     facts = ', '.join(_facts(one))
     return f'{what}: {facts}' if what and facts else what or facts
@@ -162,4 +162,4 @@ def _facts(one: finding.Evidence) -> Iterator[str]:
 def _limited(lines: list[str], limit: int) -> Iterator[str]:
     yield from lines[:limit]
     if len(lines) > limit:
-        yield f'and {len(lines) - limit:,} more'
+        yield f'and {len(lines) - limit:,} more (--limit)'

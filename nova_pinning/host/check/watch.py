@@ -35,9 +35,9 @@ from nova_pinning import cpuset
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import processes
-from nova_pinning.host.check.rules import words
 from nova_pinning.host import qemu_process
 from nova_pinning.host import tree as host_tree
+from nova_pinning.host import words
 
 #: Seconds from one look to the next, at least.
 INTERVAL_SECONDS = 0.1
@@ -261,7 +261,7 @@ def _unread(tree: host_tree.Tree) -> Iterator[finding.Unread]:
     if not tree.exists('/proc/1'):
         yield finding.Unread(
             '/proc', "other users' processes are hidden (hidepid)",
-            'what their threads ran where')
+            'what threads of other users ran where')
     if not tree.text('/proc/self/schedstat'):
         yield finding.Unread(
             '/proc/PID/schedstat', 'the kernel does not count (SCHED_INFO)',

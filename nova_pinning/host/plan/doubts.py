@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from nova_pinning.document import quantities
+from nova_pinning import cpuset
 from nova_pinning.host import model as host_model
 from nova_pinning.host.plan import devices
 from nova_pinning.host.plan import ground
@@ -170,11 +170,13 @@ def _of_devices(
     far = [device for device in description.pci_devices
            if ground.serves_host(device) and device.numa_node is not None
            and device.numa_node not in near]
-    if far:
+    if any(map(ground.is_in_use, far)):
+        far.sort(key=ground.is_in_use, reverse=True)
         yield model.Warning(
             'no-host-cpu-on-device-node', 'there are no CPUs for the host on '
             'the node of ' + _listed(
-                f'{devices.name(device)} (node {device.numa_node})'
+                f'{devices.name(device)} (node {device.numa_node}'
+                f'{"" if ground.is_in_use(device) else ", idle"})'
                 for device in far),
             'take a choice that has some there (--choice), if what these '
             'devices do matters more than what such a choice costs')
@@ -192,27 +194,31 @@ def _of_memory(
             'no pinned guest fits there',
             'put memory into its slots, or make one node of each socket in '
             'the firmware')
-    small = []
+    empty, small = [], []
     for node in description.nodes:
         dedicated = len(node.cpus & choice.dedicated_cpus)
         if not dedicated or not node.memory_mib:
             continue
-        if shared_out.page_size_kib:
-            pages = shared_out.guest_pages.get(node.id, 0)
-            memory_mib = pages * shared_out.page_size_kib // 1024
-        else:
-            memory_mib = shared_out.kept_mib[node.id]
-        if memory_mib < dedicated * _LEAST_MIB_PER_CPU:
+        memory_mib = shared_out.guest_mib[node.id]
+        if not memory_mib:
+            empty.append(node)
+        elif memory_mib < dedicated * _LEAST_MIB_PER_CPU:
             small.append(node.id)
+    advice = ('keep less for the host with --host-memory, or take smaller '
+              'pages with --page-size')
+    if empty:
+        unsold = choice.dedicated_cpus & cpuset.union(
+            node.cpus for node in empty)
+        yield model.Warning(
+            'no-guest-memory',
+            f'{_nodes([node.id for node in empty])} left without memory for '
+            f'guests{shared_out.in_pages}, so that {words.cpus(unsold)} there '
+            'cannot be sold', advice)
     if small:
-        size = (quantities.shown_page_size(shared_out.page_size_kib)
-                if shared_out.page_size_kib else '')
-        pages_text = f' in pages of {size}' if size else ''
         yield model.Warning(
             'memory-too-small', f'{_nodes(small)} left with less than '
-            f'{_LEAST_MIB_PER_CPU} MiB{pages_text} for each dedicated CPU',
-            'keep less for the host with --host-memory, or take smaller '
-            'pages with --page-size')
+            f'{_LEAST_MIB_PER_CPU} MiB{shared_out.in_pages} for each '
+            'dedicated CPU', advice)
 
 
 def _nodes(numbers: Sequence[int]) -> str:

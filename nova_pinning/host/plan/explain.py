@@ -28,16 +28,26 @@ from nova_pinning.host.plan import search
 from nova_pinning.host import words
 
 # What choices are compared by, beside what they sell.
-_NEAR = 'NICs and drives of the host with CPUs for it on their node'
+_NEAR = (('NICs and drives in use', True), ('idle NICs and drives', False))
+_ON_NODE = 'with CPUs for the host on their node'
 _NEIGHBOURS = 'CPUs of guests in L3 domains with CPUs for the host'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Priced:
-    """A choice and what it sells."""
+    """A choice, what it sells, and what becomes of memory with it."""
 
     choice: search.Choice
     offer: model.Offer
+    memory: memory.Memory
+
+    def unsold(self, description: host_model.HostDescription,
+               ) -> Mapping[int, cpuset.CpuSet]:
+        """Dedicated CPUs by node without memory for guests there."""
+        found = {node.id: node.cpus & self.choice.dedicated_cpus
+                 for node in description.nodes
+                 if not self.memory.guest_mib[node.id]}
+        return {node: cpus for node, cpus in found.items() if cpus}
 
 
 def reasons(
@@ -45,7 +55,6 @@ def reasons(
     request: plan_request.Request,
     taken: Priced,
     others: Sequence[Priced],
-    shared_out: memory.Memory,
 ) -> Iterator[model.Reason]:
     """A reason for each choice but those of interrupts."""
     choice, offer = taken.choice, taken.offer
@@ -60,13 +69,16 @@ def reasons(
             description, request, choice, offer))
     if choice.dedicated_cpus:
         stranded = sum(offer.stranded_cpus.values())
+        unsold = sum(map(len, taken.unsold(description).values()))
         yield model.Reason(
             'dedicated_cpus',
-            'all that is left is sold, '
+            f'all that is left is {"dedicated" if unsold else "sold"}, '
             f'{words.count(len(choice.dedicated_cpus), "CPU")}; '
+            + (f'{unsold} of them are on nodes without memory for guests; '
+               if unsold else '')
             + (f'left when the mix is full: {words.count(stranded, "CPU")}'
                if stranded else 'the mix uses all of them'))
-    yield from _memory_reasons(description, request, choice, shared_out)
+    yield from _memory_reasons(description, request, choice, taken.memory)
     for device in description.pci_devices:
         if device.alias and (device.driver or device.names):
             yield model.Reason(
@@ -125,13 +137,12 @@ def _host_reasons(
             f'{_taken(description, worse.choice)} would leave '
             + _sales(taken.offer, worse.offer))
     near = {node.id for node in description.nodes if node.cpus & cpus}
-    serving = [device for device in description.pci_devices
-               if ground.serves_host(device)
-               and device.numa_node is not None]
-    if serving:
-        count = sum(device.numa_node in near for device in serving)
-        yield model.Reason(
-            'host_cpus', f'{_NEAR}: {count} of {len(serving)}')
+    for what, is_in_use in _NEAR:
+        nodes = _device_nodes(description, is_in_use)
+        if nodes:
+            yield model.Reason(
+                'host_cpus', f'{what} {_ON_NODE}: '
+                f'{sum(node in near for node in nodes)} of {len(nodes)}')
     guests = _l3_neighbours(description, taken.choice)
     if guests is not None:
         yield model.Reason('host_cpus', f'{_NEIGHBOURS}: {guests}')
@@ -223,10 +234,18 @@ def _facts(description: host_model.HostDescription,
     """Figures by which choices can be compared, after what they count."""
     near = {node.id for node in description.nodes
             if node.cpus & choice.host_cpus}
-    yield _NEAR, sum(
-        device.numa_node in near for device in description.pci_devices
-        if ground.serves_host(device))
+    for what, is_in_use in _NEAR:
+        yield f'{what} {_ON_NODE}', sum(
+            node in near for node in _device_nodes(description, is_in_use))
     yield _NEIGHBOURS, _l3_neighbours(description, choice) or 0
+
+
+def _device_nodes(description: host_model.HostDescription,
+                  is_in_use: bool) -> list[int]:
+    """The node of each device that serves the host and belongs to one."""
+    return [device.numa_node for device in description.pci_devices
+            if ground.serves_host(device) and device.numa_node is not None
+            and ground.is_in_use(device) == is_in_use]
 
 
 def _l3_neighbours(description: host_model.HostDescription,

@@ -16,6 +16,8 @@ Cores that lie in the same node and L3 domain, are of the same kind and have
 as many threads can take each other's place.
 """
 
+import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -56,13 +58,16 @@ class Domain:
 class Ground:
     """A node with CPUs.
 
-    :param devices: how many devices there are that serve the host
+    :param busy_devices: how many devices there are that serve the host and
+        are in use
+    :param idle_devices: the others that serve the host
     :param sells: whether pinned guests can have memory here
     """
 
     id: int
     domains: tuple[Domain, ...]
-    devices: int
+    busy_devices: int
+    idle_devices: int
     sells: bool
 
     @property
@@ -86,6 +91,12 @@ def serves_host(device: model.PciDevice) -> bool:
             in (hardware.PciKind.NIC, hardware.PciKind.NVME))
 
 
+def is_in_use(device: model.PciDevice) -> bool:
+    """Whether it is known that the host works with it now."""
+    return bool(device.in_use) or (
+        device.kind is hardware.PciKind.NIC and device.speed_mbps > 0)
+
+
 def slow_cpus(description: model.HostDescription) -> cpuset.CpuSet:
     """The CPUs of the slowest cores, none if all are alike."""
     kinds = description.core_kinds
@@ -96,19 +107,23 @@ def slow_cpus(description: model.HostDescription) -> cpuset.CpuSet:
     return slowest.cpus
 
 
-def grounds(description: model.HostDescription) -> tuple[Ground, ...]:
-    """The nodes that have CPUs, by id."""
+def grounds(description: model.HostDescription,
+            full: Collection[int] = ()) -> tuple[Ground, ...]:
+    """The nodes that have CPUs, by id.
+
+    :param full: nodes that sell nothing because all their memory is taken
+    """
     slow = slow_cpus(description)
-    devices: dict[int, int] = {}
-    for device in description.pci_devices:
-        if device.numa_node is not None and serves_host(device):
-            devices[device.numa_node] = devices.get(device.numa_node, 0) + 1
+    devices = collections.Counter(
+        (device.numa_node, is_in_use(device))
+        for device in description.pci_devices if serves_host(device))
     return tuple(
         Ground(
             id=node.id,
             domains=tuple(_domains(node, description.core_kinds, slow)),
-            devices=devices.get(node.id, 0),
-            sells=node.memory_mib > 0)
+            busy_devices=devices[node.id, True],
+            idle_devices=devices[node.id, False],
+            sells=node.memory_mib > 0 and node.id not in full)
         for node in description.nodes if node.cores)
 
 

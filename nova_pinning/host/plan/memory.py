@@ -14,6 +14,7 @@
 
 from collections.abc import Mapping
 import dataclasses
+import math
 
 from nova_pinning.document import quantities
 from nova_pinning import errors
@@ -36,6 +37,8 @@ class Memory:
     :param page_size_kib: 0 if there are no huge pages
     :param guest_pages: huge pages for guests
     :param poll_pages: huge pages for OVS-DPDK
+    :param guest_mib: what pinned guests can have, in such pages if there are
+        any; 0 where there is none
     :param kept_mib: what is not in huge pages for guests
     :param reserved_mib: what no guest gets, all nodes together
     """
@@ -43,8 +46,17 @@ class Memory:
     page_size_kib: int
     guest_pages: Mapping[int, int]
     poll_pages: Mapping[int, int]
+    guest_mib: Mapping[int, int]
     kept_mib: Mapping[int, int]
     reserved_mib: int
+
+    @property
+    def in_pages(self) -> str:
+        """' in pages of 1 GiB', '' without huge pages."""
+        if not self.page_size_kib:
+            return ''
+        size = quantities.shown_page_size(self.page_size_kib)
+        return f' in pages of {size}'
 
 
 def share(description: host_model.HostDescription,
@@ -71,6 +83,7 @@ def share(description: host_model.HostDescription,
     wanted_mib = _host_memory(description, request, choice)
     poll_pages: dict[int, int] = {}
     guest_pages: dict[int, int] = {}
+    guest_mib: dict[int, int] = {}
     kept_mib: dict[int, int] = {}
     reserved_mib = 0
     for node in description.nodes:
@@ -86,11 +99,12 @@ def share(description: host_model.HostDescription,
         if pages:
             guest_pages[node.id] = pages
         in_pages_mib = _mib(pages, page_size_kib)
+        guest_mib[node.id] = in_pages_mib if page_size_kib else floating_mib
         kept_mib[node.id] = node.memory_mib - in_pages_mib
         reserved_mib += kept_mib[node.id] - floating_mib
     return Memory(page_size_kib, guest_pages,
                   {node: pages for node, pages in poll_pages.items() if pages},
-                  kept_mib, reserved_mib)
+                  guest_mib, kept_mib, reserved_mib)
 
 
 def _shares(
@@ -130,12 +144,12 @@ def _host_memory(
     wanted_mib = request.host_memory_mib
     if wanted_mib is None:
         wanted_mib = plan_request.default_host_memory_mib(description)
-    elif wanted_mib < min(_LEAST_HOST_MIB, total_mib // 4):
+    elif wanted_mib < (least_mib := min(_LEAST_HOST_MIB, total_mib // 4)):
         raise errors.InputError(
             f'{quantities.shown_memory(wanted_mib)} for the host is too '
             'little to boot with',
             errors.Location('--host-memory'), 'take at least '
-            f'{quantities.shown_memory(_LEAST_HOST_MIB)}')
+            f'{quantities.shown_memory(least_mib)}')
     elif wanted_mib >= total_mib:
         raise errors.InputError(
             f'{quantities.shown_memory(wanted_mib)} for the host leave '
@@ -154,10 +168,13 @@ def _host_memory(
                    / max(1, sum(cpus.values())) / 2)
         found[node.id] = min(node.memory_mib, round(by_memory + by_cpus))
         left_mib -= found[node.id]
-    # What rounding has left, or a node that is too small for its part.
+    # What rounding has left, or a node that is too small for its part: all
+    # others share it by what they have, so that none loses everything.
+    missing_mib, room_mib = left_mib, total_mib - wanted_mib + left_mib
     for node in description.nodes:
-        more = max(-found[node.id],
-                   min(left_mib, node.memory_mib - found[node.id]))
+        room = node.memory_mib - found[node.id]
+        part_mib = math.ceil(missing_mib * room / max(1, room_mib))
+        more = max(-found[node.id], min(left_mib, room, part_mib))
         found[node.id] += more
         left_mib -= more
     return found

@@ -12,6 +12,7 @@
 
 """What a choice of CPUs sells."""
 
+from collections.abc import Collection
 from collections.abc import Sequence
 
 from nova_pinning.fit import capacity
@@ -21,18 +22,18 @@ from nova_pinning.host.plan import search
 
 
 def offer(description: host_model.HostDescription, choice: search.Choice,
-          sizes: Sequence[model.GuestSize], ratio: float) -> model.Offer:
+          sizes: Sequence[model.GuestSize], ratio: float,
+          selling: Collection[int]) -> model.Offer:
     """What can be sold; pinned guests by their CPUs alone.
-
-    A node without memory sells none.
 
     :param ratio: vCPUs of shared guests for each shared CPU; 0 if there are
         to be no shared guests
+    :param selling: the nodes that have memory for pinned guests
     """
     dedicated = {node.id: len(node.cpus & choice.dedicated_cpus)
                  for node in description.nodes}
     rooms = tuple(capacity.Room(dedicated[node.id])
-                  for node in description.nodes if node.memory_mib)
+                  for node in description.nodes if node.id in selling)
     wanted = tuple(capacity.Size(size.vcpus, size.cells) for size in sizes)
     mixed = capacity.mix(rooms, wanted, [size.weight for size in sizes])
     sales = []
@@ -42,16 +43,16 @@ def offer(description: host_model.HostDescription, choice: search.Choice,
             size.vcpus, size.cells, alone,
             sum(dedicated.values()) - alone * size.vcpus, count))
     return model.Offer(
-        tuple(sales), _stranded(description, dedicated, wanted, mixed),
+        tuple(sales), _stranded(selling, dedicated, wanted, mixed),
         int(len(choice.shared_cpus) * ratio))
 
 
 def _stranded(
-    description: host_model.HostDescription, dedicated: dict[int, int],
+    selling: Collection[int], dedicated: dict[int, int],
     sizes: Sequence[capacity.Size], counts: Sequence[int],
 ) -> dict[int, int]:
     """Dedicated CPUs by node that are left when the mix is full."""
-    sellable = [node.id for node in description.nodes if node.memory_mib]
+    sellable = [number for number in dedicated if number in selling]
     taken = capacity.packing(
         [capacity.Room(dedicated[number]) for number in sellable], sizes,
         counts)

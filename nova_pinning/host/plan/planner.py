@@ -38,6 +38,8 @@ from nova_pinning.placement import traits
 
 #: Choices that are looked for: the one to take and those to compare it with.
 CHOICES = 4
+#: Choices that can be had at all, where a host has so many.
+MOST_CHOICES = 20
 # What to plan for where none of the usual sizes fits.
 _SMALLEST = (model.GuestSize(1),)
 
@@ -61,7 +63,7 @@ def plan(description: host_model.HostDescription,
             f'there is no choice {request.choice}', errors.Location(
                 '--choice'), f'this host has {len(found)} to compare')
     taken = found.pop(request.choice - 1)
-    shared_out = memory.share(description, request, taken.choice)
+    shared_out = taken.memory
     interrupts = devices.interrupts(description, taken.choice.host_cpus)
     planned = model.Plan(
         purpose=request.purpose,
@@ -74,7 +76,7 @@ def plan(description: host_model.HostDescription,
         poll_pages=shared_out.poll_pages,
         interrupts=tuple(one for one, _reason in interrupts),
         reasons=(
-            *explain.reasons(description, request, taken, found, shared_out),
+            *explain.reasons(description, request, taken, found),
             *(model.Reason('interrupts', f'{one.name} {reason}')
               for one, reason in interrupts)),
         warnings=doubts.warnings(
@@ -134,16 +136,9 @@ def _choose(
 
     :raises errors.InputError: if there is none, or a size does not fit
     """
-    grounds = ground.grounds(description)
-    ratio = (0.0 if request.purpose is model.Purpose.DEDICATED
-             else plan_request.shared_ratio(description, request))
     sizes = _sizes(description, request)
-    count = max(CHOICES, request.choice)
     while True:
-        choices = _search(description, request, grounds, sizes, count)
-        found = [
-            explain.Priced(choice, offer.offer(
-                description, choice, sizes, ratio)) for choice in choices]
+        found = _priced(description, request, sizes)
         missing = [place for place, sale in enumerate(found[0].offer.sales)
                    if not sale.alone]
         if not missing:
@@ -153,13 +148,72 @@ def _choose(
             sizes = tuple(size for place, size in enumerate(sizes)
                           if place not in missing) or _SMALLEST
             continue
+        _check_memory(description, found[0])
         sizes = tuple(
             _in_more_cells(
-                description, size, found[0].choice,
+                description, size, found[0],
                 cells=request.sizes[place].cells if request.sizes else None)
             if place in missing else size
             for place, size in enumerate(sizes))
         _check_different(sizes)
+
+
+def _priced(
+    description: host_model.HostDescription,
+    request: plan_request.Request,
+    sizes: Sequence[model.GuestSize],
+) -> list[explain.Priced]:
+    """Choices of CPUs, those first that sell most.
+
+    Which nodes have memory for guests depends on where the host's CPUs are.
+    So where the best choice leaves none on a node, it is looked for others
+    once more, as if that node sold nothing at all.
+    """
+    ratio = (0.0 if request.purpose is model.Purpose.DEDICATED
+             else plan_request.shared_ratio(description, request))
+    count = max(CHOICES, min(request.choice, MOST_CHOICES))
+    found: dict[search.Choice, explain.Priced] = {}
+    full: set[int] = set()
+    while True:
+        for choice in _search(description, request, ground.grounds(
+                description, full), sizes, count):
+            if choice not in found:
+                shared_out = memory.share(description, request, choice)
+                selling = [node for node, memory_mib
+                           in shared_out.guest_mib.items() if memory_mib]
+                found[choice] = explain.Priced(choice, offer.offer(
+                    description, choice, sizes, ratio, selling), shared_out)
+        best = sorted(found.values(), reverse=True,
+                      key=lambda one: _value(sizes, one.offer))
+        more = set(best[0].unsold(description)) - full
+        if not more:
+            return best[:count]
+        full |= more
+
+
+def _value(sizes: Sequence[model.GuestSize],
+           offered: model.Offer) -> search.Value:
+    return search.Value(
+        sum(sale.mixed for sale in offered.sales),
+        sum(sale.alone * sale.vcpus * size.weight
+            for size, sale in zip(sizes, offered.sales)),
+        tuple(sale.alone for sale in offered.sales))
+
+
+def _check_memory(description: host_model.HostDescription,
+                  best: explain.Priced) -> None:
+    """Refuse a host none of whose nodes has memory left for its guests.
+
+    :raises errors.InputError: if it is one
+    """
+    dedicated = best.choice.dedicated_cpus
+    places = [node.id for node in description.nodes
+              if node.memory_mib and node.cpus & dedicated]
+    if places and not any(best.memory.guest_mib[node] for node in places):
+        raise errors.InputError(
+            'no node has memory left for guests' + best.memory.in_pages,
+            description.where, 'keep less for the host with --host-memory, '
+            'or take smaller pages with --page-size')
 
 
 def _search(
@@ -295,7 +349,7 @@ def _check_different(sizes: Iterable[model.GuestSize]) -> None:
 
 def _in_more_cells(
     description: host_model.HostDescription, size: model.GuestSize,
-    choice: search.Choice, cells: int | None,
+    best: explain.Priced, cells: int | None,
 ) -> model.GuestSize:
     """A size in the next larger number of cells.
 
@@ -308,7 +362,8 @@ def _in_more_cells(
          and capacity.guests(rooms, capacity.Size(size.vcpus, number))), None)
     if cells is not None or more is None:
         left = tuple(
-            capacity.Room(len(node.cpus & choice.dedicated_cpus))
+            capacity.Room(len(node.cpus & best.choice.dedicated_cpus)
+                          if best.memory.guest_mib[node.id] else 0)
             for node in description.nodes if node.memory_mib)
         raise _too_large(description, size.vcpus, cells, left)
     return dataclasses.replace(size, cells=more)

@@ -301,7 +301,8 @@ class _Field:
                              for group in domain.groups))
                 for domain in place.domains))
             kind = kinds.setdefault(
-                (key, place.devices, has_cpu0, shape), len(kinds))
+                (key, place.busy_devices, place.idle_devices, has_cpu0,
+                 shape), len(kinds))
             self._ways_on.append([[
                 (way, 1 << bits * takings.setdefault(
                     (kind, way.host_cpus, way.shared_cpus), len(takings)))

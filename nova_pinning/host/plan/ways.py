@@ -17,7 +17,8 @@ count one after the other, each summed up over the host:
 
 #. where shared CPUs are for emulator threads: dedicated CPUs of nodes that
    have no shared ones
-#. devices that serve the host on nodes that have no CPUs for the host
+#. devices that serve the host on nodes that have no CPUs for the host: those
+   in use, and then those of which no use is known
 #. CPUs of guests that share an L3 domain with CPUs for the host or for
    polling, and then dedicated ones that do so with shared CPUs
 #. CPUs for the host on cores that are not of the slowest kind
@@ -86,7 +87,8 @@ class Scale:
     def figures(self, *figures: int) -> int:
         """Those that count first, the most important one first.
 
-        :param figures: far, devices, L3 of host, L3 of shared, fast
+        :param figures: far, busy devices, idle ones, L3 of host, L3 of
+            shared, fast
         """
         number = 0
         for figure in figures:
@@ -118,8 +120,9 @@ def ways(place: ground.Ground, purpose: model.Purpose, limits: Limits,
         left = place.cpu_count - host - poll - shared
         is_far = (purpose is model.Purpose.DEDICATED and wants_shared
                   and not shared)
-        badness += scale.figures(left if is_far else 0,
-                                 0 if host else place.devices, 0, 0, 0)
+        badness += scale.figures(
+            left if is_far else 0, 0 if host else place.busy_devices,
+            0 if host else place.idle_devices, 0, 0, 0)
         if limits.shared_cpus is None:
             shared = 0
         result.append(Way(host, shared, badness, taken))
@@ -135,7 +138,7 @@ def _domain_ways(domain: ground.Domain, purpose: model.Purpose,
     for (host, poll, shared), (badness, taken) in found.items():
         left = domain.cpu_count - host - poll - shared
         guests = left if purpose is model.Purpose.DEDICATED else left + shared
-        badness += scale.figures(0, 0, guests if host or poll else 0,
+        badness += scale.figures(0, 0, 0, guests if host or poll else 0,
                                  left if shared else 0, 0)
         result[host, poll, shared] = badness, taken
     return result
@@ -155,7 +158,7 @@ def _group_ways(group: ground.Group, limits: Limits, scale: Scale) -> _Ways:
                 most = min(most, limits.shared_cpus // threads)
             for shared in range(least, most + 1):
                 badness = scale.figures(
-                    0, 0, 0, 0, 0 if group.is_slow else host * threads)
+                    0, 0, 0, 0, 0, 0 if group.is_slow else host * threads)
                 badness += scale.ids(
                     cores[:host], cores[host:host + poll],
                     cores[host + poll:host + poll + shared])

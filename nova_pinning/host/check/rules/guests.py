@@ -16,14 +16,15 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from nova_pinning import cpuset
+from nova_pinning.document import quantities
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import pins
-from nova_pinning.host.check.rules import words
 from nova_pinning.host import domain as domain_module
 from nova_pinning.host import qemu_process
+from nova_pinning.host import words
 
 # Unbound memory of QEMU's own, such as its heaps, is in smaller pieces.
 _LEAST_UNBOUND_KIB = 65536
@@ -161,14 +162,14 @@ def _misplaced(
 ) -> rule.Problem:
     share = sum(wrong.values()) / sum(on_node.values())
     nodes = ','.join(map(str, sorted(wrong)))
+    amount = quantities.shown_memory(max(1, sum(wrong.values()) // 1024))
     return rule.Problem(
         subject=pins.subject(guest),
         message=f'{_percent(share)} of its memory '
-                f'({max(1, sum(wrong.values()) // 1024)} MiB) on NUMA node '
-                f'{nodes}, not on {expected}',
+                f'({amount}) on NUMA node {nodes}, not on {expected}',
         evidence=tuple(
             finding.Evidence(pid=guest.qemu.pid, node=node,
-                             name=f'{kib // 1024} MiB')
+                             name=quantities.shown_memory(kib // 1024))
             for node, kib in sorted(wrong.items())),
         mends=(f'migratepages {guest.qemu.pid} {nodes} {expected}',))
 

@@ -19,8 +19,8 @@ from nova_pinning.document import quantities
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
-from nova_pinning.host.check.rules import words
 from nova_pinning.host import model
+from nova_pinning.host import words
 
 _PLAN_AGAIN = ('use the plan of this kind of host, or discover and plan this '
                'host again')
@@ -278,11 +278,11 @@ def less_memory(view: rule.View) -> Iterator[rule.Problem]:
     for node in view.planned.nodes:
         memory_mib = there.get(node.id, 0)
         if memory_mib < node.memory_mib * _LEAST_MEMORY:
+            found, planned = quantities.shown_alike(
+                memory_mib, node.memory_mib)
             yield rule.Problem(
                 subject=f'NUMA node {node.id}',
-                message=f'it has {quantities.shown_memory(memory_mib)} of '
-                        'memory, planned are '
-                        f'{quantities.shown_memory(node.memory_mib)}',
+                message=f'it has {found} of memory, planned are {planned}',
                 evidence=(finding.Evidence(node=node.id),))
 
 

@@ -20,7 +20,7 @@ from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
-from nova_pinning.host.check.rules import words
+from nova_pinning.host import words
 
 _PLACE = ('start the unit that "nova-pinning host render" writes, which '
           'places all interrupts')

@@ -18,7 +18,7 @@ from nova_pinning.document import quantities
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
-from nova_pinning.host.check.rules import words
+from nova_pinning.host import words
 
 
 def _totals(view: rule.View) -> dict[tuple[int, int], int]:

@@ -16,6 +16,7 @@ import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import re
 
 from nova_pinning import cpuset
@@ -24,8 +25,8 @@ from nova_pinning.host.check import facts
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import pins
-from nova_pinning.host.check.rules import words
 from nova_pinning.host import qemu_process
+from nova_pinning.host import words
 
 # Threads of Open vSwitch with DPDK that poll NICs: 'pmd-c02/id:8', 'pmd8'.
 _POLLING = re.compile(r'pmd(?:-c)?\d+(?:/.*)?')
@@ -61,7 +62,8 @@ def group(process: facts.Process) -> str:
     unit, _dot, kind = process.unit.rpartition('.')
     if kind in ('service', 'scope'):
         return f'{kind} {unit}'
-    return f'process {process.name}'
+    # Titles that programs give themselves are cut off: 'nova-conductor:'.
+    return f'process {process.name.removesuffix(":")}'
 
 
 def _astray(
@@ -89,12 +91,16 @@ def _astray(
 
 
 def _evidence(
-    strays: Iterable[_Stray], expected: cpuset.CpuSet,
+    strays: Sequence[_Stray], expected: cpuset.CpuSet,
 ) -> tuple[finding.Evidence, ...]:
+    # A list may be cut off: no process hides behind the threads of another.
+    firsts = [(process, threads[0]) for process, threads in strays]
+    rest = [(process, thread) for process, threads in strays
+            for thread in threads[1:]]
     return tuple(
         finding.Evidence(pid=process.pid, tid=thread.tid, name=thread.name,
                          cpus=thread.cpus, expected_cpus=expected)
-        for process, threads in strays for thread in threads)
+        for process, thread in (*firsts, *rest))
 
 
 def _mends(

@@ -118,7 +118,8 @@ def reserved_memory(view: rule.View) -> Iterator[rule.Problem]:
     planned = view.planned.nova.reserved_memory_mib
     if settings and settings.reserved_memory_mib != planned:
         yield _problem('[DEFAULT] reserved_host_memory_mb',
-                       str(settings.reserved_memory_mib), str(planned))
+                       f'{settings.reserved_memory_mib} MiB',
+                       f'{planned} MiB')
 
 
 @rule.rule(

@@ -21,7 +21,7 @@ from nova_pinning.host.check import facts
 from nova_pinning.host.check import finding
 from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import pins
-from nova_pinning.host.check.rules import words
+from nova_pinning.host import words
 
 _STALE = ('compare with "openstack server show" and the NUMA topology that '
           'nova has of it; a hard reboot or another migration writes its XML '

@@ -134,7 +134,7 @@ class TestCheck(_TestCase):
             samples.process(pid, f'x{pid}', '1') for pid in range(90, 110)))
         done = self._check('--limit', '3')
         self.assertEqual(3, done.out.count('  - process x'))
-        self.assertIn('  and 17 more\n', done.out)
+        self.assertIn('  and 17 more (--limit)\n', done.out)
 
     def test_no_plan(self):
         done = self.run_command('host', 'check', base.HOST)

@@ -112,8 +112,16 @@ class TestPlanHost(base.TestCase):
 
     def test_a_plan_is_planned_again(self):
         path = self.write('plan.yaml', self._plan('--class', 'both').out)
-        self.assertEqual(self._plan('--class', 'both').out,
-                         self._plan('--class', 'both', host=path).out)
+        first = self._plan('--class', 'both')
+        again = self._plan('--class', 'both', host=path)
+        self.assertEqual(first.out, again.out)
+        self.assertEqual(
+            'note: the plan in this file is made anew: class, sizes, numbers '
+            'of CPUs and\n'
+            '  memory are those of the options; PCI aliases stay\n'
+            + first.err, again.err)
+        quiet = self._plan('--class', 'both', '--no-summary', host=path)
+        self.assertEqual('', quiet.err)
 
     def test_drawing(self):
         path = self.dir / 'plan.svg'
@@ -138,6 +146,17 @@ class TestPlanHost(base.TestCase):
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(options[-2].lstrip('-').replace('svg', 'plan.svg'),
                       done.err)
+
+    def test_how_many_choices_there_are(self):
+        for number in ('4', '99', '5000'):
+            text = self._plan('--host-cpus', '4', '--for', '8',
+                              '--choice', number).err
+            self.assertIn(f'there is no choice {number}', text)
+            self.assertIn('this host has 3', text)
+
+    def test_host_memory_without_a_unit(self):
+        self.assertIn('1 MiB for the host is too little',
+                      self._plan('--host-memory', '1').err)
 
     def test_no_ratio(self):
         self.assertIn('x is not a number above 0',

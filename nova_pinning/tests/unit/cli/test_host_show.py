@@ -18,6 +18,7 @@ import re
 from xml.etree import ElementTree
 
 import ddt
+import fixtures
 
 from nova_pinning.drawing import host_plan
 from nova_pinning.host import dump
@@ -45,6 +46,18 @@ class TestShowHost(base.TestCase):
         self.assertIn('Hardware', done.out)
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), 80, line)
+
+    @ddt.data(40, 64, 160)
+    def test_width(self, columns):
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', str(columns)))
+        done = self._show(host=self._plan())
+        for line in done.out.splitlines():
+            self.assertLessEqual(len(line), columns)
+            self.assertEqual(line.rstrip(), line)
+        # No CPU, size or speed is cut in two.
+        shown = ' '.join(done.out.split())
+        for text in ('25 Gbit/s', '0000:10:00.0', '8086:158b'):
+            self.assertIn(text, shown)
 
     def test_plan(self):
         done = self._show(host=self._plan())

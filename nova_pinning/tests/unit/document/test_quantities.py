@@ -67,6 +67,11 @@ class TestQuantities(oslotest.BaseTestCase):
         self.assertIsNone(quantities.unit_bytes(''))
         self.assertIsNone(quantities.unit_bytes('max'))
 
+    def test_amounts_to_compare(self):
+        self.assertEqual(('0 MiB', '1500 MiB', '2048 MiB'),
+                         quantities.shown_alike(0, 1500, 2048))
+        self.assertEqual(('0 GiB', '2 GiB'), quantities.shown_alike(0, 2048))
+
     @base.settings(100)
     @hypothesis.given(strategies.integers(0, 1 << 40))
     def test_text(self, mib):

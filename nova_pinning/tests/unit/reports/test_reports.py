@@ -98,7 +98,8 @@ class TestShow(base.TestCase):
     def test_commands(self, limit, shown, hidden):
         text = self._shown(_Finding(mends=('mend',) * 12), commands=limit)
         self.assertEqual(shown, text.count('      mend\n'))
-        self.assertEqual(hidden > 0, f'      and {hidden} more\n' in text)
+        self.assertEqual(
+            hidden > 0, f'      and {hidden} more (--limit)\n' in text)
 
 
 class TestGauges(base.TestCase):

@@ -86,7 +86,7 @@ class TestTable(base.TestCase):
         many = [found('S101', str(number)) for number in range(1300)]
         text = shown(made(*many))
         self.assertEqual(10, text.count('  - server '))
-        self.assertIn('  and 1,290 more\n', text)
+        self.assertIn('  and 1,290 more (--limit)\n', text)
         self.assertEqual(1300, shown(made(*many), limit=2000).count('  - '))
 
     @ddt.data(40, 80, 200)

@@ -427,7 +427,10 @@ class GatherTestCase(MachineTestCase):
         """/proc is mounted with hidepid, or it is a dump without it."""
         (self.machine.root / 'proc' / '1').rmdir()
         unread, = self.gather().unread
-        self.assertEqual('/proc', unread.path)
+        self.assertEqual(
+            ('/proc', 'they are hidden (hidepid) or not there',
+             'whether processes of other users are where they should be'),
+            (unread.path, unread.reason, unread.hides))
 
     def test_bare(self):
         seen = self.gather()

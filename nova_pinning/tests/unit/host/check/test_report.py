@@ -26,7 +26,6 @@ from nova_pinning.host.check import finding
 from nova_pinning.host.check import metrics
 from nova_pinning.host.check import report
 from nova_pinning.host.check import rule
-from nova_pinning.host.check.rules import words
 from nova_pinning.host.check import run
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.host.check import samples
@@ -103,6 +102,7 @@ class TestTable(base.TestCase):
         ({'name': 'eth0-rx-0', 'interrupt': 58, 'count': 1},
          'interrupt 58 eth0-rx-0: once'),
         ({'interrupt': 58, 'count': 1234}, 'interrupt 58: 1,234 times'),
+        ({'name': 'nova-conductor:', 'pid': 7}, 'pid 7 nova-conductor'),
         ({'node': 0}, 'node 0'),
         ({'name': 'x', 'node': 1}, 'x node 1'),
         ({'cpus': samples.cpus('')}, 'no CPU'),
@@ -120,11 +120,11 @@ class TestTable(base.TestCase):
                 for number in range(13)]
         text = shown(made(*many))
         self.assertEqual(10, text.count('  - x: '))
-        self.assertIn('\n  and 3 more\n', text)
+        self.assertIn('\n  and 3 more (--limit)\n', text)
         self.assertEqual(100, text.count('pid 7'))
-        self.assertEqual(10, text.count('\n    and 2 more\n'))
+        self.assertEqual(10, text.count('\n    and 2 more (--limit)\n'))
         self.assertEqual(100, text.count('      mend '))
-        self.assertEqual(10, text.count('\n      and 1,291 more\n'))
+        self.assertEqual(10, text.count('\n      and 1,291 more (--limit)\n'))
         self.assertNotIn('and ', re.sub('why: .*?- x', '', shown(
             made(*many), limit=2000), flags=re.DOTALL))
 
@@ -158,13 +158,6 @@ class TestTable(base.TestCase):
             evidence=(finding.Evidence(name='\x1b[0m'),)),
             host='\x1b', unread=(finding.Unread('\x1b', '\r', '\x07'),)))
         self.assertIsNone(re.search('[\x1b\r\x9b\x07]', text))
-
-    @ddt.data((0.0, '0 µs'), (6.8e-05, '68 µs'), (1.29e-05, '12.9 µs'),
-              (0.0125, '12.5 ms'), (0.9996, '1,000 ms'), (1.0, '1 s'),
-              (3.02345, '3.02 s'), (1234.5, '1,234 s'))
-    @ddt.unpack
-    def test_duration(self, seconds, text):
-        self.assertEqual(text, words.duration(seconds))
 
 
 class TestJson(base.TestCase):

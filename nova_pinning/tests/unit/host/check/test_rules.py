@@ -224,6 +224,33 @@ class AggregationTestCase(base.TestCase):
                       'service 23, service 24 and 55 more may', found.message)
         self.assertEqual('taskset -pc 0,4 5000', found.mends[0])
 
+    def test_first_threads_of_all_processes_come_first(self):
+        found = self._only(cases.with_process(*(
+            samples.process(pid, 'x', '0-7', threads=tuple(
+                samples.thread(pid + number, 'x', '0-7')
+                for number in range(3))) for pid in (600, 700))), 'H301')
+        self.assertEqual([600, 700, 601, 602, 701, 702],
+                         [one.tid for one in found.evidence])
+
+    def test_title_that_is_cut_off(self):
+        found = self._only(cases.with_process(samples.process(
+            700, 'nova-conductor:', '3')), 'H302')
+        self.assertEqual('process nova-conductor', found.subject)
+
+    def test_memory_is_compared_in_one_unit(self):
+        found = self._only(cases.with_nodes(lambda node: replace(
+            node, memory_mib=0 if node.id else node.memory_mib)), 'H210')
+        planned = samples.planned().nodes[1].memory_mib
+        self.assertEqual(f'it has 0 GiB of memory, planned are '
+                         f'{planned // 1024} GiB', found.message)
+
+    def test_reserved_memory_has_the_unit_of_its_option(self):
+        found = self._only(
+            cases.with_settings(reserved_memory_mib=512), 'H105')
+        planned = samples.planned().nova.reserved_memory_mib
+        self.assertEqual('[DEFAULT] reserved_host_memory_mb is 512 MiB, '
+                         f'planned is {planned} MiB', found.message)
+
     def test_one_process(self):
         threads = tuple(samples.thread(700 + number, 'worker', '3')
                         for number in range(3))
@@ -334,7 +361,7 @@ class AggregationTestCase(base.TestCase):
             samples.qemu_process.Region(
                 cpus('0'), {0: 3, 1: 1}, samples.GIB_PAGES),))
         found = self._only(cases.with_guests(guest), 'H610')
-        self.assertEqual('25 % of its memory (1024 MiB) on NUMA node 1, not '
+        self.assertEqual('25 % of its memory (1 GiB) on NUMA node 1, not '
                          'on 0', found.message)
         self.assertEqual(('migratepages 1000 1 0',), found.mends)
 

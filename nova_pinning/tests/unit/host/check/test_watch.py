@@ -315,8 +315,8 @@ class TestUnread(base.TestCase):
             path = self.machine.root / 'proc/1' / name
             path.rmdir() if path.is_dir() else path.unlink()
         (self.machine.root / 'proc/1').rmdir()
-        self.assertIn('hidepid',
-                      self._hidden()['what their threads ran where'][1])
+        self.assertIn('hidepid', self._hidden()[
+            'what threads of other users ran where'][1])
 
     def test_processes_that_must_not_be_read(self):
         self.machine.thread(7, 7, 'busy', ran=0, cpu=0)

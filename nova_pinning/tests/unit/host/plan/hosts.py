@@ -72,11 +72,11 @@ def any_host(draw, max_cores=7, max_nodes=3):
         nodes.append(model.Node(
             id=2 * number, socket=number, cores=own,
             memory_mib=draw(strategies.sampled_from(
-                [64 * GIB, 64 * GIB, 64 * GIB, 0])),
+                [64 * GIB, 64 * GIB, 64 * GIB, 1, 0])),
             l3_domains=draw(_domains(own)),
             distances=tuple(10 if other == number else 21
                             for other in range(count))))
-    if not any(node.memory_mib and node.cores for node in nodes):
+    if not any(node.memory_mib > 1 and node.cores for node in nodes):
         nodes = [samples.host().nodes[0]]
     cpus = sorted(cpu for node in nodes for core in node.cores
                   for cpu in core)
@@ -109,7 +109,8 @@ def _devices(draw, nodes):
                 hardware.PciKind.NIC, hardware.PciKind.NVME,
                 hardware.PciKind.OTHER])),
             names=(f'dev{number}',),
-            speed_mbps=draw(strategies.sampled_from([0, 25000])))
+            speed_mbps=draw(strategies.sampled_from([0, 25000])),
+            in_use=draw(strategies.sampled_from(['', 'mounted on /'])))
 
 
 @strategies.composite

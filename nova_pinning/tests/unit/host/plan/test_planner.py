@@ -86,6 +86,16 @@ def _guest(size):
         (size.vcpus // size.cells, 1) for _cell in range(size.cells)))
 
 
+def _with_memory(host, planned):
+    """The host without the nodes that have no pages for guests."""
+    plan = planned.plan
+    selling = {node.id for node in planned.nodes
+               if node.huge_pages.get(plan.page_size_kib, 0)
+               > plan.poll_pages.get(node.id, 0)}
+    return engine_model.Host(tuple(
+        cell for cell in host.cells if cell.id in selling))
+
+
 def _pin(host, found):
     """The host with a guest on it."""
     taken = {cell.host_cell: [cpu for _vcpu, cpu in cell.pins]
@@ -154,7 +164,7 @@ class TestPlan(oslotest.BaseTestCase):
         except errors.InputError:
             return
         plan = planned.plan
-        host = engine.engine_host(planned)
+        host = _with_memory(engine.engine_host(planned), planned)
         left = len(planned.nova.dedicated_cpus)
         mixed = []
         for size, sale in zip(plan.sizes, plan.offer.sales):
@@ -225,6 +235,41 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertNotIn('no-host-cpu-on-device-node', _codes(other))
         self.assertEqual(['0,40', '20,60'], [
             str(one.cpus) for one in other.plan.interrupts])
+
+    def test_devices_in_use_before_idle_ones(self):
+        """Several idle drives do not outweigh what the host works with."""
+        idle = tuple(_nic(number, 1, 0, kind=hardware.PciKind.NVME)
+                     for number in range(4, 8))
+        wanted = request.Request(host_cpus=4, sizes=_sizes((8,)))
+        for used in (_nic(1, 0), _nic(1, 0, 0, in_use='in bond0'),
+                     _nic(1, 0, 0, kind=hardware.PciKind.NVME,
+                          in_use='mounted on /')):
+            planned = planner.plan(
+                _xeon(pci_devices=(*idle, used)), wanted)
+            self.assertEqual('0-1,40-41', str(planned.plan.host_cpus))
+            # Idle ones alone are not worth a warning.
+            self.assertNotIn('no-host-cpu-on-device-node', _codes(planned))
+            texts = [reason.text for reason in planned.plan.reasons]
+            self.assertIn('NICs and drives in use with CPUs for the host on '
+                          'their node: 1 of 1', texts)
+            self.assertIn('idle NICs and drives with CPUs for the host on '
+                          'their node: 0 of 4', texts)
+            other = planned.plan.alternatives[0]
+            self.assertEqual('20-21,60-61', str(other.host_cpus))
+            self.assertIn('in use with CPUs for the host on their node: 0 '
+                          'instead of 1; idle NICs and drives with CPUs for '
+                          'the host on their node: 4 instead of 0',
+                          other.difference)
+        # Without devices in use idle ones still count.
+        planned = planner.plan(_xeon(pci_devices=idle), wanted)
+        self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
+        # A link makes a drive no busier, and those in use are named first.
+        planned = planner.plan(_xeon(pci_devices=(
+            *idle, _nic(1, 0), _nic(2, 0), _nic(3, 1))), wanted)
+        [message] = [one.message for one in planned.plan.warnings
+                     if one.code == 'no-host-cpu-on-device-node']
+        self.assertIn('on the node of eth3 (node 1), eth4 (node 1, idle), ',
+                      message)
 
     @ddt.data((2, '1'), (0, '0'), (None, '0-1'))
     @ddt.unpack
@@ -480,6 +525,96 @@ class TestPlan(oslotest.BaseTestCase):
             nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))),
             request.Request())
         self.assertIn('memory-too-small', _codes(planned))
+
+    def test_nodes_without_memory_for_guests(self):
+        """They sell nothing, whatever CPUs they have."""
+        nodes = _xeon().nodes
+        small = (nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))
+        wanted = request.Request(host_cpus=4, sizes=_sizes((8,)),
+                                 host_memory_mib=100 * GIB)
+        # What cannot be sold is what the host gets.
+        taken = dataclasses.replace(wanted, page_size_kib=samples.GIB_PAGES)
+        # There some is left, if the host's CPUs are elsewhere.
+        other = dataclasses.replace(wanted, page_size_kib=0, choice=2)
+        for one, pages in ((taken, ' in pages of 1 GiB'), (other, '')):
+            planned = planner.plan(_xeon(nodes=small), one)
+            self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
+            self.assertEqual((model.Sale(8, 1, 5, 36, 5),),
+                             planned.plan.offer.sales)
+            self.assertEqual({1: 36}, planned.plan.offer.stranded_cpus)
+            self.assertEqual([
+                f'node 1 is left without memory for guests{pages}, so that '
+                'CPUs 22-39,62-79 there cannot be sold'],
+                [one.message for one in planned.plan.warnings
+                 if one.code == 'no-guest-memory'])
+            self.assertNotIn('memory-too-small', _codes(planned))
+            texts = [reason.text for reason in planned.plan.reasons]
+            self.assertIn(
+                'all that is left is dedicated, 76 CPUs; 36 of them are on '
+                'nodes without memory for guests; left when the mix is full: '
+                '36 CPUs', texts)
+            self.assertEqual(
+                {4} if one is taken else {9, 4}, {
+                    other.offer.sales[0].alone
+                    for other in planned.plan.alternatives})
+
+    def test_a_choice_that_only_memory_makes_better(self):
+        """By CPUs alone it would not be among those that are compared."""
+        nodes = tuple(host_model.Node(
+            number, number, tuple((4 * number + cpu,) for cpu in range(4)),
+            memory_mib) for number, memory_mib in enumerate(
+                (64 * GIB, 64 * GIB, GIB)))
+        planned = planner.plan(
+            host_model.HostDescription('a', nodes), request.Request(
+                host_cpus=2, sizes=_sizes((1,)),
+                page_size_kib=samples.GIB_PAGES))
+        self.assertEqual('8-9', str(planned.plan.host_cpus))
+        self.assertEqual((model.Sale(1, 1, 8, 2, 8),),
+                         planned.plan.offer.sales)
+        self.assertLess(max(other.offer.sales[0].alone
+                            for other in planned.plan.alternatives), 8)
+
+    def test_no_memory_for_guests_at_all(self):
+        node = host_model.Node(
+            0, 0, tuple((cpu,) for cpu in range(8)), GIB)
+        error = self.assertRaises(
+            errors.InputError, planner.plan,
+            host_model.HostDescription('a', (node,)),
+            request.Request(page_size_kib=samples.GIB_PAGES))
+        self.assertRegex(str(error), 'no node has memory left for guests in '
+                         'pages of 1 GiB.*--host-memory')
+
+    def test_what_a_small_node_lacks_comes_from_all_others(self):
+        """None of them loses all that it has."""
+        nodes = tuple(host_model.Node(
+            number, number, tuple((4 * number + cpu,) for cpu in range(4)),
+            250) for number in range(16))
+        planned = planner.plan(
+            host_model.HostDescription('a', nodes), request.Request())
+        self.assertEqual(1000, sum(
+            planned.plan.memory_kept_mib.values()) // 100 * 100)
+        self.assertEqual(250, planned.plan.memory_kept_mib[0])
+        others = [planned.plan.memory_kept_mib[number]
+                  for number in range(1, 16)]
+        self.assertLess(max(others) - min(others), 4)
+        self.assertEqual(60, planned.plan.offer.sales[0].alone)
+
+    @ddt.data((1, '1 MiB'), (1023, '1023 MiB'))
+    @ddt.unpack
+    def test_too_little_host_memory(self, memory_mib, shown):
+        error = self.assertRaises(
+            errors.InputError, planner.plan, _xeon(),
+            request.Request(host_memory_mib=memory_mib))
+        self.assertIn(f'{shown} for the host is too little', str(error))
+        self.assertIn('take at least 1 GiB', str(error))
+        # A small host is held to less, and told so.
+        node = host_model.Node(
+            0, 0, tuple((cpu,) for cpu in range(4)), 2 * GIB)
+        error = self.assertRaises(
+            errors.InputError, planner.plan,
+            host_model.HostDescription('a', (node,)),
+            request.Request(host_memory_mib=1))
+        self.assertIn('take at least 512 MiB', str(error))
 
     @ddt.data((80, 0, 4), (80, 50000, 5), (80, 200000, 8), (256, 0, 9),
               (256, 100000, 10), (8, 0, 2), (2, 0, 1), (8, 400000, 2))

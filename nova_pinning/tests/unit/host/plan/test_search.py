@@ -57,7 +57,7 @@ def _merit(description, demand, choice):
     rooms = [capacity.Room(len(node.cpus & choice.dedicated_cpus))
              for node in description.nodes if node.memory_mib]
     alone = [capacity.guests(rooms, size) for size in demand.sizes]
-    far = devices = fast = 0
+    far = in_use = idle = fast = 0
     host_l3 = shared_l3 = 0
     taken = choice.host_cpus | choice.poll_cpus
     guests = choice.dedicated_cpus
@@ -68,10 +68,15 @@ def _merit(description, demand, choice):
                 and not node.cpus & choice.shared_cpus):
             far += len(node.cpus & choice.dedicated_cpus)
         if not node.cpus & choice.host_cpus and node.cores:
-            devices += sum(
-                device.numa_node == node.id and device.kind in (
-                    hardware.PciKind.NIC, hardware.PciKind.NVME)
-                for device in description.pci_devices)
+            for device in description.pci_devices:
+                is_nic = device.kind is hardware.PciKind.NIC
+                if device.numa_node != node.id or not (
+                        is_nic or device.kind is hardware.PciKind.NVME):
+                    continue
+                if device.in_use or is_nic and device.speed_mbps:
+                    in_use += 1
+                else:
+                    idle += 1
         for domain in node.l3_domains or (node.cpus,):
             if domain & taken:
                 host_l3 += len(domain & guests)
@@ -84,7 +89,7 @@ def _merit(description, demand, choice):
         sum(capacity.mix(rooms, demand.sizes, demand.weights)),
         sum(count * size.vcpus * weight for count, size, weight
             in zip(alone, demand.sizes, demand.weights)),
-        alone, -far, -devices, -host_l3, -shared_l3, -fast,
+        alone, -far, -in_use, -idle, -host_l3, -shared_l3, -fast,
         [[-cpu for cpu in cpus] for cpus in (
             choice.host_cpus, choice.poll_cpus, choice.shared_cpus)])
 

@@ -1,0 +1,120 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Texts and tables on a console.
+
+Lines have no blanks at their ends, and break after blanks only, or after the
+commas of a list of CPUs that is longer than a line.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
+import itertools
+import re
+import textwrap
+
+import rich.console
+import rich.text
+
+from nova_pinning.drawing import terminal
+from nova_pinning.drawing import topology
+
+# Longer lines are hard to read.
+_MAX_TEXT_WIDTH = 100
+# Texts that are narrower stand below their labels.
+_MIN_PAIR_WIDTH = 16
+_GAP = '  '
+
+
+def heading(text: str, console: rich.console.Console) -> None:
+    """Print what is above a text or table, after an empty line."""
+    console.print()
+    _print(rich.text.Text(text, 'bold'), console)
+
+
+def say(text: str, console: rich.console.Console, indent: str = '') -> None:
+    """Print a text; its further lines are indented."""
+    further = f'{indent}{_GAP}'
+    width = min(console.width, _MAX_TEXT_WIDTH)
+    words = itertools.chain.from_iterable(
+        terminal.wrap(word, width - len(further)) for word in text.split())
+    for line in textwrap.wrap(
+            ' '.join(words), width, initial_indent=indent,
+            subsequent_indent=further, break_on_hyphens=False):
+        _print(rich.text.Text(line), console)
+
+
+def pairs(items: Iterable[tuple[str, str]],
+          console: rich.console.Console) -> None:
+    """Print labels and texts next to each other."""
+    items = tuple(items)
+    size = max((len(label) for label, _text in items), default=0)
+    width = min(console.width, _MAX_TEXT_WIDTH) - size - 2 * len(_GAP)
+    if width < _MIN_PAIR_WIDTH:
+        for label, text in items:
+            say(f'{label}: {text}', console, _GAP)
+        return
+    for label, text in items:
+        for line in terminal.wrap(text, width):
+            _print(rich.text.Text.assemble(
+                _GAP, (label.ljust(size), 'dim'), _GAP, line), console)
+            label = ''
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]],
+          console: rich.console.Console,
+          numbers: Collection[str] = ()) -> None:
+    """Print a table; what it is too wide for is printed as pairs.
+
+    :param columns: their names; the first tells the rows apart
+    :param numbers: the columns that are aligned at their right
+    """
+    rows = tuple(rows)
+    widths = _widths((columns, *rows), console.width)
+    if widths is None:
+        pairs(((row[0], '; '.join(
+            f'{name}: {cell}' for name, cell in zip(columns[1:], row[1:])
+            if cell)) for row in rows), console)
+        return
+    for place, row in enumerate((columns, *rows)):
+        cells = [terminal.wrap(cell, width)
+                 for cell, width in zip(row, widths)]
+        for parts in itertools.zip_longest(*cells, fillvalue=''):
+            line = _GAP.join(
+                part.rjust(width) if name in numbers else part.ljust(width)
+                for name, part, width in zip(columns, parts, widths))
+            _print(rich.text.Text(line, '' if place else 'dim'), console)
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """How wide each column is, None if there is no room for all."""
+    columns = list(zip(*rows))
+    least = [max(len(piece.rstrip()) for cell in column
+                 for piece in re.split('(?<=[, ])', cell))
+             for column in columns]
+    found = [max(map(len, column)) for column in columns]
+    room = width - len(_GAP) * (len(columns) - 1)
+    if sum(least) > room:
+        return None
+    while sum(found) > room:
+        # The widest of those that can still do with less.
+        place = max((place for place in range(len(found))
+                     if found[place] > least[place]), key=found.__getitem__)
+        found[place] -= 1
+    return found
+
+
+def _print(text: rich.text.Text, console: rich.console.Console) -> None:
+    # Names are those of files that others wrote.
+    text.plain = topology.printable(text.plain).rstrip()
+    console.print(text, soft_wrap=True)
