@@ -23,6 +23,7 @@ from nova_pinning.host import hardware
 from nova_pinning.host import model
 from nova_pinning.host.plan import ground
 from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import words
 
 _ADDRESS = re.compile(
     r'(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]', re.ASCII)
@@ -123,20 +124,20 @@ def _near(
 ) -> tuple[cpuset.CpuSet, str]:
     number = device.numa_node
     if number is None:
-        return host_cpus, ('belongs to no node, so that all CPUs for the host '
-                           'will do')
+        return host_cpus, ('of no node, so that all CPUs for the host will '
+                           'do')
     for distance, nodes in sorted(_by_distance(description, number).items()):
         cpus = cpuset.union(node.cpus for node in nodes) & host_cpus
         if not cpus:
             continue
         if number in [node.id for node in nodes]:
-            return cpus, (f'is on node {number}, as are CPUs {cpus} for the '
-                          'host')
+            return cpus, (f'on node {number}, with {words.cpus(cpus)} for '
+                          'the host')
         ids = ', '.join(str(node.id) for node in nodes if node.cpus & cpus)
         away = f', at distance {distance}' if distance else ''
-        return cpus, (f'is on node {number}, which has no CPUs for the host; '
+        return cpus, (f'on node {number}, which has no CPUs for the host; '
                       f'the nearest are on node {ids}{away}')
-    return host_cpus, 'has no CPUs for the host near'
+    return host_cpus, 'no CPUs for the host are near'
 
 
 def _by_distance(

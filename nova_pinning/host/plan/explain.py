@@ -79,11 +79,14 @@ def reasons(
             + (f'left when the mix is full: {words.count(stranded, "CPU")}'
                if stranded else 'the mix uses all of them'))
     yield from _memory_reasons(description, request, choice, taken.memory)
+    aliases: dict[str, list[str]] = {}
     for device in description.pci_devices:
         if device.alias and (device.driver or device.names):
-            yield model.Reason(
-                'pci_devices', f'{device.address} is for guests, as '
-                f'{device.alias}, and no longer serves the host')
+            aliases.setdefault(device.alias, []).append(device.address)
+    for alias, addresses in aliases.items():
+        yield model.Reason(
+            'pci_devices', f'for guests as {alias}, and no longer for the '
+            f'host: {words.listed(addresses)}')
 
 
 def difference(description: host_model.HostDescription,

@@ -77,8 +77,8 @@ def plan(description: host_model.HostDescription,
         interrupts=tuple(one for one, _reason in interrupts),
         reasons=(
             *explain.reasons(description, request, taken, found),
-            *(model.Reason('interrupts', f'{one.name} {reason}')
-              for one, reason in interrupts)),
+            *(model.Reason('interrupts', f'{", ".join(names)}: {reason}')
+              for reason, names in _by_reason(interrupts).items())),
         warnings=doubts.warnings(
             description, request, taken.choice, shared_out, used),
         alternatives=tuple(
@@ -89,6 +89,16 @@ def plan(description: host_model.HostDescription,
             for other in found),
         choice=request.choice)
     return _applied(description, request, taken.choice, shared_out, planned)
+
+
+def _by_reason(
+    interrupts: Sequence[tuple[model.Interrupts, str]],
+) -> Mapping[str, list[str]]:
+    """Names of devices of which the same is to be said."""
+    found: dict[str, list[str]] = {}
+    for one, reason in interrupts:
+        found.setdefault(reason, []).append(one.name)
+    return found
 
 
 def _applied(
@@ -275,7 +285,8 @@ def _totals(
             continue
         shared = request.shared_cpus
         if shared is None:
-            shared = (left // 2 if request.purpose is model.Purpose.BOTH
+            shared = (max(left // 2, 1)
+                      if request.purpose is model.Purpose.BOTH
                       else 0)
         for more in range(widest if shared else 1):
             if (shared + more < left and shared + more in sums

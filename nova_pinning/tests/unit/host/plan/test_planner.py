@@ -284,6 +284,32 @@ class TestPlan(oslotest.BaseTestCase):
             cpuset.CpuSet([0, 1]))
         self.assertEqual(cpus, str(found.cpus))
 
+    def test_devices_of_which_the_same_is_said(self):
+        nodes = (host_model.Node(0, 0, tuple((cpu,) for cpu in range(8)),
+                                 16 * GIB),)
+        planned = planner.plan(host_model.HostDescription(
+            'a', nodes, pci_devices=(
+                _nic(1, 0), _nic(2, None), _nic(3, 0))), request.Request(
+                    host_cpus=1, sizes=_sizes((4,))))
+        names = [one.name for one in planned.plan.interrupts]
+        self.assertEqual(
+            [f'{names[0]}, {names[2]}: on node 0, with CPU 0 for the host',
+             f'{names[1]}: of no node, so that all CPUs for the host will '
+             'do'],
+            [reason.text for reason in planned.plan.reasons
+             if reason.subject == 'interrupts'])
+
+    def test_too_few_cpus_for_both_classes(self):
+        def plan(cores):
+            node = host_model.Node(
+                0, 0, tuple((cpu,) for cpu in range(cores)), 16 * GIB)
+            return planner.plan(host_model.HostDescription('a', (node,)),
+                                request.Request(model.Purpose.BOTH))
+
+        self.assertRaises(errors.InputError, plan, 2)
+        self.assertEqual((1, 1), tuple(map(len, (
+            plan(3).nova.shared_cpus, plan(3).nova.dedicated_cpus))))
+
     def test_a_whole_l3_domain_for_the_host(self):
         description = load.load(HOSTS / 'epyc-256-nps1.yaml')
         planned = planner.plan(description, request.Request(
