@@ -161,9 +161,12 @@ def _shared_reason(
                 'run where emulator threads do (libvirt\'s emulatorpin): '
                 'apart from vCPUs, and on the nodes of the guests as far as '
                 'that costs no guest')
+    # nova reports the number of CPUs as max_unit (LibvirtDriver,
+    # update_provider_tree).
     text = (f'{spread} for shared guests, '
-            f'{words.count(offer.shared_vcpus, "vCPU")}, and for emulator and '
-            'vhost threads of all guests')
+            f'{words.count(offer.shared_vcpus, "vCPU")} together and at most '
+            f'{len(choice.shared_cpus)} for each, and for emulator and vhost '
+            'threads of all guests')
     if request.purpose is model.Purpose.BOTH and request.shared_cpus is None:
         text += '; nobody said how many, so it is half of what is left'
     return text

@@ -299,6 +299,14 @@ class TestPlan(oslotest.BaseTestCase):
             [reason.text for reason in planned.plan.reasons
              if reason.subject == 'interrupts'])
 
+    def test_a_guest_has_no_more_vcpus_than_cpus_are_shared(self):
+        """Placement has their number as max_unit, whatever the ratio."""
+        planned = planner.plan(_xeon(), request.Request(
+            model.Purpose.SHARED, host_cpus=4, cpu_allocation_ratio=2.0))
+        [reason] = [reason.text for reason in planned.plan.reasons
+                    if reason.subject == 'shared_cpus']
+        self.assertIn('152 vCPUs together and at most 76 for each', reason)
+
     def test_too_few_cpus_for_both_classes(self):
         def plan(cores):
             node = host_model.Node(
