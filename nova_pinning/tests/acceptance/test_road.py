@@ -19,7 +19,6 @@ Then things are broken on purpose, and the tools have to find them.
 import contextlib
 import json
 import pathlib
-import re
 import shlex
 import shutil
 import sys
@@ -139,9 +138,8 @@ class TestRoad(testtools.TestCase):
 
     def mend_host(self, findings, host='pinning-1'):
         """Run the commands that host check says are to be run."""
-        for command in [command for one in findings
-                        for command in one['commands']]:
-            self.cloud.run_on(host, 'sh', '-c', command)
+        self.cloud.run_on(host, 'sh', '-ec', '\n'.join(
+            command for one in findings for command in one['commands']))
 
     def test_road(self):
         self._lay_out_cpus()
@@ -161,7 +159,6 @@ class TestRoad(testtools.TestCase):
         providers = self.directory / 'providers'
         plans = self.directory / 'plans'
         options = []
-        self.snippets = {}
         for directory in (providers, plans):
             directory.mkdir()
         for host, host_class in HOSTS.items():
@@ -179,12 +176,10 @@ class TestRoad(testtools.TestCase):
             provider, = (etc / 'provider_config').iterdir()
             shutil.copyfile(provider, providers / f'{host}.yaml')
             snippet, = (etc / 'nova.conf.d').iterdir()
-            self.snippets[host] = snippet
             options += ['--host-conf', f'{host}={snippet}',
                         '--provider-config', f'{host}={provider}']
         self.assertIn('H103', self.check_host())
         self.cloud.up(*options)
-        self.options = options
         for host, host_class in HOSTS.items():
             uuid, = [provider['uuid'] for provider in
                      self.read('resource provider list')
@@ -301,23 +296,13 @@ class TestRoad(testtools.TestCase):
         self.assertEqual({}, self.check_host())
 
     def _break_host(self):
-        """Somebody edits nova.conf, and something runs where guests do."""
-        wrong = self.write('wrong.conf', re.sub(
-            '(?m)^reserved_host_memory_mb = .*',
-            'reserved_host_memory_mb = 1',
-            self.snippets['pinning-1'].read_text()))
-        self.cloud.up('--host-conf', f'pinning-1={wrong}')
-        self.assertIn('H105', self.check_host())
-        self.cloud.up(*self.options)
+        """Something runs where a guest does."""
         with self._busy('1'):
             found = self.check_host('--watch', '2')
-        self.assertIn('H302', found)
+        self.assertEqual({'H302', 'H701'}, set(found))
         self.assertTrue(
             [evidence for one in found['H701'] for evidence in one['evidence']
              if evidence['run_seconds'] > 0.1])
-        found = self.check_host()
-        self.mend_host(found.pop('H301'))
-        self.assertEqual({}, found)
         self.assertEqual({}, self.check_host())
 
     @contextlib.contextmanager
