@@ -15,6 +15,7 @@
 import contextlib
 import json
 import os
+import pathlib
 from unittest import mock
 
 import ddt
@@ -45,6 +46,11 @@ class _TestCase(base.TestCase):
         super().setUp()
         self.seen = samples.right_facts()
         self.plan = self.write('plan.yaml', dump.dump(samples.planned()))
+        # Some nova-compute may run on this machine.
+        self.running, find = nova_conf.Source(pathlib.Path('/')), (
+            nova_conf.find)
+        self._mock(nova_conf, 'find', lambda tree: (
+            self.running if tree.is_live else find(tree)))
         self.load = self._mock(nova_conf, 'load', return_value=CONF)
         self.gather = self._mock(gather, 'gather', self._gather)
         self.watch = self._mock(watch, 'watch', self._watch)
@@ -168,6 +174,12 @@ class TestCheck(_TestCase):
 
 
 class TestNovaConf(_TestCase):
+
+    def test_several(self):
+        self.running = nova_conf.Source(
+            pathlib.Path('/'), pid='7', others=('8', '9'))
+        self.assertIn('what others offer: nova-compute 8, 9: process 7 was '
+                      'taken\n', self._check().out)
 
     def test_named(self):
         self._check('--config-file', 'a', '--config-dir', 'd',
