@@ -122,7 +122,7 @@ def expected_nodes(cores, offline):
 @ddt.ddt
 class TestDiscover(oslotest.BaseTestCase):
 
-    @base.settings(max_examples=40)
+    @base.settings(max_examples=25)
     @hypothesis.given(topologies(), strategies.booleans())
     def test_any_machine(self, topology, with_lists):
         cores, offline = topology

@@ -119,7 +119,7 @@ def _demands(draw, description):
 
 class TestSearch(oslotest.BaseTestCase):
 
-    @base.settings(max_examples=80)
+    @base.settings(max_examples=50)
     @hypothesis.given(strategies.data())
     def test_the_best_of_all(self, data):
         description = data.draw(hosts.any_host())
