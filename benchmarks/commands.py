@@ -15,6 +15,7 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -25,6 +26,9 @@ import sys
 import tempfile
 import textwrap
 import time
+
+from nova_pinning.fleet import document
+from nova_pinning.fleet import generate
 
 _ETC = pathlib.Path(__file__).parents[1] / 'etc' / 'nova-pinning'
 _PROGRAM = (sys.executable, '-m', 'nova_pinning.cli.main')
@@ -40,7 +44,8 @@ class Command:
 
     :param limit_s: the bar, wall-clock time from start to end; None for a
         command that only shows what there is to compare with
-    :param arguments: of the program; BIG stands for the big catalogue's file
+    :param arguments: of the program; BIG stands for the big catalogue's file,
+        FLEET for a snapshot of 5,000 hosts with about 50,000 guests
     :param statuses: exit statuses that are no failure
     """
 
@@ -54,6 +59,22 @@ class Command:
     def bar(self) -> str:
         """The bar in words."""
         return '-' if self.limit_s is None else f'< {self.limit_s:g} s'
+
+
+def _forty_flavors() -> tuple[str, ...]:
+    """Options for 40 flavors: eight sizes, of five kinds each."""
+    kinds = (
+        ('1', 'hw:cpu_policy=dedicated'),
+        ('2', 'hw:cpu_policy=dedicated hw:cpu_thread_policy=require'),
+        ('3', 'hw:cpu_policy=dedicated hw:numa_nodes=2'),
+        ('4', 'hw:cpu_policy=dedicated hw:emulator_threads_policy=isolate'),
+        ('4', 'hw:numa_nodes=1'))
+    return tuple(
+        word for vcpus in (2, 4, 6, 8, 12, 16, 24, 32)
+        for number, (gib_per_vcpu, specs) in enumerate(kinds)
+        for word in ('--flavor', f'name=size-{vcpus}-{number} vcpus={vcpus} '
+                                 f'ram={vcpus * int(gib_per_vcpu)}GiB '
+                                 f'{specs}'))
 
 
 _CATALOGUE = str(_ETC / 'flavors.yaml')
@@ -75,6 +96,8 @@ COMMANDS = (
              f'{_CATALOGUE}:enterprise.2xlarge', '--host', _HOST)),
     Command('flavor-check', 'flavor check, 1,000 flavors', 10,
             (*_PROGRAM, 'flavor', 'check', 'BIG'), statuses=(0, 1)),
+    Command('capacity', 'capacity, 5,000 hosts and 40 flavors', 10,
+            (*_PROGRAM, 'capacity', 'FLEET', *_forty_flavors())),
 )
 
 
@@ -119,11 +142,21 @@ def big_catalogue() -> str:
 
 
 @contextlib.contextmanager
-def _catalogue_file() -> Iterator[str]:
+def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
+    """The files that commands need, by the words that stand for them."""
+    words = {word for command in commands for word in command.arguments}
     with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(directory, 'flavors.yaml')
-        path.write_text(big_catalogue())
-        yield str(path)
+        found = {}
+        if 'BIG' in words:
+            path = pathlib.Path(directory, 'flavors.yaml')
+            path.write_text(big_catalogue())
+            found['BIG'] = str(path)
+        if 'FLEET' in words:
+            found['FLEET'] = str(pathlib.Path(directory, 'fleet.json.zst'))
+            document.write(found['FLEET'], generate.generate(
+                5000, 'two-socket-80', 1, filled=0.85,
+                mix='2:10,4:20,8:30,16:20,32x2:10', churn=1.0))
+        yield found
 
 
 def measure(commands: Sequence[Command], rounds: int,
@@ -136,10 +169,10 @@ def measure(commands: Sequence[Command], rounds: int,
     :raises CommandFailed: if a command ends with a status that it should not
     """
     seconds: dict[str, list[float]] = {one.name: [] for one in commands}
-    with _catalogue_file() as big:
+    with _files(commands) as files:
         for number in range(rounds + 1):
             for command in commands:
-                elapsed = _run(command, big)
+                elapsed = _run(command, files)
                 if number:
                     seconds[command.name].append(elapsed)
                 step(command.name)
@@ -147,8 +180,8 @@ def measure(commands: Sequence[Command], rounds: int,
             for command in commands]
 
 
-def _run(command: Command, big: str) -> float:
-    arguments = [big if word == 'BIG' else word for word in command.arguments]
+def _run(command: Command, files: Mapping[str, str]) -> float:
+    arguments = [files.get(word, word) for word in command.arguments]
     start = time.monotonic()
     done = subprocess.run(arguments, capture_output=True, text=True)
     elapsed = time.monotonic() - start

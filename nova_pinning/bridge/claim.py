@@ -24,7 +24,6 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import logging
-import math
 import threading
 from typing import Any
 from typing import NamedTuple
@@ -33,6 +32,7 @@ from nova.virt import hardware
 
 from nova_pinning import fit
 from nova_pinning.fit import cell as one_cell
+from nova_pinning.fit import doubts
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
@@ -61,6 +61,10 @@ class _Hush(logging.Filter):
         return not getattr(self._thread, 'is_hushed', False)
 
 
+Attempt = doubts.Attempt
+is_doubtful = doubts.is_doubtful
+permutations_before = doubts.permutations_before
+
 _HUSH = _Hush()
 logging.getLogger(hardware.__name__).addFilter(_HUSH)
 
@@ -74,14 +78,6 @@ class NovaArguments(NamedTuple):
     limits: Any = None
     pci_requests: Any = None
     pci_stats: Any = None
-
-
-class Attempt(NamedTuple):
-    """The same as the engine sees it, with the names that fit.fit() has."""
-
-    host: model.Host
-    guest: model.Guest
-    pci: fit.PciCheck | None = None
 
 
 def foresee(
@@ -113,43 +109,6 @@ def foresee(
     if not is_doubtful(attempt):
         return None
     return _ask_nova(arguments, attempt, max_permutations)
-
-
-def permutations_before(order: Sequence[int], chosen: Sequence[int]) -> int:
-    """How many permutations nova walks through before it comes to chosen.
-
-    :param order: host cell ids in the order in which nova tries them
-    :param chosen: the ids of the guest's host cells
-    """
-    left = list(order)
-    before = 0
-    for index, cell_id in enumerate(chosen):
-        position = left.index(cell_id)
-        del left[position]
-        before += position * math.perm(len(left), len(chosen) - index - 1)
-    return before
-
-
-def is_doubtful(attempt: Attempt) -> bool:
-    """Whether nova is known to get guests of this kind wrong at times."""
-    guest = attempt.guest
-    if any((cell.page_size_kib or 0) < 0 for cell in guest.cells):
-        return True
-    if guest.is_pinned:
-        if (guest.emulator_isolated and
-                guest.thread_policy is model.ThreadPolicy.ISOLATE):
-            return True
-        if any(cell.dedicated_count and not cell.free_in_cores and
-               cell.free_count for cell in attempt.host.cells):
-            # Sibling lists that are empty or overlap: nova fails on the one
-            # and pins two vCPUs to one CPU on the other.
-            return True
-    if len(guest.cells) < 2:
-        return False
-    return (len(set(guest.demands)) > 1 or
-            guest.cpu_policy is model.CpuPolicy.MIXED or
-            any(cell.page_size_kib for cell in guest.cells) or
-            fit.set_check(attempt.host, guest, attempt.pci) is not None)
 
 
 def _ask_nova(
@@ -194,7 +153,7 @@ def _one_answer(
         return Refusal(Reason.NOVA_WRONG, detail=f'it fails with {error!r}')
     if answer is None:
         return Refusal(Reason.NOVA_WRONG, detail='it finds no place')
-    found = _fit_from_nova(answer)
+    found = fit_from_nova(answer)
     wrong = _what_is_wrong(found, attempt)
     if wrong:
         return Refusal(Reason.NOVA_WRONG, detail=wrong)
@@ -214,7 +173,11 @@ def _as_asked(
     return asked
 
 
-def _fit_from_nova(answer: Any) -> model.Fit:
+def fit_from_nova(answer: Any) -> model.Fit:
+    """The fit that a nova.objects.InstanceNUMATopology stands for.
+
+    :param answer: what nova.virt.hardware.numa_fit_instance_to_host found
+    """
     return model.Fit(tuple(
         model.CellFit(
             host_cell=cell.id,

@@ -159,8 +159,8 @@ def load(source: Source,
     for module in (compute, libvirt, pci):
         module.register_opts(conf)
     try:
-        with (_environment(source.environment), _options(hardware, conf),
-              _options(devspec, conf)):
+        with (_environment(source.environment),
+              replaced_conf(hardware, conf), replaced_conf(devspec, conf)):
             conf([word for file in files for word in (_FILE, file)],
                  project='nova', prog=_NAME, default_config_files=[],
                  default_config_dirs=[])
@@ -170,11 +170,11 @@ def load(source: Source,
                 conf.libvirt.cpu_power_management)
     except (cfg.Error, ValueError) as error:
         raise errors.InputError(
-            f'nova-compute cannot load it: {_message(error)}',
+            f'nova-compute cannot load it: {message(error)}',
             errors.Location(', '.join(files))) from error
 
 
-def _message(error: Exception) -> str:
+def message(error: Exception) -> str:
     """What is wrong, in a line, with no more than the file's name."""
     text = ' '.join(str(error).split()).rstrip('.')
     return _LOCATION.sub(r'\1', text)
@@ -275,14 +275,14 @@ def _offered(conf: cfg.ConfigOpts,
 
 
 @contextlib.contextmanager
-def _options(hardware: object, conf: cfg.ConfigOpts) -> Iterator[None]:
+def replaced_conf(module: object, conf: cfg.ConfigOpts) -> Iterator[None]:
     """Have a module of nova look into other options."""
-    before = hardware.CONF  # type: ignore[attr-defined]
-    hardware.CONF = conf  # type: ignore[attr-defined]
+    before = module.CONF  # type: ignore[attr-defined]
+    module.CONF = conf  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        hardware.CONF = before  # type: ignore[attr-defined]
+        module.CONF = before  # type: ignore[attr-defined]
 
 
 def _files(source: Source) -> Iterator[str]:

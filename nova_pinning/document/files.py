@@ -21,7 +21,12 @@ from nova_pinning import errors
 
 
 def replace(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file so that a reader finds the old text or the new one.
+    """Write a text file, as :func:`replace_bytes` does."""
+    replace_bytes(path, text.encode())
+
+
+def replace_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that a reader finds all of the old one or the new one.
 
     A file that is there keeps its mode; a symbolic link keeps pointing at
     its file, which is the one that is replaced.
@@ -30,7 +35,7 @@ def replace(path: str | os.PathLike[str], text: str) -> None:
         regular file, such as /dev/null; nothing has changed then
     """
     try:
-        _replace(os.path.realpath(path), text)
+        _replace(os.path.realpath(path), data)
     except (OSError, ValueError) as error:
         reason = getattr(error, 'strerror', None) or str(error)
         raise errors.InputError(
@@ -56,8 +61,7 @@ def check(path: str | os.PathLike[str]) -> None:
                                 errors.Location(os.fspath(path)))
 
 
-def _replace(path: str, text: str) -> None:
-    data = text.encode()
+def _replace(path: str, data: bytes) -> None:
     try:
         found = os.stat(path).st_mode
     except FileNotFoundError:

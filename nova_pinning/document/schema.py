@@ -28,6 +28,7 @@ import itertools
 import json
 import re
 from typing import Any
+from typing import Protocol
 
 from nova_pinning.document import source
 from nova_pinning import errors
@@ -58,7 +59,23 @@ def shipped(package: str, name: str) -> Mapping[str, Any]:
     return found
 
 
-def validate(document: source.Document, schema: Mapping[str, Any]) -> None:
+_Path = source.Path
+
+
+class Document(Protocol):
+    """What there is of a document that was read, whatever it was."""
+
+    @property
+    def value(self) -> Any: ...
+
+    @property
+    def source(self) -> str: ...
+
+    def error(self, message: str, path: _Path = (), advice: str = '',
+              key: bool = False) -> errors.InputError: ...
+
+
+def validate(document: Document, schema: Mapping[str, Any]) -> None:
     """Hold a document against a schema (draft 2020-12).
 
     If the schema has a constant ``version``, a document of another version
@@ -108,12 +125,12 @@ def _check_pattern(_validator: Any, pattern: str, value: Any,
 _Told = tuple[source.Path, bool, str, str]
 
 
-def _at(document: source.Document, path: source.Path, is_key: bool,
+def _at(document: Document, path: source.Path, is_key: bool,
         message: str, advice: str) -> errors.InputError:
     return document.error(message, path, advice, key=is_key)
 
 
-def _check_version(document: source.Document,
+def _check_version(document: Document,
                    schema: Mapping[str, Any]) -> None:
     known = schema.get('properties', {}).get('version', {}).get('const')
     if known is None:
@@ -155,7 +172,7 @@ def _explain(failure: Any) -> Iterator[_Told]:
                     if one not in failure.instance:
                         yield ((*path, key), True,
                                f'{key} goes only together with {one}', '')
-    elif keyword in ('minProperties', 'minItems'):
+    elif keyword in ('minProperties', 'minItems') and not failure.instance:
         yield path, False, 'is empty', ''
     else:
         yield path, False, *_mismatch(failure)

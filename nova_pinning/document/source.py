@@ -142,27 +142,36 @@ def load(path: str | os.PathLike[str]) -> Document:
     return parse(read(path), os.fspath(path))
 
 
+def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+    """What a file holds.
+
+    :param most: bytes that it may have, whole MiB
+    :raises errors.InputError: if it cannot be read, or is larger
+    """
+    where = errors.Location(os.fspath(path))
+    try:
+        with open(path, 'rb') as file:
+            data = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, 'strerror', None) or str(error)
+        raise errors.InputError(f'cannot be read: {reason}', where) from None
+    if len(data) > most:
+        raise errors.InputError(f'is larger than {most >> 20} MiB', where)
+    return data
+
+
 def read(path: str | os.PathLike[str]) -> str:
     """The text of a file of at most MAX_BYTES.
 
     :raises errors.InputError: if it cannot be read, or is not UTF-8
     """
-    where = errors.Location(os.fspath(path))
-    try:
-        with open(path, 'rb') as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, 'strerror', None) or str(error)
-        raise errors.InputError(f'cannot be read: {reason}', where) from None
-    if len(data) > MAX_BYTES:
-        raise errors.InputError(
-            f'is larger than {MAX_BYTES >> 20} MiB', where)
+    data = read_bytes(path, MAX_BYTES)
     try:
         return data.decode('utf-8-sig')
     except UnicodeDecodeError as error:
         line = data.count(b'\n', 0, error.start) + 1
         raise errors.InputError(
-            'is not UTF-8 text', dataclasses.replace(where, line=line),
+            'is not UTF-8 text', errors.Location(os.fspath(path), line),
         ) from None
 
 

@@ -66,16 +66,22 @@ class Size(NamedTuple):
 
 
 def guests(rooms: Sequence[Room], size: Size) -> int:
-    """How many guests of one size fit.
+    """How many guests of one size fit."""
+    return spread([_cells(room, size) for room in rooms], size.cells)
+
+
+def spread(cells: Sequence[int], guest_cells: int) -> int:
+    """How many guests fit of so many cells, each on a node of its own.
 
     n guests of c cells fit if the nodes take n * c cells, none of them more
     than n: given out in turn, no guest then has two cells on one node. What
     fits is the largest such n, and counting down finds it in a few steps.
+
+    :param cells: that each node takes
     """
-    cells = [_cells(room, size) for room in rooms]
-    count = sum(cells) // size.cells
-    while size.cells > 1:
-        fewer = sum(min(one, count) for one in cells) // size.cells
+    count = sum(cells) // guest_cells
+    while guest_cells > 1:
+        fewer = sum([min(one, count) for one in cells]) // guest_cells
         if fewer == count:
             break
         count = fewer

@@ -103,7 +103,7 @@ def page_size_kib(cell: model.CellView, demand: model.Demand) -> int | None:
     The largest that has room, of those that the demand allows
     (nova.virt.hardware._numa_cell_supports_pagesize_request).
     """
-    for size, free_kib in _allowed_pools(cell, demand):
+    for size, free_kib in allowed_pools(cell, demand):
         memory_kib = demand.memory_mib * _KIB_PER_MIB
         if memory_kib <= free_kib and not memory_kib % size:
             return size
@@ -247,7 +247,7 @@ def _page_shortage(
 ) -> Shortage | None:
     if page_size_kib(cell, demand) is not None:
         return None
-    pools = _allowed_pools(cell, demand)
+    pools = allowed_pools(cell, demand)
     if not pools:
         return Shortage(cell.id, Reason.PAGE_SIZE)
     memory_kib = demand.memory_mib * _KIB_PER_MIB
@@ -259,7 +259,7 @@ def _page_shortage(
                     max(fitting) // _KIB_PER_MIB)
 
 
-def _allowed_pools(
+def allowed_pools(
     cell: model.CellView, demand: model.Demand,
 ) -> list[tuple[int, int]]:
     """(size, free memory), both in KiB, of the pools the demand allows.

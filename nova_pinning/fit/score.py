@@ -13,25 +13,39 @@
 """How good a fit is for what comes after it: fragmentation, cache locality."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.fit import capacity
 from nova_pinning import model
 
+#: What a free CPU in a guest's cells costs, in stranded CPUs: too little to
+#: outweigh any that is likely to be stranded.
+COST_OF_FREE_CPU = 2 ** -10
+#: A difference of costs counts in full from here on. Nova stretches weights
+#: to the range from 0 to 1, whatever they are, and what only decides between
+#: equals would otherwise outweigh other weighers.
+COST_RANGE = 0.25
 _KIB_PER_MIB = 1024
+#: How many L3 domains one counts as in which another guest has CPUs too.
+_SHARED_DOMAIN_COST = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """A size of guest on sale, as far as one NUMA cell is concerned.
+    """A size of guest on sale.
 
-    A guest of several cells counts as so many sizes.
+    :param vcpus: of each of its NUMA cells
+    :param memory_mib: of each of its NUMA cells
+    :param cells: host cells that it takes, each of its own
     """
 
     vcpus: int
     memory_mib: int
     thread_policy: model.ThreadPolicy = model.ThreadPolicy.PREFER
     page_size_kib: int | None = None
+    cells: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,17 +122,52 @@ def _memory_left(
 
 
 def stranded(left: Stock, size: Size) -> int:
-    """Free CPUs that no further guest of the size can be sold.
+    """Free CPUs of a cell that no further guest cell of the size can be sold.
 
-    What remains after as many such guests as CPUs and memory allow: all free
-    CPUs if not one fits. With more than two threads a core, guests that want
+    What remains after as many of them as CPUs and memory allow: all free CPUs
+    if not one fits. With more than two threads a core, guests that want
     whole cores may find less room than is reckoned here.
     """
-    guests = min(_guests_by_cpu(left, size), _guests_by_memory(left, size))
-    cpus = size.vcpus
-    if size.thread_policy is model.ThreadPolicy.ISOLATE:
-        cpus *= left.threads
-    return left.free - guests * cpus
+    return left.free - room(left, size) * _cpus(left, size)
+
+
+def room(left: Stock, size: Size) -> int:
+    """How many guest cells of the size a host cell has room for."""
+    return min(_guests_by_cpu(left, size), _guests_by_memory(left, size))
+
+
+def other_room(cell: model.CellView, size: Size) -> int:
+    """The same for a host cell that the guest in question leaves alone.
+
+    A count does where it tells as much as a look at siblings, which is dear.
+    """
+    if size.thread_policy is model.ThreadPolicy.PREFER:
+        return room(
+            Stock(cell.free_count, 0, 0, 1, _memory_left(cell, None, 0)),
+            size)
+    return room(stock(cell), size)
+
+
+def loss(
+    before: Sequence[Stock],
+    after: Sequence[Stock],
+    others: Sequence[int],
+    size: Size,
+) -> int:
+    """By how many CPUs a guest raises what a host strands of one size.
+
+    :param before: of the host cells that the guest goes to
+    :param after: the same with the guest
+    :param others: the room in the host's other cells; of no account for a
+        size of one cell
+    """
+    sold = (
+        capacity.spread([*[room(one, size) for one in before], *others],
+                        size.cells)
+        - capacity.spread([*[room(one, size) for one in after], *others],
+                          size.cells))
+    taken = sum([one.free - other.free for one, other in zip(before, after)])
+    return sold * size.cells * _cpus(before[0], size) - taken
 
 
 def fragmentation_growth(
@@ -126,29 +175,67 @@ def fragmentation_growth(
     cells: Sequence[model.CellView],
     fit: model.Fit,
     mix: Iterable[tuple[Size, float]],
+    others: Sequence[model.CellView] = (),
 ) -> float:
-    """By how many CPUs placing the guest raises what is stranded.
+    """By how many CPUs placing the guest raises what its host strands.
 
     The expectation over the mix of sizes on sale, so negative where the guest
     takes up CPUs that were stranded before. After the fragmentation gradient
     descent of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing
     Workloads with Fragmentation Gradient Descent", USENIX ATC 2023, with NUMA
-    cells, whole cores and pages in the place of GPUs.
+    cells, whole cores and pages in the place of GPUs. What guests of several
+    cells find is a matter of the whole host.
 
     :param cells: the host cell of each guest cell
     :param fit: the guest on these cells
     :param mix: sizes with their shares, which sum to 1
+    :param others: the other cells of the host
     """
-    mix = tuple(mix)
     is_isolated = guest.thread_policy is model.ThreadPolicy.ISOLATE
+    before = [stock(cell) for cell in cells]
+    after = [
+        stock(cell, cell_fit, demand.memory_mib, is_isolated)
+        for demand, cell, cell_fit in zip(guest.demands, cells, fit.cells)]
     growth = 0.0
-    for demand, cell, cell_fit in zip(guest.demands, cells, fit.cells):
-        before = stock(cell)
-        after = stock(cell, cell_fit, demand.memory_mib, is_isolated)
-        growth += sum(
-            share * (stranded(after, size) - stranded(before, size))
-            for size, share in mix)
+    for size, share in mix:
+        rooms: Sequence[int] = ()
+        if size.cells > 1:
+            rooms = [other_room(cell, size) for cell in others]
+        growth += share * loss(before, after, rooms, size)
     return growth
+
+
+def left_over(cells: Sequence[model.CellView], fit: model.Fit) -> int:
+    """The CPUs that a guest leaves free in its host cells.
+
+    :param cells: the host cell of each guest cell
+    """
+    return sum([
+        cell.free_count - len(one.pins) - len(one.emulator_cpus)
+        for cell, one in zip(cells, fit.cells)])
+
+
+def fragmentation_cost(
+    guest: model.Guest,
+    cells: Sequence[model.CellView],
+    fit: model.Fit,
+    mix: Iterable[tuple[Size, float]],
+    others: Sequence[model.CellView] = (),
+) -> float:
+    """What placing the guest costs, in CPUs: the less, the better.
+
+    Its :func:`fragmentation_growth`, and of places that grow alike the
+    fullest cells, which keeps large room in one piece.
+    """
+    return (fragmentation_growth(guest, cells, fit, mix, others)
+            + COST_OF_FREE_CPU * left_over(cells, fit))
+
+
+def _cpus(left: Stock, size: Size) -> int:
+    """Host CPUs that a guest cell of the size takes."""
+    if size.thread_policy is model.ThreadPolicy.ISOLATE:
+        return size.vcpus * left.threads
+    return size.vcpus
 
 
 def _guests_by_cpu(left: Stock, size: Size) -> int:
@@ -222,3 +309,23 @@ def l3_domains(
         for cpu in core:
             domains[cpu] = first // step // cores_per_domain
     return domains
+
+
+def l3_use(
+    domain_of: Mapping[int, int],
+    cell: model.CellView,
+    cell_fit: model.CellFit,
+    is_exclusive: bool,
+) -> tuple[int, int]:
+    """The L3 domains that a guest cell gets: how many, and what they cost.
+
+    :param domain_of: as :func:`l3_domains` found it
+    :param is_exclusive: whether a domain in which another guest has CPUs
+        costs more than one of the guest's own
+    """
+    used = {domain_of[cpu] for _vcpu, cpu in cell_fit.pins}
+    cost = len(used)
+    if is_exclusive:
+        others = {domain_of.get(cpu) for cpu in cell.pinned_cpus}
+        cost += (_SHARED_DOMAIN_COST - 1) * len(used & others)
+    return len(used), cost

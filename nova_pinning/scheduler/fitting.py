@@ -28,26 +28,36 @@ class Placement:
     """A guest that fits on a host.
 
     :param cells: the host cell of each guest cell
+    :param host_cells: all cells of the host
     :param limits: nova.objects.NUMATopologyLimits that it was found under
     :param claimed: nova's own answer, where that was asked for
     :ivar candidates: the allocation candidates under which it fits; the fit
         is that of the first
     """
 
-    __slots__ = ('_fit', 'candidates', 'cells', 'guest', 'limits')
+    __slots__ = ('_fit', 'candidates', 'cells', 'guest', 'host_cells',
+                 'limits')
 
     def __init__(
         self,
         guest: model.Guest,
         cells: tuple[model.CellView, ...],
+        host_cells: tuple[model.CellView, ...],
         limits: Any,
         claimed: model.Fit | None = None,
     ) -> None:
         self.guest = guest
         self.cells = cells
+        self.host_cells = host_cells
         self.limits = limits
         self.candidates: list[Any] = []
         self._fit = claimed
+
+    @property
+    def other_cells(self) -> list[model.CellView]:
+        """The cells of the host that the guest leaves alone."""
+        taken = {cell.id for cell in self.cells}
+        return [cell for cell in self.host_cells if cell.id not in taken]
 
     @property
     def fit(self) -> model.Fit:
@@ -157,5 +167,6 @@ def _try(
         if answer is not None:
             views = {cell.id: cell for cell in host.cells}
             cells = tuple(views[cell.host_cell] for cell in answer.cells)
-            return Placement(request.guest, cells, limits, answer)
-    return Placement(request.guest, choice.cells, limits)
+            return Placement(request.guest, cells, host.cells, limits,
+                             answer)
+    return Placement(request.guest, choice.cells, host.cells, limits)

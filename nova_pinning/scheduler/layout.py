@@ -12,17 +12,14 @@
 
 """How a host's CPUs share L3 caches, as far as anything tells."""
 
-import re
 from typing import Any
 
 from oslo_log import log as logging
 
+from nova_pinning.placement import traits as placement_traits
 from nova_pinning.scheduler import traits
 
 LOG = logging.getLogger(__name__)
-
-#: Aggregate metadata with the number of host CPUs in each L3 domain.
-L3_KEY = 'pinning:l3_cpus'
 
 
 def l3_cpus(host_state: Any, view: traits.View) -> int | None:
@@ -48,12 +45,13 @@ def l3_cpus_from_aggregates(host_state: Any) -> int | None:
     """
     found = []
     for aggregate in host_state.aggregates:
-        if L3_KEY not in aggregate.metadata:
+        text = aggregate.metadata.get(placement_traits.L3_KEY)
+        if text is None:
             continue
-        text = aggregate.metadata[L3_KEY].strip()
-        if re.fullmatch('[0-9]{1,6}', text) and int(text):
-            found.append(int(text))
+        said = placement_traits.parse_l3_cpus(text)
+        if said is not None:
+            found.append(said)
         else:
             LOG.debug('%s of aggregate %s is %r, which is no number of CPUs',
-                      L3_KEY, aggregate.name, text)
+                      placement_traits.L3_KEY, aggregate.name, text)
     return min(found, default=None)

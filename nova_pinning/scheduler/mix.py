@@ -10,12 +10,20 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""Which sizes of guests are expected, and how often."""
+"""Which sizes of guests are expected, and how much of each.
+
+Sizes count by the vCPUs that are asked for in them, not by the guests. By
+guests, the small ones would nearly always win, and the few large ones, which
+are the first to find no room, would have no say in what is kept free.
+"""
 
 import collections
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import functools
+import heapq
+import operator
 import re
 
 from oslo_config import cfg
@@ -24,8 +32,8 @@ from nova_pinning import conf
 from nova_pinning.fit import score
 from nova_pinning import model
 
-#: Sizes that the mix of recent requests is cut down to, the most frequent
-#: ones, so that a weigher's time does not grow with the variety of flavors.
+#: Sizes that the mix of recent requests is cut down to, those with the most
+#: vCPUs, so that a weigher's time does not grow with the variety of flavors.
 _MOST_SIZES = 12
 
 _PAGE_SIZES = {
@@ -37,7 +45,8 @@ _PAGE_SIZES = {
 #: Sums of so large weights are still exact enough to divide by.
 _MAX_WEIGHT = 1e15
 
-_KEYS = {'vcpus', 'memory_mib', 'thread_policy', 'page_size_kib', 'weight'}
+_KEYS = {'vcpus', 'memory_mib', 'thread_policy', 'page_size_kib', 'cells',
+         'weight'}
 
 CONF = conf.CONF
 
@@ -65,7 +74,10 @@ class RecentMix:
         self._counts.update(asked)
 
     def mix(self) -> Mix:
-        return _shares(dict(self._counts.most_common(_MOST_SIZES)))
+        vcpus = [(size, count * _vcpus(size))
+                 for size, count in self._counts.items()]
+        return _shares(dict(heapq.nlargest(
+            _MOST_SIZES, vcpus, key=operator.itemgetter(1))))
 
 
 @functools.cache
@@ -75,12 +87,19 @@ def recent() -> RecentMix:
 
 
 def sizes(guest: model.Guest) -> list[score.Size]:
-    """The sizes that a pinned guest asks for, one a cell."""
-    return [
+    """The sizes that a pinned guest asks for.
+
+    One, unless its cells differ: then one for each of them, as if they were
+    guests of their own.
+    """
+    found = [
         score.Size(
             demand.dedicated, demand.memory_mib, guest.thread_policy,
             demand.page_size_kib)
         for demand in guest.demands if demand.dedicated]
+    if len(found) > 1 and len(set(found)) == 1:
+        return [dataclasses.replace(found[0], cells=len(found))]
+    return found
 
 
 def configured_mix(options: Sequence[Mapping[str, str]] | None) -> Mix:
@@ -91,7 +110,7 @@ def configured_mix(options: Sequence[Mapping[str, str]] | None) -> Mix:
     weights: dict[score.Size, float] = {}
     for option in options or ():
         size, weight = _parse(option)
-        weights[size] = weights.get(size, 0.0) + weight
+        weights[size] = weights.get(size, 0.0) + weight * _vcpus(size)
     return _shares(weights)
 
 
@@ -105,7 +124,8 @@ def _parse(option: Mapping[str, str]) -> tuple[score.Size, float]:
             memory_mib=_whole(option['memory_mib']),
             thread_policy=model.ThreadPolicy(
                 option.get('thread_policy', 'prefer')),
-            page_size_kib=_page_size(option.get('page_size_kib')))
+            page_size_kib=_page_size(option.get('page_size_kib')),
+            cells=_whole(option.get('cells', '1')))
         weight = float(option.get('weight', 1))
     except KeyError as error:
         raise _error(option, f'{error.args[0]} is missing') from None
@@ -113,6 +133,8 @@ def _parse(option: Mapping[str, str]) -> tuple[score.Size, float]:
         raise _error(option, str(error)) from None
     if size.vcpus < 1 or not 0 < weight < _MAX_WEIGHT:
         raise _error(option, 'vcpus and weight must be above 0')
+    if size.cells < 1:
+        raise _error(option, 'cells must be above 0')
     return size, weight
 
 
@@ -132,6 +154,10 @@ def _error(option: Mapping[str, str], why: str) -> Exception:
     text = ','.join(f'{key}:{value}' for key, value in option.items())
     return cfg.ConfigFileValueError(
         f'[pinning] fragmentation_mix = {text}: {why}')
+
+
+def _vcpus(size: score.Size) -> int:
+    return size.vcpus * size.cells
 
 
 def _shares(weights: Mapping[score.Size, float]) -> Mix:

@@ -30,9 +30,6 @@ from nova_pinning.scheduler import requests
 CONF = conf.CONF
 LOG = logging.getLogger(__name__)
 
-#: How many L3 domains one counts as in which another guest has CPUs too.
-_SHARED_DOMAIN_COST = 3
-
 
 class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
     """A weigher that looks at where a pinned guest goes, and never raises.
@@ -48,6 +45,9 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
 
     #: Option of [pinning], and aggregate metadata, with the multiplier.
     multiplier_name: str
+    #: Weights that lie closer together than this do not make all the
+    #: difference that the multiplier allows.
+    least_range = 0.0
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,8 +85,12 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
     ) -> list[float]:
         found = [self._weight_or_none(item.obj, weight_properties)
                  for item in weighed_obj_list]
-        worst = min((weight for weight in found if weight is not None),
-                    default=0.0)
+        known = [weight for weight in found if weight is not None]
+        worst = min(known, default=0.0)
+        if self.least_range:
+            # Read by nova.weights.BaseWeightHandler after this.
+            self.maxval = max(max(known, default=0.0),
+                              worst + self.least_range)
         return [worst if weight is None else weight for weight in found]
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
@@ -113,10 +117,11 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
 class FragmentationWeigher(_FitWeigher):
     """Prefers hosts where the guest strands the fewest CPUs.
 
-    See :func:`nova_pinning.fit.score.fragmentation_growth`.
+    See :func:`nova_pinning.fit.score.fragmentation_cost`.
     """
 
     multiplier_name = 'fragmentation_weight_multiplier'
+    least_range = score.COST_RANGE
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,9 +133,9 @@ class FragmentationWeigher(_FitWeigher):
         request: requests.Request,
         placement: fitting.Placement,
     ) -> float:
-        return -score.fragmentation_growth(
+        return -score.fragmentation_cost(
             placement.guest, placement.cells, placement.fit,
-            self._configured or request.recent_mix)
+            self._configured or request.recent_mix, placement.other_cells)
 
 
 class CacheLocalityWeigher(_FitWeigher):
@@ -153,15 +158,13 @@ class CacheLocalityWeigher(_FitWeigher):
         if l3_cpus is None and not is_exclusive:
             return -float(sum(
                 bool(cell.pins) for cell in placement.fit.cells))
-        cost = 0
+        total = 0
         for cell, cell_fit in zip(placement.cells, placement.fit.cells):
-            domain_of = score.l3_domains(cell.cores, l3_cpus)
-            used = {domain_of[cpu] for _vcpu, cpu in cell_fit.pins}
-            cost += len(used)
-            if is_exclusive:
-                others = {domain_of.get(cpu) for cpu in cell.pinned_cpus}
-                cost += (_SHARED_DOMAIN_COST - 1) * len(used & others)
-        return float(-cost)
+            _count, cost = score.l3_use(
+                score.l3_domains(cell.cores, l3_cpus), cell, cell_fit,
+                is_exclusive)
+            total += cost
+        return float(-total)
 
 
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:

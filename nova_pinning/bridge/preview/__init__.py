@@ -16,8 +16,6 @@ Importing it imports nova's libvirt driver, which takes seconds.
 """
 
 from nova_pinning.bridge.preview.compose import preview
-from nova_pinning.bridge.preview.result import Group
 from nova_pinning.bridge.preview.result import Preview
-from nova_pinning.bridge.preview.result import Query
 
-__all__ = ['Group', 'Preview', 'Query', 'preview']
+__all__ = ['Preview', 'preview']

@@ -23,6 +23,7 @@ from nova.virt import hardware
 
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import numa
+from nova_pinning.bridge import order
 from nova_pinning.bridge import pci
 from nova_pinning.bridge.preview import devices
 from nova_pinning.bridge.preview import guest
@@ -31,6 +32,8 @@ from nova_pinning.bridge.preview import query
 from nova_pinning.bridge.preview import result
 from nova_pinning.bridge.preview import settings
 from nova_pinning.bridge.preview import xml as guest_xml
+from nova_pinning.bridge import queries
+from nova_pinning.bridge import settings as nova_settings
 from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import cpuset
@@ -64,11 +67,11 @@ def preview(
         start with the host's options
     """
     guest.prepare()
-    aliases = guest.pci_aliases(flavor)
-    with settings.applied(settings.options(host, aliases)):
-        wanted = guest.order(flavor, image_properties)
-        with guest.refusals(flavor, image_properties):
-            asked = query.queries(wanted)
+    aliases = order.pci_aliases(flavor)
+    with nova_settings.applied(settings.options(host, aliases)):
+        wanted = order.order(flavor, image_properties)
+        with order.refusals(flavor, image_properties):
+            asked = queries.queries(wanted)
         driver, host_topology = _start(host)
         tracker = devices.Tracker(host, host_topology)
         if host_topology is not None and used_cpus:
@@ -77,7 +80,7 @@ def preview(
         refused = query.refusal(asked, host, used_cpus)
         xml = None
         if not isinstance(outcome, model.Refusal) and refused is None:
-            with guest.refusals(flavor, image_properties):
+            with order.refusals(flavor, image_properties):
                 written = _xml(driver, wanted, outcome, tracker)
             if isinstance(written, model.Refusal):
                 outcome = written
@@ -118,7 +121,7 @@ def _use(host_topology: Any, used: cpuset.CpuSet) -> Any:
 
 
 def _fit(
-    wanted: guest.Order,
+    wanted: order.Order,
     host: host_model.HostDescription,
     host_topology: Any,
     tracker: devices.Tracker,
@@ -177,7 +180,7 @@ def _no_devices(
 
 def _xml(
     driver: machine.Driver,
-    wanted: guest.Order,
+    wanted: order.Order,
     outcome: model.Fit | None,
     tracker: devices.Tracker,
 ) -> str | model.Refusal:
@@ -205,7 +208,7 @@ def _xml(
 
 
 def _remarks(
-    asked: result.Query,
+    asked: queries.Query,
     host: host_model.HostDescription,
     used: cpuset.CpuSet,
     host_topology: Any,

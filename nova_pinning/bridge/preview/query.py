@@ -10,98 +10,25 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""What nova-scheduler asks Placement, and what a host has to answer."""
+"""What a host has to answer to what nova-scheduler asks Placement."""
 
 from collections.abc import Iterator
-from typing import Any
 
-import nova.conf
-from nova import context as nova_context
-from nova.scheduler import request_filter
-from nova.scheduler import utils
 import os_traits
 
-from nova_pinning.bridge.preview import guest
-from nova_pinning.bridge.preview import result
+from nova_pinning.bridge import queries
 from nova_pinning import cpuset
 from nova_pinning.host import engine
 from nova_pinning.host import model as host_model
 from nova_pinning import model
 
-CONF = nova.conf.CONF
-
 _THREADS = os_traits.HW_CPU_HYPERTHREADING
-_OWNER = 'OWNER_NOVA'
 #: Traits that are looked at elsewhere, or that every host has.
-_KNOWN = (_THREADS, _OWNER)
-
-#: Nova's request filters that look at nothing but flavor, image and options.
-FILTERS = (
-    request_filter.require_image_type_support,
-    request_filter.compute_status_filter,
-    request_filter.transform_image_metadata,
-    request_filter.accelerators_filter,
-    request_filter.packed_virtqueue_filter,
-    request_filter.ephemeral_encryption_filter,
-    request_filter.virtio_sound_filter,
-    request_filter.tpm_secret_security_filter,
-)
-#: Those that look at the cloud: its aggregates, networks and services.
-OTHER_FILTERS = (
-    request_filter.require_tenant_aggregate,
-    request_filter.map_az_to_placement_aggregate,
-    request_filter.isolate_aggregates,
-    request_filter.routed_networks_filter,
-    request_filter.remote_managed_ports_filter,
-    request_filter.owner_nova_filter,
-)
-
-
-def queries(
-    wanted: guest.Order,
-) -> tuple[result.Query, result.Query | None]:
-    """Both queries of nova-scheduler, see result.Preview.
-
-    See nova.scheduler.manager.SchedulerManager.select_destinations. All hosts
-    are taken to be of this nova's release.
-
-    :raises nova.exception.NovaException: if the flavor is wrong
-    """
-    spec = guest.request_spec(wanted)
-    context = nova_context.RequestContext(is_admin=False)
-    for add_to in FILTERS:
-        add_to(context, spec)
-    # owner_nova_filter, for a cloud without hosts of older releases.
-    spec.root_required.add(_OWNER)
-    first = _ask(context, spec, True)
-    second = None
-    if (first.cpu_pinning_requested and
-            not CONF.workarounds.disable_fallback_pcpu_query):
-        second = _query(_ask(context, spec, False))
-    return _query(first), second
-
-
-def _ask(context: Any, spec: Any, pcpus: bool) -> Any:
-    # The host manager is only asked about hosts that a request names.
-    return utils.resources_from_request_spec(
-        context, spec, None, enable_pinning_translate=pcpus)
-
-
-def _query(request: Any) -> result.Query:
-    return result.Query(
-        groups=tuple(
-            result.Group(
-                suffix or '', dict(group.resources),
-                tuple(sorted(group.required_traits)),
-                tuple(sorted(group.forbidden_traits)))
-            for suffix, group in request._rg_by_id.items()),
-        root_required=tuple(sorted(request._root_required)),
-        root_forbidden=tuple(sorted(request._root_forbidden)),
-        querystring=request.to_querystring())
+_KNOWN = (_THREADS, queries.OWNER)
 
 
 def refusal(
-    asked: tuple[result.Query, result.Query | None],
+    asked: tuple[queries.Query, queries.Query | None],
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
 ) -> model.Refusal | None:
@@ -124,7 +51,7 @@ def refusal(
 
 
 def _shortages(
-    query: result.Query,
+    query: queries.Query,
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
 ) -> Iterator[str]:
@@ -162,7 +89,7 @@ def _shortages(
 
 
 def trait_remarks(
-    query: result.Query, description: host_model.HostDescription,
+    query: queries.Query, description: host_model.HostDescription,
 ) -> Iterator[str]:
     """The traits of which a description does not say if the host has them.
 

@@ -10,65 +10,13 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
-"""What a preview tells: plain values, nothing of nova."""
+"""What a preview tells."""
 
-from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning.bridge import queries
 from nova_pinning.drawing import plan
 from nova_pinning import model
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Group:
-    """One group of resources that must come from one provider.
-
-    :param suffix: the group's name, '' for the unnamed one
-    :param resources: amounts by resource class
-    :param required: traits, sorted
-    :param forbidden: traits, sorted
-    """
-
-    suffix: str
-    resources: Mapping[str, int]
-    required: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Query:
-    """What nova-scheduler asks Placement for allocation candidates.
-
-    :param root_required: traits that the host itself must have, sorted
-    :param root_forbidden: traits that it must not have, sorted
-    :param querystring: as it stands in the URL
-    """
-
-    groups: tuple[Group, ...]
-    root_required: tuple[str, ...]
-    root_forbidden: tuple[str, ...]
-    querystring: str
-
-    @property
-    def resources(self) -> Mapping[str, int]:
-        """Amounts by resource class, of all groups together."""
-        total: dict[str, int] = {}
-        for group in self.groups:
-            for name, amount in group.resources.items():
-                total[name] = total.get(name, 0) + amount
-        return total
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """All traits that are required, sorted."""
-        return tuple(sorted({*self.root_required, *(
-            trait for group in self.groups for trait in group.required)}))
-
-    @property
-    def forbidden(self) -> tuple[str, ...]:
-        """All traits that are forbidden, sorted."""
-        return tuple(sorted({*self.root_forbidden, *(
-            trait for group in self.groups for trait in group.forbidden)}))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,8 +36,8 @@ class Preview:
     :param remarks: what else is worth knowing, sentences without a full stop
     """
 
-    query: Query
-    fallback: Query | None
+    query: queries.Query
+    fallback: queries.Query | None
     outcome: model.Fit | model.Refusal | None
     placement_refusal: model.Refusal | None
     xml: str | None

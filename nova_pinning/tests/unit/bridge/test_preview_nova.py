@@ -25,7 +25,7 @@ import textwrap
 from nova.scheduler import request_filter
 from oslotest import base
 
-from nova_pinning.bridge.preview import query
+from nova_pinning.bridge import queries
 
 #: (module, name, parameters or None for what is not called, why)
 FUNCTIONS = (
@@ -207,6 +207,6 @@ class TestNova(base.BaseTestCase):
         # A new one may add to what is asked of Placement.
         self.assertEqual(
             sorted(one.__name__
-                   for one in (*query.FILTERS, *query.OTHER_FILTERS)),
+                   for one in (*queries.FILTERS, *queries.OTHER_FILTERS)),
             sorted(one.__name__
                    for one in request_filter.ALL_REQUEST_FILTERS))

@@ -34,17 +34,24 @@ _SIZES = strategies.sampled_from([
     Size(1, 1, 100), Size(2, 1, 50), Size(4, 2, 200)])
 
 
+# A guest without memory, which the engine knows not, has one part of a
+# thousand, and each node a few such parts to spare.
+_PARTS = 1000
+
+
 def _guest(size):
     return builders.guest(*(
-        (size.cell_vcpus, size.cell_memory_mib or 1)
+        (size.cell_vcpus, size.cell_memory_mib * _PARTS or 1)
         for _cell in range(size.cells)))
 
 
 def _host(rooms):
     """A host whose nodes have just this room, as the engine sees it."""
-    return [builders.host_cell(
-        number, range(100 * number, 100 * number + room.cpus),
-        memory_mib=10 ** 6 if room.memory_mib is None else room.memory_mib)
+    return [
+        builders.host_cell(
+            number, range(100 * number, 100 * number + room.cpus),
+            memory_mib=(10 ** 6 if room.memory_mib is None
+                        else room.memory_mib * _PARTS + _PARTS - 1))
         for number, room in enumerate(rooms)]
 
 
@@ -99,6 +106,13 @@ class TestCapacity(oslotest.BaseTestCase):
         count = capacity.guests(rooms, size)
         self.assertTrue(_engine_places(rooms, [size] * count))
         self.assertFalse(_engine_places(rooms, [size] * (count + 1)))
+
+    def test_a_guest_without_memory_where_none_is_left(self):
+        rooms = [Room(5, 150)]
+        sizes = [Size(1), Size(1, 1, 100), Size(2, 1, 50)]
+        self.assertTrue(_engine_places(rooms, sizes))
+        self.assertTrue(_engine_places(rooms, sizes[::-1]))
+        self.assertEqual((2, 1, 1), capacity.mix(rooms, sizes, [1, 1, 1]))
 
     @base.settings(max_examples=60)
     @hypothesis.given(_rooms(), strategies.lists(

@@ -13,6 +13,8 @@
 """Scores, against selling guests one by one until no more fits."""
 
 import dataclasses
+import functools
+import itertools
 
 import hypothesis
 from hypothesis import strategies
@@ -54,6 +56,25 @@ def _stranded(cell, size):
         if not sold:
             return cell.free_count
         cell = _with(cell, sold.cells[0], size.memory_mib)
+
+
+def _most_guests(cells, size):
+    """Guests of several cells that a host takes, by trying all sets."""
+    rooms = tuple(
+        (cell.free_count - _stranded(cell, size)) // size.vcpus
+        for cell in cells)
+
+    @functools.cache
+    def most(rooms):
+        best = 0
+        for chosen in itertools.combinations(range(len(rooms)), size.cells):
+            if all(rooms[place] for place in chosen):
+                best = max(best, 1 + most(tuple(
+                    room - (place in chosen)
+                    for place, room in enumerate(rooms))))
+        return best
+
+    return most(rooms)
 
 
 @strategies.composite
@@ -189,6 +210,40 @@ class TestGrowth(oslotest.BaseTestCase):
                 for size, share in mix)
         self.assertAlmostEqual(expected, score.fragmentation_growth(
             guest, used, found, iter(mix)))
+
+    @base.settings(80)
+    @hypothesis.given(
+        strategies.tuples(_cells(0), _cells(1), _cells(2)),
+        strategies.integers(1, 4),
+        strategies.builds(
+            score.Size, strategies.integers(1, 3),
+            strategies.sampled_from([512, 1024]),
+            strategies.sampled_from([PREFER, REQUIRE]),
+            cells=strategies.integers(1, 4)))
+    def test_guests_of_several_cells(self, cells, vcpus, size):
+        """They are sold to the whole host, however the cells are paired."""
+        guest = builders.guest((vcpus, 512))
+        found = fit.fit(builders.host(*cells), guest)
+        hypothesis.assume(found)
+        place = found.cells[0].host_cell
+        after = list(cells)
+        after[place] = _with(cells[place], found.cells[0], 512)
+        cpus = size.vcpus * size.cells
+        expected = -vcpus + cpus * (
+            _most_guests(cells, size) - _most_guests(after, size))
+        self.assertEqual(expected, score.fragmentation_growth(
+            guest, [cells[place]], found, [(size, 1.0)],
+            [cell for cell in cells if cell.id != place]))
+
+    def test_the_last_pair_of_cells(self):
+        """A guest that takes one of them strands the other too."""
+        cells = [builders.host_cell(n, range(8 * n, 8 * n + 8))
+                 for n in range(2)]
+        guest = builders.guest((2, 1024))
+        found = fit.fit(builders.host(*cells), guest)
+        mix = [(score.Size(8, 1024, cells=2), 1.0)]
+        self.assertEqual(14.0, score.fragmentation_growth(
+            guest, cells[:1], found, mix, cells[1:]))
 
     def test_taking_what_was_stranded_shrinks_it(self):
         # 8 CPUs of which only every second is free: no room for "require".

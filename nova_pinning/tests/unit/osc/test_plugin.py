@@ -59,6 +59,7 @@ class TestPlugin(oslotest.BaseTestCase):
         self.assertEqual(
             {'pinning_flavor_apply', 'pinning_flavor_check',
              'pinning_flavor_diff', 'pinning_flavor_export',
+             'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
              'pinning_segregation_apply', 'pinning_segregation_check'},
             {one.name for one in found})

@@ -35,17 +35,18 @@ class TestConfigured(base.TestCase):
 
     def test_all_keys(self):
         self.assertEqual(
-            ((score.Size(8, 16384, REQUIRE, 1048576), 0.75),
-             (score.Size(2, 0), 0.25)),
+            ((score.Size(8, 16384, REQUIRE, 1048576, 2), 48 / 50),
+             (score.Size(2, 0), 2 / 50)),
             mix.configured_mix([
                 {'vcpus': '8', 'memory_mib': '16384', 'weight': '3',
-                 'thread_policy': 'require', 'page_size_kib': '1048576'},
+                 'thread_policy': 'require', 'page_size_kib': '1048576',
+                 'cells': '2'},
                 {'vcpus': '2', 'memory_mib': '0'}]))
 
     def test_the_same_size_twice(self):
         size = {'vcpus': '8', 'memory_mib': '1'}
         self.assertEqual(
-            ((score.Size(8, 1), 0.75), (score.Size(2, 1), 0.25)),
+            ((score.Size(8, 1), 12 / 13), (score.Size(2, 1), 1 / 13)),
             mix.configured_mix([
                 size, size | {'vcpus': '2', 'weight': '0.5'},
                 size | {'weight': '0.5'}]))
@@ -60,6 +61,8 @@ class TestConfigured(base.TestCase):
                 (good | {'vcpus': 'many'}, "'many'"),
                 (good | {'vcpus': '1.5'}, "'1.5'"),
                 (good | {'vcpus': '0'}, 'vcpus and weight must be above 0'),
+                (good | {'cells': '0'}, 'cells must be above 0'),
+                (good | {'cells': 'two'}, "'two' is no whole number"),
                 (good | {'vcpus': '-1'}, "'-1' is no whole number"),
                 (good | {'memory_mib': '-1'}, "'-1' is no whole number"),
                 (good | {'vcpus': '8_0'}, "'8_0' is no whole number"),
@@ -94,7 +97,7 @@ class TestConfigured(base.TestCase):
         self.options.conf.reload_config_files()
         weigher = weights.FragmentationWeigher()
         self.assertEqual(
-            [0.75, 0.25], [share for _size, share in weigher._configured])
+            [24 / 26, 2 / 26], [share for _size, share in weigher._configured])
 
 
 class TestRecent(base.TestCase):
@@ -106,20 +109,19 @@ class TestRecent(base.TestCase):
         recent = mix.RecentMix(length)
         for count in vcpus:
             recent.add(builders.guest((count, 1024)))
-        counts = collections.Counter(vcpus[-length:])
+        last = vcpus[-length:]
         self.assertEqual(
-            {score.Size(count, 1024): how_often / len(vcpus[-length:])
-             for count, how_often in counts.items()},
+            {score.Size(count, 1024): count * how_often / sum(last)
+             for count, how_often in collections.Counter(last).items()},
             dict(recent.mix()))
 
     def test_nothing_yet(self):
         self.assertEqual((), mix.RecentMix(3).mix())
 
-    def test_the_most_frequent_sizes_only(self):
+    def test_the_sizes_with_the_most_vcpus_only(self):
         recent = mix.RecentMix(1000)
         for vcpus in range(1, 31):
-            for _again in range(vcpus):
-                recent.add(builders.guest((vcpus, 1)))
+            recent.add(builders.guest((vcpus, 1)))
         found = dict(recent.mix())
         self.assertEqual(
             set(range(19, 31)), {size.vcpus for size in found})
@@ -140,6 +142,11 @@ class TestRecent(base.TestCase):
         self.assertEqual(
             [score.Size(2, 1, REQUIRE), score.Size(4, 1, REQUIRE, 2048)],
             mix.sizes(guest))
+
+    def test_cells_that_are_alike_make_one_size(self):
+        guest = builders.guest((4, 1), (4, 1), thread_policy=REQUIRE)
+        self.assertEqual(
+            [score.Size(4, 1, REQUIRE, cells=2)], mix.sizes(guest))
 
     def test_cells_without_dedicated_vcpus_are_no_size(self):
         guest = model.Guest(

@@ -10,8 +10,11 @@
 #    License for the specific language governing permissions and limitations
 #    under the License.
 
+from unittest import mock
+
 from nova.scheduler import weights as nova_weights
 
+from nova_pinning.fit import score
 from nova_pinning.placement import traits as placement_traits
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import layout
@@ -52,7 +55,17 @@ def _stranded_by_hand(free_pairs, free_singles, size):
     return 2 * free_pairs + free_singles - size * (2 * free_pairs // size)
 
 
-class TestFragmentation(base.TestCase, cases.TestCase):
+class WithoutFreeCpus(base.TestCase, cases.TestCase):
+    """What is left free costs nothing, so that figures are round."""
+
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.object(score, 'COST_OF_FREE_CPU', 0)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+
+class TestFragmentation(WithoutFreeCpus):
 
     def setUp(self):
         super().setUp()
@@ -107,6 +120,18 @@ class TestFragmentation(base.TestCase, cases.TestCase):
                 weights.FragmentationWeigher(), states,
                 _spec((4, 512), threads='require')))
 
+    def test_guests_of_several_cells_look_at_the_whole_host(self):
+        """The cell that the guest leaves alone counts too."""
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '4', 'memory_mib': '1', 'cells': '2'}])
+        states = [
+            _state('pair', _cell(0, range(4)), _cell(1, range(4, 8))),
+            _state('single', _cell(0, range(4)),
+                   _cell(1, range(4, 8), pinned=[4, 5, 6]))]
+        self.assertEqual(
+            {'pair': -6.0, 'single': 2.0},
+            _weigh(weights.FragmentationWeigher(), states, _spec((2, 1))))
+
     def test_guests_that_are_not_pinned(self):
         state = _state('h', _cell(0, range(4), shared=range(4)))
         shared = builders.spec(builders.guest_topology((2, 1)))
@@ -132,7 +157,65 @@ class TestFragmentation(base.TestCase, cases.TestCase):
         self.assertEqual({'h': -3.0}, found)
 
 
-class TestRecentMix(base.TestCase, cases.TestCase):
+class TestOfEquals(base.TestCase, cases.TestCase):
+    """Hosts that strand as many CPUs."""
+
+    def setUp(self):
+        super().setUp()
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '2', 'memory_mib': '1'}])
+
+    def _weighed(self, states, *weighers):
+        return {one.obj.host: one.weight
+                for one in nova_weights.HostWeightHandler(
+                    ).get_weighed_objects(
+                        [kind() for kind in weighers], states, _spec((2, 1)))}
+
+    def test_the_fullest_cell_comes_first(self):
+        found = self._weighed([
+            _state('empty', _cell(0, range(16))),
+            _state('full', _cell(0, range(16), pinned=range(14))),
+            _state('half', _cell(0, range(16), pinned=range(8)))],
+            weights.FragmentationWeigher)
+        self.assertEqual(['full', 'half', 'empty'], list(found))
+
+    def test_that_does_not_outweigh_a_stranded_cpu(self):
+        found = self._weighed([
+            _state('strands', _cell(0, range(500), pinned=range(497))),
+            _state('empty', _cell(0, range(500), pinned=range(1, 2))),
+            _state('even', _cell(0, range(500)))],
+            weights.FragmentationWeigher)
+        # All lose as much: two CPUs are sold, and one is stranded anyway.
+        self.assertEqual(['strands', 'empty', 'even'], list(found))
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '3', 'memory_mib': '1'}])
+        found = self._weighed([
+            _state('strands', _cell(0, range(500), pinned=range(497))),
+            _state('none', _cell(0, range(500)))],
+            weights.FragmentationWeigher)
+        self.assertEqual(['none', 'strands'], list(found))
+
+    def test_nor_another_weigher(self):
+        """Nova stretches weights, however little they differ."""
+        for state in (near := _state('near', _cell(0, range(16))),
+                      far := _state('far', _cell(
+                          0, range(16), pinned=[*range(7), *range(9, 16)]))):
+            state.aggregates = [builders.aggregate(pinning__l3_cpus='8')]
+        found = self._weighed([near, far], weights.FragmentationWeigher,
+                              weights.CacheLocalityWeigher)
+        self.assertEqual(['near', 'far'], list(found))
+
+    def test_one_multiplier_an_aggregate_does_not_lift_equals(self):
+        """What nothing tells apart weighs nothing."""
+        states = [_state('here', _cell(0, range(4))),
+                  _state('there', _cell(0, range(4)))]
+        states[0].aggregates = [builders.aggregate(
+            fragmentation_weight_multiplier='9')]
+        self.assertEqual({'here': 0.0, 'there': 0.0}, self._weighed(
+            states, weights.FragmentationWeigher))
+
+
+class TestRecentMix(WithoutFreeCpus):
 
     def _weight(self, weigher, spec):
         states = [_state('h', _cell(0, range(6)))]
@@ -142,22 +225,22 @@ class TestRecentMix(base.TestCase, cases.TestCase):
         weigher = weights.FragmentationWeigher()
         # Guests of 2 strand nothing for guests of 2 ...
         self.assertEqual(0.0, self._weight(weigher, _spec((2, 1))))
-        # ... but once half of what is asked for is of 6, the loss is 4.
+        # ... but for the guests of 6 among them the loss is 4.
         self.assertEqual(0.0, self._weight(weigher, _spec((6, 1))))
         self.assertEqual(
-            -4 / 3, self._weight(weigher, _spec((2, 1))))
+            -4 * 6 / (2 + 6 + 2), self._weight(weigher, _spec((2, 1))))
 
     def test_one_request_counts_once(self):
         weigher = weights.FragmentationWeigher()
         six, two = _spec((6, 1)), _spec((2, 1))
         self._weight(weigher, six)
         for _again in range(3):
-            self.assertEqual(-4 / 2, self._weight(weigher, two))
+            self.assertEqual(-4 * 6 / 8, self._weight(weigher, two))
 
     def test_counts_requests_for_which_nothing_is_weighed(self):
         """Nova asks no weigher where at most one host is left."""
         list(filters.PinnedTopologyFilter().filter_all([], _spec((6, 1))))
-        self.assertEqual(-4 / 2, self._weight(
+        self.assertEqual(-4 * 6 / 8, self._weight(
             weights.FragmentationWeigher(), _spec((2, 1))))
 
     def test_forgets(self):

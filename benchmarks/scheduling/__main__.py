@@ -1,0 +1,113 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command: python -m benchmarks.scheduling."""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import sys
+import time
+
+from benchmarks.scheduling import fleets
+from benchmarks.scheduling import study
+from benchmarks.scheduling import table
+from nova_pinning import errors
+
+_SEEDS = 10
+_SHORT_SEEDS = 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='python -m benchmarks.scheduling', description=__doc__)
+    parser.add_argument(
+        '--fleet', action='append', choices=fleets.NAMES,
+        help='which fleet; may be given several times (default: all)')
+    parser.add_argument('--seeds', type=int,
+                        help=f'how many (default: {_SEEDS})')
+    parser.add_argument(
+        '--short', action='store_true',
+        help='few hosts and seeds, to see that it works; without the real '
+             'snapshot unless that is asked for')
+    parser.add_argument(
+        '--processes', type=int, default=os.cpu_count() or 1,
+        help='how many (default: one for each CPU)')
+    parser.add_argument('--json', type=pathlib.Path, metavar='FILE',
+                        help='write what each run found')
+    parser.add_argument('--rst', type=pathlib.Path, metavar='FILE',
+                        help='write the tables for the documentation')
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the study.
+
+    :returns: 1 if a bar is not reached, 2 if it cannot be run
+    """
+    args = _parser().parse_args(arguments)
+    names = args.fleet or [
+        name for name in fleets.NAMES
+        if not args.short or name != 'snapshot']
+    seeds = args.seeds or (_SHORT_SEEDS if args.short else _SEEDS)
+    start = time.monotonic()
+    try:
+        tables, outcomes = _run(names, seeds, args.short, args.processes)
+    except errors.InputError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print('stopped', file=sys.stderr)
+        return 130
+    print(f'took {time.monotonic() - start:.0f} s with {args.processes} '
+          f'processes')
+    if args.json:
+        args.json.write_text(json.dumps([
+            {**one.job._asdict(), 'share': one.share,
+             'l3_possible': one.l3_possible, 'l3_met': one.l3_met}
+            for one in outcomes], indent=1) + '\n')
+    if args.rst:
+        args.rst.write_text('\n'.join(table.rst(
+            tables, 'python -m benchmarks.scheduling --rst')) + '\n')
+    return int(any(list(one.missed) for one in tables))
+
+
+def _run(
+    names: list[str], seeds: int, is_short: bool, processes: int,
+) -> tuple[list[study.Table], list[study.Outcome]]:
+    """Do all jobs, and print each table as soon as it is complete."""
+    if 'snapshot' in names and not fleets.snapshot_path().exists():
+        # Says what is missing before hours are spent on the others.
+        fleets.scenario('snapshot')
+    todo = study.jobs(names, seeds, is_short)
+    left = collections.Counter(job.scenario for job in todo)
+    found: dict[str, list[study.Outcome]] = collections.defaultdict(list)
+    tables = []
+    for outcome in study.perform_all(todo, processes):
+        name = outcome.job.scenario
+        found[name].append(outcome)
+        left[name] -= 1
+        if sys.stderr.isatty():
+            print(f'\r{sum(left.values())} runs left ', end='',
+                  file=sys.stderr, flush=True)
+        if not left[name]:
+            tables.append(study.table(found[name]))
+            print('\n'.join(table.text(tables[-1:])), flush=True)
+    tables.sort(key=lambda one: names.index(one.scenario))
+    return tables, [one for name in names for one in sorted(
+        found[name], key=lambda one: one.job)]
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,247 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The fleets of the study, and what is asked of them."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import os
+import pathlib
+
+from nova_pinning import errors
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.fleet.importers import bytedance
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import shapes
+from nova_pinning.fleet.simulate import arrivals
+from nova_pinning.fleet import wanted as fleet_wanted
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits
+
+_GIB = 1024
+_GIB_PAGE_KIB = 1024 * 1024
+_NVME = fleet_model.DeviceKind('144d', 'a808')
+
+#: Mean lifetime of all guests; the unit of time of the study.
+LIFETIME_HOURS = 1.0
+#: How slowly the offered load rises: by this share of the CPUs in a mean
+#: lifetime.
+_RISE = 0.05
+_LAST_LOAD = 1.3
+
+Mix = tuple[tuple[fleet_wanted.Wanted, float], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A fleet, and the guests that come to it.
+
+    :param first_load: offered at first, as a share of the CPUs
+    :param quiet_hours: before the first arrival; the fleet's own guests
+        leave in the meantime
+    """
+
+    name: str
+    title: str
+    fleet: fleet_model.Fleet
+    mix: Mix
+    first_load: float = 0.3
+    quiet_hours: float = 0.0
+
+    @property
+    def cpus(self) -> int:
+        return sum(len(host.dedicated_cpus) for host in self.fleet.hosts)
+
+    def arrivals(self, seed: int) -> Iterator[arrivals.Arrival]:
+        """Poisson arrivals whose rate rises, the same for each scheduler."""
+        load = arrivals.rising_load(
+            self.mix, self.cpus, first=self.first_load, last=_LAST_LOAD,
+            turnovers=(_LAST_LOAD - self.first_load) / _RISE)
+        for one in load.arrivals(seed):
+            yield one._replace(
+                time_seconds=one.time_seconds + self.quiet_hours * 3600)
+
+
+def guest(
+    vcpus: int, memory_gib: int, *, cells: int = 1, nvmes: int = 0,
+    page_size_kib: int | None = None,
+) -> fleet_wanted.Wanted:
+    """A dedicated guest, spread evenly over its cells.
+
+    :param nvmes: NVMe devices, near its cells
+    """
+    name = f'{vcpus}' + (f'x{cells}' if cells > 1 else '')
+    name += f'-{memory_gib}g' + ('-nvme' if nvmes else '')
+    in_cell = vcpus // cells
+    return fleet_wanted.Wanted(
+        flavor=flavor_model.Flavor(
+            name=name, vcpus=vcpus, memory_mib=memory_gib * _GIB,
+            extra_specs={'hw:cpu_policy': 'dedicated'}),
+        guest_class=hostclass.HostClass.DEDICATED,
+        topology=model.Guest(
+            cells=tuple(
+                model.GuestCell(
+                    tuple(range(number * in_cell, (number + 1) * in_cell)),
+                    (), memory_gib * _GIB // cells, page_size_kib)
+                for number in range(cells)),
+            cpu_policy=model.CpuPolicy.DEDICATED),
+        devices=(fleet_model.PciRequest('nvme', (_NVME,), nvmes),)
+        if nvmes else (),
+        queries=(fleet_wanted.Query(resources={
+            'PCPU': vcpus, 'MEMORY_MB': memory_gib * _GIB}),))
+
+
+def _hosts(shape: shapes.Shape, count: int,
+           pci_pools: tuple[fleet_model.PciPool, ...] = (),
+           first: int = 1) -> Iterator[fleet_model.FleetHost]:
+    domains = shape.l3_domains()
+    for number in range(first, first + count):
+        yield fleet_model.FleetHost(
+            name=f'compute-{number:03}', cells=shape.cells(),
+            l3_domains=domains, host_class=hostclass.HostClass.DEDICATED,
+            traits=frozenset([traits.DEDICATED,
+                              traits.l3_trait(len(domains[0]))]),
+            pci_pools=pci_pools)
+
+
+def _two_socket(count: int, mix: Mix, name: str, title: str) -> Scenario:
+    shape = shapes.SHAPES['two-socket-80']
+    return Scenario(
+        name=name, title=f'{title} on {count} hosts of 2 cells of 38 CPUs',
+        fleet=fleet_model.Fleet(hosts=tuple(_hosts(shape, count))),
+        mix=mix)
+
+
+def _sizes(count: int) -> Scenario:
+    mix = tuple((guest(vcpus, 4 * vcpus), weight) for vcpus, weight in (
+        (2, 30), (4, 25), (8, 20), (16, 15), (32, 10)))
+    return _two_socket(count, mix, 'two-socket', '2 to 32 vCPUs')
+
+
+def _two_sizes(count: int) -> Scenario:
+    mix = ((guest(8, 32), 60), (guest(16, 64), 40))
+    return _two_socket(count, mix, 'two-socket-8-16', '8 and 16 vCPUs')
+
+
+def _epyc_mix() -> Mix:
+    return tuple(
+        (guest(vcpus, 3 * vcpus, cells=cells), weight)
+        for vcpus, cells, weight in (
+            (2, 1, 30), (4, 1, 25), (8, 1, 20), (16, 1, 15), (32, 2, 10)))
+
+
+def _epyc(count: int) -> Scenario:
+    return Scenario(
+        name='epyc-nps4',
+        title=f'2 to 32 vCPUs, 32 in two cells, on {count} hosts of 8 cells '
+              f'of 32 CPUs in two L3 domains; two cells are 2 CPUs short',
+        fleet=fleet_model.Fleet(hosts=tuple(
+            _hosts(shapes.SHAPES['epyc-nps4'], count))),
+        mix=_epyc_mix())
+
+
+def _pages_and_devices(count: int) -> Scenario:
+    """A quarter of the hosts has two NVMe devices near each cell."""
+    shape = dataclasses.replace(
+        shapes.SHAPES['two-socket-96-pci'], devices=())
+    with_devices = count // 4
+    pools = tuple(fleet_model.PciPool(_NVME, cell, 2) for cell in (0, 1))
+    kinds = (
+        # CPU-heavy, 2 GiB to a vCPU
+        (4, 8, 0, 15), (8, 16, 0, 20), (16, 32, 0, 15), (32, 64, 0, 5),
+        # memory-heavy, 8 GiB to a vCPU
+        (4, 32, 0, 10), (8, 64, 0, 15), (16, 128, 0, 10),
+        # with a disk
+        (8, 32, 1, 6), (16, 64, 1, 4))
+    return Scenario(
+        name='pages-pci',
+        title=f'2 and 8 GiB to a vCPU in pages of 1 GiB, a tenth with an '
+              f'NVMe, on {count} hosts of 2 cells of 46 CPUs and 240 GiB, '
+              f'{with_devices} with 4 NVMe',
+        fleet=fleet_model.Fleet(
+            hosts=(*_hosts(shape, with_devices, pools),
+                   *_hosts(shape, count - with_devices,
+                           first=with_devices + 1)),
+            pci_aliases={'nvme': fleet_model.PciAlias((_NVME,))}),
+        mix=tuple(
+            (guest(vcpus, memory_gib, nvmes=nvmes,
+                   page_size_kib=_GIB_PAGE_KIB), weight)
+            for vcpus, memory_gib, nvmes, weight in kinds))
+
+
+def snapshot_path() -> pathlib.Path:
+    """Where the real snapshot lies, if it is there."""
+    given = os.environ.get('NOVA_PINNING_DATA')
+    root = (pathlib.Path(given) if given else pathlib.Path(
+        __file__).resolve().parents[2].parent / 'shared' / 'data')
+    return root / 'bytedance' / 'clusters.json'
+
+
+def _snapshot(_count: int) -> Scenario:
+    """The real fleet with its guests, and arrivals of its own sizes.
+
+    :raises errors.InputError: if the data are not there
+    """
+    path = snapshot_path()
+    if not path.exists():
+        raise errors.InputError(
+            'the real snapshot is not there', errors.Location(str(path)),
+            'set NOVA_PINNING_DATA to the directory that has '
+            'bytedance/clusters.json')
+    fleet = bytedance.read(path)
+    return Scenario(
+        name='snapshot',
+        title=f'the real {len(fleet.hosts)} hosts of 2 cells of 44 CPUs with '
+              f'their {len(fleet.guests):,} guests, and arrivals like these',
+        fleet=fleet, mix=_mix_of(fleet), quiet_hours=1.0)
+
+
+def _mix_of(fleet: fleet_model.Fleet) -> Mix:
+    """Guests in the proportions in which a fleet has them now."""
+    found: dict[tuple[object, ...],
+                tuple[fleet_model.FleetGuest, int]] = {}
+    for one in fleet.guests:
+        assert one.topology is not None
+        key = one.flavor, one.vcpus, one.memory_mib, len(one.topology.cells)
+        found[key] = one, found.get(key, (one, 0))[1] + 1
+    return tuple(
+        (fleet_wanted.Wanted(
+            flavor=flavor_model.Flavor(
+                name=one.flavor, vcpus=one.vcpus, memory_mib=one.memory_mib,
+                extra_specs={'hw:cpu_policy': 'dedicated'}),
+            guest_class=one.guest_class, topology=one.topology,
+            queries=(fleet_wanted.Query(resources={
+                'PCPU': one.vcpus, 'MEMORY_MB': one.memory_mib}),)), count)
+        for one, count in (found[key] for key in sorted(found, key=str)))
+
+
+#: How to make each scenario of so many hosts, and how many there are.
+_MAKERS: Mapping[str, tuple[Callable[[int], Scenario], int, int]] = {
+    'two-socket': (_sizes, 120, 12),
+    'two-socket-8-16': (_two_sizes, 120, 12),
+    'epyc-nps4': (_epyc, 60, 4),
+    'snapshot': (_snapshot, 279, 279),
+    'pages-pci': (_pages_and_devices, 120, 12),
+}
+NAMES = tuple(_MAKERS)
+
+
+def scenario(name: str, is_short: bool = False) -> Scenario:
+    """A scenario by its name.
+
+    :param is_short: with few hosts, to see that it works
+    """
+    make, count, few = _MAKERS[name]
+    return make(few if is_short else count)

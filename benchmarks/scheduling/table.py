@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The tables of the study, for the terminal and the documentation."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import textwrap
+
+from benchmarks.scheduling import study
+
+_HEADER = ('Weighers', 'sold', 'over default', 'over packing', 'of bound',
+           'L3')
+_WIDTHS = (20, 13, 16, 16, 16, 7)
+
+
+def text(tables: Iterable[study.Table]) -> Iterator[str]:
+    """Lines for the terminal, at most 90 columns wide."""
+    for one in tables:
+        yield from textwrap.wrap(
+            f'{one.scenario}: {one.title}; {one.seeds} seeds; bound '
+            f'{_plain(one.bound)}', 88)
+        yield _line(_HEADER)
+        for row in one.rows:
+            yield _line(_cells(row))
+        yield from _remarks(one)
+        yield ''
+
+
+def rst(tables: Iterable[study.Table], command: str) -> Iterator[str]:
+    """The same for the documentation."""
+    yield f'.. Made by "{command}", not by hand.'
+    for one in tables:
+        yield ''
+        yield from textwrap.wrap(
+            f'``{one.scenario}``: {one.title}. {one.seeds} seeds. No '
+            f'scheduler sells more than {_plain(one.bound)}.', 79)
+        yield ''
+        yield '.. list-table::'
+        yield '   :header-rows: 1'
+        for cells in (_HEADER, *(_cells(row) for row in one.rows)):
+            yield ''
+            for number, cell in enumerate(cells):
+                yield f'   {"*" if not number else " "} - {cell}'
+        remarks = list(_remarks(one))
+        if remarks:
+            yield ''
+            for remark in remarks:
+                yield from textwrap.wrap(
+                    f'* {remark}', 79, subsequent_indent='  ')
+
+
+def _remarks(one: study.Table) -> Iterator[str]:
+    for words in one.missed:
+        yield f'Not reached: {words}.'
+    if one.unfinished:
+        yield (f'{one.unfinished} runs are not counted: refusals never '
+               f'reached the limit.')
+
+
+def _line(cells: Iterable[str]) -> str:
+    return ' '.join(
+        f'{cell:<{width}}' if not number else f'{cell:>{width}}'
+        for number, (cell, width) in enumerate(
+            zip(cells, _WIDTHS))).rstrip()
+
+
+def _cells(row: study.Row) -> tuple[str, ...]:
+    return (row.configuration, _plain(row.share),
+            _signed(row.over_default), _signed(row.over_packing),
+            _plain(row.of_bound),
+            '-' if row.l3 is None else f'{row.l3:.1%}')
+
+
+def _plain(found: study.Estimate) -> str:
+    return f'{found.mean:.1%}{_error(found)}'
+
+
+def _signed(found: study.Estimate) -> str:
+    return f'{found.mean:+.1%}{_error(found)}'
+
+
+def _error(found: study.Estimate) -> str:
+    # Not a number where there is only one seed.
+    return '' if found.error != found.error else f' ± {found.error:.1%}'

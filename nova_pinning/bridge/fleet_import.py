@@ -1,0 +1,356 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A snapshot of a fleet from nova's own databases, all cells together."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import functools
+import itertools
+from typing import Any
+from typing import TypeVar
+
+from nova.db.main import models
+from nova import exception
+from nova import objects
+from nova.objects import fields
+from nova.pci import request as pci_request
+from oslo_config import cfg
+import sqlalchemy as sa
+
+from nova_pinning.bridge import fleet_import_guests
+from nova_pinning.bridge import fleet_import_hosts
+from nova_pinning.bridge import nova_conf
+from nova_pinning.bridge import nova_database
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.fit import usage
+from nova_pinning.fleet.importers import classes
+from nova_pinning.fleet.importers import hostfiles
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.host import model as host_model
+from nova_pinning.model import hostclass
+
+_DEVICE = models.PciDevice
+#: Devices that guests have or may have.
+_USABLE = (fields.PciDeviceStatus.AVAILABLE, fields.PciDeviceStatus.CLAIMED,
+           fields.PciDeviceStatus.ALLOCATED)
+_NODES_AT_ONCE = 500
+
+_T = TypeVar('_T')
+
+#: Told after each page how many instances of how many have been read.
+Tell = Callable[[int, int], None]
+#: Gives the traits of providers by UUID; those without are left out.
+ReadTraits = Callable[[Sequence[str]], Mapping[str, frozenset[str]]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Imported:
+    """What was read, and what is odd about it, a sentence each."""
+
+    fleet: fleet_model.Fleet
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _CellPart:
+    """The hosts and guests of one cell."""
+
+    nodes: list[fleet_import_hosts.Node]
+    guests: list[fleet_model.FleetGuest]
+    notes: list[str]
+    homeless: int
+
+
+def read(
+    database: nova_database.Database, *,
+    skips_down_cells: bool = False,
+    descriptions: Mapping[str, host_model.HostDescription] | None = None,
+    read_traits: ReadTraits | None = None,
+    tell: Tell = lambda done, total: None,
+    now: datetime.datetime | None = None,
+    page_rows: int = nova_database.PAGE_ROWS,
+) -> Imported:
+    """Read hosts and guests of all cells.
+
+    :param database: from nova_database.opened
+    :param skips_down_cells: go on without cells whose database cannot be read
+    :param descriptions: host files by the name of the compute service
+    :param read_traits: without, hosts' traits are not known
+    :param now: UTC, without a time zone
+    :raises nova_database.DatabaseError: if a database cannot be read
+    :raises errors.InputError: if nova.conf has something that nova refuses
+    """
+    now = now or datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    aliases, notes = _aliases(database.conf)
+    with nova_database.reading('the API database'):
+        found = tuple(objects.AggregateList.get_all(database.context))
+        flavors = tuple(
+            fleet_import_guests.flavor(one)
+            for one in objects.FlavorList.get_all(
+                database.context, filters={'is_public': None}))
+    parts = _Cells(database, skips_down_cells, now, page_rows, tell).read(
+        notes)
+    nodes = _without_twins(
+        [node for part in parts for node in part.nodes], notes)
+    guests = tuple(_without_repeats(itertools.chain.from_iterable(
+        part.guests for part in parts)))
+    homeless = sum(part.homeless for part in parts)
+    if homeless:
+        notes.append(f'{homeless} servers are being built and on no host yet, '
+                     'so their room still counts as free')
+    notes += _untracked(nodes, guests)
+    traits = read_traits([one.provider for one in nodes]) if read_traits else (
+        None)
+    by_host: dict[str, list[fleet_model.Aggregate]] = {}
+    for one in found:
+        for name in one.hosts:
+            by_host.setdefault(name, []).append(_aggregate(one))
+    hosts = tuple(_finished(node, by_host.get(node.host.name, ()), traits,
+                            notes) for node in nodes)
+    fleet = fleet_model.Fleet(
+        hosts=hostfiles.completed(hosts, descriptions or {}),
+        guests=guests, flavors=flavors,
+        aggregates=tuple(map(_aggregate, found)), pci_aliases=aliases,
+        packs_cells=(database.conf.compute
+                     .packing_host_numa_cells_allocation_strategy),
+        taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
+    return Imported(fleet, tuple(notes))
+
+
+# Cells.
+
+class _Cells:
+    """Reads cells, one after the other.
+
+    :param tell: told of all cells together
+    """
+
+    def __init__(self, database: nova_database.Database,
+                 skips_down_cells: bool, now: datetime.datetime,
+                 page_rows: int, tell: Tell) -> None:
+        self._database = database
+        self._skips_down_cells = skips_down_cells
+        self._now = now
+        self._page_rows = page_rows
+        self._tell = tell
+
+    def read(self, notes: list[str]) -> list[_CellPart]:
+        counts = [self._try(cell, notes, fleet_import_guests.count)
+                  for cell in self._database.cells]
+        total = sum(count or 0 for count in counts) or 1
+        parts, done = [], 0
+        for cell, count in zip(self._database.cells, counts, strict=True):
+            if count is None:
+                continue
+
+            part = self._try(cell, notes, functools.partial(
+                self._part, functools.partial(self._told, done, total)))
+            if part is not None:
+                parts.append(part)
+                notes += part.notes
+            done += count
+        return parts
+
+    def _try(self, cell: nova_database.Cell, notes: list[str],
+             action: Callable[[nova_database.Cell], _T]) -> _T | None:
+        """What the action returns; None if the cell is down and skipped."""
+        try:
+            with nova_database.reading(str(cell)):
+                return action(cell)
+        except nova_database.DatabaseError as error:
+            if not self._skips_down_cells:
+                raise nova_database.DatabaseError(
+                    error.message, error.where,
+                    'give --skip-down-cells to do without its hosts and '
+                    'guests') from error
+            notes.append(f'{error}; its hosts and guests are left out')
+            return None
+
+    def _told(self, before: int, total: int, read: int) -> None:
+        self._tell(min(before + read, total), total)
+
+    def _part(self, tell: Callable[[int], None],
+              cell: nova_database.Cell) -> _CellPart:
+        nodes = list(fleet_import_hosts.nodes(
+            cell, self._database.conf, self._now))
+        pools, devices = _devices(cell, nodes)
+        nodes = [dataclasses.replace(node, host=dataclasses.replace(
+            node.host, pci_pools=pools.get(node.id, ()))) for node in nodes]
+        part = _CellPart(nodes, [], [
+            f'host {node.host.name}: {node.problem}'
+            for node in nodes if node.problem], 0)
+        homeless = done = 0
+        for page in fleet_import_guests.pages(cell, devices, self._page_rows):
+            part.guests.extend(page.guests)
+            part.notes.extend(page.problems)
+            homeless += len(page.homeless)
+            done += page.read
+            tell(done)
+        return dataclasses.replace(part, homeless=homeless)
+
+
+def _devices(
+    cell: nova_database.Cell, nodes: Sequence[fleet_import_hosts.Node],
+) -> tuple[dict[int, tuple[fleet_model.PciPool, ...]],
+           fleet_import_guests.Devices]:
+    """What PCI devices hosts have, by node, and guests, by host and UUID."""
+    names = {node.id: node.host.name for node in nodes}
+    pools: dict[int, dict[tuple[fleet_model.DeviceKind, int | None], int]] = {}
+    uses: dict[tuple[str, str], list[fleet_model.PciUse]] = {}
+    ids = list(names)
+    for start in range(0, len(ids), _NODES_AT_ONCE):
+        for row in nova_database.select(cell.context, _device_query(
+                ids[start:start + _NODES_AT_ONCE])):
+            kind = fleet_model.DeviceKind(
+                row.vendor_id.lower(), row.product_id.lower())
+            own = pools.setdefault(row.compute_node_id, {})
+            place = kind, row.numa_node
+            own[place] = own.get(place, 0) + row.devices
+            if row.instance_uuid:
+                uses.setdefault(
+                    (names[row.compute_node_id], row.instance_uuid), [],
+                ).append(fleet_model.PciUse(
+                    kind, row.numa_node, row.devices))
+    return {
+        node: tuple(fleet_model.PciPool(kind, numa_node, count)
+                    for (kind, numa_node), count in own.items())
+        for node, own in pools.items()
+    }, {key: tuple(found) for key, found in uses.items()}
+
+
+def _device_query(nodes: Sequence[int]) -> Any:
+    alike = (_DEVICE.compute_node_id, _DEVICE.vendor_id, _DEVICE.product_id,
+             _DEVICE.numa_node, _DEVICE.instance_uuid)
+    return sa.select(
+        *alike, sa.func.count(_DEVICE.id).label('devices'),
+    ).where(
+        _DEVICE.compute_node_id.in_(nodes), _DEVICE.deleted == 0,
+        _DEVICE.status.in_(_USABLE),
+    ).group_by(*alike).order_by(*alike)
+
+
+# All cells together.
+
+def _without_twins(nodes: Iterable[fleet_import_hosts.Node],
+                   notes: list[str]) -> list[fleet_import_hosts.Node]:
+    """One node for each compute service: the newest.
+
+    Nova's other drivers have several; libvirt's leaves one behind when the
+    host's name changes.
+    """
+    found: dict[str, fleet_import_hosts.Node] = {}
+    for node in nodes:
+        other = found.get(node.host.name)
+        if other is not None:
+            notes.append(
+                f'host {node.host.name} has several compute nodes, of which '
+                f'{node.name} was taken and {other.name} left out')
+        found[node.host.name] = node
+    return list(found.values())
+
+
+def _without_repeats(
+    guests: Iterable[fleet_model.FleetGuest],
+) -> Iterator[fleet_model.FleetGuest]:
+    """Each with a name of its own: one between cells is in both."""
+    seen: set[str] = set()
+    for guest in guests:
+        if guest.uuid in seen:
+            guest = dataclasses.replace(
+                guest, uuid=f'{guest.uuid}@{guest.host}')
+        seen.add(guest.uuid)
+        yield guest
+
+
+def _untracked(
+    nodes: Sequence[fleet_import_hosts.Node],
+    guests: Iterable[fleet_model.FleetGuest],
+) -> Iterator[str]:
+    """Where nova has other CPUs down as taken than the guests have."""
+    cells = {node.host.name: {cell.id: cell for cell in node.host.cells}
+             for node in nodes}
+    taken: dict[str, cpuset.CpuSet] = {}
+    for guest in guests:
+        own = cells.get(guest.host)
+        if own and guest.topology and guest.fit and guest.topology.is_pinned:
+            taken[guest.host] = cpuset.union((
+                taken.get(guest.host, cpuset.CpuSet()),
+                *(usage.taken_cpus(own[one.host_cell], guest.topology, one)
+                  for one in guest.fit.cells if one.host_cell in own)))
+    for node in nodes:
+        extra = node.taken_cpus - taken.get(node.host.name, cpuset.CpuSet())
+        if extra:
+            yield (f'host {node.host.name}: nova has CPUs {extra} down as '
+                   'taken, but no guest has them; guests may have come or '
+                   'gone meanwhile')
+
+
+def _finished(
+    node: fleet_import_hosts.Node,
+    aggregates: Sequence[fleet_model.Aggregate],
+    traits: Mapping[str, frozenset[str]] | None, notes: list[str],
+) -> fleet_model.FleetHost:
+    """A host with its aggregates, traits and class."""
+    name = node.host.name
+    found = traits.get(node.provider) if traits is not None else None
+    if traits is not None and found is None:
+        notes.append(f'host {name}: Placement has no such provider')
+    host_class = None
+    try:
+        host_class = classes.host_class(aggregates, found, node.host.cells)
+    except hostclass.UnknownClass as error:
+        notes.append(f'host {name} is of no class: {error}')
+    return dataclasses.replace(
+        node.host, host_class=host_class, traits=found,
+        aggregates=tuple(sorted(one.name for one in aggregates)))
+
+
+def _aggregate(found: Any) -> fleet_model.Aggregate:
+    metadata = dict(found.metadata)
+    zone = metadata.pop('availability_zone', None)
+    return fleet_model.Aggregate(found.name, zone, metadata)
+
+
+# nova.conf.
+
+def _aliases(
+    conf: cfg.ConfigOpts,
+) -> tuple[dict[str, fleet_model.PciAlias], list[str]]:
+    """[pci] alias, and what of it a snapshot cannot hold.
+
+    :raises errors.InputError: if nova refuses it
+    """
+    try:
+        with nova_conf.replaced_conf(pci_request, conf):
+            # What nova remembers of another nova.conf is passed by.
+            found = pci_request.get_alias_from_config.__wrapped__()
+    except exception.PciInvalidAlias as error:
+        raise errors.InputError(
+            f'[pci] alias: {error}', errors.Location('nova.conf')) from error
+    aliases = {
+        name: fleet_model.PciAlias(tuple(dict.fromkeys(
+            fleet_model.DeviceKind(
+                one['vendor_id'].lower(), one['product_id'].lower())
+            for one in specs if {'vendor_id', 'product_id'} <= one.keys())),
+            policy)
+        for name, (policy, specs) in found.items()}
+    known = {name: alias for name, alias in aliases.items() if alias.kinds}
+    return known, [
+        f'[pci] alias {name} names no vendor and product, so what asks for '
+        'it cannot be judged' for name in aliases.keys() - known.keys()]

@@ -1,0 +1,234 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Hosts of a snapshot, from the compute nodes and services of a cell."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import datetime
+from typing import Any
+
+from nova.db.main import models
+from nova import exception
+from nova import objects
+from oslo_config import cfg
+from oslo_serialization import jsonutils
+from oslo_versionedobjects import exception as ovo_exception
+import sqlalchemy as sa
+
+from nova_pinning.bridge import nova_database
+from nova_pinning.bridge import topology
+from nova_pinning import cpuset
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning import model
+
+_NODE = models.ComputeNode
+_SERVICE = models.Service
+#: What nova's objects raise when they are made of odd JSON. What is odd about
+#: one row must not end the import.
+ODD_JSON = (
+    exception.NovaException, ovo_exception.VersionedObjectsException,
+    topology.BrokenTopology, ArithmeticError, AttributeError, LookupError,
+    NotImplementedError, TypeError, ValueError)
+#: A node's topology takes 10 KiB and more.
+_PAGE_ROWS = 500
+
+
+class BrokenRow(Exception):
+    """What a row has in JSON cannot be read."""
+
+
+def said(error: Exception) -> str:
+    """What is odd, in a line."""
+    text = ' '.join(str(error).split()).rstrip('.')
+    # A missing key is all that a KeyError says.
+    return (f'{type(error).__name__}: {text}'
+            if isinstance(error, LookupError) or not text else text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Node:
+    """A compute node, as far as a snapshot is concerned.
+
+    :param id: nova's number, unique in the cell
+    :param name: of the hypervisor
+    :param provider: UUID, the same as that of its resource provider
+    :param host: without class, traits, aggregates and devices
+    :param taken_cpus: that nova has down as pinned to, in all cells
+    :param problem: what is odd about it, '' if nothing is
+    """
+
+    id: int
+    name: str
+    provider: str
+    host: fleet_model.FleetHost
+    taken_cpus: cpuset.CpuSet
+    problem: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Service:
+    """Why nova-scheduler does not choose the host, '' if it may."""
+
+    disabled_reason: str
+
+
+def nodes(cell: nova_database.Cell, conf: cfg.ConfigOpts,
+          now: datetime.datetime) -> Iterator[Node]:
+    """All compute nodes of a cell but bare metal ones, by id.
+
+    :param conf: for what nova takes where a node has no allocation ratio, and
+        how long a silent service counts as up
+    :param now: UTC, without a time zone, as nova's database has it
+    """
+    services = _services(cell, now, conf.service_down_time)
+    for page in nova_database.pages(
+            cell.context, _query(), _NODE.id, _PAGE_ROWS):
+        for row in page:
+            if row.host and row.hypervisor_type != 'ironic':
+                yield _node(row, conf, cell, services)
+
+
+def _query() -> Any:
+    return sa.select(
+        _NODE.id, _NODE.host, _NODE.hypervisor_hostname, _NODE.uuid,
+        _NODE.hypervisor_type, _NODE.local_gb, _NODE.cpu_allocation_ratio,
+        _NODE.ram_allocation_ratio, _NODE.disk_allocation_ratio,
+        _NODE.numa_topology,
+    ).where(_NODE.deleted == 0)
+
+
+def _services(cell: nova_database.Cell, now: datetime.datetime,
+              down_seconds: int) -> dict[str, _Service]:
+    query = sa.select(
+        _SERVICE.id, _SERVICE.host, _SERVICE.disabled,
+        _SERVICE.disabled_reason, _SERVICE.forced_down,
+        _SERVICE.last_seen_up, _SERVICE.created_at,
+    ).where(_SERVICE.deleted == 0, _SERVICE.binary == 'nova-compute')
+    return {
+        row.host: _Service(_disabled_reason(row, now, down_seconds))
+        for page in nova_database.pages(cell.context, query, _SERVICE.id)
+        for row in page}
+
+
+def _disabled_reason(row: Any, now: datetime.datetime,
+                     down_seconds: int) -> str:
+    """As ComputeFilter and nova.servicegroup.drivers.db see it."""
+    if row.disabled:
+        return row.disabled_reason or 'disabled'
+    if row.forced_down:
+        return 'nova-compute was forced down'
+    seen = row.last_seen_up or row.created_at
+    if seen is None or abs((now - seen).total_seconds()) > down_seconds:
+        since = f' since {seen:%Y-%m-%dT%H:%M:%SZ}' if seen else ''
+        return f'nova-compute is down{since}'
+    return ''
+
+
+def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.Cell,
+          services: Mapping[str, _Service]) -> Node:
+    service = services.get(row.host)
+    reason = (service.disabled_reason if service
+              else 'it has no compute service')
+    if not cell.is_enabled:
+        reason = reason or f'{cell} is disabled'
+    problem = ''
+    cells: tuple[model.HostCell, ...] = ()
+    taken = cpuset.CpuSet()
+    try:
+        cells, taken = _cells(row.numa_topology)
+    except BrokenRow as error:
+        problem = f'its NUMA topology cannot be read: {error}'
+    host = fleet_model.FleetHost(
+        name=row.host,
+        cells=cells,
+        cpu_allocation_ratio=_ratio(row, conf, 'cpu'),
+        ram_allocation_ratio=_ratio(row, conf, 'ram'),
+        disk_allocation_ratio=_ratio(row, conf, 'disk'),
+        reserved_memory_mib=conf.reserved_host_memory_mb,
+        disk_gib=row.local_gb,
+        is_enabled=not reason,
+        disabled_reason=reason)
+    return Node(row.id, row.hypervisor_hostname or '', row.uuid or '', host,
+                taken, problem)
+
+
+def _ratio(row: Any, conf: cfg.ConfigOpts, resource: str) -> float:
+    """As ComputeNode._from_db_object, which would write it down as well."""
+    name = f'{resource}_allocation_ratio'
+    found: float = getattr(row, name) or conf[name] or conf[f'initial_{name}']
+    return found
+
+
+def _cells(
+    text: str | None,
+) -> tuple[tuple[model.HostCell, ...], cpuset.CpuSet]:
+    """The cells with nothing used, and the CPUs that are pinned to.
+
+    :param text: JSON, also as nova before Liberty wrote it; None if there is
+        no topology
+    """
+    if not text:
+        return (), cpuset.CpuSet()
+    try:
+        primitive = jsonutils.loads(text)
+        if 'nova_object.name' not in primitive:
+            primitive = jsonutils.loads(
+                objects.NUMATopology.from_legacy_object(text))
+        found = objects.NUMATopology.obj_from_primitive(primitive)
+        if len({cell.id for cell in found.cells}) < len(found.cells):
+            raise ValueError('two cells have one id')
+        return (tuple(map(_cell, found.cells)), _cpus(
+            cpu for cell in found.cells for cpu in cell.pinned_cpus))
+    except ODD_JSON as error:
+        raise BrokenRow(said(error)) from error
+
+
+def _cell(cell: Any) -> model.HostCell:
+    if 'pcpuset' not in cell:
+        # Before NUMACell 1.4 pinned and floating vCPUs had the same CPUs.
+        cell.pcpuset = cell.cpuset
+    view = topology.NovaCell(cell)
+    return model.HostCell(
+        id=cell.id,
+        shared_cpus=_cpus(cell.cpuset),
+        dedicated_cpus=_cpus(cell.pcpuset),
+        pinned_cpus=cpuset.CpuSet(),
+        cores=tuple(_in_order(core, cell.pcpuset) for core in cell.siblings),
+        memory_mib=cell.memory,
+        pages=tuple(pool._replace(used=0) for pool in view.pages),
+        physnets=view.physnets,
+        tunneled=view.tunneled,
+        socket=cell.socket if 'socket' in cell else None)
+
+
+def _in_order(core: set[int], dedicated: set[int]) -> tuple[int, ...]:
+    """The CPUs of a core as nova takes them.
+
+    It goes through a set of those that are free (``free_siblings`` in
+    nova.objects.numa), whose order in Python depends on how it was made.
+    """
+    return *(core & dedicated), *sorted(core - dedicated)
+
+
+def _cpus(ids: Iterable[int]) -> cpuset.CpuSet:
+    """A set of CPUs.
+
+    :raises ValueError: if there is a number that no host's CPU has; the set
+        would fill the memory
+    """
+    known = set(ids)
+    if known and max(known) > cpuset.MAX_CPU_ID:
+        raise ValueError(f'there is no CPU {max(known)}')
+    return cpuset.CpuSet(known)

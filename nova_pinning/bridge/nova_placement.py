@@ -1,0 +1,85 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Placement as nova.conf says to reach it, and the traits of many hosts."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import concurrent.futures
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from keystoneauth1 import loading as ks_loading
+from oslo_config import cfg
+
+from nova_pinning import errors
+from nova_pinning.placement import client
+
+_GROUP = 'placement'
+#: Requests at once: Placement serves nova meanwhile.
+_JOBS = 4
+#: How long to wait for an answer where [placement] does not say.
+_TIMEOUT_SECONDS = 60
+
+
+def connect(conf: cfg.ConfigOpts) -> client.Placement:
+    """Placement as nova's services reach it; nothing is asked yet.
+
+    :param conf: nova.conf
+    :raises errors.InputError: if it does not say how
+    """
+    for register in (ks_loading.register_auth_conf_options,
+                     ks_loading.register_session_conf_options,
+                     ks_loading.register_adapter_conf_options):
+        register(conf, _GROUP)
+    conf.set_default('service_type', 'placement', group=_GROUP)
+    conf.set_default('valid_interfaces', ['internal', 'public'], group=_GROUP)
+    conf.set_default('timeout', _TIMEOUT_SECONDS, group=_GROUP)
+    where = errors.Location(', '.join(conf.config_file) or 'nova.conf',
+                            key=f'[{_GROUP}]')
+    try:
+        auth = ks_loading.load_auth_from_conf_options(conf, _GROUP)
+        if auth is None:
+            raise errors.InputError(
+                'it does not say how to log in (auth_type)', where)
+        session = ks_loading.load_session_from_conf_options(
+            conf, _GROUP, auth=auth)
+        return client.Placement(ks_loading.load_adapter_from_conf_options(
+            conf, _GROUP, session=session, auth=auth))
+    except (cfg.Error, ksa_exceptions.ClientException) as error:
+        raise errors.InputError(str(error), where) from error
+
+
+def traits(
+    placement: client.Placement, providers: Sequence[str],
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, frozenset[str]]:
+    """All traits of these providers.
+
+    :param providers: their UUIDs
+    :param tell: told how many of how many have been read
+    :returns: by UUID, without those that Placement does not have
+    :raises errors.CloudError: if Placement does not answer
+    """
+    found: dict[str, frozenset[str]] = {}
+    known = {one.uuid for one in placement.providers()}
+    wanted = [uuid for uuid in providers if uuid in known]
+    with concurrent.futures.ThreadPoolExecutor(_JOBS) as pool:
+        try:
+            for done, (uuid, own) in enumerate(zip(
+                    wanted, pool.map(placement.traits, wanted), strict=True),
+                    start=1):
+                found[uuid] = own.names
+                tell(done, len(wanted))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return found

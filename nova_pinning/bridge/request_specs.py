@@ -1,0 +1,230 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What somebody asked nova for, as nova has kept it.
+
+For each server nova keeps the request that its scheduler was given (the table
+request_specs of the API database), also where no host was found: such a
+server is in cell0, with the fault that says so.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from nova.db.api import models as api_models
+from nova.db.main import models
+from nova import objects
+from oslo_serialization import jsonutils
+import sqlalchemy as sa
+
+from nova_pinning.bridge import fleet_import_guests
+from nova_pinning.bridge import fleet_import_hosts
+from nova_pinning.bridge import nova_database
+from nova_pinning import errors
+from nova_pinning.flavors import model as flavor_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A request as it is stored now.
+
+    :param server: UUID
+    :param flavor: as it was then, or after the last resize
+    :param image_properties: as an image has them, all as text
+    :param availability_zone: None for any, as is project_id
+    :param fault: what went wrong last, in nova's words; '' if nothing did
+    :param notes: what else was asked for, a sentence each
+    """
+
+    server: str
+    flavor: flavor_model.Flavor
+    image_properties: Mapping[str, str]
+    availability_zone: str | None = None
+    project_id: str | None = None
+    fault: str = ''
+    notes: tuple[str, ...] = ()
+
+
+def stored(server: str | None = None, request_id: str | None = None,
+           arguments: Sequence[str] = ()) -> Stored:
+    """Look a request up in nova's databases.
+
+    :param server: UUID of a server
+    :param request_id: req-..., of a request that made a server; give one of
+        the two
+    :param arguments: '--config-file' or '--config-dir', each followed by a
+        path, for nova.conf
+    :raises errors.InputError: if there is none, or it cannot be read
+    """
+    conf = nova_database.load_conf(arguments)
+    with nova_database.opened(conf) as database:
+        if server is None:
+            assert request_id is not None
+            where = errors.Location('--request-id')
+            server = _server(database, request_id, where)
+        else:
+            where = errors.Location('--server')
+        return _stored(_spec(database, server, where), server,
+                       *_fault(database, server))
+
+
+def _cells(database: nova_database.Database) -> Iterator[nova_database.Cell]:
+    """All cells; first the one where what found no host is."""
+    if database.cell0 is not None:
+        yield database.cell0
+    yield from database.cells
+
+
+def _server(database: nova_database.Database, request_id: str,
+            where: errors.Location) -> str:
+    """The server that a request made, of several the first."""
+    action = models.InstanceAction
+    found, down = _first(database, sa.select(action.instance_uuid).where(
+        action.request_id == request_id).order_by(action.id))
+    if found is not None:
+        uuid: str = found.instance_uuid
+        return uuid
+    if down:
+        raise down[0]
+    raise errors.InputError(
+        f'nova has no server on which {request_id} did anything', where,
+        'nova forgets them when deleted servers are purged; a request that '
+        'was refused before there was a server leaves nothing')
+
+
+def _spec(database: nova_database.Database, server: str,
+          where: errors.Location) -> Any:
+    """A nova.objects.RequestSpec.
+
+    RequestSpec.get_by_instance_uuid would write it back if it is old.
+    """
+    table = api_models.RequestSpec
+    with nova_database.reading('the API database'):
+        rows = nova_database.select_api(database.context, sa.select(
+            table.spec).where(table.instance_uuid == server))
+    if not rows:
+        raise errors.InputError(
+            f'nova has no request of a server {server}', where,
+            'give the UUID of a server that is there, or that failed to boot')
+    try:
+        spec = objects.RequestSpec.obj_from_primitive(
+            jsonutils.loads(rows[0].spec))
+        if 'flavor' not in spec:
+            raise ValueError('it has no flavor')
+        return spec
+    except fleet_import_hosts.ODD_JSON as error:
+        raise errors.InputError(
+            f'the request of server {server} cannot be read: '
+            f'{fleet_import_hosts.said(error)}', where) from error
+
+
+def _fault(database: nova_database.Database,
+           server: str) -> tuple[str, tuple[str, ...]]:
+    """What went wrong with a server last, and cells that may know more."""
+    fault = models.InstanceFault
+    found, down = _first(database, sa.select(
+        fault.message, fault.created_at).where(
+            fault.instance_uuid == server, fault.deleted == 0,
+        ).order_by(fault.id.desc()))
+    if found is None:
+        return '', tuple(str(error) for error in down)
+    when = (f' ({found.created_at:%Y-%m-%dT%H:%M:%SZ})'
+            if found.created_at else '')
+    return f'{found.message}{when}', ()
+
+
+def _first(
+    database: nova_database.Database, query: Any,
+) -> tuple[Any, list[nova_database.DatabaseError]]:
+    """The first row in the first cell that has one, None if no cell has.
+
+    :returns: it, and what is wrong with the cells that cannot be read
+    """
+    down = []
+    for cell in _cells(database):
+        try:
+            with nova_database.reading(str(cell)):
+                found = nova_database.select(cell.context, query.limit(1))
+        except nova_database.DatabaseError as error:
+            down.append(error)
+            continue
+        if found:
+            return found[0], down
+    return None, down
+
+
+def _stored(spec: Any, server: str, fault: str,
+            notes: tuple[str, ...]) -> Stored:
+    image = spec.image if 'image' in spec else None
+    properties = image.properties if image and 'properties' in image else None
+    return Stored(
+        server=server, flavor=fleet_import_guests.flavor(spec.flavor),
+        image_properties=dict(_properties(properties)) if properties else {},
+        availability_zone=_given(spec, 'availability_zone'),
+        project_id=_given(spec, 'project_id'), fault=fault,
+        notes=(*_notes(spec), *notes))
+
+
+def _given(spec: Any, name: str) -> Any:
+    return getattr(spec, name) or None if name in spec else None
+
+
+def _properties(properties: Any) -> Iterator[tuple[str, str]]:
+    """What an image has to say to become these properties.
+
+    The reverse of ImageMetaProps.from_dict.
+
+    :param properties: a nova.objects.ImageMetaProps
+    """
+    for name in properties.fields:
+        value = getattr(properties, name) if name in properties else None
+        if value is None:
+            continue
+        if name == 'traits_required':
+            yield from ((f'trait:{trait}', 'required') for trait in value)
+        elif name in ('hw_numa_cpus', 'hw_numa_mem'):
+            for cell, own in enumerate(value):
+                yield f'{name}.{cell}', _text(own)
+        else:
+            yield name, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, set):
+        value = sorted(value)
+    return (','.join(map(str, value)) if isinstance(value, list)
+            else str(value))
+
+
+def _notes(spec: Any) -> Iterator[str]:
+    """What a request asks for besides flavor and image."""
+    hints = _given(spec, 'scheduler_hints') or {}
+    for name, values in sorted(hints.items()):
+        yield f'it has the scheduler hint {name}={_text(values)}'
+    hosts = _given(spec, 'force_hosts') or []
+    if hosts:
+        yield f'it asks for host {_text(hosts)}'
+    ports = [one for one in _pci_requests(spec)
+             if one.source == objects.InstancePCIRequest.NEUTRON_PORT]
+    if ports:
+        yield (f'it has {len(ports)} ports that take PCI devices, which are '
+               'not looked at')
+    if _given(spec, 'instance_group'):
+        yield 'its server group may exclude hosts, which is not looked at'
+
+
+def _pci_requests(spec: Any) -> list[Any]:
+    found = _given(spec, 'pci_requests')
+    return list(found.requests) if found else []

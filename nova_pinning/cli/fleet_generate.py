@@ -1,0 +1,144 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning fleet generate: a snapshot out of nothing."""
+
+import argparse
+from collections.abc import Callable
+import sys
+import textwrap
+
+from nova_pinning.cli import base
+from nova_pinning.cli import fleets
+from nova_pinning.cli import options
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import shapes
+from nova_pinning.model import hostclass
+
+# As many as a snapshot can be read of with any shape as it is by default.
+_MAX_HOSTS = 20_000
+_MAX_CHURN = 100
+# What is not filled without a word.
+_MISSED = 0.03
+
+
+class GenerateFleet(base.Command):
+    """Make a fleet snapshot up, for demonstrations and tests.
+
+    Guests of a mix of sizes come and go until the hosts are as full as is
+    asked for, so that what is free is in pieces as it is on real hosts. The
+    same options give the same snapshot on any machine.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning fleet generate --hosts 1000 -o fleet.json.zst
+          nova-pinning fleet generate --hosts 200 --shape epyc-nps4 \\
+            --seed 7 --filled 90% --mix 4:50,8:30,32x2:20 -o fleet.json
+          nova-pinning fleet generate --hosts 50 --shared 40% \\
+            | nova-pinning fleet show -
+
+        Shapes::
+
+{shapes}
+        """.format(shapes=textwrap.indent('\n'.join(
+        f'{shape.name}\n' + textwrap.fill(
+            shape.description, 66, initial_indent='  ',
+            subsequent_indent='  ')
+        for shape in shapes.SHAPES.values()), ' ' * 10))
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--hosts', metavar='N', required=True,
+                            type=options.number(1, _MAX_HOSTS),
+                            help=f'how many hosts, at most {_MAX_HOSTS:,}')
+        parser.add_argument('--shape', metavar='NAME',
+                            choices=list(shapes.SHAPES),
+                            default=next(iter(shapes.SHAPES)),
+                            help='what they are like: one of the shapes '
+                            'below (default: %(default)s)')
+        parser.add_argument('--seed', metavar='N', default=0,
+                            type=options.number(0, 2 ** 63 - 1),
+                            help='of what is random (default: %(default)s)')
+        parser.add_argument('--filled', metavar='PERCENT',
+                            type=_share, default=generate.FILLED,
+                            help='how much of the dedicated CPUs is sold, '
+                            'and of the memory of shared hosts '
+                            '(default: 80%%); less if no more fits')
+        parser.add_argument('--mix', metavar='SIZES', default='',
+                            help='sizes of dedicated guests with weights, '
+                            'VCPUS[xCELLS][:WEIGHT] each, such as 4:50,8:30,'
+                            '32x2:20; otherwise those of the shape')
+        parser.add_argument('--shared', metavar='PERCENT',
+                            type=_share, default=0.0,
+                            help='how many of the hosts are for shared '
+                            'guests (default: none)')
+        parser.add_argument('--churn', metavar='N', type=_number(_MAX_CHURN),
+                            default=generate.CHURN,
+                            help='how often guests are replaced by others, '
+                            'in the mean (default: %(default)g)')
+        fleets.add_output(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        fleets.check_output(parsed_args)
+        with fleets.progress('filling hosts') as tell:
+            fleet = generate.generate(
+                parsed_args.hosts, parsed_args.shape, parsed_args.seed,
+                filled=parsed_args.filled, mix=parsed_args.mix,
+                shared=parsed_args.shared, churn=parsed_args.churn,
+                tell=tell)
+        fleets.save(parsed_args, fleet)
+        _warn(fleet, parsed_args.filled)
+        return base.OK
+
+
+def _warn(fleet: fleet_model.Fleet, filled: float) -> None:
+    """Say on the error output where hosts are less full than asked for."""
+    for host_class, sold in generate.filled(fleet).items():
+        if sold < filled - _MISSED:
+            what = ('dedicated CPUs are'
+                    if host_class is hostclass.HostClass.DEDICATED
+                    else 'memory of shared hosts is')
+            print(f'warning: {sold:.1%} of the {what} sold, not {filled:.0%}: '
+                  'guests of these sizes do not get nearer', file=sys.stderr)
+
+
+def _share(text: str) -> float:
+    """A part of something: 80% or 0.8."""
+    number = text.strip().removesuffix('%')
+    try:
+        found = float(number)
+    except ValueError:
+        found = -1.0
+    if text.strip().endswith('%'):
+        found /= 100
+    if not 0 <= found <= 1:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no part such as 80% or 0.8')
+    return found
+
+
+def _number(most: int) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = -1.0
+        if not 0 <= found <= most:
+            raise argparse.ArgumentTypeError(
+                f'{text!r} is not a number from 0 to {most}')
+        return found
+
+    return number

@@ -1,0 +1,156 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning fleet import nova: a snapshot from nova's databases."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+import sys
+from typing import Any
+
+from nova_pinning.bridge import standalone
+from nova_pinning.cli import base
+from nova_pinning.cli import fleets
+from nova_pinning.cli import nova_conf
+from nova_pinning import errors
+from nova_pinning.fleet.importers import odd
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.host import load
+
+_MOST_NOTES = 20
+
+
+class ImportNova(base.Command):
+    """Take a snapshot of a fleet from nova's databases.
+
+    Reads hosts and guests of all cells, with nova's own code, where nova.conf
+    says that they are; nothing is written to them. To be run on a controller.
+    The databases are read in pages of a thousand rows, each in a transaction
+    of its own, so nobody waits for it; what changes meanwhile is seen as it
+    is when its page is read.
+
+    What is odd is told on the error output, and the import goes on. A cell
+    that cannot be read ends it, with nothing written.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning fleet import nova --output fleet.json.zst
+          nova-pinning fleet import nova --placement --hosts hosts/ \\
+              --config-file /etc/kolla/nova-api/nova.conf -o fleet.json
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        fleets.add_output(parser)
+        nova_conf.add_options(parser)
+        parser.add_argument('--skip-down-cells', action='store_true',
+                            help='go on without the hosts of cells whose '
+                            'database cannot be read')
+        parser.add_argument('--placement', action='store_true',
+                            help="ask Placement, as [placement] of nova.conf "
+                            "says, for hosts' traits: a request for each")
+        add_hosts(parser, 'L3 domains and reserved memory')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        fleets.check_output(parsed_args)
+        descriptions = load_hosts(parsed_args.hosts)
+        # Only here, for it takes seconds.
+        standalone.prepare()
+        from nova_pinning.bridge import fleet_import
+        from nova_pinning.bridge import nova_database
+        conf = nova_database.load_conf(nova_conf.arguments(parsed_args))
+        with (nova_database.opened(conf) as database,
+              fleets.progress('importing') as tell):
+            imported = fleet_import.read(
+                database, skips_down_cells=parsed_args.skip_down_cells,
+                descriptions=descriptions,
+                tell=lambda done, total: tell(done / total),
+                read_traits=functools.partial(_traits, conf, tell)
+                if parsed_args.placement else None)
+        left_out = save(parsed_args, imported.fleet)
+        warn([*imported.notes, *left_out, *unmatched(
+            descriptions, (host.name for host in imported.fleet.hosts))])
+        return base.OK
+
+
+def _traits(conf: Any, tell: Callable[[float], None],
+            providers: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    from nova_pinning.bridge import nova_placement
+    try:
+        return nova_placement.traits(
+            nova_placement.connect(conf), providers,
+            lambda done, total: tell(done / total))
+    except errors.CloudError as error:
+        raise errors.InputError(
+            f"hosts' traits cannot be read: {error}",
+            errors.Location('--placement')) from error
+
+
+# What openstack pinning fleet import has as well.
+
+def add_hosts(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --hosts.
+
+    :param what: host files tell here
+    """
+    parser.add_argument('--hosts', metavar='DIR',
+                        help=f"host files, which tell hosts' {what}; the "
+                        'name in a file is that of the compute service')
+
+
+def load_hosts(directory: str | None) -> Mapping[str, Any]:
+    """Host files by the name of the host."""
+    if directory is None:
+        return {}
+    return {one.name: one for one in load.load_directory(directory)}
+
+
+def unmatched(descriptions: Iterable[str],
+              names: Iterable[str]) -> Iterator[str]:
+    """Host files that are of no use, in words."""
+    for name in sorted(set(descriptions) - set(names)):
+        yield f'there is a file for host {name}, which the cloud does not have'
+
+
+def save(parsed_args: argparse.Namespace,
+         fleet: fleet_model.Fleet) -> Sequence[str]:
+    """Write the snapshot, without what none can hold.
+
+    :returns: what that was, a sentence each
+    :raises errors.InputError: if it cannot be written
+    """
+    try:
+        fleets.save(parsed_args, fleet)
+        return ()
+    except odd.UNSOUND:
+        sound, notes = odd.without(fleet)
+        if not notes:
+            raise
+    fleets.save(parsed_args, sound)
+    return notes
+
+
+def warn(notes: Sequence[str]) -> None:
+    """Say on the error output what is odd; not all of very many."""
+    for note in notes[:_MOST_NOTES]:
+        print(f'warning: {note}', file=sys.stderr)
+    if len(notes) > _MOST_NOTES:
+        print(f'warning: and {len(notes) - _MOST_NOTES} more of these',
+              file=sys.stderr)

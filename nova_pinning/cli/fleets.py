@@ -1,0 +1,149 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What the commands that work on a fleet share."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import gc
+import itertools
+import sys
+import threading
+
+import rich.progress
+
+from nova_pinning.cli import base
+from nova_pinning.document import files
+from nova_pinning.document import packed
+from nova_pinning.drawing import topology
+from nova_pinning.fleet import document
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import problems
+
+# What is done by then needs no bar.
+_PATIENCE_SECONDS = 2.0
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """Add FLEET."""
+    parser.add_argument(
+        'fleet', metavar='FLEET',
+        help='a fleet snapshot, packed if its name ends in .zst; - for the '
+             'standard input')
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add --output, for a command that makes a snapshot."""
+    parser.add_argument(
+        '-o', '--output', metavar='FILE', default=packed.STANDARD,
+        help='replace this file, as a whole; it is packed if its name ends '
+             'in .zst (default: the standard output)')
+
+
+def load(parsed_args: argparse.Namespace,
+         warn: bool = True) -> fleet_model.Fleet:
+    """Read FLEET, and say on the error output what is odd about it.
+
+    :param warn: whether to say it
+    :raises errors.InputError: if it cannot be read
+    """
+    with progress('reading the snapshot'), without_collector():
+        fleet = document.read(parsed_args.fleet)
+        found = problems.find(fleet) if warn else ()
+    warn_of(found, parsed_args.fleet)
+    return fleet
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Look for no garbage: there is none, and many objects to look at."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def warn_of(found: Sequence[problems.Finding], path: str = '') -> None:
+    """A line on the error output for each code of what was found.
+
+    Notes are left out.
+
+    :param path: the snapshot, for the command that tells all; '' if it has
+        none yet
+    """
+    serious = [one for one in found
+               if one.severity is not problems.Severity.NOTE]
+    for code, group in itertools.groupby(serious, lambda one: one.code):
+        first, *more = group
+        text = (f'warning: {code}: {problems.RULES[code].title}: '
+                f'{first.subject}: {first.message}')
+        if more:
+            text += f'; and {len(more):,} more'
+        print(topology.printable(text), file=sys.stderr)
+    if serious and path:
+        print(f'warning: nova-pinning fleet check {path} tells more',
+              file=sys.stderr)
+
+
+def check_output(parsed_args: argparse.Namespace) -> None:
+    """Make sure that --output can be written, before it takes long.
+
+    :raises errors.InputError: if it cannot
+    """
+    if parsed_args.output != packed.STANDARD:
+        files.check(parsed_args.output)
+
+
+def save(parsed_args: argparse.Namespace, fleet: fleet_model.Fleet) -> None:
+    """Write a snapshot to --output, and say what is odd about it.
+
+    :raises errors.InputError: if it cannot be written
+    """
+    with progress('writing the snapshot'):
+        document.write(parsed_args.output, fleet)
+        found = problems.find(fleet)
+    warn_of(found, '' if parsed_args.output == packed.STANDARD
+            else parsed_args.output)
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[Callable[[float], None]]:
+    """A bar on the error output for people, once something takes long.
+
+    :param what: that is going on
+    :returns: to be told how much is done, from 0 to 1; until it is, the bar
+        shows that something is going on
+    """
+    console = base.console(sys.stderr)
+    if not sys.stderr.isatty() or console.is_dumb_terminal:
+        yield lambda part: None
+        return
+    bar = rich.progress.Progress(
+        console=console, transient=True,
+        # What goes to a file must not end up on the terminal.
+        redirect_stdout=sys.stdout.isatty())
+    task = bar.add_task(what, total=None)
+    patience = threading.Timer(_PATIENCE_SECONDS, bar.start)
+    patience.daemon = True
+    patience.start()
+    try:
+        yield lambda part: bar.update(task, total=1.0, completed=part)
+    finally:
+        patience.cancel()
+        patience.join()
+        bar.stop()

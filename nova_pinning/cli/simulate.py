@@ -1,0 +1,311 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning simulate: arrivals and departures, as nova would place them."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+
+from nova_pinning.bridge import standalone
+from nova_pinning.cli import base
+from nova_pinning.cli import fleets
+from nova_pinning.cli import options
+from nova_pinning.cli import select
+from nova_pinning.cli import simulating
+from nova_pinning.cli import wanted as cli_wanted
+from nova_pinning.document import files
+from nova_pinning.drawing import charts
+from nova_pinning import errors
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet.simulate import checkpoint
+from nova_pinning.fleet.simulate import compare
+from nova_pinning.fleet.simulate import configuration_file
+from nova_pinning.fleet.simulate import plot
+from nova_pinning.fleet.simulate import report
+from nova_pinning.fleet.simulate import run
+from nova_pinning.fleet.simulate import spec
+from nova_pinning.fleet.simulate import trace
+from nova_pinning.fleet import wanted as fleet_wanted
+
+#: Ended by an interrupt, as shells have it.
+_INTERRUPTED = 130
+_MOST_SEEDS = 10_000
+
+
+class Simulate(base.Command):
+    """Simulate arrivals and departures of guests on a fleet.
+
+    Each guest is put where nova-scheduler would put it, by nova's own filter
+    and weigher classes, or with --fast by the engine alone, which decides the
+    same in a fraction of the time. Several configurations and seeds are
+    compared in one table, with 95% confidence intervals.
+
+    The same seed gives the same result on any machine and with any number of
+    processes.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning simulate fleet.json.zst --trace arrivals.csv
+          nova-pinning simulate fleet.json.zst --empty --fast --seeds 10 \\
+              --arrivals 'mix=8:70,16:30 load=0.5-1.2 lifetime=24h' \\
+              --configuration nova-default --configuration pinning \\
+              --svg sold.svg
+          nova-pinning simulate fleet.json.zst --fast \\
+              --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
+              --configuration /etc/nova/nova.conf --checkpoint run.json.zst
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        fleets.add_argument(parser)
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument(
+            '--trace', metavar='FILE',
+            help='arrivals from a CSV file with the columns time, id, '
+                 'lifetime and flavor, or vcpus, memory and class')
+        what.add_argument(
+            '--arrivals', metavar='SPEC',
+            help="arrivals that are drawn, such as 'mix=8:70,16:30 rate=100 "
+                 "lifetime=24h'; the admin guide has all keys")
+        parser.add_argument(
+            '--configuration', action='append', default=[], metavar='NAME',
+            help='of weighers: nova-default, nova-packing, best-fit, pinning '
+                 '(unless said otherwise), or a nova.conf; may be given '
+                 'several times, and others are compared with the first')
+        parser.add_argument(
+            '--seeds', type=options.number(1, _MOST_SEEDS), default=1,
+            metavar='N', help='run each configuration with the seeds 1 to N '
+                              '(default: 1)')
+        parser.add_argument(
+            '--fast', action='store_true',
+            help="decide by the engine alone, not by nova's classes")
+        parser.add_argument(
+            '--empty', action='store_true',
+            help="begin without the fleet's own guests")
+        parser.add_argument(
+            '--lifetimes', metavar='DURATION', type=_hours,
+            help="mean lifetime of the fleet's own guests, such as 30d; they "
+                 'stay unless this is given')
+        parser.add_argument(
+            '--events', type=options.number(1, 10 ** 9), metavar='N',
+            help='end each run after so many arrivals and departures')
+        parser.add_argument(
+            '--limit', type=_share, default=0.01, metavar='SHARE',
+            help='share of refusals at which the CPUs sold are compared '
+                 '(default: 0.01)')
+        parser.add_argument(
+            '--window', type=options.number(100, 10 ** 9), default=1000,
+            metavar='N', help='latest arrivals of which that share is taken '
+                              '(default: 1000)')
+        parser.add_argument(
+            '--stop-at-limit', action='store_true',
+            help='end each run when its refusals reach the limit')
+        parser.add_argument(
+            '--checkpoint', metavar='FILE',
+            help='keep what was decided in this file, and begin with what is '
+                 'in it: a simulation that was broken off goes on')
+        parser.add_argument(
+            '--processes', type=options.number(1, 4096),
+            default=_cpus(), metavar='N',
+            help='runs at a time (default: one a CPU, here %(default)s)')
+        parser.add_argument('--svg', metavar='FILE',
+                            help='draw CPUs sold over time in this file')
+        cli_wanted.add_order(parser)
+        options.add_format(parser, 'table', 'json', 'csv',
+                           note='; csv has the fleet over time')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        for path in (parsed_args.svg, parsed_args.checkpoint):
+            if path is not None:
+                files.check(path)
+        if parsed_args.svg is not None:
+            charts.check()
+        study = _study(parsed_args)
+        results = _perform(parsed_args, study)
+        if results is None:
+            return _INTERRUPTED
+        names = [one.name for one in study.configurations]
+        if parsed_args.svg is not None:
+            files.replace(parsed_args.svg, plot.svg(results, names))
+        if parsed_args.format == 'json':
+            print(json.dumps(report.document(results, names), indent=2))
+        elif parsed_args.format == 'csv':
+            print(report.table(results), end='')
+        else:
+            simulating.show(results, names, study, base.console())
+        return base.OK
+
+
+def _cpus() -> int:
+    """The CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _hours(text: str) -> float:
+    """A type for argparse."""
+    try:
+        found = spec.hours(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return found
+
+
+def _share(text: str) -> float:
+    """A type for argparse."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no share above 0, such as 0.01')
+    return found
+
+
+def _study(parsed_args: argparse.Namespace) -> compare.Study:
+    """What is asked for on the command line."""
+    chosen = [configuration_file.load(name)
+              for name in parsed_args.configuration or ['pinning']]
+    names = [one.name for one in chosen]
+    for name in names:
+        if names.count(name) > 1:
+            raise errors.InputError(
+                f'{name} is there twice', errors.Location('--configuration'))
+    asked = summary = None
+    if parsed_args.trace is None:
+        asked = spec.parse(parsed_args.arrivals)
+    else:
+        if not parsed_args.trace:
+            raise errors.InputError('names no file',
+                                    errors.Location('--trace'))
+        with fleets.progress('reading the trace'):
+            summary = trace.scan(parsed_args.trace)
+    fleet = fleets.load(parsed_args)
+    if not fleet.hosts:
+        raise errors.InputError('has no hosts', fleet.where)
+    source: compare.Source
+    if summary is not None:
+        source = trace.Trace(
+            parsed_args.trace, summary.count,
+            _flavors(parsed_args, fleet, {
+                name: errors.Location(parsed_args.trace, line)
+                for name, line in summary.flavors.items()}), summary.digest)
+    else:
+        assert asked is not None
+        source = asked.source(
+            _flavors(parsed_args, fleet, {
+                name: errors.Location('--arrivals')
+                for name in asked.flavors}),
+            sum(len(host.dedicated_cpus) for host in fleet.hosts))
+    return compare.Study(
+        fleet=_lean(fleet), source=source, configurations=tuple(chosen),
+        seeds=tuple(range(1, parsed_args.seeds + 1)),
+        plan=run.Plan(
+            is_empty=parsed_args.empty, stay_hours=parsed_args.lifetimes,
+            max_events=parsed_args.events, refused_share=parsed_args.limit,
+            window=parsed_args.window,
+            stops_at_limit=parsed_args.stop_at_limit,
+            looks_at_l3=parsed_args.fast),
+        is_fast=parsed_args.fast)
+
+
+def _lean(fleet: fleet_model.Fleet) -> fleet_model.Fleet:
+    """The fleet without what no run needs."""
+    return dataclasses.replace(fleet, flavors=(), pci_aliases={})
+
+
+def _flavors(
+    parsed_args: argparse.Namespace, fleet: fleet_model.Fleet,
+    named: Mapping[str, errors.Location],
+) -> dict[str, fleet_wanted.Wanted]:
+    """Guests of flavors, by name, as nova would place them.
+
+    Loads nova, if there are any.
+
+    :param named: with where each is used
+    :raises InputError: for one that there is not
+    """
+    image = options.image_properties(parsed_args)
+    aliases = cli_wanted.pci_aliases(parsed_args, fleet)
+    source = fleet.where.source or 'the snapshot'
+    found = {}
+    for name, where in named.items():
+        try:
+            found[name] = select.flavor(name, fleet.flavors, source)
+        except errors.InputError as error:
+            raise errors.InputError(error.message, where,
+                                    error.advice) from None
+    if not found:
+        return {}
+    standalone.prepare()
+    from nova_pinning.bridge import wanted as bridge_wanted
+    with bridge_wanted.many():
+        return {name: cli_wanted.read(flavor, image, aliases)
+                for name, flavor in found.items()}
+
+
+def _perform(
+    parsed_args: argparse.Namespace, study: compare.Study,
+) -> list[run.Result] | None:
+    """The results, None if somebody broke off."""
+    known: checkpoint.Decisions = {}
+    writer = None
+    if parsed_args.checkpoint is not None:
+        digest = checkpoint.inputs(study)
+        known = checkpoint.read(parsed_args.checkpoint, digest)
+        if known:
+            print(f'found {len(known):,} of {len(study.cases):,} runs in '
+                  f'{parsed_args.checkpoint}', file=sys.stderr)
+        writer = checkpoint.Writer(parsed_args.checkpoint, digest, known)
+    try:
+        with _progress(study, known) as tell:
+            def decided(case: compare.Case, decisions: Sequence[int]) -> None:
+                tell(len(decisions))
+                if writer is not None:
+                    writer.decided(case, decisions)
+
+            return compare.perform(
+                study, processes=parsed_args.processes, known=known,
+                decided=decided)
+    except KeyboardInterrupt:
+        print('interrupted' + (
+            f'; the same command goes on from {parsed_args.checkpoint}'
+            if writer else ''), file=sys.stderr)
+        return None
+    finally:
+        if writer is not None:
+            writer.write()
+
+
+@contextlib.contextmanager
+def _progress(study: compare.Study, known: checkpoint.Decisions,
+              ) -> Iterator[simulating.Tell]:
+    """A bar with the time that is left."""
+    total = study.source.count * len(study.cases)
+    done = sum(map(len, known.values()))
+    with fleets.progress('simulating') as tell:
+        def decided(count: int) -> None:
+            nonlocal done
+            done += count
+            tell(min(1.0, done / total))
+
+        yield decided

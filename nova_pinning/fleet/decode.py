@@ -1,0 +1,319 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A fleet from the values of its JSON document.
+
+What JSON Schema cannot say is checked here: names that stand twice, lists of
+CPUs, positions that lead nowhere. What is odd but can be is left to
+nova_pinning.fleet.problems.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
+from typing import Any
+from typing import TypeVar
+
+from nova_pinning import cpuset
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.fleet import encode
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning import model
+from nova_pinning.model import hostclass
+
+_PAGES = {name: number for number, name in encode.PAGE_NAMES.items()}
+_CLASSES = {str(one): one for one in hostclass.HostClass}
+
+_Value = TypeVar('_Value')
+_Json = Mapping[str, Any]
+
+
+def decode(document: schema.Document) -> fleet_model.Fleet:
+    """The fleet of a document that the schema allows.
+
+    :raises errors.InputError: if it makes no sense all the same
+    """
+    return _Decoder(document).fleet()
+
+
+class _Decoder:
+    """Reads one document."""
+
+    def __init__(self, document: schema.Document) -> None:
+        self._document = document
+        self._value: _Json = document.value
+
+    def fleet(self) -> fleet_model.Fleet:
+        value = self._value
+        layouts = [
+            self._layout(layout, ('layouts', number))
+            for number, layout in enumerate(value['layouts'])]
+        topologies = [
+            self._topology(topology, ('topologies', number))
+            for number, topology in enumerate(value.get('topologies', ()))]
+        trait_sets = list(map(frozenset, value.get('trait_sets', ())))
+        fleet = fleet_model.Fleet(
+            hosts=tuple([
+                self._host(host, number, layouts, trait_sets)
+                for number, host in enumerate(value['hosts'])]),
+            guests=tuple([
+                self._guest(guest, number, topologies)
+                for number, guest in enumerate(value.get('guests', ()))]),
+            flavors=tuple(
+                self._flavor(flavor, number)
+                for number, flavor in enumerate(value.get('flavors', ()))),
+            aggregates=tuple(map(_aggregate, value.get('aggregates', ()))),
+            pci_aliases={
+                name: fleet_model.PciAlias(
+                    tuple(map(_kind, alias['kinds'])),
+                    alias.get('policy', 'legacy'))
+                for name, alias in value.get('pci_aliases', {}).items()},
+            packs_cells=value.get('packs_cells', False),
+            taken_at=value.get('taken_at', ''),
+            source=value.get('source', ''),
+            where=errors.Location(self._document.source))
+        self._check_unique('hosts', 'name', [
+            host.name for host in fleet.hosts])
+        self._check_unique('guests', 'uuid', [
+            guest.uuid for guest in fleet.guests])
+        self._check_unique('flavors', 'name', [
+            flavor.name for flavor in fleet.flavors])
+        self._check_unique('aggregates', 'name', [
+            aggregate.name for aggregate in fleet.aggregates])
+        return fleet
+
+    def _check_unique(self, section: str, key: str,
+                      names: Sequence[str]) -> None:
+        if len(set(names)) == len(names):
+            return
+        first: dict[str, int] = {}
+        for number, name in enumerate(names):
+            if name in first:
+                raise self._document.error(
+                    f'{name} stands here a second time',
+                    (section, number, key),
+                    f'the first is {section}[{first[name]}]')
+            first[name] = number
+
+    def _cpus(self, text: str, path: source.Path) -> cpuset.CpuSet:
+        try:
+            return cpuset.CpuSet.parse(text)
+        except ValueError as error:
+            raise self._document.error(str(error), path) from None
+
+    def _entry(self, table: Sequence[_Value], number: int, name: str,
+               path: source.Path) -> _Value:
+        if number >= len(table):
+            raise self._document.error(
+                f'there is no {name}[{number}]', path,
+                f'{name} has {len(table):,}, counted from 0')
+        return table[number]
+
+    def _layout(
+        self, value: _Json, path: source.Path,
+    ) -> tuple[tuple[model.HostCell, ...], tuple[cpuset.CpuSet, ...]]:
+        cells = tuple(self._cell(cell, (*path, 'cells', number))
+                      for number, cell in enumerate(value['cells']))
+        seen = set()
+        for number, cell in enumerate(cells):
+            if cell.id in seen:
+                raise self._document.error(
+                    f'a cell {cell.id} stands here already',
+                    (*path, 'cells', number, 'id'))
+            seen.add(cell.id)
+        domains = tuple(
+            self._cpus(text, (*path, 'l3_domains', number))
+            for number, text in enumerate(value.get('l3_domains', ())))
+        return cells, domains
+
+    def _cell(self, value: _Json, path: source.Path) -> model.HostCell:
+        return model.HostCell(
+            id=value['id'],
+            shared_cpus=self._cpus(
+                value.get('shared_cpus', ''), (*path, 'shared_cpus')),
+            dedicated_cpus=self._cpus(
+                value.get('dedicated_cpus', ''), (*path, 'dedicated_cpus')),
+            pinned_cpus=cpuset.CpuSet(),
+            cores=tuple(map(tuple, value.get('cores', ()))),
+            memory_mib=value['memory_mib'],
+            pages=tuple(
+                model.PagePool(pool['size_kib'], pool['total'],
+                               reserved=pool.get('reserved', 0))
+                for pool in value.get('pages', ())),
+            physnets=frozenset(value.get('physnets', ())),
+            tunneled=value.get('tunneled', False),
+            socket=value.get('socket'))
+
+    def _topology(self, value: _Json, path: source.Path) -> model.Guest:
+        return model.Guest(
+            cells=tuple(
+                self._guest_cell(cell, (*path, 'cells', number))
+                for number, cell in enumerate(value['cells'])),
+            cpu_policy=model.CpuPolicy(value.get('cpu_policy', 'shared')),
+            thread_policy=model.ThreadPolicy(
+                value.get('thread_policy', 'prefer')),
+            emulator_isolated=value.get('emulator_isolated', False),
+            physnets=frozenset(value.get('physnets', ())),
+            tunneled=value.get('tunneled', False))
+
+    def _guest_cell(self, value: _Json, path: source.Path) -> model.GuestCell:
+        size = value.get('page_size')
+        return model.GuestCell(
+            dedicated_vcpus=tuple(self._cpus(
+                value.get('dedicated_vcpus', ''),
+                (*path, 'dedicated_vcpus'))),
+            shared_vcpus=tuple(self._cpus(
+                value.get('shared_vcpus', ''), (*path, 'shared_vcpus'))),
+            memory_mib=value['memory_mib'],
+            page_size_kib=_PAGES[size] if isinstance(size, str) else size)
+
+    def _host(
+        self, value: _Json, number: int,
+        layouts: Sequence[tuple[tuple[model.HostCell, ...],
+                                tuple[cpuset.CpuSet, ...]]],
+        trait_sets: Sequence[frozenset[str]],
+    ) -> fleet_model.FleetHost:
+        path = 'hosts', number
+        cells, l3_domains = self._entry(
+            layouts, value['layout'], 'layouts', (*path, 'layout'))
+        traits = None
+        if 'traits' in value:
+            traits = self._entry(trait_sets, value['traits'], 'trait_sets',
+                                 (*path, 'traits'))
+        host_class = value.get('class')
+        return fleet_model.FleetHost(
+            name=value['name'], cells=cells, l3_domains=l3_domains,
+            host_class=_CLASSES[host_class] if host_class else None,
+            traits=traits, aggregates=tuple(value.get('aggregates', ())),
+            pci_pools=tuple(
+                fleet_model.PciPool(_kind(pool['kind']), pool['numa_node'],
+                                    pool['total'])
+                for pool in value.get('pci_pools', ())),
+            cpu_allocation_ratio=float(value.get('cpu_allocation_ratio', 1)),
+            ram_allocation_ratio=float(value.get('ram_allocation_ratio', 1)),
+            disk_allocation_ratio=float(
+                value.get('disk_allocation_ratio', 1)),
+            reserved_memory_mib=value.get('reserved_memory_mib', 0),
+            disk_gib=value.get('disk_gib'),
+            is_enabled=value.get('is_enabled', True),
+            disabled_reason=value.get('disabled_reason', ''))
+
+    def _guest(self, value: _Json, number: int,
+               topologies: Sequence[model.Guest]) -> fleet_model.FleetGuest:
+        topology = fit = None
+        if 'topology' in value:
+            topology = self._entry(
+                topologies, value['topology'], 'topologies',
+                ('guests', number, 'topology'))
+        if (topology is None) is not ('fit' not in value):
+            raise self._document.error(
+                'of topology and fit one is missing', ('guests', number))
+        if topology is not None:
+            fit = self._fit(value['fit'], topology, ('guests', number, 'fit'))
+        return fleet_model.FleetGuest(
+            uuid=value['uuid'], host=value['host'], vcpus=value['vcpus'],
+            memory_mib=value['memory_mib'],
+            guest_class=_CLASSES[value['class']],
+            name=value.get('name', ''), flavor=value.get('flavor', ''),
+            disk_gib=value.get('disk_gib', 0), topology=topology, fit=fit,
+            devices=tuple([
+                fleet_model.PciUse(_kind(use['kind']), use['numa_node'],
+                                   use['count'])
+                for use in value.get('devices', ())]),
+            is_movable=value.get('is_movable', True))
+
+    def _fit(self, values: Sequence[_Json], topology: model.Guest,
+             path: source.Path) -> model.Fit:
+        if len(values) != len(topology.cells):
+            raise self._document.error(
+                f'places {len(values)} cells, where the topology has '
+                f'{len(topology.cells)}', path)
+        return model.Fit(tuple([
+            self._cell_fit(value, cell, (*path, number))
+            for number, (value, cell) in enumerate(
+                zip(values, topology.cells))]))
+
+    def _cell_fit(self, value: _Json, cell: model.GuestCell,
+                  path: source.Path) -> model.CellFit:
+        cpus = None
+        if 'cpus' in value:
+            cpus = self._sequence(value['cpus'], (*path, 'cpus'))
+        if cpus is not None and len(cpus) != len(cell.dedicated_vcpus):
+            raise self._document.error(
+                f'has {len(cpus)} CPUs, where the cell has '
+                f'{len(cell.dedicated_vcpus)} dedicated vCPUs',
+                (*path, 'cpus'),
+                'write pins where other vCPUs are pinned')
+        if cpus is not None and 'pins' in value:
+            raise self._document.error('has both cpus and pins', path)
+        return model.CellFit(
+            host_cell=value['cell'],
+            pins=(tuple(zip(cell.dedicated_vcpus, cpus)) if cpus is not None
+                  else tuple([(vcpu, cpu)
+                              for vcpu, cpu in value.get('pins', ())])),
+            emulator_cpus=(self._sequence(
+                value['emulator_cpus'], (*path, 'emulator_cpus'))
+                if 'emulator_cpus' in value else ()),
+            page_size_kib=value.get('page_size_kib'))
+
+    def _sequence(self, text: str, path: source.Path) -> tuple[int, ...]:
+        try:
+            return _sequence(text)
+        except ValueError as error:
+            raise self._document.error(str(error), path) from None
+
+    def _flavor(self, value: _Json, number: int) -> flavor_model.Flavor:
+        return flavor_model.Flavor(
+            name=value['name'], id=value.get('id', ''),
+            vcpus=value['vcpus'], memory_mib=value['memory_mib'],
+            disk_gib=value.get('disk_gib', 0),
+            ephemeral_gib=value.get('ephemeral_gib', 0),
+            swap_mib=value.get('swap_mib', 0),
+            rxtx_factor=float(value.get('rxtx_factor', 1)),
+            is_public=value.get('is_public', True),
+            projects=tuple(value.get('projects', ())),
+            description=value.get('description', ''),
+            extra_specs=value.get('extra_specs', {}),
+            where=errors.Location(self._document.source,
+                                  key=f'flavors[{number}]'))
+
+
+def _aggregate(value: _Json) -> fleet_model.Aggregate:
+    return fleet_model.Aggregate(
+        value['name'], value.get('availability_zone'),
+        value.get('metadata', {}))
+
+
+@functools.lru_cache(maxsize=65536)
+def _sequence(text: str) -> tuple[int, ...]:
+    """CPUs in an order that counts: ``4-7,44-47``."""
+    found: list[int] = []
+    for item in text.split(','):
+        first, _dash, last = item.partition('-')
+        cpus = range(int(first), int(last or first) + 1)
+        if not cpus:
+            raise ValueError(f'the range {item} runs backwards')
+        if cpus[-1] > cpuset.MAX_CPU_ID:
+            raise ValueError(f'{item}: CPU ids end at {cpuset.MAX_CPU_ID}')
+        found += cpus
+        if len(found) > cpuset.MAX_CPU_ID + 1:
+            raise ValueError(f'more than {cpuset.MAX_CPU_ID + 1:,} CPUs')
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kind(text: str) -> fleet_model.DeviceKind:
+    vendor_id, _colon, product_id = text.partition(':')
+    return fleet_model.DeviceKind(vendor_id, product_id)

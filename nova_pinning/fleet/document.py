@@ -1,0 +1,228 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A fleet snapshot as a file: one JSON document, version 1.
+
+A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
+the standard input or output. Each host and each guest is one line.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import dataclasses
+import functools
+import json
+import os
+from typing import Any
+
+from nova_pinning.document import json_text
+from nova_pinning.document import packed
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.fleet import decode
+from nova_pinning.fleet import encode
+from nova_pinning.fleet import model as fleet_model
+
+_SCHEMA = 'fleet-1.json'
+# How many hosts or guests are looked at for more errors after the first.
+_LOOKED_AT = 100
+# What tells the things in a list of the document apart.
+_NAMES = {'hosts': 'name', 'guests': 'uuid', 'flavors': 'name',
+          'aggregates': 'name'}
+
+_MADE_BY = ('a fleet snapshot is made by nova-pinning fleet import, or fleet '
+            'generate')
+
+_Path = source.Path
+
+
+def read(path: str | os.PathLike[str]) -> fleet_model.Fleet:
+    """Read a snapshot.
+
+    :raises errors.InputError: if the file cannot be read, is no JSON, is not
+        as the schema says or makes no sense: with the place
+    """
+    return loads(packed.read(path), packed.name(path))
+
+
+def write(path: str | os.PathLike[str], fleet: fleet_model.Fleet) -> None:
+    """Replace a file by a snapshot, as a whole.
+
+    :raises errors.InputError: if the file cannot be written, or the fleet is
+        one that could not be read again
+    """
+    packed.write(path, dumps(fleet))
+
+
+def loads(text: str, source_name: str = '') -> fleet_model.Fleet:
+    """A fleet from the text of its document.
+
+    :param source_name: what errors call it
+    :raises errors.InputError: as :func:`read` does
+    """
+    try:
+        document = _Document(json_text.parse(text, source_name))
+    except errors.InputError as error:
+        if text.lstrip().startswith('{'):
+            raise
+        raise errors.InputError(
+            error.message, error.where, _MADE_BY) from None
+    if not isinstance(document.value, dict):
+        raise document.error('is no fleet snapshot', advice=_MADE_BY)
+    if 'version' not in document.value:
+        raise document.error('is no fleet snapshot: it has no version',
+                             advice=_MADE_BY)
+    _validate(document)
+    return decode.decode(document)
+
+
+def dumps(fleet: fleet_model.Fleet) -> str:
+    """The text of a fleet's document; equal fleets have equal texts.
+
+    Control characters in texts for people come out as question marks.
+
+    :raises errors.InputError: if it is a fleet that could not be read again,
+        because two hosts have one name, or something is out of its range
+    :raises ValueError: if it is none that a snapshot can tell of, because
+        something of a host is used without a guest, or a guest's fit is not
+        that of its topology
+    """
+    value = encode.encode(fleet)
+    text = ''.join(_lines(value))
+    if not _is_sound(value):
+        loads(text, fleet.where.source or 'snapshot')
+    return text
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    """JSON with a line for each thing in a list."""
+    write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    opening = '{'
+    for key, value in document.items():
+        yield f'{opening}\n{json.dumps(key)}: '
+        if isinstance(value, list) and value:
+            yield '[\n'
+            yield ',\n'.join(map(write, value))
+            yield '\n]'
+        else:
+            yield write(value)
+        opening = ','
+    yield '\n}\n'
+
+
+def _is_sound(value: dict[str, Any]) -> bool:
+    """Whether a document that was just made can be read again."""
+    import fastjsonschema
+
+    try:
+        _fast_check()(value)
+    except fastjsonschema.JsonSchemaValueException:
+        return False
+    return all(
+        len({one[key] for one in value.get(section, ())})
+        == len(value.get(section, ())) for section, key in _NAMES.items())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Document:
+    """A document whose errors name hosts and guests.
+
+    :param shift: by how much the positions in a list are larger than they
+        seem, and the list
+    """
+
+    whole: json_text.Document
+    part: Any = None
+    shift: tuple[str, int] = ('', 0)
+
+    @property
+    def value(self) -> Any:
+        return self.whole.value if self.part is None else self.part
+
+    @property
+    def source(self) -> str:
+        return self.whole.source
+
+    def error(self, message: str, path: _Path = (), advice: str = '',
+              key: bool = False) -> errors.InputError:
+        section, places = self.shift
+        if len(path) > 1 and path[0] == section and isinstance(path[1], int):
+            path = (section, path[1] + places, *path[2:])
+        error = self.whole.error(message, path, advice, key)
+        name = self._name(path)
+        if not name:
+            return error
+        assert error.where
+        begun, end = source.key_text(path[:2]), source.key_text(path[2:])
+        return errors.InputError(message, dataclasses.replace(
+            error.where, key=f'{begun} ({name})' + (f'.{end}' if end else ''),
+        ), advice)
+
+    def _name(self, path: _Path) -> str:
+        if len(path) < 2 or path[0] not in _NAMES:
+            return ''
+        try:
+            name = self.whole.value[path[0]][path[1]][_NAMES[path[0]]]
+        except (KeyError, IndexError, TypeError):
+            return ''
+        return name if isinstance(name, str) and name.isprintable() else ''
+
+
+@functools.cache
+def _fast_check() -> Callable[[Any], Any]:
+    # It takes a while to load.
+    import fastjsonschema
+
+    found: Callable[[Any], Any] = fastjsonschema.compile(
+        {**schema.shipped(__package__, _SCHEMA),
+         # The nearest draft that it knows; the schema keeps to what the two
+         # have in common.
+         '$schema': 'http://json-schema.org/draft-07/schema#'},
+        use_default=False)
+    return found
+
+
+def _validate(document: _Document) -> None:
+    """Hold a document against the schema.
+
+    The fast check says whether it is right, the slow one what is wrong. It
+    gets to see no more than what is near.
+    """
+    import fastjsonschema
+
+    try:
+        _fast_check()(document.value)
+    except fastjsonschema.JsonSchemaValueException as error:
+        schema.validate(_near(document, error.path),
+                        schema.shipped(__package__, _SCHEMA))
+        # What the two do not agree about.
+        raise errors.InputError(error.message, errors.Location(
+            document.source)) from None
+
+
+def _near(document: _Document, path: list[str]) -> _Document:
+    """The document with nothing in its lists but what stands at a path.
+
+    :param path: after its first element, keys and positions as text
+    """
+    value = document.value
+    if not isinstance(value, dict):
+        return document
+    section = path[1] if len(path) > 1 else ''
+    begun = (int(path[2]) if len(path) > 2
+             and isinstance(value.get(section), list) else 0)
+    part = {
+        key: (below[begun:begun + _LOOKED_AT] if key == section else [])
+        if isinstance(below, list) else below
+        for key, below in value.items()}
+    return _Document(document.whole, part, (section, begun))

@@ -1,0 +1,262 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A fleet as the values of its JSON document.
+
+What is as it mostly is, is left out, and what many hosts or guests have alike
+stands once.
+"""
+
+from collections.abc import Hashable
+from collections.abc import Mapping
+import functools
+from typing import Any
+from typing import Generic
+from typing import TypeVar
+
+from nova_pinning import cpuset
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning import model
+
+VERSION = 1
+PAGE_NAMES = {model.PAGES_SMALL: 'small', model.PAGES_LARGE: 'large',
+              model.PAGES_ANY: 'any'}
+
+_Shared = TypeVar('_Shared', bound=Hashable)
+# The cells of a host, and its last-level caches.
+_Layout = tuple[tuple[model.HostCell, ...], tuple[cpuset.CpuSet, ...]]
+
+
+class _Table(Generic[_Shared]):
+    """Different values in the order in which they come up."""
+
+    def __init__(self) -> None:
+        self.values: dict[_Shared, int] = {}
+
+    def place(self, value: _Shared) -> int:
+        return self.values.setdefault(value, len(self.values))
+
+
+def encode(fleet: fleet_model.Fleet) -> dict[str, Any]:
+    """The document of a fleet.
+
+    :raises ValueError: if a host has something used, which a snapshot does
+        not tell other than by guests, or a guest's fit is not that of its
+        topology
+    """
+    layouts: _Table[_Layout] = _Table()
+    trait_sets: _Table[frozenset[str]] = _Table()
+    topologies: _Table[model.Guest] = _Table()
+    hosts = [_host(host, layouts, trait_sets) for host in fleet.hosts]
+    guests = [_guest(guest, topologies) for guest in fleet.guests]
+    return {
+        'version': VERSION,
+        **_given({
+            'taken_at': fleet.taken_at,
+            'source': _printable(fleet.source, '\n'),
+            'packs_cells': fleet.packs_cells,
+            'aggregates': list(map(_aggregate, fleet.aggregates)),
+            'pci_aliases': {name: _alias(alias) for name, alias
+                            in sorted(fleet.pci_aliases.items())},
+            'flavors': list(map(_flavor, fleet.flavors)),
+        }),
+        'layouts': [_layout(*layout) for layout in layouts.values],
+        **_given({
+            'trait_sets': list(map(sorted, trait_sets.values)),
+            'topologies': list(map(_topology, topologies.values)),
+        }),
+        'hosts': hosts,
+        'guests': guests,
+    }
+
+
+def _given(values: Mapping[str, Any], **usual: Any) -> dict[str, Any]:
+    """Values that are not as usual, nor empty if nothing else is."""
+    return {key: value for key, value in values.items()
+            if (value != usual[key] if key in usual else value)}
+
+
+def _printable(text: str, also: str = '') -> str:
+    """A text for people, without what does something to a terminal.
+
+    :param also: characters that may stay
+    """
+    if text.isprintable():
+        return text
+    return ''.join(char if char.isprintable() or char in also else '?'
+                   for char in text)
+
+
+def _aggregate(aggregate: fleet_model.Aggregate) -> dict[str, Any]:
+    return _given({
+        'name': aggregate.name,
+        'availability_zone': aggregate.availability_zone,
+        'metadata': dict(sorted(aggregate.metadata.items()))})
+
+
+def _alias(alias: fleet_model.PciAlias) -> dict[str, Any]:
+    return {'kinds': list(map(_kind, alias.kinds)),
+            **_given({'policy': alias.policy}, policy='legacy')}
+
+
+def _kind(kind: fleet_model.DeviceKind) -> str:
+    return ':'.join(kind)
+
+
+def _flavor(flavor: flavor_model.Flavor) -> dict[str, Any]:
+    return {
+        'name': flavor.name,
+        'vcpus': flavor.vcpus,
+        'memory_mib': flavor.memory_mib,
+        **_given({
+            'id': flavor.id,
+            'disk_gib': flavor.disk_gib,
+            'ephemeral_gib': flavor.ephemeral_gib,
+            'swap_mib': flavor.swap_mib,
+            'rxtx_factor': flavor.rxtx_factor,
+            'is_public': flavor.is_public,
+            'projects': list(flavor.projects),
+            'description': _printable(flavor.description, '\n'),
+            'extra_specs': dict(sorted(flavor.extra_specs.items())),
+        }, rxtx_factor=1.0, is_public=True)}
+
+
+def _layout(cells: tuple[model.HostCell, ...],
+            l3_domains: tuple[cpuset.CpuSet, ...]) -> dict[str, Any]:
+    return {'cells': list(map(_cell, cells)),
+            **_given({'l3_domains': list(map(str, l3_domains))})}
+
+
+def _cell(cell: model.HostCell) -> dict[str, Any]:
+    if (cell.pinned_cpus or cell.memory_used_mib or cell.shared_used
+            or any(pool.used for pool in cell.pages)):
+        raise ValueError(f'cell {cell.id} of a host has something used')
+    return {
+        'id': cell.id,
+        **_given({'socket': cell.socket}, socket=None),
+        **_given({
+            'dedicated_cpus': str(cell.dedicated_cpus),
+            'shared_cpus': str(cell.shared_cpus),
+            'cores': list(map(list, cell.cores))}),
+        'memory_mib': cell.memory_mib,
+        **_given({
+            'pages': [{'size_kib': pool.size_kib, 'total': pool.total,
+                       **_given({'reserved': pool.reserved})}
+                      for pool in cell.pages],
+            'physnets': sorted(cell.physnets),
+            'tunneled': cell.tunneled})}
+
+
+def _topology(topology: model.Guest) -> dict[str, Any]:
+    return {
+        **_given({
+            'cpu_policy': str(topology.cpu_policy),
+            'thread_policy': str(topology.thread_policy),
+            'emulator_isolated': topology.emulator_isolated,
+            'physnets': sorted(topology.physnets),
+            'tunneled': topology.tunneled,
+        }, cpu_policy=model.CpuPolicy.SHARED,
+            thread_policy=model.ThreadPolicy.PREFER),
+        'cells': list(map(_guest_cell, topology.cells))}
+
+
+def _guest_cell(cell: model.GuestCell) -> dict[str, Any]:
+    size = cell.page_size_kib
+    return {
+        **_given({
+            'dedicated_vcpus': str(cpuset.CpuSet(cell.dedicated_vcpus)),
+            'shared_vcpus': str(cpuset.CpuSet(cell.shared_vcpus))}),
+        'memory_mib': cell.memory_mib,
+        **_given({'page_size': None if size is None
+                  else PAGE_NAMES.get(size, size)})}
+
+
+def _host(host: fleet_model.FleetHost, layouts: _Table[_Layout],
+          trait_sets: _Table[frozenset[str]]) -> dict[str, Any]:
+    return {
+        'name': host.name,
+        'layout': layouts.place((host.cells, host.l3_domains)),
+        **_given({
+            'class': host.host_class and str(host.host_class),
+            'traits': (None if host.traits is None
+                       else trait_sets.place(host.traits)),
+            'aggregates': list(host.aggregates),
+            'pci_pools': [{'kind': _kind(pool.kind),
+                           'numa_node': pool.numa_node, 'total': pool.total}
+                          for pool in host.pci_pools],
+            'cpu_allocation_ratio': host.cpu_allocation_ratio,
+            'ram_allocation_ratio': host.ram_allocation_ratio,
+            'disk_allocation_ratio': host.disk_allocation_ratio,
+            'reserved_memory_mib': host.reserved_memory_mib,
+            'disk_gib': host.disk_gib,
+            'is_enabled': host.is_enabled,
+            'disabled_reason': _printable(host.disabled_reason, '\n'),
+        }, traits=None, cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
+            disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
+
+
+def _guest(guest: fleet_model.FleetGuest,
+           topologies: _Table[model.Guest]) -> dict[str, Any]:
+    # Without _given: there are very many guests.
+    found: dict[str, Any] = {'uuid': guest.uuid}
+    if guest.name:
+        found['name'] = _printable(guest.name)
+    found['host'] = guest.host
+    found['class'] = str(guest.guest_class)
+    if guest.flavor:
+        found['flavor'] = guest.flavor
+    found['vcpus'] = guest.vcpus
+    found['memory_mib'] = guest.memory_mib
+    if guest.disk_gib:
+        found['disk_gib'] = guest.disk_gib
+    if guest.topology is not None:
+        found['topology'] = topologies.place(guest.topology)
+        if guest.fit is None:
+            raise ValueError(f'guest {guest.uuid} has a topology and no fit')
+        # strict: a fit of other cells is none of this topology.
+        found['fit'] = [
+            _cell_fit(cell_fit, cell.dedicated_vcpus) for cell_fit, cell
+            in zip(guest.fit.cells, guest.topology.cells, strict=True)]
+    if guest.devices:
+        found['devices'] = [
+            {'kind': _kind(use.kind), 'numa_node': use.numa_node,
+             'count': use.count} for use in guest.devices]
+    if not guest.is_movable:
+        found['is_movable'] = False
+    return found
+
+
+def _cell_fit(fit: model.CellFit, vcpus: tuple[int, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {'cell': fit.host_cell}
+    if fit.pins:
+        if tuple([vcpu for vcpu, _cpu in fit.pins]) == vcpus:
+            found['cpus'] = _sequence(tuple([cpu for _vcpu, cpu in fit.pins]))
+        else:
+            found['pins'] = list(map(list, fit.pins))
+    if fit.emulator_cpus:
+        found['emulator_cpus'] = _sequence(fit.emulator_cpus)
+    if fit.page_size_kib is not None:
+        found['page_size_kib'] = fit.page_size_kib
+    return found
+
+
+@functools.lru_cache(maxsize=65536)
+def _sequence(cpus: tuple[int, ...]) -> str:
+    """CPUs in their order, with ranges for those that follow each other."""
+    ranges: list[list[int]] = []
+    for cpu in cpus:
+        if ranges and cpu == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [cpu]
+        else:
+            ranges.append([cpu])
+    return ','.join('-'.join(map(str, one)) for one in ranges)

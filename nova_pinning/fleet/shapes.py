@@ -1,0 +1,174 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Kinds of hosts that fleets are generated of, and what is sold on them."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning import model
+
+_KIB_PER_MIB = 1024
+_SMALL_PAGE_KIB = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Devices:
+    """PCI devices that every cell has some of, under an alias.
+
+    :param per_cell: devices near each cell
+    :param share: of 100 dedicated guests, how many get one
+    """
+
+    alias: str
+    kind: fleet_model.DeviceKind
+    per_cell: int
+    share: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A kind of host.
+
+    Its CPUs are numbered as the kernel does on most machines: the first
+    threads of all cores, cell by cell, then the second ones.
+
+    :param cores: of each cell
+    :param threads: of each core
+    :param l3_cores: cores under each last-level cache
+    :param kept_cores: cores that the host keeps in the cells, by cell id:
+        the first ones
+    :param memory_mib: of each cell
+    :param page_size_kib: of the huge pages for guests, 0 for none
+    :param huge_mib: of each cell in huge pages
+    :param memory_per_vcpu_mib: of the guests
+    :param mix: the sizes that are sold, as host plan --for takes them
+    """
+
+    name: str
+    description: str
+    sockets: int
+    cells_per_socket: int = 1
+    cores: int
+    threads: int = 2
+    l3_cores: int
+    kept_cores: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    memory_mib: int
+    page_size_kib: int = 0
+    huge_mib: int = 0
+    memory_per_vcpu_mib: int
+    mix: str
+    devices: tuple[Devices, ...] = ()
+
+    @property
+    def cpus(self) -> int:
+        return self.sockets * self.cells_per_socket * self._cell_cpus
+
+    @property
+    def _cell_cpus(self) -> int:
+        return self.cores * self.threads
+
+    def cells(self, is_shared: bool = False) -> tuple[model.HostCell, ...]:
+        """The cells of such a host.
+
+        :param is_shared: whether floating guests get what pinned ones get
+            otherwise; there are no huge pages then
+        """
+        return tuple(
+            self._cell(number, is_shared)
+            for number in range(self.sockets * self.cells_per_socket))
+
+    def _cell(self, number: int, is_shared: bool) -> model.HostCell:
+        cores = self._cores(number)
+        sold = cores[self.kept_cores.get(number, 0):]
+        cpus = cpuset.CpuSet(cpu for core in sold for cpu in core)
+        none = cpuset.CpuSet()
+        return model.HostCell(
+            id=number, shared_cpus=cpus if is_shared else none,
+            dedicated_cpus=none if is_shared else cpus, pinned_cpus=none,
+            # Nova leaves out what is neither shared nor dedicated.
+            cores=sold, memory_mib=self.memory_mib,
+            pages=self._pages(is_shared),
+            socket=number // self.cells_per_socket)
+
+    def _cores(self, number: int) -> tuple[tuple[int, ...], ...]:
+        step = self.cpus // self.threads
+        first = number * self.cores
+        return tuple(
+            tuple(core + thread * step for thread in range(self.threads))
+            for core in range(first, first + self.cores))
+
+    def _pages(self, is_shared: bool) -> tuple[model.PagePool, ...]:
+        huge_mib = 0 if is_shared else self.huge_mib
+        small = ((self.memory_mib - huge_mib) * _KIB_PER_MIB
+                 // _SMALL_PAGE_KIB)
+        pools = [model.PagePool(_SMALL_PAGE_KIB, small)]
+        if huge_mib:
+            pools.append(model.PagePool(
+                self.page_size_kib,
+                huge_mib * _KIB_PER_MIB // self.page_size_kib))
+        return tuple(pools)
+
+    def l3_domains(self) -> tuple[cpuset.CpuSet, ...]:
+        """The CPUs under each last-level cache."""
+        cores = [core for number in range(
+            self.sockets * self.cells_per_socket)
+            for core in self._cores(number)]
+        return tuple(
+            cpuset.CpuSet(cpu for core in cores[first:first + self.l3_cores]
+                          for cpu in core)
+            for first in range(0, len(cores), self.l3_cores))
+
+    def pci_pools(self) -> tuple[fleet_model.PciPool, ...]:
+        """The PCI devices of such a host."""
+        return tuple(
+            fleet_model.PciPool(devices.kind, number, devices.per_cell)
+            for devices in self.devices
+            for number in range(self.sockets * self.cells_per_socket))
+
+
+#: All shapes by name.
+SHAPES: Mapping[str, Shape] = {shape.name: shape for shape in (
+    Shape(
+        name='two-socket-80',
+        description='80 CPUs: two sockets of 20 cores with two threads, a '
+                    'core of each kept for the host',
+        sockets=2, cores=20, l3_cores=20, kept_cores={0: 1, 1: 1},
+        memory_mib=192 * 1024, memory_per_vcpu_mib=4096,
+        mix='2:30,4:25,8:20,16:15,32:10'),
+    Shape(
+        name='two-socket-88',
+        description='88 CPUs: two sockets of 44 cores without threads, all '
+                    'memory in pages of 2 MiB',
+        sockets=2, cores=44, threads=1, l3_cores=44,
+        memory_mib=184388, page_size_kib=2048, huge_mib=180292,
+        memory_per_vcpu_mib=2048, mix='2:16,4:42,8:18,16:11,32x2:5,64x2:6'),
+    Shape(
+        name='epyc-nps4',
+        description='256 CPUs: two sockets of 4 NUMA nodes, each with two '
+                    'caches of 8 cores with two threads; 2 cores kept',
+        sockets=2, cells_per_socket=4, cores=16, l3_cores=8,
+        kept_cores={0: 1, 4: 1}, memory_mib=128 * 1024,
+        memory_per_vcpu_mib=3072, mix='2:30,4:25,8:20,16:15,32x2:10'),
+    Shape(
+        name='two-socket-96-pci',
+        description='96 CPUs: two sockets of 24 cores with two threads, a '
+                    'core of each kept; pages of 1 GiB, GPUs and NICs',
+        sockets=2, cores=24, l3_cores=24, kept_cores={0: 1, 1: 1},
+        memory_mib=256 * 1024, page_size_kib=1024 * 1024,
+        huge_mib=240 * 1024, memory_per_vcpu_mib=4096,
+        mix='4:40,8:30,16:20,32x2:10', devices=(
+            Devices('gpu', fleet_model.DeviceKind('10de', '20b5'), 2, 10),
+            Devices('nic', fleet_model.DeviceKind('8086', '154c'), 16, 30))),
+)}

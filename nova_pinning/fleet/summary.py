@@ -1,0 +1,218 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A fleet in figures: its hosts, what is sold of them, and to whom."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from nova_pinning import cpuset
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import problems
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.reports import findings
+
+#: Parts that hosts are told apart in by how full they are: 0 to 9 tenths,
+#: and those that are full.
+BINS = 11
+# No architecture's usual pages are larger.
+_MAX_SMALL_PAGE_KIB = 64
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Total:
+    """What there is of something, and how much of it is used.
+
+    :param pinned_cpus: dedicated CPUs that guests have
+    :param floating_vcpus: of guests
+    :param floating_limit: floating vCPUs that the allocation ratio allows
+    :param memory_mib: without what is reserved
+    """
+
+    hosts: int = 0
+    disabled: int = 0
+    guests: int = 0
+    dedicated_cpus: int = 0
+    pinned_cpus: int = 0
+    shared_cpus: int = 0
+    floating_vcpus: int = 0
+    floating_limit: int = 0
+    memory_mib: int = 0
+    memory_used_mib: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kind:
+    """Hosts that are alike.
+
+    :param cells: (dedicated CPUs, shared CPUs, MiB) of each
+    :param threads: of the largest core
+    :param l3_domains: how many, 0 if not known
+    :param huge_pages_mib: MiB of each cell in pages of each size in KiB
+    :param devices: PCI devices of each kind
+    """
+
+    host_class: hostclass.HostClass | None
+    cells: tuple[tuple[int, int, int], ...]
+    threads: int
+    l3_domains: int
+    huge_pages_mib: tuple[tuple[tuple[int, int], ...], ...]
+    devices: tuple[tuple[str, int], ...]
+
+
+@dataclasses.dataclass(slots=True)
+class FlavorUse:
+    """The guests of one flavor and class."""
+
+    name: str
+    guest_class: hostclass.HostClass
+    guests: int = 0
+    vcpus: int = 0
+    memory_mib: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A fleet in figures.
+
+    :param classes: by class of the hosts, None for hosts of no known class
+    :param kinds: how many hosts there are of each, most first
+    :param flavors: most vCPUs first
+    :param fullness: hosts with dedicated CPUs, by how many tenths of these
+        guests have; the last is that of hosts that are full
+    :param homeless: guests on hosts that the fleet does not have
+    """
+
+    classes: Mapping[hostclass.HostClass | None, Total]
+    kinds: Mapping[Kind, int]
+    flavors: tuple[FlavorUse, ...]
+    fullness: tuple[int, ...]
+    homeless: int
+    found: tuple[problems.Finding, ...]
+
+
+def summarise(fleet: fleet_model.Fleet) -> Summary:
+    """The figures of a fleet."""
+    guests = occupancy.guests_by_host(fleet)
+    classes: dict[hostclass.HostClass | None, Total] = {}
+    kinds: collections.Counter[Kind] = collections.Counter()
+    fullness = [0] * BINS
+    for host in fleet.hosts:
+        total = classes.setdefault(host.host_class, Total())
+        here = guests[host.name]
+        engine = occupancy.engine_host(host, here)
+        taken = cpuset.union(
+            cell.pinned_cpus for cell in engine.cells
+            if isinstance(cell, model.HostCell))
+        pinned = len(taken & host.dedicated_cpus)
+        there = len(host.dedicated_cpus)
+        if there:
+            fullness[pinned * (BINS - 1) // there] += 1
+        _add(total, host, pinned)
+        total.guests += len(here)
+        total.memory_used_mib += sum(guest.memory_mib for guest in here)
+        total.floating_vcpus += sum(map(_floating, here))
+        kinds[_kind(host)] += 1
+    return Summary(
+        classes={one: classes[one]
+                 for one in (*hostclass.HostClass, None) if one in classes},
+        kinds=dict(kinds.most_common()), flavors=_flavors(fleet),
+        fullness=tuple(fullness),
+        homeless=len(fleet.guests) - sum(map(len, guests.values())),
+        found=problems.find(fleet))
+
+
+def _add(total: Total, host: fleet_model.FleetHost, pinned: int) -> None:
+    total.hosts += 1
+    total.disabled += not host.is_enabled
+    total.dedicated_cpus += len(host.dedicated_cpus)
+    total.pinned_cpus += pinned
+    total.shared_cpus += len(host.shared_cpus)
+    total.floating_limit += int(
+        len(host.shared_cpus) * host.cpu_allocation_ratio)
+    total.memory_mib += max(0, host.memory_mib - host.reserved_memory_mib)
+
+
+def _floating(guest: fleet_model.FleetGuest) -> int:
+    if guest.topology is None:
+        return guest.vcpus
+    return sum(len(cell.shared_vcpus) for cell in guest.topology.cells)
+
+
+def _kind(host: fleet_model.FleetHost) -> Kind:
+    devices: collections.Counter[str] = collections.Counter()
+    for pool in host.pci_pools:
+        devices[':'.join(pool.kind)] += pool.total
+    return Kind(
+        host_class=host.host_class,
+        cells=tuple((len(cell.dedicated_cpus), len(cell.shared_cpus),
+                     cell.memory_mib) for cell in host.cells),
+        threads=max((size for cell in host.cells
+                     for size in cell.core_sizes), default=0),
+        l3_domains=len(host.l3_domains),
+        huge_pages_mib=tuple(tuple(
+            (pool.size_kib, pool.total_kib // 1024) for pool in cell.pages
+            if pool.size_kib > _MAX_SMALL_PAGE_KIB)
+            for cell in host.cells),
+        devices=tuple(sorted(devices.items())))
+
+
+def _flavors(fleet: fleet_model.Fleet) -> tuple[FlavorUse, ...]:
+    uses: dict[tuple[str, hostclass.HostClass], FlavorUse] = {}
+    for guest in fleet.guests:
+        key = guest.flavor, guest.guest_class
+        use = uses.setdefault(key, FlavorUse(*key))
+        use.guests += 1
+        use.vcpus += guest.vcpus
+        use.memory_mib += guest.memory_mib
+    return tuple(sorted(uses.values(), key=lambda use: (
+        -use.vcpus, use.name, use.guest_class)))
+
+
+def as_dict(fleet: fleet_model.Fleet, summary: Summary) -> dict[str, Any]:
+    """The figures for JSON; every key is always there."""
+    return {
+        'version': 1,
+        'taken_at': fleet.taken_at,
+        'source': fleet.source,
+        'hosts': len(fleet.hosts),
+        'guests': len(fleet.guests),
+        'guests_on_unknown_hosts': summary.homeless,
+        'classes': [{'class': None if one is None else str(one),
+                     **dataclasses.asdict(total)}
+                    for one, total in summary.classes.items()],
+        'kinds': [{
+            'class': kind.host_class and str(kind.host_class),
+            'hosts': number,
+            'cells': [
+                {'dedicated_cpus': dedicated, 'shared_cpus': shared,
+                 'memory_mib': memory_mib,
+                 'huge_pages': [{'size_kib': size_kib, 'mib': mib}
+                                for size_kib, mib in pages]}
+                for (dedicated, shared, memory_mib), pages
+                in zip(kind.cells, kind.huge_pages_mib)],
+            'threads_per_core': kind.threads,
+            'l3_domains': kind.l3_domains,
+            'pci_devices': dict(kind.devices),
+        } for kind, number in summary.kinds.items()],
+        'flavors': [{
+            'name': use.name, 'class': str(use.guest_class),
+            'guests': use.guests, 'vcpus': use.vcpus,
+            'memory_mib': use.memory_mib} for use in summary.flavors],
+        'hosts_by_tenths_of_cpus_sold': list(summary.fullness),
+        'findings': {str(severity): number for severity, number
+                     in findings.count(summary.found).items()},
+    }

@@ -1,0 +1,77 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""openstack pinning fleet import."""
+
+import argparse
+import functools
+
+from nova_pinning.cli import base as cli_base
+from nova_pinning.cli import fleet_import_nova
+from nova_pinning.cli import fleets
+from nova_pinning.cli import options
+from nova_pinning.fleet.importers import compute_api
+from nova_pinning.fleet.importers import compute_run
+from nova_pinning.osc import applying
+from nova_pinning.osc import base
+
+
+class ImportFleet(base.Command):
+    """Take a snapshot of a cloud through its compute API and Placement.
+
+    For those who cannot read nova's database, which nova-pinning fleet import
+    nova does, and faster. Asks for the servers of all projects, and for each
+    that may have pinned CPUs, where they are; for each host, what Placement
+    has of it. The API does not tell the cells of hosts, so these come from
+    host files, nor what holds room for a migration, nor PCI devices.
+
+    What is odd is told on the error output.
+    """
+
+    epilog = """
+        Examples::
+
+          openstack --os-cloud north pinning fleet import --hosts hosts/ \\
+              fleet.json.zst
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('output', metavar='FLEET',
+                            help='the snapshot to write; packed if its name '
+                            'ends in .zst; - for the standard output')
+        fleet_import_nova.add_hosts(parser, 'cells, CPUs and L3 domains')
+        parser.add_argument('--jobs', metavar='N',
+                            type=options.number(1, compute_run.MOST_JOBS),
+                            default=compute_run.JOBS,
+                            help='requests that are made at once, up to '
+                            f'{compute_run.MOST_JOBS} (default: '
+                            '%(default)s)')
+        return parser
+
+    @functools.cached_property
+    def fleet_cloud(self) -> compute_api.Cloud:
+        """The cloud to read."""
+        return compute_api.Cloud(
+            self.app.client_manager.sdk_connection, self.cloud.name)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        fleets.check_output(parsed_args)
+        descriptions = fleet_import_nova.load_hosts(parsed_args.hosts)
+        fleet, notes = compute_run.read(
+            self.fleet_cloud, descriptions, applying.with_progress,
+            parsed_args.jobs)
+        left_out = fleet_import_nova.save(parsed_args, fleet)
+        strangers = fleet_import_nova.unmatched(
+            descriptions, (host.name for host in fleet.hosts))
+        fleet_import_nova.warn([*notes, *left_out, *strangers])
+        return cli_base.OK

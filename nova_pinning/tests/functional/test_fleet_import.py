@@ -1,0 +1,231 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A snapshot from MariaDB, in tables that nova-manage made, and of nova.
+
+What is read of running services is compared with what nova's own resource
+tracker has counted.
+"""
+
+import contextlib
+import io
+
+from nova import context as nova_context
+from nova.db.main import models
+from nova import objects
+from oslotest import base
+import sqlalchemy as sa
+from sqlalchemy import exc as sa_exception
+
+from nova_pinning.bridge import fleet_import
+from nova_pinning.bridge import nova_database
+from nova_pinning.bridge import topology
+from nova_pinning.cli import main
+from nova_pinning.demo import hosts
+from nova_pinning.fleet import document
+from nova_pinning.fleet import occupancy
+from nova_pinning.model import hostclass
+from nova_pinning.placement import traits
+from nova_pinning.tests.functional import base as functional_base
+from nova_pinning.tests.functional import segregation
+from nova_pinning.tests import mariadb
+from nova_pinning.tests import novadatabase
+
+HOSTS, GUESTS = 30, 10
+
+
+class MariaDBTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        trouble = mariadb.missing()
+        if trouble:
+            self.skipTest(trouble)
+        self.server = self.useFixture(mariadb.MariaDB())
+        self.nova = mariadb.nova_on_mariadb(self.server)
+        self.addCleanup(self.nova.close)
+        self.nova.fill(HOSTS, GUESTS)
+        self.fleet = str(self.server.directory / 'fleet.json.zst')
+
+    def test_import(self):
+        """One cloud for all of it, since to make one takes long."""
+        self.server.give_to_reader(self.nova)
+        self.check_command()
+        self.check_transactions()
+        self.check_cannot_write()
+        self.check_server_that_dies()
+
+    def check_command(self):
+        status, out, err = self.run_command()
+        self.assertEqual((0, '', ''), (status, out, err))
+        fleet = document.read(self.fleet)
+        self.assertEqual(HOSTS, len(fleet.hosts))
+        self.assertEqual(HOSTS * GUESTS, len(fleet.guests))
+        pinned = {cpu for guest in fleet.guests if guest.host == 'cmp-3'
+                  for cell in guest.fit.cells for _vcpu, cpu in cell.pins}
+        self.assertEqual(4 * GUESTS, len(pinned))
+
+    def check_transactions(self):
+        """Nobody else has to wait, and nothing is written."""
+        rows = 20
+        open_ones = []
+
+        def tell(done, total):
+            open_ones.append(self.server.execute(
+                'SELECT trx_mysql_thread_id FROM information_schema.innodb_trx'
+                ))
+
+        with nova_database.opened(self.conf()) as database:
+            fleet_import.read(database, now=novadatabase.NOW, tell=tell,
+                              page_rows=rows)
+        self.assertEqual(HOSTS * GUESTS / rows, len(open_ones))
+        self.assertEqual([()], list(set(map(tuple, open_ones))))
+        found = self.server.transactions('reader')
+        self.assertEqual(0, found.writing)
+        # A query for guests and one for migrations for each page.
+        self.assertLess(2 * HOSTS * GUESTS / rows, found.count)
+        self.assertLess(found.longest_seconds, 5)
+
+    def check_cannot_write(self):
+        """Not even where the user of nova.conf may."""
+        self.server.execute("GRANT ALL ON *.* TO 'reader'@'127.0.0.1'")
+        with nova_database.opened(self.conf()) as database:
+            cell, = database.cells
+            error = self.assertRaises(
+                sa_exception.OperationalError, nova_database.select,
+                cell.context,
+                sa.delete(models.Service))
+        self.assertIn('READ ONLY transaction', str(error))
+
+    def check_server_that_dies(self):
+        before = document.read(self.fleet)
+
+        def tell(done, total):
+            self.server.stop()
+
+        with nova_database.opened(self.conf()) as database:
+            error = self.assertRaises(
+                nova_database.DatabaseError, fleet_import.read, database,
+                tell=tell, page_rows=20)
+        self.assertIn('cell north: it cannot be read: ', str(error))
+        status, out, err = self.run_command()
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn('error: the API database: it cannot be read: ', err)
+        self.assertNotIn('secret', err)
+        self.assertEqual(before, document.read(self.fleet))
+
+    def conf(self):
+        return nova_database.load_conf(['--config-file', str(self.nova.conf)])
+
+    def run_command(self):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main.main([
+                'fleet', 'import', 'nova', '--config-file',
+                str(self.nova.conf), '--output', self.fleet])
+        return status, out.getvalue(), err.getvalue()
+
+
+class NovaTestCase(segregation.SegregationTestCase):
+    """Hosts of both classes with guests, under nova's own services."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ('d1', 'd2'):
+            self.nova.start_host(name, hosts.HostShape(
+                sockets=2, cores_per_cell=4,
+                memory_mib=64 * functional_base.GIB, dedicated='1-15'))
+        self.nova.start_host('s1', functional_base.small_host(
+            dedicated='', shared='0-7'))
+        self.set_traits('s1', traits.SHARED)
+        self.nova.create_aggregate('dedicated', ['d1', 'd2'],
+                                   {'pinning:class': 'dedicated'})
+        self.small = self.nova.create_flavor(
+            'small', 2, functional_base.GIB, {'hw:cpu_policy': 'dedicated'})
+        self.large = self.nova.create_flavor(
+            'large', 4, 2 * functional_base.GIB, {
+                'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2'})
+        shared = self.nova.create_flavor('shared', 4, functional_base.GIB)
+        self.servers = [
+            self.nova.boot('a', self.small, 'd1'),
+            self.nova.boot('b', self.large, 'd1'),
+            self.nova.boot('c', self.large, 'd2'),
+            self.nova.boot('d', shared, 's1')]
+        self.assert_active(self.servers)
+
+    def set_traits(self, host, *names):
+        for name in names:
+            self.nova.create_trait(name)
+        self.nova.change_traits(host, names)
+
+    def test_both_ways(self):
+        stored = self.stored()
+        self.check_counted(stored)
+        path = str(self.create_tempfiles([('fleet', '')], '.json')[0])
+        _out, err = self.call_command('fleet', 'import', path)
+        self.assertIn('3 hosts have no host file', err)
+        shown = document.read(path)
+        ours = {one.uuid: one for one in stored.guests}
+        self.assertEqual(4, len(shown.guests))
+        for guest in shown.guests:
+            self.assertEqual(ours[guest.uuid], guest)
+        self.assertCountEqual(stored.flavors, shown.flavors)
+        self.assertEqual(stored.aggregates, shown.aggregates)
+        for host in (stored, shown):
+            self.assertEqual(
+                {'d1': hostclass.HostClass.DEDICATED,
+                 'd2': hostclass.HostClass.DEDICATED,
+                 's1': hostclass.HostClass.SHARED},
+                {one.name: one.host_class for one in host.hosts})
+
+    def test_migrated_and_not_confirmed(self):
+        moved = self.nova.migrate(self.servers[0], confirm=False)
+        self.assertEqual('d2', moved.host)
+        fleet = self.stored()
+        self.check_counted(fleet)
+        self.assertEqual(5, len(fleet.guests))
+        self.nova.confirm(moved)
+        fleet = self.stored()
+        self.check_counted(fleet)
+        self.assertEqual(4, len(fleet.guests))
+
+    def test_resized_and_reverted(self):
+        moved = self.nova.resize(self.servers[0], self.large, confirm=False)
+        self.check_counted(self.stored())
+        self.nova.revert(moved)
+        self.check_counted(self.stored())
+
+    def stored(self):
+        """The fleet from the databases that nova's services use here."""
+        self.nova.update_resources()
+        context = nova_context.get_admin_context()
+        mapping = next(one for one
+                       in objects.CellMappingList.get_all(context)
+                       if not one.is_cell0())
+        [path] = self.create_tempfiles([('nova', '')], '.conf')
+        with nova_context.target_cell(context, mapping) as targeted:
+            imported = fleet_import.read(nova_database.Database(
+                nova_database.load_conf(['--config-file', path]), context,
+                (nova_database.Cell('cell1', mapping.uuid, targeted),)))
+        self.assertEqual((), imported.notes)
+        return imported.fleet
+
+    def check_counted(self, fleet):
+        """Each cell is as nova's resource tracker has counted it."""
+        for name, host in occupancy.engine_hosts(fleet).items():
+            theirs = topology.host_from_nova(self.nova.host_topology(name))
+            for ours, nova in zip(host.cells, theirs.cells, strict=True):
+                for what in ('id', 'memory_mib', 'memory_used_mib',
+                             'shared_count', 'shared_used', 'dedicated_count',
+                             'free_count', 'free_cores', 'pages'):
+                    self.assertEqual(getattr(nova, what), getattr(ours, what),
+                                     (name, what))

@@ -1,0 +1,186 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""A MariaDB of its own for a test: on loopback, in a temporary directory."""
+
+import contextlib
+import dataclasses
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import fixtures
+from nova.db.api import models as api_models
+import pymysql
+import sqlalchemy as sa
+
+from nova_pinning.tests import novadatabase
+
+_START_SECONDS = 60
+_END_SECONDS = 30
+_PASSWORD = 'secret'
+
+
+def missing() -> str:
+    """Why there can be none, '' if there can."""
+    absent = [name for name in ('mariadbd', 'mariadb-install-db')
+              if shutil.which(name) is None]
+    return (f'{" and ".join(absent)} not installed (Debian: mariadb-server)'
+            if absent else '')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Transactions:
+    """Those of one user.
+
+    :param writing: that were not begun as read-only ones
+    """
+
+    count: int
+    writing: int
+    longest_seconds: float
+
+
+class MariaDB(fixtures.Fixture):
+    """A server with an empty password for root, and users to be made.
+    """
+
+    def _setUp(self) -> None:
+        self.directory = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path)
+        data = self.directory / 'data'
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            self.port = free.getsockname()[1]
+        subprocess.run(
+            ['mariadb-install-db', '--no-defaults', '--user=root',
+             '--auth-root-authentication-method=normal', f'--datadir={data}',
+             '--skip-test-db', '--innodb-log-file-size=16M'],
+            check=True, capture_output=True)
+        log = self.useFixture(_Closing(
+            (self.directory / 'log').open('wb'))).file
+        self.process = subprocess.Popen(
+            ['mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
+             '--bind-address=127.0.0.1', f'--port={self.port}',
+             '--socket=mariadb.sock', f'--pid-file={data}/mariadb.pid',
+             '--skip-name-resolve', '--innodb-flush-log-at-trx-commit=0',
+             '--skip-log-bin', '--innodb-doublewrite=0',
+             '--innodb-log-file-size=64M', '--innodb-buffer-pool-size=128M',
+             '--character-set-server=utf8mb3',
+             # Counts and times the transactions of each user.
+             '--performance-schema=ON',
+             '--performance-schema-instrument=transaction=ON',
+             '--performance-schema-consumer-events-transactions-current=ON'],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(self.stop)
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self.execute('SELECT 1')
+                return
+            except pymysql.OperationalError:
+                if (self.process.poll() is not None
+                        or time.monotonic() > deadline):
+                    raise
+                time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it; data are gone with the fixture, so it need not be nice."""
+        self.process.terminate()
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def execute(self, *statements: str) -> list[tuple]:
+        """Run statements as root; returns the rows of the last."""
+        connection = pymysql.connect(
+            host='127.0.0.1', port=self.port, user='root')
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            connection.commit()
+            return list(cursor.fetchall())
+
+    def create(self, *databases: str) -> None:
+        self.execute(*(f'CREATE DATABASE {name} CHARACTER SET utf8mb3'
+                       for name in databases))
+
+    def copy_tables(self, source: str, target: str) -> None:
+        """Make the same tables in another database, all empty."""
+        names = self.execute(f'SHOW TABLES FROM {source}')
+        self.execute(
+            'SET FOREIGN_KEY_CHECKS = 0',
+            *(f'CREATE TABLE {target}.{name} LIKE {source}.{name}'
+              for name, in names))
+
+    def create_user(self, name: str, privileges: str) -> None:
+        self.execute(
+            f"CREATE USER '{name}'@'127.0.0.1' IDENTIFIED BY '{_PASSWORD}'",
+            f"GRANT {privileges} ON *.* TO '{name}'@'127.0.0.1'")
+
+    def give_to_reader(self, nova: novadatabase.NovaDatabase) -> None:
+        """Make a user who may only read, and have nova.conf name it."""
+        self.create_user('reader', 'SELECT')
+        for name in nova.cells:
+            nova.execute('api', sa.update(api_models.CellMapping).where(
+                api_models.CellMapping.name == name).values(
+                    database_connection=self.url(name, 'reader')))
+        nova.conf.write_text('[api_database]\n'
+                             f'connection = {self.url("api", "reader")}\n')
+
+    def transactions(self, user: str) -> Transactions:
+        """The transactions that a user has ended since the server began."""
+        (count, writing, longest), = self.execute(
+            'SELECT COUNT_STAR, COUNT_READ_WRITE, MAX_TIMER_WAIT FROM '
+            'performance_schema.events_transactions_summary_by_user_by_'
+            f"event_name WHERE USER = '{user}'")
+        return Transactions(count, writing, longest / 10 ** 12)
+
+    def url(self, database: str, user: str = '') -> str:
+        """What SQLAlchemy connects to.
+
+        :param user: root if none is given
+        """
+        who = f'{user}:{_PASSWORD}' if user else 'root'
+        return (f'mysql+pymysql://{who}@127.0.0.1:{self.port}/{database}'
+                '?charset=utf8mb3')
+
+
+class _Closing(fixtures.Fixture):
+
+    def __init__(self, file) -> None:
+        super().__init__()
+        self.file = file
+
+    def _setUp(self) -> None:
+        self.addCleanup(self.file.close)
+
+
+def nova_on_mariadb(server: MariaDB) -> novadatabase.NovaDatabase:
+    """Databases of nova with the tables that nova-manage makes."""
+    server.create('api', 'cell0', 'north')
+    nova = novadatabase.NovaDatabase(server.directory, urls={
+        name: server.url(name) for name in ('api', 'cell0', 'north')})
+    nova.write_conf(f'[database]\nconnection = {nova.urls["north"]}\n')
+    manage = [sys.executable, '-c', 'from nova.cmd import manage; '
+              'raise SystemExit(manage.main())', '--config-file',
+              str(nova.conf)]
+    for command in (['api_db', 'sync'], ['db', 'sync', '--local_cell']):
+        subprocess.run([*manage, *command], check=True, capture_output=True)
+    server.copy_tables('north', 'cell0')
+    nova.add_mappings()
+    return nova

@@ -1,0 +1,524 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import datetime
+import json
+import pathlib
+
+import ddt
+import fixtures
+from nova.compute import resource_tracker
+from nova.db.api import models as api_models
+from nova.db.main import models
+from nova import objects
+import sqlalchemy as sa
+from sqlalchemy import exc as sa_exception
+
+from nova_pinning.bridge import fleet_import
+from nova_pinning.bridge import nova_database
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.fleet import document
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import occupancy
+from nova_pinning.host import load
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.tests import novadatabase
+from nova_pinning.tests.unit import base
+
+NIC = fleet_model.DeviceKind('15b3', '101e')
+
+
+class TestCase(base.TestCase):
+    """Tests with databases of nova in SQLite files."""
+
+    CELLS = ('north',)
+
+    def setUp(self):
+        super().setUp()
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.nova = novadatabase.NovaDatabase(directory, self.CELLS)
+        self.addCleanup(self.nova.close)
+        self.nova.create_tables()
+        self.nova.add_mappings()
+
+    def import_(self, **options):
+        conf = nova_database.load_conf(['--config-file', str(self.nova.conf)])
+        options.setdefault('now', novadatabase.NOW)
+        with nova_database.opened(conf) as database:
+            return fleet_import.read(database, **options)
+
+    def host(self, **options):
+        """The one host, of which nothing is odd."""
+        imported = self.import_(**options)
+        self.assertEqual((), imported.notes)
+        host, = imported.fleet.hosts
+        return host
+
+    def add_pinned(self, name, host, cells, flavor=None, **changes):
+        """A guest that is pinned to these CPUs, by cell."""
+        extra = {'numa_topology': novadatabase.guest_json(name, cells),
+                 'flavor': novadatabase.flavors_json(
+                     flavor or novadatabase.flavor(
+                         hw__cpu_policy='dedicated')),
+                 **changes.pop('extra', {})}
+        return self.nova.add_guest(name, host, extra=extra, **changes)
+
+
+@ddt.ddt
+class HostTestCase(TestCase):
+
+    def test_cells(self):
+        self.nova.add_host('cmp-1')
+        host = self.host()
+        self.assertEqual('cmp-1', host.name)
+        self.assertEqual(
+            [cpuset.CpuSet.parse('0-7,16-23'),
+             cpuset.CpuSet.parse('8-15,24-31')],
+            [cell.dedicated_cpus for cell in host.cells])
+        cell = host.cells[1]
+        self.assertEqual(1, cell.id)
+        self.assertEqual(novadatabase.CELL_MIB, cell.memory_mib)
+        self.assertEqual([(8, 24), (9, 25)],
+                         list(map(tuple, map(sorted, cell.cores)))[:2])
+        self.assertEqual((model.PagePool(4, 8388608, 0, 0),
+                          model.PagePool(1048576, 32, 0, 1)), cell.pages)
+        self.assertEqual(frozenset({'east'}), cell.physnets)
+        self.assertFalse(cell.tunneled)
+        self.assertEqual(1, cell.socket)
+        self.assertEqual(900, host.disk_gib)
+        self.assertEqual(512, host.reserved_memory_mib)
+        self.assertTrue(host.is_enabled)
+        self.assertIsNone(host.traits)
+
+    def test_same_as_the_scheduler_sees(self):
+        """Hosts with guests on them are what nova has in its own row."""
+        from nova_pinning.bridge import topology
+        cells = {0: [0, 16], 1: [8, 24, 9]}
+        self.add_pinned('a', 'cmp-1', cells)
+        found = objects.NUMATopology.obj_from_db_obj(
+            novadatabase.topology_json())
+        for cell in found.cells:
+            for pool in cell.mempages:
+                pool.used = 0
+        guest = novadatabase.guest_topology('a', cells)
+        from nova.virt import hardware
+        found = hardware.numa_usage_from_instance_numa(found, guest)
+        text = found._to_json()
+        self.nova.add_host('cmp-1', numa_topology=text)
+        imported = self.import_()
+        self.assertEqual((), imported.notes)
+        own = occupancy.engine_hosts(imported.fleet)['cmp-1']
+        theirs = topology.host_from_nova(
+            objects.NUMATopology.obj_from_db_obj(text))
+        for ours, nova in zip(own.cells, theirs.cells, strict=True):
+            for name in ('id', 'free_count', 'memory_used_mib', 'pages',
+                         'shared_used', 'free_cores'):
+                self.assertEqual(getattr(nova, name), getattr(ours, name))
+
+    @ddt.data((None, 16.0), (0.0, 16.0), (3.0, 3.0))
+    @ddt.unpack
+    def test_ratios(self, stored, wanted):
+        self.nova.write_conf('[DEFAULT]\ncpu_allocation_ratio = 16\n')
+        self.nova.add_host('cmp-1', cpu_allocation_ratio=stored)
+        self.assertEqual(wanted, self.host().cpu_allocation_ratio)
+
+    def test_initial_ratios(self):
+        self.nova.add_host('cmp-1', cpu_allocation_ratio=None,
+                           ram_allocation_ratio=None,
+                           disk_allocation_ratio=0.0)
+        host = self.host()
+        self.assertEqual((4.0, 1.0, 1.0), (
+            host.cpu_allocation_ratio, host.ram_allocation_ratio,
+            host.disk_allocation_ratio))
+
+    @ddt.data(
+        ({'disabled': True, 'disabled_reason': 'broken fan'}, 'broken fan'),
+        ({'disabled': True}, 'disabled'),
+        ({'forced_down': True}, 'nova-compute was forced down'),
+        ({'last_seen_up': datetime.datetime(2026, 11, 21, 11, 58)},
+         'nova-compute is down since 2026-11-21T11:58:00Z'),
+        ({'deleted': 1}, 'it has no compute service'))
+    @ddt.unpack
+    def test_disabled(self, service, reason):
+        self.nova.add_host('cmp-1', service=service)
+        host = self.host()
+        self.assertFalse(host.is_enabled)
+        self.assertEqual(reason, host.disabled_reason)
+
+    def test_of_a_disabled_cell(self):
+        self.nova.add_host('cmp-1')
+        self.nova.execute('api', sa.update(api_models.CellMapping).values(
+            disabled=True))
+        self.assertEqual('cell north is disabled', self.host().disabled_reason)
+
+    def test_others_left_out(self):
+        self.nova.add_host('cmp-1')
+        self.nova.add_host('metal', hypervisor_type='ironic')
+        self.nova.add_host('gone', deleted=7)
+        self.assertEqual('cmp-1', self.host().name)
+
+    def test_several_nodes(self):
+        self.nova.add_host('cmp-1', hypervisor_hostname='old')
+        self.nova.insert('north', models.ComputeNode, [
+            novadatabase.node_row('cmp-1', local_gb=5,
+                                  uuid=novadatabase.uuid('other'))])
+        imported = self.import_()
+        self.assertEqual([5], [one.disk_gib for one in imported.fleet.hosts])
+        self.assertEqual(
+            ('host cmp-1 has several compute nodes, of which cmp-1 was taken '
+             'and old left out',), imported.notes)
+
+    def test_without_topology(self):
+        self.nova.add_host('cmp-1', numa_topology=None)
+        self.assertEqual((), self.host().cells)
+
+    def test_legacy_topology(self):
+        self.nova.add_host('cmp-1', numa_topology=json.dumps({'cells': [
+            {'id': 0, 'cpus': '0-3', 'cpu_usage': 1,
+             'mem': {'total': 1024, 'used': 5}}]}))
+        cell, = self.host().cells
+        self.assertEqual(cpuset.CpuSet.parse('0-3'), cell.shared_cpus)
+        self.assertTrue(cell.is_legacy)
+        self.assertEqual(1024, cell.memory_mib)
+        self.assertEqual(0, cell.memory_used_mib)
+
+    def test_topology_before_train(self):
+        found = json.loads(novadatabase.topology_json(is_dedicated=False))
+        for cell in found['nova_object.data']['cells']:
+            cell['nova_object.version'] = '1.3'
+            for key in ('pcpuset', 'socket'):
+                del cell['nova_object.data'][key]
+        self.nova.add_host('cmp-1', numa_topology=json.dumps(found))
+        cell = self.host().cells[0]
+        self.assertTrue(cell.is_legacy)
+        self.assertIsNone(cell.socket)
+
+    @ddt.data('{', '[]', '7', '{"nova_object.name": "Nonsense"}', 'null',
+              '{"cells": [{"id": 0, "cpus": "x"}]}',
+              novadatabase.topology_json({0: [10 ** 9]}),
+              novadatabase.topology_json().replace('"NUMACell"', '"Nothing"'),
+              novadatabase.topology_json().replace('"id": 1', '"id": 0'),
+              novadatabase.topology_json().replace('"siblings"', '"other"'))
+    def test_broken_topology(self, text):
+        self.nova.add_host('cmp-0', numa_topology=text)
+        self.nova.add_host('cmp-1')
+        imported = self.import_()
+        broken, good = imported.fleet.hosts
+        self.assertEqual((), broken.cells)
+        self.assertEqual(2, len(good.cells))
+        note, = imported.notes
+        self.assertIn('host cmp-0: its NUMA topology cannot be read: ', note)
+
+    def test_devices(self):
+        self.nova.add_host('cmp-1')
+        self.nova.add_host('cmp-2')
+        guest = self.nova.add_guest('a', 'cmp-1')
+        for number, (status, node, owner) in enumerate((
+                ('available', 0, None), ('available', 1, None),
+                ('allocated', 0, guest), ('claimed', 0, guest),
+                ('unavailable', 0, None), ('removed', 0, None),
+                ('available', None, None))):
+            self.nova.insert('north', models.PciDevice, [{
+                'compute_node_id': self.nova.node_id('cmp-1'),
+                'address': f'0000:3b:00.{number}', 'vendor_id': '15B3',
+                'product_id': '101e', 'dev_type': 'type-VF', 'label': 'x',
+                'status': status, 'numa_node': node, 'instance_uuid': owner,
+                'deleted': 0, 'dev_id': '', 'uuid': novadatabase.uuid(
+                    f'device {number}')}])
+        imported = self.import_()
+        host, other = imported.fleet.hosts
+        self.assertCountEqual(
+            [fleet_model.PciPool(NIC, 0, 3), fleet_model.PciPool(NIC, 1, 1),
+             fleet_model.PciPool(NIC, None, 1)], host.pci_pools)
+        self.assertEqual((), other.pci_pools)
+        self.assertEqual((fleet_model.PciUse(NIC, 0, 2),),
+                         imported.fleet.guests[0].devices)
+
+    def test_host_files(self):
+        self.nova.add_host('cmp-1')
+        path = self.nova.directory / 'cmp-1.yaml'
+        path.write_text(
+            'version: 1\nname: cmp-1\nnodes:\n'
+            '- {id: 0, cpus: "0-3", memory: 1GiB, '
+            'l3_domains: ["0-1", "2-3"]}\n'
+            'nova: {reserved_memory: 256MiB}\n')
+        host = self.host(descriptions={'cmp-1': load.load(path)})
+        self.assertEqual(256, host.reserved_memory_mib)
+        self.assertEqual((cpuset.CpuSet.parse('0-1'),
+                          cpuset.CpuSet.parse('2-3')), host.l3_domains)
+
+    def test_traits(self):
+        self.nova.add_host('cmp-1')
+        self.nova.add_host('cmp-2')
+        asked = []
+
+        def read(providers):
+            asked.extend(providers)
+            return {novadatabase.uuid('cmp-1'): frozenset(
+                {'CUSTOM_PINNING_SHARED'})}
+
+        imported = self.import_(read_traits=read)
+        self.assertEqual(
+            [novadatabase.uuid('cmp-1'), novadatabase.uuid('cmp-2')], asked)
+        first, second = imported.fleet.hosts
+        self.assertEqual(frozenset({'CUSTOM_PINNING_SHARED'}), first.traits)
+        # Though its CPUs are dedicated ones.
+        self.assertIs(hostclass.HostClass.SHARED, first.host_class)
+        self.assertIsNone(second.traits)
+        self.assertEqual(('host cmp-2: Placement has no such provider',),
+                         imported.notes)
+
+
+class CloudTestCase(TestCase):
+    """What is no host's or guest's own."""
+
+    def add_aggregate(self, name, hosts, **metadata):
+        self.nova.insert('api', api_models.Aggregate, [
+            {'name': name, 'uuid': novadatabase.uuid(name)}])
+        (number,), = self.nova.execute('api', sa.select(
+            api_models.Aggregate.id).where(api_models.Aggregate.name == name))
+        for host in hosts:
+            self.nova.insert('api', api_models.AggregateHost, [
+                {'aggregate_id': number, 'host': host}])
+        for key, value in metadata.items():
+            self.nova.insert('api', api_models.AggregateMetadata, [
+                {'aggregate_id': number, 'key': key.replace('__', ':'),
+                 'value': value}])
+
+    def test_empty(self):
+        imported = self.import_()
+        self.assertEqual((), imported.notes)
+        self.assertEqual((), imported.fleet.hosts)
+        self.assertEqual('2026-11-21T12:00:00Z', imported.fleet.taken_at)
+
+    def test_aggregates(self):
+        self.nova.add_host('cmp-1')
+        self.nova.add_host('cmp-2', numa_topology=novadatabase.topology_json(
+            is_dedicated=False))
+        self.add_aggregate('b', ['cmp-1'], availability_zone='east',
+                           pinning__class='shared')
+        self.add_aggregate('a', ['cmp-1', 'gone'])
+        fleet = self.import_().fleet
+        self.assertEqual(
+            (fleet_model.Aggregate('b', 'east', {'pinning:class': 'shared'}),
+             fleet_model.Aggregate('a')), fleet.aggregates)
+        first, second = fleet.hosts
+        self.assertEqual(('a', 'b'), first.aggregates)
+        self.assertIs(hostclass.HostClass.SHARED, first.host_class)
+        self.assertEqual((), second.aggregates)
+        self.assertIs(hostclass.HostClass.SHARED, second.host_class)
+
+    def test_class_in_dispute(self):
+        self.nova.add_host('cmp-1')
+        self.add_aggregate('a', ['cmp-1'], pinning__class='shared')
+        self.add_aggregate('b', ['cmp-1'], pinning__class='dedicated')
+        imported = self.import_()
+        self.assertIsNone(imported.fleet.hosts[0].host_class)
+        self.assertEqual(('host cmp-1 is of no class: its aggregates and '
+                          'traits name both classes',), imported.notes)
+
+    def test_flavors(self):
+        self.nova.insert('api', api_models.Flavors, [{
+            'name': 'd.4', 'flavorid': 'four', 'vcpus': 4, 'memory_mb': 8192,
+            'root_gb': 10, 'ephemeral_gb': 0, 'swap': 0, 'rxtx_factor': 1.0,
+            'disabled': False, 'is_public': False}])
+        self.nova.insert('api', api_models.FlavorExtraSpecs, [{
+            'flavor_id': 1, 'key': 'hw:cpu_policy', 'value': 'dedicated'}])
+        flavor, = self.import_().fleet.flavors
+        self.assertEqual('d.4', flavor.name)
+        self.assertEqual('four', flavor.id)
+        self.assertFalse(flavor.is_public)
+        self.assertEqual({'hw:cpu_policy': 'dedicated'}, flavor.extra_specs)
+
+    def test_settings(self):
+        self.nova.write_conf(
+            '[compute]\npacking_host_numa_cells_allocation_strategy = true\n'
+            '[filter_scheduler]\npci_in_placement = true\n'
+            '[DEFAULT]\nreserved_host_memory_mb = 4096\n[pci]\n'
+            'alias = {"name": "nic", "vendor_id": "15B3", "product_id": '
+            '"101e", "device_type": "type-VF", "numa_policy": "required"}\n'
+            'alias = {"name": "gpu", "resource_class": "GPU"}\n')
+        self.nova.add_host('cmp-1')
+        imported = self.import_()
+        self.assertTrue(imported.fleet.packs_cells)
+        self.assertEqual(4096, imported.fleet.hosts[0].reserved_memory_mib)
+        self.assertEqual(
+            {'nic': fleet_model.PciAlias((NIC,), 'required')},
+            imported.fleet.pci_aliases)
+        self.assertEqual(('[pci] alias gpu names no vendor and product, so '
+                          'what asks for it cannot be judged',),
+                         imported.notes)
+
+    def test_bad_alias(self):
+        self.nova.write_conf('[pci]\nalias = {"name": 7}\n')
+        error = self.assertRaises(errors.InputError, self.import_)
+        self.assertIn('nova.conf: [pci] alias: ', str(error))
+
+    def test_no_api_database(self):
+        self.nova.conf.write_text('[DEFAULT]\n')
+        error = self.assertRaises(errors.InputError, self.import_)
+        self.assertIn('nova.conf: there is no [api_database] connection',
+                      str(error))
+
+    def test_bad_conf(self):
+        self.nova.write_conf('nonsense\n')
+        self.assertRaises(errors.InputError, self.import_)
+
+
+class CellsTestCase(TestCase):
+
+    CELLS = ('north', 'south')
+
+    def setUp(self):
+        super().setUp()
+        self.nova.add_host('cmp-1')
+        self.nova.add_host('cmp-2', 'south')
+        self.nova.add_guest('a', 'cmp-1')
+        self.nova.add_guest('b', 'cmp-2', 'south')
+
+    def test_all(self):
+        self.nova.add_guest('failed', None, 'cell0', vm_state='error')
+        told = []
+        imported = self.import_(tell=lambda *what: told.append(what))
+        self.assertEqual(['cmp-1', 'cmp-2'],
+                         [host.name for host in imported.fleet.hosts])
+        self.assertEqual(['cmp-1', 'cmp-2'],
+                         [guest.host for guest in imported.fleet.guests])
+        self.assertEqual([(1, 2), (2, 2)], told)
+
+    def test_down(self):
+        self.nova.execute('api', sa.update(api_models.CellMapping).where(
+            api_models.CellMapping.name == 'south').values(
+                database_connection='sqlite:////nowhere/south.sqlite'))
+        error = self.assertRaises(nova_database.DatabaseError, self.import_)
+        self.assertEqual(
+            'cell south: it cannot be read: unable to open database file; '
+            'give --skip-down-cells to do without its hosts and guests',
+            str(error))
+        imported = self.import_(skips_down_cells=True)
+        self.assertEqual(['cmp-1'],
+                         [host.name for host in imported.fleet.hosts])
+        self.assertEqual(
+            ('cell south: it cannot be read: unable to open database file; '
+             'its hosts and guests are left out',), imported.notes)
+
+    def test_no_driver(self):
+        self.nova.execute('api', sa.update(api_models.CellMapping).where(
+            api_models.CellMapping.name == 'south').values(
+                database_connection='mysql+nonsense://u:secret@h/south'))
+        error = self.assertRaises(nova_database.DatabaseError, self.import_)
+        self.assertNotIn('secret', str(error))
+
+    def test_dies_half_way(self):
+        for number in range(5):
+            self.nova.add_guest(f'c{number}', 'cmp-2', 'south')
+
+        def tell(done, total):
+            if done == 3:
+                self.nova.execute(
+                    'south', sa.text('DROP TABLE instance_extra'))
+
+        error = self.assertRaises(nova_database.DatabaseError, self.import_,
+                                  tell=tell, page_rows=2)
+        self.assertIn('cell south: it cannot be read: no such table: '
+                      'instance_extra', str(error))
+
+    def test_api_database_down(self):
+        self.nova.urls['api'] = 'sqlite:////nowhere/api.sqlite'
+        self.nova.write_conf()
+        error = self.assertRaises(nova_database.DatabaseError, self.import_)
+        self.assertEqual('the API database: it cannot be read: unable to open '
+                         'database file', str(error))
+
+    def test_cell_mapping_from_template(self):
+        self.nova.write_conf(
+            '[database]\nconnection = sqlite:///'
+            f'{self.nova.directory}/south.sqlite\n')
+        self.nova.execute('api', sa.update(api_models.CellMapping).where(
+            api_models.CellMapping.name == 'south').values(
+                database_connection='{scheme}:////{path}'))
+        self.assertEqual(2, len(self.import_().fleet.hosts))
+
+    def test_server_between_cells(self):
+        self.nova.add_guest('a', 'cmp-2', 'south', hidden=True)
+        guests = self.import_().fleet.guests
+        self.assertEqual(
+            [novadatabase.uuid('a'), novadatabase.uuid('b'),
+             f'{novadatabase.uuid("a")}@cmp-2'],
+            [guest.uuid for guest in guests])
+
+
+class ReadOnlyTestCase(TestCase):
+
+    def test_connections_cannot_write(self):
+        self.nova.add_host('cmp-1')
+        conf = nova_database.load_conf(['--config-file', str(self.nova.conf)])
+        with nova_database.opened(conf) as database:
+            cell, = database.cells
+            error = self.assertRaises(
+                sa_exception.OperationalError, nova_database.select,
+                cell.context,
+                sa.text("INSERT INTO services (host) VALUES ('x')"))
+        self.assertIn('readonly', str(error).replace(' ', ''))
+
+    def test_rows_that_nova_would_bring_up_to_date(self):
+        """Nova's objects write when they load such rows."""
+        legacy = json.dumps({'cells': [
+            {'id': 0, 'cpus': '0-3', 'mem': {'total': 1024, 'used': 0}}]})
+        self.nova.add_host('cmp-1', cpu_allocation_ratio=None,
+                           numa_topology=legacy)
+        self.nova.add_guest('a', 'cmp-1', extra={'numa_topology': legacy})
+        old = json.loads(novadatabase.guest_json('b', {0: [0, 1]}))
+        for cell in old['nova_object.data']['cells']:
+            cell['nova_object.version'] = '1.4'
+            data = cell['nova_object.data']
+            data['cpuset'] = data.pop('pcpuset')
+        self.nova.add_guest('b', 'cmp-1', extra={
+            'numa_topology': json.dumps(old)})
+        before = self.rows()
+        imported = self.import_()
+        self.assertEqual((), imported.notes)
+        self.assertEqual(before, self.rows())
+        first, second = imported.fleet.guests
+        self.assertEqual((0, 1, 2, 3), first.topology.cells[0].shared_vcpus)
+        self.assertEqual(((0, 0), (1, 1)), second.fit.cells[0].pins)
+        self.assertEqual((0, 1), second.topology.cells[0].dedicated_vcpus)
+
+    def rows(self):
+        return [self.nova.execute('north', sa.select(one.__table__))
+                for one in (models.ComputeNode, models.InstanceExtra)]
+
+
+class NovaTestCase(base.TestCase):
+
+    def test_private_functions(self):
+        """What is used of nova that nova does not promise to keep."""
+        for function in (
+                resource_tracker._instance_in_resize_state,
+                resource_tracker._instance_is_live_migrating,
+                objects.InstanceNUMATopology
+                ._migrate_legacy_dedicated_instance_cpuset):
+            self.assertTrue(callable(function))
+
+
+class SnapshotTestCase(TestCase):
+
+    def test_written_and_read(self):
+        self.nova.add_host('cmp-1')
+        self.add_pinned('a', 'cmp-1', {0: [0, 16], 1: [8]})
+        self.nova.add_guest('b', 'cmp-1')
+        fleet = self.import_().fleet
+        path = self.nova.directory / 'fleet.json'
+        document.write(path, fleet)
+        self.assertEqual(fleet, document.read(path))

@@ -1,0 +1,68 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+from oslo_config import cfg
+from oslotest import base as oslotest
+from requests_mock.contrib import fixture
+
+from nova_pinning.bridge import nova_placement
+from nova_pinning import errors
+
+URL = 'http://placement.example'
+
+
+class NovaPlacementTestCase(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.http = self.useFixture(fixture.Fixture())
+
+    def conf(self, text):
+        [path] = self.create_tempfiles([('nova', text)], '.conf')
+        conf = cfg.ConfigOpts()
+        conf(['--config-file', path], project='nova')
+        return conf
+
+    def connect(self):
+        return nova_placement.connect(self.conf(
+            f'[placement]\nauth_type = none\nendpoint_override = {URL}\n'))
+
+    def test_traits(self):
+        self.http.get(f'{URL}/resource_providers', json={
+            'resource_providers': [
+                {'uuid': uuid, 'name': uuid, 'generation': 1,
+                 'parent_provider_uuid': None} for uuid in ('a', 'b', 'c')]})
+        for uuid in ('a', 'b'):
+            self.http.get(f'{URL}/resource_providers/{uuid}/traits', json={
+                'traits': [f'CUSTOM_{uuid}'],
+                'resource_provider_generation': 1})
+        told = []
+        self.assertEqual(
+            {'a': {'CUSTOM_a'}, 'b': {'CUSTOM_b'}}, nova_placement.traits(
+                self.connect(), ['a', 'gone', 'b'],
+                lambda *what: told.append(what)))
+        self.assertEqual([(1, 2), (2, 2)], told)
+
+    def test_fails(self):
+        self.http.get(f'{URL}/resource_providers', status_code=403, json={})
+        self.assertRaises(errors.CloudError, nova_placement.traits,
+                          self.connect(), ['a'])
+
+    def test_not_told_how(self):
+        error = self.assertRaises(
+            errors.InputError, nova_placement.connect, self.conf('[x]\n'))
+        self.assertIn('[placement]: it does not say how to log in', str(error))
+
+    def test_nonsense(self):
+        self.assertRaises(
+            errors.InputError, nova_placement.connect,
+            self.conf('[placement]\nauth_type = nonsense\n'))

@@ -1,0 +1,279 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning simulate."""
+
+import csv
+import dataclasses
+import io
+import json
+import pathlib
+from unittest import mock
+from xml.etree import ElementTree
+
+import ddt
+import fixtures
+
+from nova_pinning.cli import simulate
+from nova_pinning.flavors import model as flavor_model
+from nova_pinning.fleet import document
+from nova_pinning.fleet.simulate import compare
+from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.fleet.simulate import scenes
+
+ARRIVALS = 'mix=2:3,4:2,8 memory=1024 rate=30 lifetime=2h count=60'
+TRACE = """time,id,vcpus,memory,lifetime
+0,a,12,1024,100
+1,b,12,1024,
+2,c,12,1024,
+200,d,12,1024,
+"""
+
+
+class _TestCase(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '100'))
+        # The processes' own starts take longer than such runs.
+        self.useFixture(fixtures.MockPatchObject(
+            simulate, '_cpus', return_value=1))
+
+    def fleet(self, **changes):
+        path = str(self.dir / 'fleet.json.zst')
+        fleet = scenes.fleet_model.Fleet(hosts=(
+            scenes.host('one', cells=1), scenes.host('two', cells=1)))
+        document.write(path, dataclasses.replace(fleet, **changes))
+        return path
+
+    def simulate(self, *argv, fleet=None):
+        return self.run_command('simulate', fleet or self.fleet(), *argv)
+
+
+@ddt.ddt
+class TestSimulate(_TestCase):
+
+    def test_trace(self):
+        done = self.simulate('--fast', '--trace',
+                             self.write('trace.csv', TRACE), '-f', 'json')
+        self.assertEqual((0, ''), (done.status, done.err))
+        run, = json.loads(done.out)['runs']
+        # c finds both hosts full, and d the one that a has left.
+        self.assertEqual((4, 1, 1),
+                         (run['arrivals'], run['refused'], run['departures']))
+        self.assertEqual(3, run['first_refusal']['arrivals'])
+
+    def test_table(self):
+        done = self.simulate(
+            '--fast', '--arrivals', ARRIVALS, '--seeds', '3',
+            '--configuration', 'nova-default', '--configuration', 'pinning')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn('2 hosts with 24 dedicated CPUs; 60 arrivals', done.out)
+        self.assertIn('Change against nova-default', done.out)
+        self.assertIn('dedicated-8x8192', done.out)
+        self.assertIn('±', done.out)
+        for line in done.out.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+            self.assertEqual(line.rstrip(), line)
+
+    def test_legend(self):
+        """It tells of the columns that there are."""
+        done = self.simulate('--fast', '--arrivals', 'mix=2 memory=16 rate=1 '
+                             'lifetime=1m count=5')
+        text = ' '.join(done.out.split())
+        self.assertIn('Dedicated CPUs sold in the mean;', text)
+        self.assertIn('No guest was refused.', text)
+        self.assertNotIn('limit', text)
+        # Of less than a hundred no share is taken.
+        done = self.simulate(
+            '--fast', '--arrivals',
+            'mix=2 memory=16 rate=100 lifetime=9h count=60')
+        text = ' '.join(done.out.split())
+        self.assertIn('sold at the first refusal and in the mean;', text)
+        self.assertIn('The limit, 1% of the latest 1,000 arrivals refused, '
+                      'was never reached.', text)
+        self.assertNotIn('(at limit)', text)
+
+    @ddt.data(40, 80)
+    def test_width(self, columns):
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', str(columns)))
+        done = self.simulate('--fast', '--arrivals', ARRIVALS)
+        for line in done.out.splitlines():
+            self.assertLessEqual(len(line), columns, line)
+
+    def test_real_classes_decide_the_same(self):
+        trace = self.write('trace.csv', TRACE)
+        digests = [
+            json.loads(self.simulate(
+                '--trace', trace, '-f', 'json', *more).out
+            )['runs'][0]['digest'] for more in ((), ('--fast',))]
+        self.assertEqual(*digests)
+
+    def test_csv(self):
+        done = self.simulate('--fast', '--arrivals', ARRIVALS, '-f', 'csv')
+        rows = list(csv.DictReader(io.StringIO(done.out)))
+        self.assertEqual([str(number) for number in range(1, 61)],
+                         [row['arrivals'] for row in rows])
+
+    def test_svg(self):
+        path = str(self.dir / 'sold.svg')
+        done = self.simulate(
+            '--fast', '--arrivals', ARRIVALS, '--svg', path,
+            '--configuration', 'nova-default', '--configuration', 'pinning')
+        self.assertEqual((0, ''), (done.status, done.err))
+        text = pathlib.Path(path).read_text()
+        self.assertTrue(ElementTree.fromstring(text).tag.endswith('svg'))
+        again = self.simulate(
+            '--fast', '--arrivals', ARRIVALS, '--svg', path,
+            '--configuration', 'nova-default', '--configuration', 'pinning')
+        self.assertEqual(0, again.status)
+        self.assertEqual(text, pathlib.Path(path).read_text())
+
+    def test_no_matplotlib(self):
+        with mock.patch('importlib.util.find_spec', return_value=None):
+            done = self.simulate('--fast', '--arrivals', ARRIVALS,
+                                 '--svg', str(self.dir / 'sold.svg'))
+        self.assertEqual(2, done.status)
+        self.assertIn('install nova-pinning[plots]', done.err)
+
+    def test_flavors(self):
+        flavor = flavor_model.Flavor(
+            name='big', vcpus=12, memory_mib=1024,
+            extra_specs={'hw:cpu_policy': 'dedicated'})
+        fleet = self.fleet(flavors=(flavor,))
+        done = self.simulate(
+            '--fast', '--arrivals', 'mix=big rate=1 lifetime=forever count=3',
+            '-f', 'json', fleet=fleet)
+        self.assertEqual((0, ''), (done.status, done.err))
+        kind, = json.loads(done.out)['runs'][0]['kinds']
+        self.assertEqual(('big', 12, 3, 1), (
+            kind['name'], kind['vcpus'], kind['arrivals'], kind['refused']))
+
+    def test_nova_conf(self):
+        path = self.write('spread.conf', '[filter_scheduler]\n'
+                          'ram_weight_multiplier = 3\n')
+        done = self.simulate('--fast', '--arrivals', ARRIVALS,
+                             '--configuration', path, '-f', 'json')
+        self.assertEqual('spread.conf', json.loads(
+            done.out)['configurations'][0]['name'])
+
+    def test_warns_of_problems(self):
+        guest = scenes.fleet_model.FleetGuest(
+            uuid='stray', host='three', vcpus=1, memory_mib=1,
+            guest_class=scenes.SHARED)
+        done = self.simulate('--fast', '--arrivals', ARRIVALS,
+                             fleet=self.fleet(guests=(guest,)))
+        self.assertEqual(0, done.status)
+        self.assertIn('warning: ', done.err)
+
+
+@ddt.ddt
+class TestBadInput(_TestCase):
+
+    @ddt.data(
+        (('--arrivals', 'mix=big rate=1'), "no flavor called 'big'"),
+        (('--arrivals', 'mix=8'), 'either rate or load'),
+        (('--arrivals', ARRIVALS, '--configuration', 'none'),
+         "'none' is no configuration"),
+        (('--arrivals', ARRIVALS, '--configuration', 'pinning',
+          '--configuration', 'pinning'), 'pinning is there twice'),
+        (('--arrivals', ARRIVALS, '--svg', '/nowhere/x.svg'),
+         'cannot be written'),
+        (('--trace', '/nowhere/trace.csv'), 'cannot be read'),
+        (('--trace', ''), '--trace: names no file'),
+        (('--arrivals', ''), '--arrivals: mix is missing'),
+        (('--arrivals', ARRIVALS, '--svg', ''), 'error: '),
+        (('--arrivals', ARRIVALS, '--checkpoint', ''), 'error: '),
+    )
+    @ddt.unpack
+    def test_said(self, argv, message):
+        done = self.simulate('--fast', *argv)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(message, done.err)
+
+    @ddt.data(
+        ('--arrivals', ARRIVALS, '--seeds', '0'),
+        ('--arrivals', ARRIVALS, '--limit', '2'),
+        ('--arrivals', ARRIVALS, '--lifetimes', 'long'),
+        ('--arrivals', ARRIVALS, '--trace', 'x'),
+        (),
+    )
+    def test_usage(self, argv):
+        self.assertEqual(2, self.simulate(*argv).status)
+
+    def test_flavor_of_trace(self):
+        path = self.write('trace.csv', 'time,id,flavor\n0,a,small\n1,b,big\n')
+        flavor = flavor_model.Flavor(name='small', vcpus=1, memory_mib=16)
+        done = self.simulate('--fast', '--trace', path,
+                             fleet=self.fleet(flavors=(flavor,)))
+        self.assertEqual(2, done.status)
+        self.assertIn(f'{path}:3: ', done.err)
+        self.assertIn("no flavor called 'big'", done.err)
+
+    def test_no_hosts(self):
+        done = self.simulate('--fast', '--arrivals', ARRIVALS,
+                             fleet=self.fleet(hosts=()))
+        self.assertEqual(2, done.status)
+        self.assertIn('has no hosts', done.err)
+
+
+class TestCheckpoint(_TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.path = str(self.dir / 'checkpoint.json')
+        self.argv = ('--fast', '--arrivals', ARRIVALS, '--seeds', '2',
+                     '-f', 'json', '--checkpoint', self.path)
+
+    def _results(self, done):
+        self.assertEqual((0, ''), (done.status, done.err))
+        found = json.loads(done.out)['runs']
+        for one in found:
+            for name in ('decision_micros', 'decision_micros_99'):
+                del one[name]
+        return found
+
+    def test_going_on(self):
+        whole = self._results(self.simulate(*self.argv))
+        file = pathlib.Path(self.path)
+        written = json.loads(file.read_text())
+        self.assertEqual(
+            [60, 60], [len(one['decisions']) for one in written['runs']])
+        # As if it had been broken off in the second run.
+        del written['runs'][1]['decisions'][17:]
+        file.write_text(json.dumps(written))
+        again = self.simulate(*self.argv)
+        self.assertEqual(f'found 2 of 2 runs in {self.path}\n', again.err)
+        self.assertEqual(whole, self._results(
+            dataclasses.replace(again, err='')))
+
+    def test_interrupt(self):
+        case = compare.Case('pinning', 1)
+
+        def perform(study, *, decided, **_values):
+            decided(case, [3, -1])
+            raise KeyboardInterrupt
+
+        with mock.patch.object(compare, 'perform', perform):
+            done = self.simulate(*self.argv)
+        self.assertEqual((130, ''), (done.status, done.out))
+        self.assertIn(f'goes on from {self.path}', done.err)
+        written = json.loads(pathlib.Path(self.path).read_text())
+        self.assertEqual([3, -1], written['runs'][0]['decisions'])
+
+    def test_of_another_simulation(self):
+        self.simulate(*self.argv)
+        before = pathlib.Path(self.path).read_text()
+        done = self.simulate(*self.argv, '--empty')
+        self.assertEqual(2, done.status)
+        self.assertIn('is a checkpoint of another simulation', done.err)
+        self.assertEqual(before, pathlib.Path(self.path).read_text())

@@ -1,0 +1,100 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+
+import collections
+import json
+
+import hypothesis
+from oslotest import base
+
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import summary
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit import base as unit_base
+from nova_pinning.tests.unit.fleet import samples
+
+_DEDICATED = hostclass.HostClass.DEDICATED
+_SHARED = hostclass.HostClass.SHARED
+
+
+class TestSummary(base.BaseTestCase):
+
+    def test_figures(self):
+        fleet = samples.tidy()
+        found = summary.summarise(fleet)
+        dedicated, shared = (
+            [guest for guest in fleet.guests if guest.guest_class is one]
+            for one in (_DEDICATED, _SHARED))
+        self.assertEqual([_DEDICATED, _SHARED], list(found.classes))
+        total = found.classes[_DEDICATED]
+        self.assertEqual(
+            (3, 0, len(dedicated), 3 * 92, 0, 3 * 512 * 1024),
+            (total.hosts, total.disabled, total.guests, total.dedicated_cpus,
+             total.shared_cpus, total.memory_mib))
+        self.assertEqual(sum(guest.vcpus for guest in dedicated),
+                         total.pinned_cpus)
+        self.assertEqual(sum(guest.memory_mib for guest in dedicated),
+                         total.memory_used_mib)
+        total = found.classes[_SHARED]
+        self.assertEqual(
+            (1, 0, 92, 4 * 92, sum(guest.vcpus for guest in shared)),
+            (total.hosts, total.dedicated_cpus, total.shared_cpus,
+             total.floating_limit, total.floating_vcpus))
+        self.assertEqual([3, 1], list(found.kinds.values()))
+        kind = next(iter(found.kinds))
+        self.assertEqual(
+            (((46, 0, 262144),) * 2, 2, 2, (((1048576, 245760),),) * 2,
+             (('10de:20b5', 4), ('8086:154c', 32))),
+            (kind.cells, kind.threads, kind.l3_domains, kind.huge_pages_mib,
+             kind.devices))
+        self.assertEqual(
+            collections.Counter(
+                (guest.flavor, guest.guest_class) for guest in fleet.guests),
+            {(use.name, use.guest_class): use.guests
+             for use in found.flavors})
+        vcpus = [use.vcpus for use in found.flavors]
+        self.assertEqual(sorted(vcpus, reverse=True), vcpus)
+
+    def test_fullness(self):
+        for filled, place in ((0, 0), (1, 10)):
+            fleet = samples.tidy(filled=filled, mix='2')
+            found = summary.summarise(fleet).fullness
+            self.assertEqual({place: 3}, {
+                place: number for place, number in enumerate(found)
+                if number})
+
+    def test_reserved_memory(self):
+        host = fleet_model.FleetHost(
+            name='a', cells=samples.tidy().hosts[0].cells,
+            reserved_memory_mib=4096, is_enabled=False)
+        total = summary.summarise(
+            fleet_model.Fleet(hosts=(host,))).classes[None]
+        self.assertEqual((512 * 1024 - 4096, 1),
+                         (total.memory_mib, total.disabled))
+
+    @unit_base.settings(60)
+    @hypothesis.given(samples.ANY_FLEET)
+    def test_any(self, fleet):
+        found = summary.summarise(fleet)
+        value = summary.as_dict(fleet, found)
+        json.dumps(value)
+        self.assertEqual(len(fleet.hosts), sum(
+            one['hosts'] for one in value['classes']))
+        self.assertEqual(len(fleet.hosts), sum(
+            one['hosts'] for one in value['kinds']))
+        self.assertEqual(
+            len(fleet.guests) - value['guests_on_unknown_hosts'],
+            sum(one['guests'] for one in value['classes']))
+        self.assertEqual(sum(
+            bool(host.dedicated_cpus) for host in fleet.hosts),
+            sum(found.fullness))

@@ -1,0 +1,108 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import contextlib
+import io
+import pathlib
+import types
+from unittest import mock
+
+import fixtures
+from oslotest import base as oslotest
+
+from nova_pinning import errors
+from nova_pinning.fleet import document
+from nova_pinning.fleet.importers import compute_api
+from nova_pinning.osc import fleet_import
+from nova_pinning.tests.unit.segregation import test_cloud
+
+
+class FakeCloud:
+    """A cloud of one host and one server that floats."""
+
+    name = 'north'
+
+    def aggregates(self):
+        return ()
+
+    flavors = aggregates
+
+    def hypervisors(self):
+        return (compute_api.Hypervisor('h', 'rp-h', ''),)
+
+    def provided(self, provider):
+        return compute_api.Provided(frozenset({'CUSTOM_X'}), {})
+
+    def listed_servers(self):
+        return (compute_api.Listed('id-s', test_cloud.server()),)
+
+    def topology(self, server):
+        raise AssertionError('nobody needs to know')
+
+
+class ImportFleetTestCase(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+        app = mock.Mock()
+        app.client_manager.pinning = types.SimpleNamespace(name='north')
+        self.command = fleet_import.ImportFleet(app, None)
+        self.cloud = FakeCloud()
+        # In place of the cached one, which asks a real cloud.
+        self.command.__dict__['fleet_cloud'] = self.cloud
+        self.directory = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path)
+        self.path = self.directory / 'fleet.json'
+
+    def run_command(self, *arguments):
+        parser = self.command.get_parser('import')
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = self.command.run(parser.parse_args(
+                [str(self.path), *arguments]))
+        return status, out.getvalue(), err.getvalue()
+
+    def write_host(self, name):
+        directory = self.directory / 'hosts'
+        directory.mkdir(exist_ok=True)
+        (directory / f'{name}.yaml').write_text(
+            f'version: 1\nname: {name}\nnodes:\n'
+            '- {id: 0, cpus: "0-3", memory: 1GiB}\n')
+        return '--hosts', str(directory)
+
+    def test_import(self):
+        self.assertEqual((0, '', ''), self.run_command(*self.write_host('h')))
+        fleet = document.read(self.path)
+        host, = fleet.hosts
+        self.assertEqual(1, len(host.cells))
+        guest, = fleet.guests
+        self.assertEqual(('id-s', 'h'), (guest.uuid, guest.host))
+
+    def test_warnings(self):
+        arguments = self.write_host('other')
+        status, _out, err = self.run_command(*arguments)
+        self.assertEqual(0, status)
+        self.assertIn('warning: 1 hosts have no host file', err)
+        self.assertIn('warning: there is a file for host other', err)
+
+    def test_cloud_fails(self):
+        self.path.write_text('as before')
+
+        def fail():
+            raise errors.CloudError('it is gone')
+
+        self.cloud.hypervisors = fail
+        status, out, err = self.run_command()
+        self.assertEqual((1, ''), (status, out))
+        self.assertEqual('error: cloud north: it is gone\n', err)
+        self.assertEqual('as before', self.path.read_text())

@@ -1,0 +1,389 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The study of weighers: its bound, against every possible scheduler."""
+
+import collections
+import contextlib
+import io
+import itertools
+import json
+import pathlib
+import tempfile
+
+import hypothesis
+from hypothesis import strategies
+import numpy
+from oslotest import base as oslotest
+
+from benchmarks.scheduling import __main__ as command
+from benchmarks.scheduling import bound
+from benchmarks.scheduling import fleets
+from benchmarks.scheduling import study
+from benchmarks.scheduling import table
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet.simulate import arrivals
+from nova_pinning.fleet.simulate import run
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import builders
+
+_NVME = fleet_model.DeviceKind('144d', 'a808')
+_GIB = 1024
+
+
+def _fleet(*hosts):
+    """A fleet of hosts given as their cells, (CPUs, GiB), and devices."""
+    return fleet_model.Fleet(hosts=tuple(
+        fleet_model.FleetHost(
+            name=f'h{number}',
+            cells=tuple(
+                builders.host_cell(place, range(10 * place, 10 * place + cpus),
+                                   memory_mib=gib * _GIB)
+                for place, (cpus, gib) in enumerate(cells)),
+            host_class=hostclass.HostClass.DEDICATED,
+            pci_pools=(fleet_model.PciPool(_NVME, 0, devices),)
+            if devices else ())
+        for number, (cells, devices) in enumerate(hosts)))
+
+
+_FLEETS = strategies.lists(
+    strategies.tuples(
+        strategies.lists(
+            strategies.tuples(strategies.integers(2, 5),
+                              strategies.integers(2, 6)),
+            min_size=1, max_size=2),
+        strategies.integers(0, 1)),
+    min_size=1, max_size=2).map(lambda hosts: _fleet(*hosts))
+
+_GUESTS = strategies.builds(
+    lambda vcpus, gib, cells, nvmes: fleets.guest(
+        vcpus * cells, gib * cells, cells=cells, nvmes=nvmes),
+    strategies.integers(1, 4), strategies.integers(1, 4),
+    strategies.integers(1, 2), strategies.sampled_from([0, 0, 1]))
+
+
+class _Room:
+    """Free CPUs and GiB of each cell, free devices of each host."""
+
+    def __init__(self, fleet):
+        self.cells = [[[cell.dedicated_count, cell.memory_mib // _GIB]
+                       for cell in host.cells] for host in fleet.hosts]
+        self.devices = [sum(pool.total for pool in host.pci_pools)
+                        for host in fleet.hosts]
+
+    def places(self, guest):
+        """All ways to put a guest: host and cells."""
+        demand = guest.topology.demands[0]
+        count = len(guest.topology.cells)
+        nvmes = sum(one.count for one in guest.devices)
+        for host, cells in enumerate(self.cells):
+            for chosen in itertools.combinations(range(len(cells)), count):
+                if self.devices[host] >= nvmes and all(
+                        cells[place][0] >= demand.dedicated
+                        and cells[place][1] * _GIB >= demand.memory_mib
+                        for place in chosen):
+                    yield host, chosen
+
+    def change(self, guest, where, sign):
+        demand = guest.topology.demands[0]
+        host, chosen = where
+        self.devices[host] += sign * sum(
+            one.count for one in guest.devices)
+        for place in chosen:
+            self.cells[host][place][0] += sign * demand.dedicated
+            self.cells[host][place][1] += sign * demand.memory_mib // _GIB
+
+
+def _best(room, guests, refusals):
+    """The most vCPUs of guests, refusing no more than so many, or None."""
+    if not guests:
+        return 0
+    first, *rest = guests
+    found = []
+    if refusals:
+        found.append(_best(room, rest, refusals - 1))
+    for where in list(room.places(first)):
+        room.change(first, where, -1)
+        more = _best(room, rest, refusals)
+        room.change(first, where, 1)
+        if more is not None:
+            found.append(more + first.flavor.vcpus)
+    return max((one for one in found if one is not None), default=None)
+
+
+def _kind(guest):
+    return bound.Kind(guest.topology,
+                      sum(one.count for one in guest.devices))
+
+
+class TestRelaxation(oslotest.BaseTestCase):
+
+    @base.settings(60)
+    @hypothesis.given(
+        _FLEETS, strategies.lists(_GUESTS, min_size=1, max_size=5),
+        strategies.integers(0, 5))
+    def test_against_all_ways_to_place_them(self, fleet, guests, refusals):
+        counts = collections.Counter(map(_kind, guests))
+        alive = numpy.array(list(counts.values()), dtype=float)
+        program = bound.Relaxation(fleet, list(counts))
+        most = program.most(alive, [(alive, float(refusals))])
+        best = _best(_Room(fleet), guests, refusals)
+        if most is None:
+            self.assertIsNone(best)
+        elif best is not None:
+            self.assertLessEqual(best, most + 1e-6)
+            self.assertLessEqual(best, program.ceiling() + 1e-6)
+
+    def test_sizes_that_leave_gaps(self):
+        """Guests of 8 and 16 leave 6 CPUs of each cell of 38."""
+        program = bound.Relaxation(
+            _fleet(([(38, 999)] * 2, 0)),
+            [_kind(fleets.guest(8, 1)), _kind(fleets.guest(16, 1))])
+        self.assertAlmostEqual(64.0, program.ceiling())
+
+    def test_memory_and_devices(self):
+        fleet = _fleet(([(8, 8)], 1), ([(8, 8)], 0))
+        for guest, most in ((fleets.guest(2, 4), 8.0),
+                            (fleets.guest(2, 1), 16.0),
+                            (fleets.guest(4, 1, nvmes=1), 4.0)):
+            alive = numpy.array([9.0])
+            self.assertAlmostEqual(most, bound.Relaxation(
+                fleet, [_kind(guest)]).most(alive, [(alive, 9.0)]))
+
+    def test_too_many_to_refuse(self):
+        program = bound.Relaxation(
+            _fleet(([(8, 99)], 0)), [_kind(fleets.guest(4, 1))])
+        alive = numpy.array([4.0])
+        self.assertIsNone(program.most(alive, [(alive, 1.0)]))
+        self.assertAlmostEqual(8.0, program.most(alive, [(alive, 2.0)]))
+
+    def test_prices_of_another_moment(self):
+        """What is known of one saves to look closer at another."""
+        program = bound.Relaxation(
+            _fleet(([(8, 99)], 0)), [_kind(fleets.guest(4, 1))])
+        for count in (4.0, 5.0):
+            alive = numpy.array([count])
+            self.assertAlmostEqual(
+                8.0, program.most(alive, [(alive, 9.0)], enough=8.0))
+
+
+class TestBound(oslotest.BaseTestCase):
+
+    WINDOW = 3
+    SHARE = 0.5
+
+    def _most_sold(self, fleet, course):
+        """What is sold when any scheduler reaches the limit, at the most.
+
+        Tries all hosts and cells for each guest, and to refuse it.
+        """
+        room = _Room(fleet)
+        sold = [0.0]
+
+        def go(number, alive, refused):
+            if number == len(course):
+                return
+            arrival = course[number]
+            now = arrival.time_seconds
+            gone = [one for one in alive if one[0] <= now]
+            alive = [one for one in alive if one[0] > now]
+            for _end, guest, where in gone:
+                room.change(guest, where, 1)
+            guest = arrival.wanted
+            for where in list(room.places(guest)):
+                room.change(guest, where, -1)
+                go(number + 1,
+                   [*alive, (now + arrival.lifetime_seconds, guest, where)],
+                   [*refused, False])
+                room.change(guest, where, 1)
+            last = [*refused, True][-self.WINDOW:]
+            if (len(last) == self.WINDOW
+                    and sum(last) >= self.SHARE * self.WINDOW):
+                sold.append(sum(
+                    one.flavor.vcpus for _end, one, _where in alive))
+            else:
+                go(number + 1, alive, [*refused, True])
+            for _end, guest, where in gone:
+                room.change(guest, where, -1)
+
+        go(0, [], [])
+        return max(sold)
+
+    @base.settings(25)
+    @hypothesis.given(
+        _FLEETS, strategies.lists(_GUESTS, min_size=1, max_size=2),
+        strategies.lists(
+            strategies.tuples(strategies.integers(0, 1),
+                              strategies.integers(1, 6)),
+            min_size=4, max_size=6))
+    def test_no_scheduler_beats_it(self, fleet, kinds, drawn):
+        course = [
+            arrivals.Arrival(float(number), f'a{number}',
+                             kinds[kind % len(kinds)], float(lifetime))
+            for number, (kind, lifetime) in enumerate(drawn)]
+        self.assertLessEqual(
+            self._most_sold(fleet, course),
+            bound.bound(fleet, course, refused_share=self.SHARE,
+                        window=self.WINDOW) + 1e-6)
+
+    def test_to_refuse_early_may_pay(self):
+        """To refuse the second makes room for the fourth, the largest."""
+        fleet = _fleet(([(4, 99)], 0))
+        small, large = fleets.guest(1, 1), fleets.guest(4, 1)
+        course = [
+            arrivals.Arrival(float(number), f'a{number}', guest, lifetime)
+            for number, (guest, lifetime) in enumerate((
+                (small, 0.5), (small, 99.0), (small, 0.5), (large, 99.0),
+                (large, 99.0), (large, 99.0)))]
+        # Where nobody may be refused, two small ones are most at a time, of
+        # which one is gone when the first large one is refused.
+        for share, most, limit in ((0.6, 4.0, 4.0), (0.5, 1.0, 2.0)):
+            self.WINDOW, self.SHARE = 2, share
+            self.assertEqual(most, self._most_sold(fleet, course))
+            self.assertAlmostEqual(limit, bound.bound(
+                fleet, course, refused_share=share, window=2))
+
+    def test_refusals_before_there_is_a_limit(self):
+        """Whoever refuses both small ones at once has room for a large one.
+
+        The limit is looked at with the third arrival for the first time, and
+        only when that or a later one is refused.
+        """
+        fleet = _fleet(([(4, 99)], 0))
+        small, large = fleets.guest(3, 1), fleets.guest(4, 1)
+        course = [arrivals.Arrival(float(number), f'a{number}', guest, 99.0)
+                  for number, guest in enumerate(
+                      (small, small, large, large))]
+        self.assertEqual(4.0, self._most_sold(fleet, course))
+        self.assertAlmostEqual(4.0, bound.bound(
+            fleet, course, refused_share=self.SHARE, window=self.WINDOW))
+
+    def test_own_guests_leave_as_in_the_run(self):
+        fleet = generate.generate(3, 'two-socket-80', 1)
+        stays = bound.stays(fleet, 5, 2.0)
+        self.assertEqual(len(fleet.guests), len(stays))
+        ends = sorted(stays.values())
+        between = (ends[9] + ends[10]) / 2
+        result = run.run(
+            fleet, [arrivals.Arrival(between, 'a', fleets.guest(2, 1), 1.0)],
+            study.CONFIGURATIONS[study.DEFAULT], seed=5,
+            plan=run.Plan(stay_hours=2.0))
+        self.assertEqual(10, result.departures)
+
+
+class TestFleets(oslotest.BaseTestCase):
+
+    def test_scenarios(self):
+        for name in fleets.NAMES:
+            if name == 'snapshot' and not fleets.snapshot_path().exists():
+                continue
+            one = fleets.scenario(name, is_short=True)
+            self.assertEqual(name, one.name)
+            asked = next(iter(one.arrivals(1)))
+            self.assertEqual(asked, next(iter(one.arrivals(1))))
+            self.assertGreaterEqual(asked.time_seconds,
+                                    one.quiet_hours * 3600)
+
+    def test_the_snapshot(self):
+        if not fleets.snapshot_path().exists():
+            self.skipTest('there is no data set beside the checkout')
+        one = fleets.scenario('snapshot')
+        self.assertEqual(
+            (279, 2089), (len(one.fleet.hosts), len(one.fleet.guests)))
+        self.assertEqual(2089, sum(weight for _guest, weight in one.mix))
+
+
+def _outcome(configuration, seed, share, possible=0, met=0):
+    return study.Outcome(
+        study.Job('epyc-nps4', seed, configuration, True), share, possible,
+        met)
+
+
+class TestTable(oslotest.BaseTestCase):
+
+    def _table(self, ours, met=99):
+        shares = {study.DEFAULT: 0.6, study.PACKING: 0.9, 'best-fit': 0.9,
+                  study.AS_INSTALLED: 0.8, study.OURS: ours,
+                  study.BOUND: 1.0}
+        return study.table([
+            _outcome(name, seed, share, 100, met)
+            for name, share in shares.items() for seed in range(3)])
+
+    def test_all_bars_reached(self):
+        found = self._table(0.99)
+        self.assertEqual([], list(found.missed))
+        ours = found.rows[-1]
+        self.assertEqual(study.OURS, ours.configuration)
+        self.assertAlmostEqual(0.99 / 0.6 - 1, ours.over_default.mean)
+        self.assertAlmostEqual(0.99 / 0.9 - 1, ours.over_packing.mean)
+        self.assertAlmostEqual(0.0, ours.of_bound.error)
+        self.assertAlmostEqual(0.99, ours.l3)
+
+    def test_bars_missed(self):
+        # 0.9 of the bound leaves a ninth.
+        self.assertIn('3% wanted; the bound is 11.1% above it',
+                      ' '.join(self._table(0.92).missed))
+        missed = ' '.join(self._table(0.62, 90).missed)
+        for word in (study.DEFAULT, study.PACKING, 'bound', 'L3'):
+            self.assertIn(word, missed)
+        lines = list(table.text([self._table(0.62, 90)]))
+        self.assertIn('Not reached', '\n'.join(lines))
+        self.assertLessEqual(max(map(len, lines)), 100)
+
+    def test_errors_by_student(self):
+        """Of 1, 2, 3: the deviation is 1, Student's t of 2 is 4.303."""
+        found = study.table([
+            _outcome(name, seed, (1 + seed) / 10)
+            for name in (*study.CONFIGURATIONS, study.BOUND)
+            for seed in range(3)])
+        self.assertAlmostEqual(
+            0.1 * 4.303 / 3 ** 0.5, found.bound.error, places=3)
+
+    def test_runs_without_an_end(self):
+        outcomes = [
+            _outcome(name, seed, None if not seed else 0.5)
+            for name in (*study.CONFIGURATIONS, study.BOUND)
+            for seed in range(3)]
+        found = study.table(outcomes)
+        self.assertEqual(6, found.unfinished)
+        self.assertAlmostEqual(0.5, found.bound.mean)
+
+    def test_documentation(self):
+        lines = list(table.rst([self._table(0.62, 90)], 'make it'))
+        self.assertIn('make it', lines[0])
+        self.assertEqual(
+            len(study.CONFIGURATIONS) + 1,
+            sum(line.startswith('   * - ') for line in lines))
+
+
+class TestCommand(oslotest.BaseTestCase):
+
+    def test_short(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory)
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                status = command.main([
+                    '--short', '--fleet', 'two-socket-8-16', '--seeds', '1',
+                    '--processes', '1', '--json', str(path / 'a.json'),
+                    '--rst', str(path / 'a.rst')])
+            self.assertIn(status, (0, 1))
+            found = {one['configuration']: one['share'] for one in json.loads(
+                (path / 'a.json').read_text())}
+            self.assertIn('two-socket-8-16', said.getvalue())
+            self.assertIn('list-table', (path / 'a.rst').read_text())
+        limit = found.pop(study.BOUND)
+        self.assertAlmostEqual(64 / 76, limit, places=6)
+        for share in found.values():
+            self.assertLessEqual(share, limit)
+        self.assertLess(found[study.DEFAULT], found[study.OURS])
