@@ -275,7 +275,7 @@ function nova_pinning_register_flavors {
 
 _NOVA_PINNING_TEMPEST_OPTIONS=(
     host_command host_addresses virsh_command scheduler_log_command
-    may_mark_hosts pci_alias
+    may_mark_hosts traits_seconds pci_alias
 )
 
 # tempest.conf, which devstack has made anew before this phase.

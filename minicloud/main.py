@@ -22,7 +22,6 @@ import signal
 import sys
 import time
 
-from minicloud import accelerator
 from minicloud import checks
 from minicloud import cloud
 from minicloud import errors
@@ -33,6 +32,7 @@ from minicloud import packages
 from minicloud import process
 from minicloud import service
 from minicloud import settings as _settings
+from nova_pinning import kvm
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -262,7 +262,7 @@ def execute(state: _settings.State, options: argparse.Namespace) -> int:
 
 def deps(state: _settings.State, options: argparse.Namespace) -> int:
     packages.install()
-    if accelerator.usable():
+    if kvm.usable():
         # It takes a kernel to find out whether KVM works.
         state.create()
         kernel.boot_image(state)

@@ -118,30 +118,35 @@ def stop(path: pathlib.Path, grace_seconds: float = 15.0) -> bool:
         _signal(record, signal.SIGKILL)
         _wait_for(record.alive, KILL_SECONDS)
         _reap(record)
-    elif record is not None and _is_group_ours(record, path):
+    elif record is not None and (left := _left_behind(record, path)):
         running = True
         _signal(record, signal.SIGKILL)
-        _wait_for(lambda: _is_group_ours(record, path), KILL_SECONDS)
+        # One that is ending loses its environment before it is gone.
+        _wait_for(lambda: any(start_ticks(pid) == ticks
+                              for pid, ticks in left.items()), KILL_SECONDS)
     path.unlink(missing_ok=True)
     return running
 
 
-def _is_group_ours(record: Record, path: pathlib.Path) -> bool:
-    """Tell whether the leader is gone, but not all of its group.
+def _left_behind(record: Record, path: pathlib.Path) -> dict[int, int]:
+    """Find what is left of a group whose leader is gone.
 
     The number may be a stranger's by now, who has no such mark.
+
+    :returns: when each started, by its pid
     """
     mark = f'{MARK}={path}'.encode()
+    left = {}
     for pid, fields in _stats():
-        # Field 5 of proc(5), the group.
+        # Fields 5 and 22 of proc(5), the group and the start.
         if int(fields[2]) == record.pid and fields[0] not in 'ZX':
             try:
                 environment = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
             except OSError:
                 continue
             if mark in environment.split(b'\0'):
-                return True
-    return False
+                left[pid] = int(fields[19])
+    return left
 
 
 def _stats() -> typing.Iterator[tuple[int, list[str]]]:

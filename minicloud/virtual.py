@@ -39,6 +39,7 @@ from minicloud import namespace
 from minicloud import service
 from minicloud import settings as _settings
 from minicloud import ssh
+from nova_pinning import kvm
 
 INIT = pathlib.Path(__file__).with_name('virtualinit.sh')
 
@@ -189,7 +190,7 @@ class VirtualMachine(compute.HostService):
         topology = Topology.parse(self.host.topology)
         virt_type = accelerator.virt_type(self.state)
         return [
-            accelerator.QEMU, '-name', self.name, '-nodefaults',
+            kvm.QEMU, '-name', self.name, '-nodefaults',
             '-no-user-config', '-display', 'none', '-serial', 'stdio',
             '-no-reboot', '-machine', 'q35,kernel-irqchip=split',
             '-accel', 'kvm' if virt_type == 'kvm' else 'tcg,thread=multi',

@@ -44,9 +44,11 @@ from nova_pinning.flavors import report
 from nova_pinning.host import load
 from nova_pinning.host import model as host_model
 from nova_pinning import model as engine
+from nova_pinning.reports import fits
 
 if typing.TYPE_CHECKING:
     from nova_pinning.bridge.preview import result
+    from nova_pinning.bridge import queries
 
 _PARTS = ('placement', 'fit', 'xml', 'drawing')
 
@@ -199,7 +201,7 @@ class _Shown:
                 ('Does not fit', 'bold red'), f': {seen.refusal}'))
         else:
             console.print(rich.text.Text('Fits', 'bold green'))
-            for line in _fit_lines(seen.outcome):
+            for line in fits.lines(_fit(seen.outcome)):
                 for part in textwrap.wrap(
                         line, console.width - 2, subsequent_indent='    ',
                         break_on_hyphens=False):
@@ -224,14 +226,19 @@ class _Shown:
                 'query': _query(seen.query),
                 'fallback': seen.fallback and _query(seen.fallback),
             },
-            'cells': _cells(seen.outcome),
+            'cells': fits.as_list(_fit(seen.outcome)),
             'xml': seen.xml,
             'remarks': list(seen.remarks),
             'findings': report.as_dict(self._found, 1)['findings'],
         }
 
 
-def _query_lines(query: result.Query) -> Iterator[tuple[str, str]]:
+def _fit(outcome: engine.Fit | engine.Refusal | None) -> engine.Fit:
+    """Where the guest goes, without cells if it floats or does not fit."""
+    return outcome if isinstance(outcome, engine.Fit) else engine.Fit(())
+
+
+def _query_lines(query: queries.Query) -> Iterator[tuple[str, str]]:
     for group in query.groups:
         name = f'group {group.suffix}' if group.suffix else 'resources'
         yield name, _amounts(group.resources)
@@ -246,34 +253,13 @@ def _amounts(resources: Mapping[str, int]) -> str:
                      for name, amount in sorted(resources.items()))
 
 
-def _fit_lines(
-    outcome: engine.Fit | engine.Refusal | None,
-) -> Iterator[str]:
-    """Each guest cell with its host cell and pins."""
-    if not isinstance(outcome, engine.Fit):
-        yield 'its vCPUs float over the shared CPUs of the host'
-        return
-    for number, cell in enumerate(outcome.cells):
-        text = f'guest cell {number} on host cell {cell.host_cell}'
-        if cell.page_size_kib:
-            size = quantities.shown_page_size(cell.page_size_kib)
-            text += f', in pages of {size}'
-        if cell.emulator_cpus:
-            text += (', emulator threads on '
-                     f'{cpuset.CpuSet(cell.emulator_cpus)}')
-        yield text
-        if cell.pins:
-            yield 'vCPU->CPU: ' + ', '.join(
-                f'{vcpu}->{cpu}' for vcpu, cpu in cell.pins)
-
-
 def _refusal(refusal: engine.Refusal | None) -> dict[str, str] | None:
     if refusal is None:
         return None
     return {'reason': refusal.reason.value, 'message': str(refusal)}
 
 
-def _query(query: result.Query) -> dict[str, typing.Any]:
+def _query(query: queries.Query) -> dict[str, typing.Any]:
     return {
         'resources': dict(query.resources),
         'required': list(query.required),
@@ -285,16 +271,3 @@ def _query(query: result.Query) -> dict[str, typing.Any]:
         } for group in query.groups],
         'querystring': query.querystring,
     }
-
-
-def _cells(
-    outcome: engine.Fit | engine.Refusal | None,
-) -> list[dict[str, typing.Any]]:
-    if not isinstance(outcome, engine.Fit):
-        return []
-    return [{
-        'host_cell': cell.host_cell,
-        'pins': {str(vcpu): cpu for vcpu, cpu in cell.pins},
-        'emulator_cpus': list(cell.emulator_cpus),
-        'page_size_kib': cell.page_size_kib,
-    } for cell in outcome.cells]

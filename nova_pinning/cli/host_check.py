@@ -24,6 +24,7 @@ import time
 import rich.progress
 
 from nova_pinning.cli import base
+from nova_pinning.cli import nova_conf as cli_nova_conf
 from nova_pinning.cli import options
 from nova_pinning.cli import reporting
 from nova_pinning import errors
@@ -78,15 +79,9 @@ class CheckHost(base.Command):
                             type=options.number(1, _MAX_PID),
                             help='check no guests but those of these QEMU '
                             'processes; may be given several times')
-        for option, what in (('--config-file', 'FILE'),
-                             ('--config-dir', 'DIR')):
-            parser.add_argument(
-                option, metavar=what, action='append', default=[],
-                # Together, since their order counts.
-                dest='nova_arguments', type=functools.partial(_pair, option),
-                help='what nova-compute is given under this name; without '
-                'either, what the running one was given, or else its '
-                'defaults')
+        cli_nova_conf.add_options(
+            parser, 'what nova-compute is given under this name; without '
+            'either, what the running one was given, or else its defaults')
         parser.add_argument('--watch', metavar='SECONDS',
                             type=options.number(1, _MAX_SECONDS),
                             help='watch for so long what runs on dedicated '
@@ -123,10 +118,6 @@ def _exposition(result: finding.Result) -> str:
     # Only here, for it takes a while to load.
     from nova_pinning.host.check import metrics
     return metrics.exposition(result, run.RULES)
-
-
-def _pair(option: str, value: str) -> tuple[str, str]:
-    return option, value
 
 
 def _check(tree: host_tree.Tree, planned: model.HostDescription,

@@ -15,6 +15,7 @@
 import argparse
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -31,6 +32,22 @@ def add_format(parser: argparse._ActionsContainer, default: str,
     parser.add_argument('-f', '--format', choices=(default, *others),
                         default=default,
                         help=f'{default} unless said otherwise{note}')
+
+
+#: Names that an error lists.
+_NAMES_SHOWN = 8
+
+
+def known(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
+    """Advice that names what there is: 'there are a, b, ...'."""
+    if not names:
+        return 'there are none'
+    return f'there {"is" if len(names) == 1 else "are"} {listed(names, most)}'
+
+
+def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
+    """'a, b, ...'."""
+    return ', '.join([*names[:most], *(['...'] if names[most:] else [])])
 
 
 def number(least: int, most: int) -> Callable[[str], int]:

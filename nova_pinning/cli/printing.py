@@ -36,10 +36,15 @@ _MIN_PAIR_WIDTH = 16
 _GAP = '  '
 
 
+def title(text: str, console: rich.console.Console) -> None:
+    """Print what is above all else."""
+    _print(rich.text.Text(text, 'bold'), console)
+
+
 def heading(text: str, console: rich.console.Console) -> None:
     """Print what is above a text or table, after an empty line."""
     console.print()
-    _print(rich.text.Text(text, 'bold'), console)
+    title(text, console)
 
 
 def say(text: str, console: rich.console.Console, indent: str = '') -> None:
@@ -94,6 +99,21 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]],
                 part.rjust(width) if name in numbers else part.ljust(width)
                 for name, part, width in zip(columns, parts, widths))
             _print(rich.text.Text(line, '' if place else 'dim'), console)
+
+
+def has_room(columns: Sequence[str], rows: Iterable[Sequence[str]],
+             console: rich.console.Console) -> bool:
+    """Whether the console is wide enough for a table."""
+    return _widths((columns, *rows), console.width) is not None
+
+
+def bar(filled: int, left: int, console: rich.console.Console) -> str:
+    """A bar of so many characters, of those that the output can show."""
+    try:
+        '█░'.encode(console.encoding)
+    except (LookupError, UnicodeEncodeError):
+        return '#' * filled + '.' * left
+    return '█' * filled + '░' * left
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:

@@ -27,16 +27,23 @@ from nova_pinning.model import severity
 from nova_pinning.reports import findings
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add --fail-on, --format, --limit and --output."""
+def add_options(parser: argparse.ArgumentParser,
+                has_metrics: bool = True) -> None:
+    """Add --fail-on, --format, --limit and --output.
+
+    :param has_metrics: whether prometheus is a format
+    """
     parser.add_argument('--fail-on',
                         choices=list(map(str, severity.Severity)),
                         default='warning',
                         help='the least severity that makes the exit '
                         'status 1 (default: %(default)s)')
-    options.add_format(
-        parser, 'table', 'json', 'prometheus',
-        note='; prometheus is for the textfile collector')
+    if has_metrics:
+        options.add_format(
+            parser, 'table', 'json', 'prometheus',
+            note='; prometheus is for the textfile collector')
+    else:
+        options.add_format(parser, 'table', 'json')
     parser.add_argument('--limit', metavar='N',
                         type=options.number(1, 10 ** 6),
                         default=findings.LIMIT,
@@ -59,7 +66,7 @@ def check_output(parsed_args: argparse.Namespace) -> None:
 def write(parsed_args: argparse.Namespace, *,
           show: Callable[[rich.console.Console, int], None],
           as_dict: Callable[[], dict[str, Any]],
-          exposition: Callable[[], str]) -> None:
+          exposition: Callable[[], str] = str) -> None:
     """Write what was found, in the format and to where it was asked for.
 
     :param show: prints the table, given --limit

@@ -59,20 +59,32 @@ def _nearest(name: str, among: Iterable[model.Flavor]) -> str:
         one for flavor in among for one in (
             flavor.name, flavor.extra_specs.get(model.FAMILY_KEY, ''))
         if one))
-    near = difflib.get_close_matches(name, known, 3) or known[:8]
-    return 'there is ' + ', '.join(near)
+    return options.known(difflib.get_close_matches(name, known, 3) or known)
 
 
-def flavor(text: str) -> model.Flavor:
-    """A flavor from ``FILE:NAME``, ``FILE`` or ``key=value key=value ...``.
+def flavor(
+    text: str, among: Sequence[model.Flavor] | None = None, source: str = '',
+) -> model.Flavor:
+    """A flavor by name, or ``FILE:NAME``, ``FILE``, ``key=value ...``.
 
+    :param among: flavors that have a name, None if there cannot be any
+    :param source: where these are from
     :raises errors.InputError: if it is none of these
     """
+    for one in among or ():
+        if one.name == text:
+            return one
     path, _colon, name = text.rpartition(':')
     if not os.path.exists(text) and path and os.path.exists(path):
         return _only(catalogue.load(path).flavors, name, path)
     if '=' in text and not os.path.exists(text):
         return _written_out(text)
+    if among is not None and not os.path.exists(text):
+        raise errors.InputError(
+            f'{source} has no flavor called {text!r}, and there is no such '
+            'file', errors.Location('--flavor'),
+            _nearest(text, among) if among else
+            "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     return _only(catalogue.load(text).flavors, '', text)
 
 
@@ -93,7 +105,7 @@ def _only(among: Sequence[model.Flavor], name: str,
     if family:
         raise errors.InputError(
             f'{name} is a family, not a flavor', where,
-            'say which of it: ' + ', '.join(family[:8]))
+            'say which of it: ' + options.listed(family))
     raise errors.InputError(f'{path} has no flavor called {name!r}', where,
                             _nearest(name, among))
 

@@ -150,6 +150,9 @@ Weight of FragmentationWeigher, which prefers the host on which placing the
 guest strands the fewest CPUs that could otherwise still be sold. Weights are
 relative to those of nova's weighers (1.0 for most).
 
+Nova's RAM weigher spreads guests, which works against it: set
+``ram_weight_multiplier`` to 0 where dedicated hosts are to be sold in full.
+
 Raise it if dedicated hosts fill up with CPUs that fit nothing; 0 switches the
 weigher off, a negative value turns it round. A host aggregate's metadata key
 of the same name overrides it for its hosts.
@@ -160,10 +163,11 @@ of the same name overrides it for its hosts.
         help="""
 The guests that are expected to be sold, one option a size, for
 FragmentationWeigher. Keys: ``vcpus`` and ``memory_mib`` of the guest in one
-NUMA cell (required), ``thread_policy`` (prefer, require or isolate; default
-prefer), ``page_size_kib`` (a size, small, large or any; default: none asked
-for), ``weight`` (how often
-this size is sold, relative to the others; default 1). For example::
+NUMA cell (required), ``cells`` (how many such cells it has; default 1),
+``thread_policy`` (prefer, require or isolate; default prefer),
+``page_size_kib`` (a size, small, large or any; default: none asked for),
+``weight`` (how many guests of this size are sold, relative to the others;
+default 1; sizes count by their vCPUs). For example::
 
     fragmentation_mix = vcpus:8,memory_mib:16384,thread_policy:require,weight:3
     fragmentation_mix = vcpus:16,memory_mib:32768,thread_policy:require

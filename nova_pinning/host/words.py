@@ -25,9 +25,9 @@ def cpus(what: cpuset.CpuSet) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """'1 thread', '2 threads', '2 processes'."""
+    """'1 thread', '2 threads', '2,000 processes'."""
     ending = '' if number == 1 else 'es' if noun.endswith('s') else 's'
-    return f'{number} {noun}{ending}'
+    return f'{number:,} {noun}{ending}'
 
 
 def listed(names: Collection[str]) -> str:

@@ -71,6 +71,7 @@ class Reason(enum.StrEnum):
     PCI = 'pci'
     NETWORK = 'network'
     ALLOCATION = 'allocation'
+    DISABLED = 'disabled'
     HOST_CLASS = 'host-class'
     CLASS_UNKNOWN = 'class-unknown'
     TRAITS_STALE = 'traits-stale'
@@ -129,6 +130,7 @@ _HOST_SENTENCES = {
     Reason.NETWORK: 'no set of cells with room for the guest is near the '
                     'networks it attaches to',
     Reason.ALLOCATION: 'Placement offers no allocation on this host',
+    Reason.DISABLED: 'the host is disabled',
     Reason.HOST_CLASS: 'the host is of another class than the guest',
     Reason.CLASS_UNKNOWN: 'the class of the host or the guest is not known',
     Reason.TRAITS_STALE: 'the traits that tell what the host is for could '

@@ -29,6 +29,10 @@ TRAIT_OF: Mapping[hostclass.HostClass, str] = types.MappingProxyType({
     hostclass.HostClass.SHARED: SHARED,
 })
 
+#: Aggregate metadata with the number of host CPUs in each L3 domain, for
+#: whoever knows better than traits.
+L3_KEY = 'pinning:l3_cpus'
+
 _L3_TRAIT = re.compile(rf'{PREFIX}L3_CPUS_([1-9][0-9]{{0,5}})')
 
 
@@ -60,6 +64,12 @@ def l3_trait(cpus: int) -> str:
     if not _L3_TRAIT.fullmatch(trait):
         raise ValueError(f'{cpus} is no number of CPUs from 1 to 999999')
     return trait
+
+
+def parse_l3_cpus(text: str) -> int | None:
+    """What an aggregate says under L3_KEY, None if that is no such number."""
+    found = re.fullmatch('[0-9]{1,6}', text.strip(), re.ASCII)
+    return int(found[0]) or None if found else None
 
 
 def l3_cpus(traits: Iterable[str]) -> int | None:

@@ -76,7 +76,7 @@ class Cloud:
         connection.cache_enabled = False
         if connection.session.timeout is None:
             connection.session.timeout = _TIMEOUT_SECONDS
-        with _translated():
+        with translated():
             self._compute = connection.compute
             self.placement = client.Placement(connection.placement)
             self._compute.connect_retries = client.RETRIES
@@ -88,7 +88,7 @@ class Cloud:
 
     def aggregates(self) -> tuple[model.Aggregate, ...]:
         """All host aggregates, by name."""
-        with _translated():
+        with translated():
             found = [_aggregate(one) for one in self._compute.aggregates()]
         return tuple(sorted(found, key=lambda one: (one.name, one.id)))
 
@@ -100,7 +100,7 @@ class Cloud:
         aggregates = self.aggregates()
         traits = self.placement.traits_by_provider(placement_traits.PREFIX)
         providers = {one.uuid for one in self.placement.providers()}
-        with _translated():
+        with translated():
             hypervisors = list(self._compute.hypervisors(details=True))
         found = [self._host(one, aggregates, traits, providers)
                  for one in hypervisors if one.hypervisor_type != 'ironic']
@@ -123,13 +123,20 @@ class Cloud:
 
         :param host: only those on this compute service
         """
-        query = {'host': host} if host else {}
+        yield from self._listed(Servers, {'host': host} if host else {})
+
+    def _listed(self, kind: type['Servers'],
+                query: Mapping[str, str]) -> Iterator[Any]:
+        """The servers of all projects, each once.
+
+        :param kind: what is made of each; it has an id
+        """
         known: set[str] = set()
         for _listing in range(_LISTINGS):
             is_begun = False
             try:
-                with _translated():
-                    for server in _Servers.list(
+                with translated():
+                    for server in kind.list(
                             self._compute, all_tenants='1', **query):
                         is_begun = True
                         if server.id not in known:
@@ -150,7 +157,7 @@ class Cloud:
         :param server: its id
         """
         try:
-            with _translated():
+            with translated():
                 response = self._compute.get(
                     f'/servers/{urllib.parse.quote(server, safe="")}')
                 sdk_exceptions.raise_from_response(response)
@@ -172,7 +179,7 @@ class Cloud:
         :param host: name of the compute service that they left
         :returns: ids of servers, by the UUID of the migration
         """
-        with _translated():
+        with translated():
             return {
                 one.uuid: one.server_id for status in _REVERTIBLE
                 for one in self._compute.migrations(host=host, status=status)
@@ -184,7 +191,7 @@ class Cloud:
         :param server: its id
         :raises errors.UnsettledError: if there is no such server any more
         """
-        with _translated():
+        with translated():
             topology = sdk_server.Server.new(id=server).fetch_topology(
                 self._compute)
         try:
@@ -214,7 +221,7 @@ class Cloud:
         :returns: it, or the one that has the name already
         """
         try:
-            with _translated():
+            with translated():
                 return _aggregate(self._compute.create_aggregate(name=name))
         except errors.UnsettledError:
             for one in self.aggregates():
@@ -225,7 +232,7 @@ class Cloud:
     def set_metadata(self, aggregate: model.Aggregate,
                      metadata: Mapping[str, str | None]) -> None:
         """Set some of an aggregate's metadata; None takes a key away."""
-        with _translated():
+        with translated():
             self._compute.set_aggregate_metadata(aggregate.id, dict(metadata))
 
     def add_host(self, aggregate: model.Aggregate, host: str) -> None:
@@ -242,7 +249,7 @@ class Cloud:
               aggregate: model.Aggregate, host: str, *,
               is_member: bool) -> None:
         try:
-            with _translated():
+            with translated():
                 action(aggregate.id, host)
         except errors.UnsettledError as error:
             # It is as it should be already (409 or 404), or nova has a reason
@@ -254,7 +261,7 @@ class Cloud:
                 raise errors.RefusedError(str(error)) from error
 
 
-class _Servers(resource.Resource):  # type: ignore[misc]
+class Servers(resource.Resource):  # type: ignore[misc]
     """Lists servers, and makes of them only what is needed here.
 
     openstacksdk takes milliseconds to make one of its own Server objects,
@@ -269,7 +276,7 @@ class _Servers(resource.Resource):  # type: ignore[misc]
     @classmethod
     def existing(
         cls, connection: Any = None, **shown: Any,
-    ) -> model.Server:
+    ) -> Any:
         return _server(shown)
 
 
@@ -328,7 +335,7 @@ def _number(microversion: str) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Raise errors of openstacksdk and keystoneauth1 as our own."""
     try:
         yield

@@ -79,6 +79,15 @@ Whether tests may change the traits and aggregates of compute hosts while they
 run. They put everything back, but guests that others boot meanwhile may be
 refused.
 """),
+    cfg.IntOpt(
+        'traits_seconds',
+        default=90,
+        min=0,
+        help="""
+How long nova-scheduler may take to hear of a trait that has changed, somewhat
+more than ``[pinning] traits_refresh_seconds`` in its nova.conf. A guest that a
+changed host is to take is booted again for so long.
+"""),
     cfg.BoolOpt(
         'isolated_aggregates',
         default=False,

@@ -13,6 +13,7 @@
 """Dedicated guests stay off shared hosts, and the reverse."""
 
 import contextlib
+import time
 
 from tempest import config
 from tempest.lib.common.utils import data_utils
@@ -88,8 +89,17 @@ class MarksTest(base.PinningTest):
         self.addCleanup(change.__exit__, None, None, None)
 
     def _boot(self, specs: dict[str, str]) -> None:
-        """Boot a server whose flavor says this and nothing else."""
-        server_id = self.start(self.host, self.flavor(1, specs))
+        """Boot a server whose flavor says this and nothing else.
+
+        HostClassFilter may not yet know what the host was marked with.
+        """
+        flavor = self.flavor(1, specs)
+        deadline = time.monotonic() + CONF.pinning.traits_seconds
+        server_id = self.start(self.host, flavor)
+        while self.built(server_id) != 'ACTIVE' and (
+                time.monotonic() < deadline):
+            self.delete(server_id)
+            server_id = self.start(self.host, flavor)
         self.wait(server_id, 'ACTIVE')
         self.check(server_id)
 

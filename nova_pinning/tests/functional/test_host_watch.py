@@ -184,7 +184,9 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
             [sys.executable, '-W', 'ignore', '-m', 'nova_pinning.cli.main',
              'host', 'check', str(plan), '--watch', '3600', '-f', 'json',
              '-o', str(output)], stdout=subprocess.DEVNULL, stderr=slave,
-            env=os.environ | {'TERM': 'xterm'})
+            env=os.environ | {'TERM': 'xterm'},
+            # Shells have what they start in the background ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         os.close(slave)

@@ -54,7 +54,7 @@ class TestShow(base.TestCase):
             'flavor', 'show', base.CATALOGUE, 'enterprize')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn("'enterprize'", done.err)
-        self.assertIn('there is enterprise', done.err)
+        self.assertIn('there are enterprise', done.err)
 
     def test_json(self):
         done = self.run_command(

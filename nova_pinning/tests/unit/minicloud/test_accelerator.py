@@ -11,71 +11,16 @@
 #    under the License.
 
 import json
-import os
 import pathlib
-import platform
-import signal
-import subprocess
-import sys
-from unittest import mock
 
 import ddt
-from oslotest import base as oslo_base
 
 from minicloud import accelerator
 from minicloud import errors
 from minicloud import kernel
 from minicloud import settings
+from nova_pinning import kvm
 from nova_pinning.tests.unit.minicloud import base
-
-LONG_SECONDS = 60
-
-
-def python(code):
-    return [sys.executable, '-c', code]
-
-
-class TestBoots(oslo_base.BaseTestCase):
-
-    def test_sign_of_life(self):
-        self.assertTrue(accelerator.boots(python(
-            'import signal, sys; print("SeaBIOS\\n[0.0] Linux version 6.1");'
-            'sys.stdout.flush(); signal.pause()'), LONG_SECONDS))
-
-    def test_in_two_pieces(self):
-        self.assertTrue(accelerator.boots(python(
-            'import os; os.write(1, b"Linux ver"); os.write(1, b"sion 6")'),
-            LONG_SECONDS))
-
-    def test_ends_without(self):
-        self.assertFalse(accelerator.boots(
-            python('print("Could not access KVM kernel module")'),
-            LONG_SECONDS))
-
-    def test_hangs(self):
-        made = []
-
-        class Popen(subprocess.Popen):
-            def __init__(self, *arguments, **options):
-                super().__init__(*arguments, **options)
-                made.append(self)
-
-        with mock.patch('subprocess.Popen', Popen):
-            # The alarm is for the case that nobody kills it.
-            self.assertFalse(accelerator.boots(python(
-                'import signal; signal.alarm(30); signal.pause()'), 0))
-        self.assertEqual([-signal.SIGKILL],
-                         [child.returncode for child in made])
-
-    def test_keeps_talking(self):
-        """The deadline holds for all of it, not for each line."""
-        with mock.patch.object(accelerator, 'time') as time:
-            time.monotonic.side_effect = range(0, 1000, 5)
-            self.assertFalse(accelerator.boots(
-                python('while True: print("SeaBIOS")'), 20))
-
-    def test_no_such_program(self):
-        self.assertFalse(accelerator.boots(['/no/such/program'], 1))
 
 
 @ddt.ddt
@@ -83,11 +28,11 @@ class TestVirtType(base.StateTestCase):
 
     def setUp(self):
         super().setUp()
-        self.boots = self.patch(accelerator, 'boots', return_value=True)
-        self.patch(accelerator, 'usable', return_value=True)
+        self.boots = self.patch(kvm, 'boots', return_value=True)
+        self.patch(kvm, 'usable', return_value=True)
         self.image = self.patch(
             kernel, 'boot_image', return_value=pathlib.Path('/vmlinuz'))
-        self.version = self.patch(accelerator, 'version', return_value='7.2')
+        self.version = self.patch(kvm, 'version', return_value='7.2')
 
     @ddt.data((True, 'kvm'), (False, 'qemu'))
     @ddt.unpack
@@ -125,7 +70,7 @@ class TestVirtType(base.StateTestCase):
         self.assertEqual('kvm', json.loads(path.read_text())['virt_type'])
 
     def test_nothing_to_try(self):
-        self.patch(accelerator, 'usable', return_value=False)
+        self.patch(kvm, 'usable', return_value=False)
         self.assertEqual('qemu', accelerator.virt_type(self.state))
         self.boots.assert_not_called()
         self.image.assert_not_called()
@@ -135,26 +80,3 @@ class TestVirtType(base.StateTestCase):
         self.assertRaises(errors.MiniCloudError, accelerator.virt_type,
                           self.state)
         self.assertEqual([], list(self.state.cache.iterdir()))
-
-
-class TestUsable(oslo_base.BaseTestCase):
-
-    def test_no_device(self):
-        with mock.patch.object(accelerator, 'DEVICE', '/no/such/device'):
-            self.assertFalse(accelerator.usable())
-
-    def test_device(self):
-        with mock.patch.object(accelerator, 'DEVICE', os.devnull):
-            self.assertTrue(accelerator.usable())
-
-
-class TestVersion(oslo_base.BaseTestCase):
-
-    def test_not_there(self):
-        with mock.patch.object(accelerator, 'QEMU', '/no/such/program'):
-            self.assertEqual('', accelerator.version())
-
-    def test_what_it_says(self):
-        with mock.patch.object(accelerator, 'QEMU', sys.executable):
-            self.assertEqual(f'Python {platform.python_version()}\n',
-                             accelerator.version())

@@ -269,7 +269,7 @@ class TestInterrupts(base.TestCase):
             watch.Arrivals(99, (), {3: 1}))
         self.assertEqual(
             ('H702', WARNING, 'interrupts of eth0',
-             '1235 interrupts arrived on dedicated CPUs 1,3 in 10 s',
+             '1,235 interrupts arrived on dedicated CPUs 1,3 in 10 s',
              ('echo 0,4 > /proc/irq/30/smp_affinity_list',
               'echo 0,4 > /proc/irq/31/smp_affinity_list')),
             (one.code, one.severity, one.subject, one.message, one.mends))

@@ -122,7 +122,7 @@ def _places(host, wanted):
 @ddt.ddt
 class TestPlan(oslotest.BaseTestCase):
 
-    @base.settings(max_examples=120)
+    @base.settings(max_examples=80)
     @hypothesis.given(hosts.any_host(), _requests())
     def test_each_core_has_one_use(self, description, wanted):
         try:

@@ -1,0 +1,186 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""Two runs of an experiment, case by case: what got worse, what better."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import enum
+
+from nova_pinning.bench import intervals
+from nova_pinning.bench import model
+from nova_pinning.bench import statistics
+
+#: Change that nobody minds, if nothing else is said.
+TOLERANCE = 0.02
+#: Load of each CPU that matters.
+LOAD = 0.25
+
+
+class Verdict(enum.StrEnum):
+    REGRESSION = 'regression'
+    IMPROVEMENT = 'improvement'
+    #: The interval has no change in it.
+    NOISE = 'within the noise'
+    #: Beyond the noise, but too small to mind.
+    TOLERATED = 'within the tolerance'
+    #: Too few values for an interval that says anything.
+    UNKNOWN = 'too few runs'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A figure of a tenant in a case, new against old.
+
+    :param ratio: above 1 is worse; its interval, of the comparison's
+        confidence, is what decides
+    """
+
+    old: statistics.Row
+    new: statistics.Row
+    ratio: intervals.Interval
+    verdict: Verdict
+
+    @property
+    def is_notable(self) -> bool:
+        return self.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+
+    @property
+    def change(self) -> float:
+        """How much worse, as a part of the old: 0.1 is a tenth."""
+        return self.ratio.value - 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All of two runs.
+
+    :param old: the earlier run
+    :param only_old: names of what is in the old one only
+    :param unlike: names of what is in both, but was not measured alike: other
+        sizes, numbers of instances, neighbours, parameters or commands
+    :param confidence: of the intervals that decide: so high that among all
+        comparisons together any is wrong by chance in one of 20 pairs of runs
+    :param differing: what of the hosts is not the same, in words
+    """
+
+    old: statistics.Summary
+
+    changes: tuple[Change, ...]
+    only_old: tuple[str, ...]
+    only_new: tuple[str, ...]
+    unlike: tuple[str, ...]
+    tolerance: float
+    confidence: float
+    differing: tuple[str, ...]
+
+    @property
+    def regressions(self) -> tuple[Change, ...]:
+        return tuple(one for one in self.changes
+                     if one.verdict is Verdict.REGRESSION)
+
+
+def compare(new: statistics.Summary, old: statistics.Summary,
+            tolerance: float = TOLERANCE) -> Comparison:
+    """Find what differs beyond the noise and by more than the tolerance."""
+    before = {_key(row): row for row in old.rows}
+    after = {_key(row): row for row in new.rows}
+    pairs = [(before[name], row) for name, row in after.items()
+             if name in before]
+    alike, unlike = [], []
+    for was, row in pairs:
+        if _measured(old, was) == _measured(new, row):
+            alike.append((was, row))
+        else:
+            unlike.append(_name(row))
+    # Bonferroni's.
+    confidence = 1 - (1 - intervals.CONFIDENCE) / max(len(alike), 1)
+    return Comparison(
+        old=old,
+        changes=tuple(_change(was, row, new.experiment.seed, tolerance,
+                              confidence) for was, row in alike),
+        only_old=tuple(_name(row) for name, row in before.items()
+                       if name not in after),
+        only_new=tuple(_name(row) for name, row in after.items()
+                       if name not in before),
+        unlike=tuple(unlike), tolerance=tolerance, confidence=confidence,
+        differing=_differing(old.results.conditions, new.results.conditions))
+
+
+def _key(row: statistics.Row) -> tuple[object, ...]:
+    return (statistics.key(row.case.factors), row.tenant.name,
+            row.tenant.workload, row.figure.name)
+
+
+def _measured(summary: statistics.Summary,
+              row: statistics.Row) -> tuple[object, ...]:
+    """What has to be the same for figures to be comparable."""
+    workloads = [summary.results.workloads[one.workload]
+                 for one in row.case.tenants]
+    return (row.case.tenants, row.figure.unit, row.figure.better,
+            [(one.command, one.parameters) for one in workloads])
+
+
+def _name(row: statistics.Row) -> str:
+    return f'{row.case.name}: {row.tenant.name}, {row.figure.name}'
+
+
+def _change(old: statistics.Row, new: statistics.Row, seed: int,
+            tolerance: float, confidence: float) -> Change:
+    ratio = statistics.ratio(
+        new.estimate.sample, old.estimate.sample, seed, new.figure.better,
+        confidence)
+    if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
+        verdict = Verdict.UNKNOWN
+    elif not ratio.excludes(1):
+        verdict = Verdict.NOISE
+    elif abs(ratio.value - 1) <= tolerance:
+        verdict = Verdict.TOLERATED
+    elif ratio.value > 1:
+        verdict = Verdict.REGRESSION
+    else:
+        verdict = Verdict.IMPROVEMENT
+    return Change(old=old, new=new, ratio=ratio, verdict=verdict)
+
+
+def _differing(old: Sequence[model.Conditions],
+               new: Sequence[model.Conditions]) -> tuple[str, ...]:
+    """What an operator may have changed between the runs, on purpose."""
+    if not old or not new:
+        return ()
+    before, after = old[-1], new[-1]
+    pairs = [(name, _word(getattr(before, name)), _word(getattr(after, name)))
+             for name in ('cpu_model', 'topology', 'memory_mib', 'kernel',
+                          'governor', 'smt', 'virtualised', 'emulated')]
+    if abs(before.load - after.load) > LOAD * after.cpus:
+        pairs.append(('load before', f'{before.load:.2f}',
+                      f'{after.load:.2f}'))
+    for prefix, one, other in (
+            ('CPUs,', _words(before.layout), _words(after.layout)),
+            ('mitigation', before.mitigations, after.mitigations),
+            ('version of', before.versions, after.versions)):
+        pairs += [(f'{prefix} {name}', one.get(name, ''), other.get(name, ''))
+                  for name in sorted({*one, *other})]
+    return tuple(
+        f'{name.replace("_", " ")}: {was or "none"}, now {now or "none"}'
+        for name, was, now in pairs if was != now)
+
+
+def _words(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: _word(value) for name, value in values.items()}
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    return str(value)

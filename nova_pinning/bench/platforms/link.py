@@ -1,0 +1,111 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""The link between a guest and this host: a tap device, and nothing behind it.
+
+No bridge, no routes, no address translation: a guest reaches its host, and
+nobody else. The addresses are of the network that is set aside for benchmarks
+of network devices (RFC 2544).
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import ipaddress
+import os
+import pathlib
+
+from nova_pinning.bench import errors
+from nova_pinning.bench import model
+from nova_pinning.bench.platforms import domain
+from nova_pinning import cpuset
+from nova_pinning.host import tree as host_tree
+
+_PREFIX = 'npbench'
+_NETWORK = ipaddress.IPv4Network('198.18.0.0/15')
+_VHOST = pathlib.Path('/dev/vhost-net')
+
+Run = Callable[[Sequence[str]], object]
+
+
+def choose(taken: Collection[str]) -> domain.Link:
+    """A link that is not there yet.
+
+    :param taken: names of network devices
+    :raises errors.InstanceError: if there are all that can be
+    """
+    for number, network in enumerate(_NETWORK.subnets(new_prefix=30)):
+        if f'{_PREFIX}{number}' not in taken:
+            host, guest = network.hosts()
+            return domain.Link(
+                device=f'{_PREFIX}{number}', host=str(host),
+                guest=str(guest), vhost=_VHOST.exists())
+    raise errors.InstanceError(
+        f'there are devices {_PREFIX}0 and on for all of {_NETWORK}',
+        'see which are left over: ip link')
+
+
+def bring_up(link: domain.Link, run: Run) -> None:
+    """Give this host its address on a link that libvirt has made."""
+    run(['ip', 'address', 'add', f'{link.host}/{link.prefix}', 'dev',
+         link.device])
+    run(['ip', 'link', 'set', link.device, 'up'])
+
+
+def vhost_threads(tree: host_tree.Tree, pid: int) -> list[int]:
+    """The threads that move packets for a QEMU.
+
+    Processes of the kernel, or from Linux 6.4 on threads of QEMU.
+    """
+    own = [int(tid) for tid in tree.names(f'/proc/{pid}/task')
+           if (tree.text(f'/proc/{pid}/task/{tid}/comm') or '').startswith(
+               'vhost-')]
+    return own or [int(name) for name in tree.names('/proc')
+                   if name.isdigit()
+                   and tree.text(f'/proc/{name}/comm') == f'vhost-{pid}']
+
+
+def steer(tree: host_tree.Tree, link: domain.Link, pid: int,
+          cpus: cpuset.CpuSet) -> None:
+    """Have packets handled on some CPUs.
+
+    What the link receives (a tap device has no interrupt, but can steer what
+    comes in as if it had: Documentation/networking/scaling.rst), and the
+    vhost threads.
+
+    :param pid: of the guest's QEMU
+    :raises errors.InstanceError: if that cannot be done
+    """
+    try:
+        for path in pathlib.Path('/sys/class/net', link.device,
+                                 'queues').glob('rx-*/rps_cpus'):
+            path.write_text(cpus.kernel_mask)
+    except OSError as error:
+        raise errors.InstanceError(
+            f'what {link.device} receives cannot be steered to CPUs {cpus}: '
+            f'{error.strerror}') from None
+    for tid in vhost_threads(tree, pid):
+        # One that must stay is told of by affinities().
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(tid, cpus)
+
+
+def affinities(tree: host_tree.Tree, pid: int,
+               asked: cpuset.CpuSet) -> Iterator[model.Affinity]:
+    """Where the vhost threads may run."""
+    for tid in vhost_threads(tree, pid):
+        with contextlib.suppress(OSError):
+            yield model.Affinity(
+                thread='vhost', asked=asked,
+                seen=cpuset.CpuSet(os.sched_getaffinity(tid)))

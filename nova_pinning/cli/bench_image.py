@@ -1,0 +1,163 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning bench image build: the image that guests are booted from."""
+
+import argparse
+from collections.abc import Iterator
+import contextlib
+import pathlib
+import sys
+
+import rich.progress
+
+from nova_pinning.bench import errors as bench_errors
+from nova_pinning.bench.image import build
+from nova_pinning.bench.image import manifest
+from nova_pinning.bench import model
+from nova_pinning.bench.workloads import catalogue
+from nova_pinning.cli import base
+from nova_pinning.cli import options
+from nova_pinning import errors
+
+_INTERRUPTED = 130
+_MAX_GIB = 1024
+
+
+class BuildImage(base.Command):
+    """Build the image that guests of benchmarks are booted from.
+
+    Made of Debian packages with mmdebstrap: a kernel, the QEMU guest agent,
+    and what workloads need; no service manager and no timers, so that nothing
+    runs beside a workload. The directory gets a bootable disk (qcow2), its
+    kernel and initial file system to boot directly, and manifest.json. It is
+    there as a whole or not at all; an image that is there is replaced.
+
+    Root can log in on the serial console without a password, and over SSH
+    with the key that --authorized-key names, if any. Do not put such a guest
+    where others reach its console.
+    """
+
+    epilog = """
+        Examples::
+
+          sudo nova-pinning bench image build -o /var/lib/bench-image
+          sudo nova-pinning bench image build -o small --size 4 \\
+            --workload sysbench-cpu --workload stream --cache packages
+          openstack image create --disk-format qcow2 --container-format bare \\
+            --file /var/lib/bench-image/disk.qcow2 \\
+            --property hw_qemu_guest_agent=yes nova-pinning-bench
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('-o', '--output', metavar='DIR',
+                            default='nova-pinning-bench-image',
+                            help='directory to make (default: %(default)s)')
+        parser.add_argument('--suite', default='bookworm',
+                            help='of Debian (default: %(default)s)')
+        parser.add_argument('--workload', metavar='NAME', action='append',
+                            help='put in what this one needs; may be given '
+                            'several times; all that ship, and those of '
+                            '--workloads, unless given')
+        parser.add_argument('--workloads', metavar='FILE', action='append',
+                            default=[], help='workloads of your own; may be '
+                            'given several times')
+        parser.add_argument('--size', metavar='GiB', default=8,
+                            type=options.number(1, _MAX_GIB),
+                            help='of the disk, as guests see it (default: '
+                            '%(default)s)')
+        parser.add_argument('--sources', metavar='FILE', default='',
+                            help='where packages come from, as apt has it in '
+                            'sources.list.d; unless given, what this host '
+                            'has for the suite')
+        parser.add_argument('--authorized-key', metavar='FILE', default='',
+                            help='public key that root is let in with over '
+                            'SSH; needed with --channel ssh only')
+        parser.add_argument('--cache', metavar='DIR', default='',
+                            help='keep packages there, so that the next '
+                            'image takes less time')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        wish = build.Wish(
+            workloads=_workloads(parsed_args), suite=parsed_args.suite,
+            size_gib=parsed_args.size, sources=parsed_args.sources,
+            authorized_key=_key(parsed_args.authorized_key),
+            cache=parsed_args.cache)
+        output = pathlib.Path(parsed_args.output).absolute()
+        build.check(wish, output)
+        try:
+            with _steps() as tell:
+                made = build.build(wish, output, tell)
+        except KeyboardInterrupt:
+            print('interrupted: nothing was left behind', file=sys.stderr)
+            return _INTERRUPTED
+        except bench_errors.BenchError as error:
+            raise errors.InputError(str(error), advice=error.advice) from None
+        except OSError as error:
+            raise errors.InputError(
+                f'cannot be written: {error.strerror}',
+                errors.Location(str(error.filename or output))) from error
+        print(_summary(output, made))
+        return base.OK
+
+
+def _workloads(
+    parsed_args: argparse.Namespace,
+) -> tuple[model.Workload, ...]:
+    known = catalogue.load(parsed_args.workloads)
+    for name in parsed_args.workload or ():
+        if name not in known:
+            raise errors.InputError(
+                f'there is no workload {name!r}',
+                errors.Location('--workload'), options.known(sorted(known)))
+    return tuple(known[name] for name in dict.fromkeys(
+        parsed_args.workload or known))
+
+
+def _key(path: str) -> str:
+    """A public key from a file, '' if none is named."""
+    if not path:
+        return ''
+    where = errors.Location(f'--authorized-key {path}')
+    try:
+        text = pathlib.Path(path).read_text('utf-8').strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InputError(f'cannot be read: {error}', where) from None
+    if 'PRIVATE KEY' in text or '\n' in text or len(text.split()) < 2:
+        raise errors.InputError('is not one public key', where,
+                                'name the file that ends in .pub')
+    return text
+
+
+def _summary(output: pathlib.Path, made: manifest.Manifest) -> str:
+    size_mib = (output / manifest.DISK).stat().st_blocks * 512 // 2 ** 20
+    return (f'{output}: Debian {made.suite}, kernel {made.kernel}, '
+            f'{len(made.packages)} packages, {size_mib} MiB, workloads '
+            f'{", ".join(made.workloads)}')
+
+
+@contextlib.contextmanager
+def _steps() -> Iterator[build.Tell]:
+    """Shows what is being done: a line each, or one that changes."""
+    console = base.console(sys.stderr)
+    if not sys.stderr.isatty() or console.is_dumb_terminal:
+        yield lambda text: print(text, file=sys.stderr)
+        return
+    with rich.progress.Progress(
+            rich.progress.SpinnerColumn(),
+            rich.progress.TextColumn('{task.description}'),
+            rich.progress.TimeElapsedColumn(),
+            console=console, transient=True) as bar:
+        task = bar.add_task('')
+        yield lambda text: bar.update(task, description=text[:100])

@@ -1,0 +1,92 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What several commands of bench need: options, and what is installed."""
+
+import argparse
+
+from nova_pinning.bench.platforms import settings
+from nova_pinning.cli import options
+from nova_pinning import errors
+
+_MAX_SECONDS = 24 * 60 * 60
+
+
+def check_can_reckon() -> None:
+    """:raises errors.InputError: if there is nothing to reckon with"""
+    try:
+        import scipy  # noqa: F401
+    except ImportError:
+        raise errors.InputError(
+            'intervals need scipy, which is not there', None,
+            'install nova-pinning[bench]') from None
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each of the settings of platforms."""
+    usual = settings.Settings()
+    guests = parser.add_argument_group('guests (vm, vmcn)')
+    guests.add_argument('--connect', metavar='URI', default=usual.connect,
+                        help="libvirt's URI (default: %(default)s)")
+    guests.add_argument('--image', metavar='DIR', default='',
+                        help='what nova-pinning bench image build made')
+    guests.add_argument('--accelerator', choices=('kvm', 'tcg'), default='',
+                        help='if not given, KVM where a guest boots with it')
+    containers = parser.add_argument_group('containers (cn)')
+    containers.add_argument('--container', choices=('crun', 'runc', 'podman'),
+                            default='',
+                            help='what runs them; the first of these that '
+                            'works unless said otherwise')
+    containers.add_argument('--container-root', metavar='DIR', default='',
+                            help="root directory of containers; the host's "
+                            'own, read-only, unless said otherwise')
+    cloud = parser.add_argument_group('servers of a cloud (nova)')
+    cloud.add_argument('--cloud', metavar='NAME', default='',
+                       help='in clouds.yaml; OS_CLOUD and its like unless '
+                       'said otherwise')
+    cloud.add_argument('--server-image', metavar='IMAGE',
+                       default=usual.server_image,
+                       help='that servers boot (default: %(default)s)')
+    cloud.add_argument('--server-network', metavar='NETWORK', default='',
+                       help='if not given, servers have none')
+    cloud.add_argument('--hypervisor', metavar='COMMAND', default='',
+                       help="put before virsh to reach a compute host's "
+                       "libvirt, {host} being the host's name: 'ssh {host}'")
+    inside = parser.add_argument_group('guests and servers')
+    inside.add_argument('--channel',
+                        choices=list(map(str, settings.Channel)),
+                        default=str(usual.channel),
+                        help='how commands get into them: the QEMU guest '
+                        'agent or SSH (default: %(default)s)')
+    inside.add_argument('--ssh-user', metavar='NAME', default=usual.ssh_user,
+                        help='(default: %(default)s)')
+    inside.add_argument('--ssh-key', metavar='FILE', default='')
+    inside.add_argument('--boot-seconds', metavar='SECONDS',
+                        type=options.number(1, _MAX_SECONDS),
+                        default=int(usual.boot_seconds),
+                        help='after which an instance that does not answer '
+                        'has failed (default: %(default)s)')
+
+
+def read_settings(parsed_args: argparse.Namespace) -> settings.Settings:
+    """What the options of add_settings say."""
+    return settings.Settings(
+        connect=parsed_args.connect, image=parsed_args.image,
+        accelerator=parsed_args.accelerator,
+        channel=settings.Channel(parsed_args.channel),
+        ssh_user=parsed_args.ssh_user, ssh_key=parsed_args.ssh_key,
+        container=parsed_args.container,
+        container_root=parsed_args.container_root, cloud=parsed_args.cloud,
+        server_image=parsed_args.server_image,
+        server_network=parsed_args.server_network,
+        hypervisor=parsed_args.hypervisor,
+        boot_seconds=float(parsed_args.boot_seconds))

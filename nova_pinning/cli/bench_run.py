@@ -1,0 +1,423 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning bench run: an experiment, measured."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import functools
+import json
+import os
+import signal
+import sys
+import time
+import types
+from typing import Any
+
+import rich.console
+
+from nova_pinning.bench import conditions
+from nova_pinning.bench import experiment
+from nova_pinning.bench import layout as bench_layout
+from nova_pinning.bench import model
+from nova_pinning.bench import peer
+from nova_pinning.bench.platforms import select
+from nova_pinning.bench import results
+from nova_pinning.bench import run
+from nova_pinning.bench import schedule
+from nova_pinning.bench import session
+from nova_pinning.bench.workloads import catalogue
+from nova_pinning.cli import base
+from nova_pinning.cli import bench_options
+from nova_pinning.cli import bench_progress
+from nova_pinning.cli import options
+from nova_pinning.cli import printing
+from nova_pinning import errors
+from nova_pinning.host import words
+
+_INTERRUPTED = 130
+_MAX_SEED = 2 ** 63 - 1
+_MAX_REPETITIONS = 10_000
+_MAX_SECONDS = 24 * 60 * 60
+#: Of cases that are left out for the same reason.
+_NAMES_SHOWN = 2
+_SIZE = 'size'
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class RunBench(base.Command):
+    """Run an experiment.
+
+    Measures each case of an experiment, in an order that the seed decides,
+    and adds a line to the file of results for each repetition. If the file is
+    there, and is of the same experiment, what it lacks is measured: so a run
+    that was interrupted is resumed by the same command, and cases that failed
+    are tried again. Cases that this host is too small for are left out;
+    --dry-run lists them with the reason.
+
+    What was started is ended, whatever happens, and what was changed is put
+    back. Ends in status 1 if a case could not be measured.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning bench run smp-mutex --dry-run
+          nova-pinning bench run cpu-priority --platform cn --short
+          nova-pinning bench run platform-overhead --plan plan.yaml \\
+            --only workload=ffmpeg --only size=2 --only size=4
+          nova-pinning bench run my-experiment.yaml -o results.jsonl \\
+            --workloads my-workloads.yaml
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('experiment', metavar='EXPERIMENT',
+                            help='a name that nova-pinning bench list shows, '
+                            'or a file')
+        parser.add_argument('-o', '--output', metavar='FILE',
+                            help='results are added to this file; the name '
+                            'of the experiment with .jsonl unless said '
+                            'otherwise')
+        add_choices(parser)
+        parser.add_argument('--only', metavar='FACTOR=VALUE', default=[],
+                            action='append',
+                            help='run these cases only; may be given several '
+                            'times. The others can be run later, into the '
+                            'same file')
+        parser.add_argument('--deadline', metavar='SECONDS', default=3600,
+                            type=options.number(1, _MAX_SECONDS),
+                            help='after which a command has failed '
+                            '(default: %(default)s)')
+        parser.add_argument('--dry-run', action='store_true',
+                            help='list the cases, with how long they take; '
+                            'what platforms need is not looked for')
+        options.add_format(parser, 'table', 'json')
+        bench_options.add_settings(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        prepared = prepare(parsed_args.experiment, parsed_args)
+        is_wanted = _chosen(prepared.experiment, parsed_args.only)
+        path = parsed_args.output or f'{prepared.experiment.name}.jsonl'
+        if parsed_args.dry_run:
+            _list(prepared, is_wanted, path, parsed_args.format)
+            return base.OK
+        _check_any(prepared.experiment, is_wanted)
+        try:
+            with _interruptible(), results.Writer(
+                    path, prepared.experiment, prepared.workloads) as writer:
+                units = schedule.units(writer.before, is_wanted)
+                summary = _run(prepared, units, writer, parsed_args)
+        except KeyboardInterrupt:
+            print('interrupted: all that was started is ended; '
+                  f'{_kept(path)}', file=sys.stderr)
+            return _INTERRUPTED
+        _show(prepared.experiment, summary, path, parsed_args.format,
+              is_new=bool(units))
+        return base.FINDINGS if summary.failed else base.OK
+
+
+def _kept(path: str) -> str:
+    if not os.path.exists(path):
+        return 'nothing was measured'
+    return (f'results so far are in {path}, and the same command measures '
+            'what is left')
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add the options that decide which cases an experiment has."""
+    parser.add_argument('--plan', metavar='HOSTFILE', default='',
+                        help='what nova-pinning host plan has written for '
+                        'this host; without it a default layout is used')
+    parser.add_argument('--platform', metavar='PLATFORM', action='append',
+                        choices=list(map(str, model.PlatformName)),
+                        help='bm, cn, vm, vmcn or nova, instead of those of '
+                        'the experiment; may be given several times')
+    parser.add_argument('--short', action='store_true',
+                        help='less of everything, as the experiment says: '
+                        'to try it out')
+    parser.add_argument('--seed', metavar='N',
+                        type=options.number(0, _MAX_SEED),
+                        help='of the order of cases; what the experiment '
+                        'says unless given')
+    parser.add_argument('--repetitions', metavar='N',
+                        type=options.number(1, _MAX_REPETITIONS),
+                        help='of each case; what the experiment says unless '
+                        'given')
+    parser.add_argument('--rounds', metavar='N',
+                        type=options.number(1, _MAX_REPETITIONS),
+                        help='how often all of it is done, each time with new '
+                        'instances, which narrows intervals more than '
+                        'repetitions do; what the experiment says unless '
+                        'given')
+    parser.add_argument('--workloads', metavar='FILE', action='append',
+                        default=[],
+                        help='workloads of your own; may be given several '
+                        'times')
+
+
+def prepare(name: str,
+            parsed_args: argparse.Namespace) -> experiment.Prepared:
+    """An experiment for this host, as the options say.
+
+    :raises errors.InputError: if it, a workload or the plan is wrong
+    """
+    return experiment.read(
+        name, bench_layout.load(parsed_args.plan),
+        catalogue.load(parsed_args.workloads), experiment.Options(
+            platforms=tuple(map(model.PlatformName,
+                                dict.fromkeys(parsed_args.platform or ()))),
+            is_short=parsed_args.short, seed=parsed_args.seed,
+            repetitions=parsed_args.repetitions, rounds=parsed_args.rounds))
+
+
+def _chosen(wanted: model.Experiment,
+            only: Sequence[str]) -> Callable[[model.Case], bool]:
+    """Which cases --only leaves.
+
+    :raises errors.InputError: if it names what there is not
+    """
+    where = errors.Location('--only')
+    chosen: dict[str, set[str]] = {}
+    for text in only:
+        factor, equals, value = text.partition('=')
+        if not equals:
+            raise errors.InputError(f'{text!r} is no factor with a value',
+                                    where, 'write it like workload=stream')
+        known = list(dict.fromkeys(
+            case.factors[factor] for case in wanted.cases
+            if factor in case.factors))
+        if not known:
+            factors = list(dict.fromkeys(
+                name for case in wanted.cases for name in case.factors))
+            raise errors.InputError(f'there is no factor {factor!r}', where,
+                                    options.known(factors))
+        if value not in known:
+            # They have commas in them.
+            raise errors.InputError(
+                f'no case has {factor} {value!r}', where,
+                options.known(list(map(repr, known)), 20))
+        chosen.setdefault(factor, set()).add(value)
+    return lambda case: all(case.factors.get(factor) in values
+                            for factor, values in chosen.items())
+
+
+def _check_any(wanted: model.Experiment,
+               is_wanted: Callable[[model.Case], bool]) -> None:
+    """:raises errors.InputError: if no case can be measured here"""
+    cases = [case for case in wanted.cases if is_wanted(case)]
+    if all(case.skipped for case in cases):
+        reasons = dict.fromkeys(case.skipped for case in cases)
+        raise errors.InputError(
+            f'no case of {wanted.name} can be measured on this host: '
+            f'{"; ".join(reasons) or "there is none with all of --only"}')
+
+
+def _run(prepared: experiment.Prepared, units: tuple[schedule.Unit, ...],
+         writer: results.Writer,
+         parsed_args: argparse.Namespace) -> run.Summary:
+    settings = bench_options.read_settings(parsed_args)
+    with bench_progress.watcher(units) as watcher:
+        runner = run.Runner(
+            make=lambda name: select.make(name, settings),
+            conditions=functools.partial(conditions.gather, prepared.layout),
+            edges=_edges(prepared.layout), watcher=watcher,
+            deadline_seconds=parsed_args.deadline)
+        return runner.run(prepared, units, writer)
+
+
+def _edges(layout: bench_layout.Layout) -> session.Edges:
+    return session.Edges(
+        monotonic=time.monotonic, now=time.time, sleep=time.sleep,
+        load=conditions.load,
+        peer=lambda command: peer.running(command, layout.host))
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have signals that end programs raise KeyboardInterrupt, but once.
+
+    What was started is being ended after the first; that must come to its
+    end.
+    """
+    told = False
+
+    def interrupt(_number: int, _frame: types.FrameType | None) -> None:
+        nonlocal told
+        if told:
+            print('ending what was started; this can take a while',
+                  file=sys.stderr)
+            return
+        told = True
+        raise KeyboardInterrupt
+
+    before = {}
+    try:
+        for one in _SIGNALS:
+            # Under nohup a hang-up is not to end it.
+            if signal.getsignal(one) is not signal.SIG_IGN:
+                before[one] = signal.signal(one, interrupt)
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _list(prepared: experiment.Prepared,
+          is_wanted: Callable[[model.Case], bool], path: str,
+          output_format: str) -> None:
+    """Show what a run would do."""
+    wanted = prepared.experiment
+    before = results.resumed(path, wanted, prepared.workloads)
+    if before.conditions:
+        results.check_same(path, before, conditions.gather(prepared.layout))
+    left: dict[str, float] = {}
+    for unit in schedule.units(before, is_wanted):
+        left[unit.case.name] = left.get(unit.case.name, 0.0) + unit.seconds
+    cases = [case for case in wanted.cases if is_wanted(case)]
+    if output_format == 'json':
+        print(json.dumps({
+            'experiment': wanted.name, 'seconds': sum(left.values()),
+            'layout': {name: str(cpus) for name, cpus
+                       in prepared.layout.as_mapping().items()},
+            'cases': [_as_dict(case, left.get(case.name)) for case in cases],
+        }, indent=2))
+        return
+    console = base.console()
+    printing.title(f'{wanted.name}: {wanted.about}', console)
+    printing.say(
+        f'{wanted.rounds} × ({words.count(wanted.warm_ups, "warm-up")} and '
+        f'{words.count(wanted.repetitions, "repetition")}), seed '
+        f'{wanted.seed}', console)
+    printing.say('CPUs: ' + ', '.join(
+        f'{name} {cpus or "none"}'
+        for name, cpus in prepared.layout.as_mapping().items()), console)
+    differ = [factor for factor in wanted.cases[0].factors
+              if len({case.factors[factor] for case in wanted.cases}) > 1]
+    alike = [f'{factor} {_value(factor, wanted.cases)}'
+             for factor in wanted.cases[0].factors if factor not in differ]
+    if alike:
+        printing.say(f'all cases: {", ".join(alike)}', console)
+    console.print()
+    printing.table(
+        [*differ, 'instances', 'takes'],
+        [[*(_value(factor, [case]) for factor in differ), _instances(case),
+          _takes(case, left.get(case.name))] for case in cases], console)
+    _show_skipped(cases, console)
+    console.print()
+    without = _without_baseline(before, is_wanted)
+    if without:
+        printing.say(without, console)
+    printing.say(f'about {bench_progress.duration(sum(left.values()))} in '
+                 f'all; results go to {path}', console)
+    printing.say('not looked at: whether the platforms have what they need',
+                 console)
+
+
+def _value(factor: str, cases: Sequence[model.Case]) -> str:
+    """What a factor is in cases that are alike in it: sizes as they are here.
+    """
+    text = cases[0].factors[factor]
+    if factor != _SIZE or text.isdecimal():
+        return text
+    sizes = sorted({tenant.size.vcpus for case in cases
+                    for tenant in case.tenants
+                    if tenant.role is model.Role.MEASURED})
+    if len(sizes) == 1:
+        return f'{words.count(sizes[0], "vCPU")} ({text})'
+    return f'{sizes[0]} to {words.count(sizes[-1], "vCPU")} ({text})'
+
+
+def _without_baseline(before: model.Results,
+                      is_wanted: Callable[[model.Case], bool]) -> str:
+    """Why there will be no ratios, '' if there will be."""
+    wanted = before.experiment.baseline.items()
+    cases = [case for case in before.experiment.cases
+             if wanted <= case.factors.items()]
+    if not wanted or any(is_wanted(case) and not case.skipped
+                         for case in cases) or any(
+            wanted <= one.factors.items() for one in before.measurements):
+        return ''
+    named = ', '.join(f'{factor} {value}' for factor, value in wanted)
+    if not cases:
+        platform = before.experiment.baseline.get('platform')
+        return (f'no ratios: the baseline ({named}) is not among the cases'
+                + (f'; add --platform {platform}' if platform else ''))
+    if all(case.skipped for case in cases):
+        return f'no ratios: the baseline ({named}) is skipped'
+    return (f'no ratios until the baseline ({named}) is measured, which '
+            '--only leaves out')
+
+
+def _as_dict(case: model.Case, seconds: float | None) -> dict[str, Any]:
+    return {'factors': dict(case.factors), 'skipped': case.skipped,
+            'instances': {one.name: one.count for one in case.tenants},
+            'seconds': seconds}
+
+
+def _instances(case: model.Case) -> str:
+    # The name of a tenant that has none.
+    return ', '.join(
+        '1 instance' if (one.count, one.name) == (1, 'instances')
+        else f'{one.count} {one.name}' for one in case.tenants)
+
+
+def _takes(case: model.Case, seconds: float | None) -> str:
+    if case.skipped:
+        return 'skipped'
+    return ('measured' if seconds is None
+            else bench_progress.duration(seconds))
+
+
+def _show_skipped(cases: Sequence[model.Case],
+                  console: rich.console.Console) -> None:
+    """Why cases are left out, one reason for all that have it."""
+    reasons: dict[str, list[str]] = {}
+    for case in cases:
+        if case.skipped:
+            reasons.setdefault(case.skipped, []).append(case.name)
+    if reasons:
+        printing.heading('Skipped', console)
+    for reason, names in reasons.items():
+        more = len(names) - _NAMES_SHOWN
+        printing.say(
+            f'{reason}: {"; ".join(names[:_NAMES_SHOWN])}'
+            f'{f"; and {more} more" if more > 0 else ""}', console, '  ')
+
+
+def _show(wanted: model.Experiment, summary: run.Summary, path: str,
+          output_format: str, is_new: bool) -> None:
+    """Say what a run came to.
+
+    :param is_new: whether there was anything left to measure
+    """
+    skipped = sum(1 for case in wanted.cases if case.skipped)
+    if output_format == 'json':
+        print(json.dumps({
+            'experiment': wanted.name, 'results': path,
+            'measured': summary.measured, 'failed': summary.failed,
+            'skipped': skipped}, indent=2))
+        return
+    console = base.console()
+    done = (f'{words.count(summary.measured, "repetition")} measured, '
+            f'{words.count(summary.failed, "case")} failed, {skipped} of '
+            f'{len(wanted.cases)} skipped; results are in {path}')
+    if not is_new:
+        done = (f'all was measured already, and is in {path}; for a new run '
+                'name another file with -o')
+    printing.say(f'{wanted.name}: {done}', console)
+    printing.say('next: nova-pinning bench report '
+                 f'{path} -o report.html', console)

@@ -1,0 +1,55 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import subprocess
+
+import fixtures
+
+from nova_pinning.bench import errors
+from nova_pinning.bench.platforms import remote
+from nova_pinning.tests.unit import base
+
+
+class TestScript(base.TestCase):
+    """The script in a real shell; the guest is this machine."""
+
+    def _run(self, command):
+        work = self.useFixture(fixtures.TempDir()).path
+        done = subprocess.run(
+            remote.script(command, work).start, capture_output=True,
+            text=True, timeout=60)
+        return remote.ended('guest-0', done.stdout, done.stderr)
+
+    def test_output_is_the_commands_own(self):
+        for printed in ('', 'one', 'one\n', '\none\n\n', '1 2 3\n4 5\n'):
+            ended = self._run(f"printf '{printed}'")
+            self.assertEqual((0, printed), (ended.status, ended.stdout))
+
+    def test_signal(self):
+        self.assertEqual(-9, self._run('kill -KILL $$').status)
+
+    def test_what_is_around_is_not_the_commands(self):
+        ended = self._run('sleep 0.3')
+        self.assertGreaterEqual(ended.inside_seconds, 0.28)
+        self.assertLess(ended.around_seconds, 60)
+        self.assertGreaterEqual(ended.around_seconds, 0)
+
+    def test_around(self):
+        ended = remote.ended('guest-0', '0 12.5 20.0\nout\n10.0 21.25\n', '')
+        self.assertEqual((7.5, 3.75, 'out'), (
+            ended.inside_seconds, ended.around_seconds, ended.stdout))
+
+    def test_cut_off(self):
+        for printed in ('', '0 1.0 2.0\n', '0 1.0 2.0\nout\n',
+                        '1.0 2.0\nout\n1.0 2.0\n'):
+            self.assertRaises(
+                errors.InstanceError, remote.ended, 'guest-0', printed, 'no')

@@ -1,0 +1,121 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import os
+import pathlib
+import time
+
+import ddt
+import fixtures
+import testtools
+
+from nova_pinning.bench import errors
+from nova_pinning.bench.platforms import ssh
+
+#: An ssh that leads to this host; it keeps its arguments.
+PROGRAM = """#!/bin/sh
+printf '%s\\n' "$@" >>{log}
+[ -e {broken} ] && {{ echo 'Permission denied' >&2; exit 255; }}
+while [ "$1" != -- ]; do
+    [ "$1" = -O ] && exit 0
+    shift
+done
+exec /bin/sh -c "$2"
+"""
+
+
+@ddt.ddt
+class SshTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        program = self.home / 'ssh'
+        program.write_text(PROGRAM.format(
+            log=self.home / 'log', broken=self.home / 'broken'))
+        program.chmod(0o755)
+        (self.home / 'work').mkdir()
+        self.ssh = ssh.Ssh(
+            ssh.Target(address='192.0.2.1', key='/key',
+                       program=str(program)),
+            'one', work=str(self.home / 'work'),
+            sleep=lambda seconds: os.sched_yield())
+        self.addCleanup(self.ssh.close)
+
+    def wait(self, job):
+        # What ends it is not for this process to decide.
+        job._process.wait()
+        return job.poll()
+
+    @ddt.data(
+        ('echo a; echo b >&2', 0, 'a\n', 'b\n'),
+        ('exit 3', 3, '', ''),
+        ('kill -9 $$', -9, '', ''),
+        ("printf %s '\"{}$ \\'", 0, '"{}$ \\', ''),
+    )
+    @ddt.unpack
+    def test_outcome(self, command, status, stdout, stderr):
+        outcome = self.wait(self.ssh.start(command))
+        self.assertEqual((status, stdout), (outcome.status, outcome.stdout))
+        # A shell may say that something was killed.
+        self.assertEqual(stderr, outcome.stderr.removesuffix('Killed\n'))
+        self.assertLessEqual(outcome.inside_seconds,
+                             outcome.outside_seconds + 0.02)
+
+    def test_running(self):
+        fifo = self.home / 'fifo'
+        os.mkfifo(fifo)
+        job = self.ssh.start(f'read -r line <{fifo}; echo "$line"')
+        self.assertIsNone(job.poll())
+        fifo.write_text('go\n')
+        self.assertEqual('go\n', self.wait(job).stdout)
+
+    def test_stop_ends_children(self):
+        fifo = self.home / 'fifo'
+        os.mkfifo(fifo)
+        job = self.ssh.start(f'(echo; exec sleep 1000) >{fifo} & wait')
+        with open(fifo) as lines:
+            lines.readline()
+            begun = time.monotonic()
+            job.stop()
+            self.assertEqual('', lines.read())
+        self.assertLess(time.monotonic() - begun, 60)
+        self.assertIsNotNone(job._process.poll())
+
+    def test_not_let_in(self):
+        (self.home / 'broken').touch()
+        error = self.assertRaises(
+            errors.InstanceError, self.ssh.await_ready, 0)
+        self.assertIn('root@192.0.2.1 does not let us in', str(error))
+        self.assertIn('Permission denied', str(error))
+        job = self.ssh.start('true')
+        error = self.assertRaises(errors.InstanceError, self.wait, job)
+        self.assertIn('Permission denied', str(error))
+
+    def test_options(self):
+        self.ssh.await_ready(0)
+        said = (self.home / 'log').read_text().splitlines()
+        self.assertIn('-oBatchMode=yes', said)
+        self.assertIn('-oIdentityFile=/key', said)
+        self.assertIn('-oStrictHostKeyChecking=accept-new', said)
+        self.assertGreater(self.ssh.overhead_seconds, 0)
+
+    def test_close_can_be_repeated(self):
+        self.ssh.close()
+        self.ssh.close()
+        self.assertFalse(self.ssh.directory.exists())
+
+    def test_no_program(self):
+        absent = ssh.Ssh(ssh.Target(address='a', program='/nonexistent'), 'x')
+        self.addCleanup(absent.close)
+        self.assertRaises(errors.InstanceError, absent.await_ready, 0)
+        self.assertRaises(errors.InstanceError, absent.start, 'true')

@@ -1,0 +1,330 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""What runs can be held to."""
+
+import dataclasses
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+
+from nova_pinning.bench import intervals
+from nova_pinning.bench import model
+from nova_pinning.bench.report import claims
+from nova_pinning.bench import statistics
+from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit.bench import fakes
+from nova_pinning.tests.unit.bench.report import scenes
+
+HOLDS = claims.Verdict.HOLDS
+DOES_NOT_HOLD = claims.Verdict.DOES_NOT_HOLD
+INCONCLUSIVE = claims.Verdict.INCONCLUSIVE
+
+
+def _claims(run, name, **changes):
+    results = dataclasses.replace(run.results(), **changes)
+    return [one for one in claims.claims(statistics.summarise(results))
+            if one.name == name]
+
+
+def _verdicts(run, name, **changes):
+    return [one.verdict for one in _claims(run, name, **changes)]
+
+
+def _simple(**options):
+    run = scenes.Run('network', [scenes.workload()], repetitions=3)
+    run.add(scenes.case(scenes.tenant(), scenario='a'), {'measured': 1.0},
+            **options)
+    return run
+
+
+class AffinitiesTest(base.TestCase):
+
+    def test_in_force(self):
+        self.assertEqual([HOLDS], _verdicts(_simple(), 'affinities'))
+
+    def test_elsewhere(self):
+        found = _claims(_simple(affinity='4,9'), 'affinities')[0]
+        self.assertIs(DOES_NOT_HOLD, found.verdict)
+        self.assertIn('vCPU 0: CPUs 4,9 in place of 4-7', found.evidence)
+
+    def test_one_that_nobody_saw(self):
+        run = _simple()
+        run.measurements[1] = dataclasses.replace(
+            run.measurements[1], affinities=())
+        self.assertEqual([INCONCLUSIVE], _verdicts(run, 'affinities'))
+
+    def test_thread_that_had_ended(self):
+        run = _simple()
+        run.measurements[0] = dataclasses.replace(
+            run.measurements[0], affinities=(
+                *run.measurements[0].affinities,
+                dataclasses.replace(run.measurements[0].affinities[0],
+                                    seen=type(scenes.CONDITIONS.layout[
+                                        'host'])())))
+        found = _claims(run, 'affinities')[0]
+        self.assertIs(HOLDS, found.verdict)
+        self.assertIn('1 thread had ended before', found.evidence)
+
+    def test_one_instance_of_several_that_nobody_saw(self):
+        run = scenes.Run('network', [scenes.workload()], repetitions=3)
+        run.add(scenes.case(scenes.tenant(count=2), scenario='a'),
+                {'measured': 1.0})
+        self.assertEqual([HOLDS], _verdicts(run, 'affinities'))
+        run.measurements[1] = dataclasses.replace(
+            run.measurements[1],
+            affinities=run.measurements[1].affinities[:1])
+        found = _claims(run, 'affinities')[0]
+        self.assertIs(INCONCLUSIVE, found.verdict)
+        self.assertIn('1 of 3 measurements', found.evidence)
+
+    def test_nothing_measured(self):
+        self.assertEqual([INCONCLUSIVE], _verdicts(
+            _simple(), 'affinities', measurements=()))
+
+
+@ddt.ddt
+class ClocksTest(base.TestCase):
+
+    def test_agree(self):
+        self.assertEqual([HOLDS], _verdicts(_simple(), 'clocks'))
+
+    @ddt.data((-3.0, INCONCLUSIVE, '7.00'), (3.0, DOES_NOT_HOLD, '13.00'))
+    @ddt.unpack
+    def test_disagree(self, inside, verdict, told):
+        found = _claims(_simple(inside=inside), 'clocks')[0]
+        self.assertIs(verdict, found.verdict)
+        self.assertIn(f'10.10 s outside, {told} s inside', found.evidence)
+
+    def test_not_read(self):
+        run = _simple()
+        run.measurements[:] = [dataclasses.replace(one, readings=tuple(
+            dataclasses.replace(reading, inside_seconds=None)
+            for reading in one.readings)) for one in run.measurements]
+        self.assertEqual([INCONCLUSIVE], _verdicts(run, 'clocks'))
+
+
+class CompleteTest(base.TestCase):
+
+    def test_all(self):
+        self.assertEqual([HOLDS], _verdicts(_simple(), 'complete'))
+
+    def test_one_repetition_short(self):
+        run = _simple()
+        del run.measurements[0]
+        found = _claims(run, 'complete')[0]
+        self.assertIs(INCONCLUSIVE, found.verdict)
+        self.assertIn('1 of 1 were not, among them a', found.evidence)
+
+    def test_skipped_cases_do_not_count(self):
+        self.assertEqual([HOLDS], _verdicts(scenes.levels(), 'complete'))
+
+
+@ddt.ddt
+class IsolationTest(base.TestCase):
+
+    def test_holds(self):
+        run = scenes.levels()
+        self.assertEqual([HOLDS] * 2, _verdicts(run, 'level'))
+        self.assertEqual([HOLDS] * 2, _verdicts(run, 'spread'))
+
+    def test_does_not_hold(self):
+        # Floating instances that nothing disturbs, faster than alone.
+        run = scenes.levels(slow=1.3, floating_spread=0.0005)
+        self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(run, 'level'))
+        self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(run, 'spread'))
+
+    def test_no_difference_is_no_pass(self):
+        run = scenes.levels(slow=0.955, floating_spread=0.007)
+        self.assertNotIn(HOLDS, _verdicts(run, 'level'))
+        self.assertNotIn(HOLDS, _verdicts(run, 'spread'))
+
+    def test_two_repetitions_are_inconclusive(self):
+        run = scenes.levels(repetitions=2)
+        self.assertEqual([INCONCLUSIVE] * 2, _verdicts(run, 'spread'))
+
+    def test_neighbours_of_another_kind_come_first(self):
+        run = scenes.levels()
+        run.add(scenes.case(scenes.tenant('enterprise', count=4),
+                            scenario='enterprise fills',
+                            workload='sysbench-cpu'), {'enterprise': 1000.0})
+        self.assertEqual(2, len(_claims(run, 'level')))
+
+    def test_no_idle_host(self):
+        run = scenes.levels()
+        run.measurements[:] = [one for one in run.measurements
+                               if 'idle' not in one.factors['scenario']]
+        found = _claims(run, 'level')
+        self.assertEqual([INCONCLUSIVE] * 2, [one.verdict for one in found])
+
+
+class MutexTest(base.TestCase):
+
+    def test_up_is_faster(self):
+        found = _claims(scenes.mutex(), 'mutex')
+        self.assertEqual([HOLDS] * 2, [one.verdict for one in found])
+        self.assertEqual('host SMP', found[0].subject)
+
+    def test_workloads_may_be_what_differs(self):
+        jobs = [scenes.workload(name, ('seconds', 's', 'lower'))
+                for name in ('mutex-smp', 'mutex-up')]
+        run = scenes.Run('mutex', jobs)
+        for job, level in zip(jobs, (1.0, 2.0)):
+            run.add(scenes.case(scenes.tenant(workload=job.name),
+                                workload=job.name), {'measured': level})
+        self.assertEqual([DOES_NOT_HOLD], _verdicts(run, 'mutex'))
+
+
+@ddt.ddt
+class PriorityTest(base.TestCase):
+
+    def test_holds(self):
+        self.assertEqual([HOLDS] * 3,
+                         _verdicts(scenes.priority(), 'finish-ratio'))
+
+    def test_weights_without_effect(self):
+        self.assertEqual(
+            [HOLDS, DOES_NOT_HOLD, DOES_NOT_HOLD],
+            _verdicts(scenes.priority(ratio=1.0), 'finish-ratio'))
+
+    def test_wide(self):
+        run = scenes.priority(spread=0.3, repetitions=3)
+        self.assertEqual([INCONCLUSIVE] * 3, _verdicts(run, 'finish-ratio'))
+
+    def test_nobody_knows_the_cpus(self):
+        run = scenes.priority()
+        run.measurements[:] = [dataclasses.replace(one, affinities=())
+                               for one in run.measurements]
+        self.assertEqual([], _claims(run, 'finish-ratio', conditions=()))
+        # The layout has 4 CPUs for shared instances.
+        self.assertEqual(3, len(_claims(run, 'finish-ratio')))
+
+    @ddt.data('emulator', 'vhost')
+    def test_threads_elsewhere_are_no_cpus_of_the_work(self, thread):
+        run = scenes.priority()
+        run.measurements[:] = [dataclasses.replace(one, affinities=(
+            *one.affinities, model.Affinity(
+                thread=f'heavy-0: {thread}', asked=fakes.cpus('0-1'),
+                seen=fakes.cpus('0-1')))) for one in run.measurements]
+        summary = statistics.summarise(run.results())
+        self.assertEqual(4, claims.contended_cpus(
+            summary, summary.experiment.cases[0]))
+
+    def _tenant(self, weight, threads, vcpus=4):
+        return scenes.tenant(weight=weight, parameters={'threads': threads},
+                             size=model.Size(vcpus=vcpus, memory_mib=1))
+
+    @ddt.data((1, 4, 1.0), (2, 4, 1.0), (4, 4, 0.75), (6, 4, 0.75),
+              # The lighter has only 3 CPUs once it is alone.
+              (3, 4, 9 / 13))
+    @ddt.unpack
+    def test_expected(self, threads, cpus, ratio):
+        self.assertAlmostEqual(ratio, claims.expected_ratio(
+            self._tenant(100, threads), self._tenant(50, threads), cpus))
+
+    @base.settings(max_examples=40)
+    @hypothesis.given(*[strategies.integers(1, 12)] * 3,
+                      *[strategies.sampled_from((25, 50, 100, 300))] * 2)
+    def test_expected_by_small_steps(self, one, other, cpus, weight, lower):
+        tenants = [self._tenant(weight, one, one),
+                   self._tenant(lower, other, other)]
+        found = claims.expected_ratio(*tenants, cpus)
+        times = _run(tenants, cpus)
+        self.assertAlmostEqual(times[0] / times[1], found, delta=0.02)
+
+    def test_threads(self):
+        self.assertEqual(4, claims.threads(self._tenant(1, '{vcpus}')))
+        self.assertEqual(6, claims.threads(self._tenant(1, 6)))
+        self.assertEqual(2, claims.threads(scenes.tenant()))
+
+
+def _run(tenants, cpus, step=0.01):
+    """When equal work of two tenants is done, in small steps of time."""
+    left = [1.0, 1.0]
+    done = [0.0, 0.0]
+    now = 0.0
+    while not all(done):
+        active = [place for place in range(2) if not done[place]]
+        rates = dict.fromkeys(active, 0.0)
+        room = float(cpus)
+        hungry = list(active)
+        # Fill up by weight; who has enough leaves the rest to the other.
+        while hungry and room > 1e-9:
+            weights = sum(tenants[place].weight for place in hungry)
+            shares = {place: room * tenants[place].weight / weights
+                      for place in hungry}
+            for place in list(hungry):
+                most = min(tenants[place].size.vcpus, cpus) - rates[place]
+                given = min(most, shares[place])
+                rates[place] += given
+                room -= given
+                if given == most:
+                    hungry.remove(place)
+        span = step / max(rates.values())
+        now += span
+        for place in active:
+            left[place] -= rates[place] * span
+            if left[place] <= 0:
+                # Not at the end of the step.
+                done[place] = now + left[place] / rates[place]
+    return done
+
+
+class BareMetalTest(base.TestCase):
+
+    def test_holds(self):
+        self.assertEqual([HOLDS] * 2,
+                         _verdicts(scenes.ladder(), 'bare-metal'))
+        self.assertEqual([HOLDS], _verdicts(scenes.overhead(), 'bare-metal'))
+
+    def test_guest_that_is_too_fast(self):
+        run = scenes.overhead(platform=-0.3, by_size=0.0)
+        found = _claims(run, 'bare-metal')[0]
+        self.assertIs(DOES_NOT_HOLD, found.verdict)
+        self.assertIn('vm', found.evidence)
+
+    def test_floating_that_beats_pinned_refutes_nothing(self):
+        # Two threads of one core against two cores.
+        run = scenes.Run('overhead', [scenes.workload()], baseline={
+            'platform': 'bm'})
+        for platform, provisioning, level in (
+                (scenes.BM, scenes.PINNED, 100.0),
+                (scenes.CN, scenes.PINNED, 99.0),
+                (scenes.CN, scenes.VANILLA, 160.0)):
+            run.add(scenes.case(
+                scenes.tenant(platform=platform, provisioning=provisioning),
+                platform=str(platform), provisioning=str(provisioning)),
+                {'measured': level})
+        found = _claims(run, 'bare-metal')[0]
+        self.assertIs(HOLDS, found.verdict)
+        self.assertIn('1 of 1 ratios', found.evidence)
+
+
+@ddt.ddt
+class BelowTest(base.TestCase):
+
+    @ddt.data((0.8, 0.9, HOLDS), (1.1, 1.2, DOES_NOT_HOLD),
+              (0.9, 1.1, INCONCLUSIVE), (0.9, 1.0, INCONCLUSIVE),
+              (float('nan'), 0.9, INCONCLUSIVE))
+    @ddt.unpack
+    def test_below(self, low, high, verdict):
+        self.assertIs(verdict, claims.below(intervals.Interval(
+            value=0.9, low=low, high=high, method=intervals.Method.BCA), 1))
+
+    def test_counted(self):
+        found = [claims.Claim(name='a', statement='A', verdict=verdict,
+                              evidence='e')
+                 for verdict in (HOLDS, HOLDS, DOES_NOT_HOLD, INCONCLUSIVE)]
+        self.assertEqual(
+            '2 hold, 1 does not hold, 1 inconclusive (not passed)',
+            claims.counted(found))

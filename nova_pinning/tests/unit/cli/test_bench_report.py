@@ -1,0 +1,198 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+"""nova-pinning bench report."""
+
+import json
+from unittest import mock
+
+import fixtures
+
+from nova_pinning.bench import results
+from nova_pinning.cli import bench_report
+from nova_pinning.tests.unit.bench.report import scenes
+from nova_pinning.tests.unit.cli import base
+
+
+class ReportBenchTest(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '100'))
+        # Thousands of waits for a disk, for nothing.
+        self.useFixture(fixtures.MockPatchObject(results.os, 'fsync'))
+
+    def write(self, name, run):
+        path = str(self.dir / name)
+        found = run.results()
+        with results.Writer(path, found.experiment,
+                            found.workloads) as writer:
+            for line in (*found.conditions, *found.measurements):
+                writer.add(line)
+        return path
+
+    def report(self, *argv):
+        return self.run_command('bench', 'report', *argv)
+
+    def test_table(self):
+        done = self.report(self.write('a.jsonl', scenes.mutex()))
+        self.assertEqual(0, done.status, done.err)
+        self.assertIn('Claims: 5 hold\n', done.out)
+        self.assertIn('host SMP', done.out)
+        self.assertIn('BCa bootstrap', done.out)
+        self.assertTrue(all(len(line) <= 100 for line in
+                            done.out.splitlines()))
+
+    def test_json(self):
+        done = self.report(self.write('a.jsonl', scenes.priority()),
+                           '--format', 'json')
+        found = json.loads(done.out)
+        self.assertEqual('an-experiment-of-priority',
+                         found['results'][0]['experiment'])
+        self.assertEqual(3, len(found['results'][0]['finishes']))
+
+    def test_page(self):
+        path = self.dir / 'report.html'
+        done = self.report(
+            self.write('a.jsonl', scenes.mutex(repetitions=3)),
+            self.write('b.jsonl', scenes.network(repetitions=3)),
+            '-o', str(path))
+        self.assertEqual(0, done.status, done.err)
+        text = path.read_text()
+        self.assertIn('an-experiment-of-mutex', text)
+        self.assertIn('an-experiment-of-network', text)
+        self.assertIn(f'The page is {path}.', ' '.join(done.out.split()))
+        # The terminal has what stands at the top of the page.
+        self.assertIn('Claims:', done.out)
+        self.assertNotIn('deviation', done.out)
+
+    def test_narrow_terminal(self):
+        path = self.write('a.jsonl', scenes.levels())
+        for width, has_room in ((80, False), (200, True)):
+            with fixtures.EnvironmentVariable('COLUMNS', str(width)):
+                done = self.report(path)
+            lines = done.out.splitlines()
+            self.assertTrue(all(len(line) <= width for line in lines))
+            head = lines[lines.index(
+                'sysbench-cpu: events in 1/s, higher is better') + 1].split()
+            self.assertEqual(has_room, 'min' in head)
+            self.assertLessEqual({'runs', 'average', 'variation'}, {*head})
+            self.assertEqual(not has_room, 'There is no room for' in done.out)
+
+    def test_page_with_a_comparison(self):
+        old = self.write('old.jsonl', scenes.levels(0.6, repetitions=8))
+        new = self.write('new.jsonl', scenes.levels(0.4, repetitions=9))
+        done = self.report(new, '--baseline', old,
+                           '-o', str(self.dir / 'report.html'))
+        self.assertEqual(1, done.status)
+        # What changed, and nothing else.
+        self.assertIn(' regression', done.out)
+        self.assertNotIn('within the noise', done.out)
+        self.assertIn('of 20 comparisons', ' '.join(done.out.split()))
+        self.assertIn('Before you rely on the earlier run', done.out)
+
+    def test_page_and_json(self):
+        path = self.dir / 'report.html'
+        done = self.report(
+            self.write('a.jsonl', scenes.mutex(repetitions=3)),
+            '-o', str(path), '--format', 'json')
+        self.assertTrue(json.loads(done.out)['results'])
+        self.assertTrue(path.exists())
+
+    def test_page_that_cannot_be_written(self):
+        done = self.report(self.write('a.jsonl', scenes.mutex()),
+                           '-o', str(self.dir / 'no' / 'report.html'))
+        self.assertEqual(2, done.status)
+        self.assertIn('report.html', done.err)
+
+    def test_page_in_place_of_results(self):
+        results_path = self.write('a.jsonl', scenes.mutex())
+        before = (self.dir / 'a.jsonl').read_bytes()
+        done = self.report(results_path, '-o', results_path)
+        self.assertEqual(2, done.status)
+        self.assertIn('a.jsonl: would be replaced, and is no page', done.err)
+        self.assertEqual(before, (self.dir / 'a.jsonl').read_bytes())
+
+    def test_page_in_place_of_an_older_one(self):
+        results_path = self.write('a.jsonl', scenes.mutex(repetitions=3))
+        path = self.dir / 'report.html'
+        for _time in range(2):
+            done = self.report(results_path, '-o', str(path))
+            self.assertEqual(0, done.status, done.err)
+
+    def test_claims(self):
+        path = self.write('a.jsonl', scenes.priority(ratio=1.0))
+        self.assertEqual(0, self.report(path).status)
+        done = self.report(path, '--claims')
+        self.assertEqual(1, done.status)
+        self.assertIn('does not hold: With weights 100 and 50', done.out)
+
+    def test_inconclusive_is_told(self):
+        done = self.report(self.write('a.jsonl', scenes.levels(
+            repetitions=2)), '--claims')
+        self.assertEqual(0, done.status)
+        self.assertIn('inconclusive (not passed)', done.out)
+
+    def test_regression(self):
+        old = self.write('old.jsonl', scenes.priority(0.75))
+        new = self.write('new.jsonl', scenes.priority(1.0))
+        done = self.report(new, '--baseline', old)
+        self.assertEqual(1, done.status)
+        self.assertIn('regression', done.out)
+        self.assertEqual(0, self.report(old, '--baseline', new).status)
+        self.assertEqual(0, self.report(
+            new, '--baseline', old, '--tolerance', '0.99').status)
+
+    def test_baseline_of_another_experiment(self):
+        done = self.report(
+            self.write('a.jsonl', scenes.mutex(repetitions=2)),
+            '--baseline', self.write('b.jsonl', scenes.network()))
+        self.assertEqual(2, done.status)
+        self.assertIn('b.jsonl: has results of experiment '
+                      'an-experiment-of-network, and no other file has; '
+                      'there is an-experiment-of-mutex', done.err)
+
+    def test_baseline_with_nothing_to_compare(self):
+        def run(**changes):
+            run = scenes.Run('network', [scenes.workload()], repetitions=3)
+            run.add(scenes.case(scenes.tenant(**changes), scenario='a'),
+                    {'measured': 1.0})
+            return run
+
+        done = self.report(
+            self.write('a.jsonl', run()),
+            '--baseline', self.write('b.jsonl', run(weight=50)))
+        self.assertEqual(2, done.status)
+        self.assertIn('b.jsonl: has no case that was measured alike',
+                      done.err)
+
+    def test_not_there(self):
+        done = self.report(str(self.dir / 'none.jsonl'))
+        self.assertEqual(2, done.status)
+        self.assertIn('cannot be read', done.err)
+
+    def test_tolerance(self):
+        for text in ('-0.1', '1', 'much', 'nan'):
+            done = self.report('a', f'--tolerance={text}')
+            self.assertEqual(2, done.status)
+            self.assertIn('is no part of one', done.err)
+
+    def test_scipy_is_not_there(self):
+        with mock.patch.dict('sys.modules', scipy=None):
+            done = self.report('a')
+        self.assertEqual(2, done.status)
+        self.assertIn('install nova-pinning[bench]', done.err)
+
+    def test_nothing_heavy_is_imported_before_it_is_used(self):
+        names = vars(bench_report)
+        for name in ('numpy', 'scipy', 'matplotlib', 'jinja2'):
+            self.assertNotIn(name, names)

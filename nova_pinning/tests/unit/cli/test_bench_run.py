@@ -1,0 +1,437 @@
+#    Licensed under the Apache License, Version 2.0 (the "License"); you may
+#    not use this file except in compliance with the License. You may obtain
+#    a copy of the License at
+#
+#         http://www.apache.org/licenses/LICENSE-2.0
+#
+#    Unless required by applicable law or agreed to in writing, software
+#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#    License for the specific language governing permissions and limitations
+#    under the License.
+
+import dataclasses
+import io
+import json
+import os
+import signal
+
+import ddt
+import fixtures
+import yaml
+
+from nova_pinning.bench import errors as bench_errors
+from nova_pinning.bench import experiment
+from nova_pinning.bench import model
+from nova_pinning.bench import results
+from nova_pinning.bench.workloads import catalogue
+from nova_pinning.cli import bench_progress
+from nova_pinning import errors
+from nova_pinning.tests.unit.bench import fakes
+from nova_pinning.tests.unit.bench import test_experiment
+from nova_pinning.tests.unit.bench import test_run
+from nova_pinning.tests.unit.cli import base
+
+
+class TestCase(base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.world = fakes.World()
+        self.platforms = []
+        self.settings = []
+
+        def make(name, settings):
+            self.platforms.append(name)
+            self.settings.append(settings)
+            return fakes.Platform(self.world, name)
+
+        for name, fake in (
+                ('bench.platforms.select.make', make),
+                ('bench.layout.load', lambda plan='': fakes.LAYOUT),
+                ('bench.conditions.gather',
+                 lambda layout, **_more: fakes.CONDITIONS),
+                ('bench.workloads.catalogue.load',
+                 lambda paths: {**fakes.WORKLOADS, **catalogue.shipped()}),
+                ('cli.bench_run._edges', lambda layout: self.world.edges)):
+            self.useFixture(fixtures.MonkeyPatch(f'nova_pinning.{name}',
+                                                 fake))
+        self.output = str(self.dir / 'results.jsonl')
+
+    def trial(self, **changes):
+        return self.write('trial.yaml', yaml.safe_dump(
+            test_experiment.trial(**{
+                'repetitions': 2, 'axes': {'threads': [1, 2]}, **changes}),
+            sort_keys=False))
+
+    def run_bench(self, *argv, **changes):
+        return self.run_command('bench', 'run', self.trial(**changes),
+                                '-o', self.output, *argv)
+
+
+@ddt.ddt
+class TestRun(TestCase):
+
+    def test_measures_all(self):
+        done = self.run_bench()
+        # The error output is no terminal here.
+        self.assertEqual(
+            (0, 'case 1 of 2: spin / cn / 1 / 1, about 1 min left\n'
+             'case 2 of 2: spin / cn / 1 / 2, about 40 s left\n'),
+            (done.status, done.err))
+        self.assertIn('trial: 4 repetitions measured, 0 cases failed, 0 of 2 '
+                      'skipped', ' '.join(done.out.split()))
+        self.assertIn(f'nova-pinning bench report {self.output}', done.out)
+        self.assertEqual(4, len(results.read(self.output).measurements))
+        self.assertEqual([model.PlatformName.CONTAINER], self.platforms)
+        self.assertEqual(set(), self.world.alive)
+
+    def test_json(self):
+        done = self.run_bench('--format', 'json')
+        self.assertEqual(
+            {'experiment': 'trial', 'results': self.output, 'measured': 4,
+             'failed': 0, 'skipped': 0}, json.loads(done.out))
+
+    def test_a_second_run_has_nothing_to_do(self):
+        self.run_bench()
+        done = self.run_bench()
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn('trial: all was measured already, and is in '
+                      f'{self.output}; for a new run name another file with '
+                      '-o', ' '.join(done.out.split()))
+
+    @ddt.data((), ('--dry-run',))
+    def test_resumed_with_another_kernel(self, more):
+        self.run_bench('--only', 'threads=2')
+        with open(self.output, 'rb') as file:
+            before = file.read()
+        now = dataclasses.replace(fakes.CONDITIONS, kernel='6.9', load=3.0)
+        with fixtures.MonkeyPatch('nova_pinning.bench.conditions.gather',
+                                  lambda layout, **_more: now):
+            done = self.run_bench(*more)
+        self.assertEqual(2, done.status)
+        self.assertIn('kernel: 6.1, now 6.9; for a new run name another file '
+                      'with -o', done.err)
+        self.assertNotIn('load', done.err)
+        with open(self.output, 'rb') as file:
+            self.assertEqual(before, file.read())
+        self.assertEqual(set(), self.world.alive)
+        # The same host, busier, is no other.
+        now = dataclasses.replace(fakes.CONDITIONS, load=3.0)
+        with fixtures.MonkeyPatch('nova_pinning.bench.conditions.gather',
+                                  lambda layout, **_more: now):
+            self.assertEqual(0, self.run_bench(*more).status)
+
+    def test_only_some_and_then_the_others(self):
+        done = self.run_bench('--only', 'threads=2')
+        self.assertEqual(0, done.status)
+        found = results.read(self.output)
+        self.assertEqual(['2', '2'], [one.factors['threads']
+                                      for one in found.measurements])
+        self.run_bench()
+        self.assertEqual(4, len(results.read(self.output).measurements))
+
+    @ddt.data(
+        ('threads', "--only: 'threads' is no factor with a value"),
+        ('thread=1', "--only: there is no factor 'thread'; there are "
+         'workload, platform, size, threads'),
+        ('threads=3', "--only: no case has threads '3'; there are '1', '2'"))
+    @ddt.unpack
+    def test_only_what_there_is_not(self, only, said):
+        done = self.run_bench('--only', only)
+        self.assertEqual(2, done.status)
+        self.assertIn(said, done.err)
+        self.assertFalse(os.path.exists(self.output))
+
+    def test_another_experiment(self):
+        self.run_bench()
+        done = self.run_bench('--seed', '5')
+        self.assertEqual(2, done.status)
+        self.assertIn('has results of experiment trial, with other seed than '
+                      'those of this run; resume with', done.err)
+        self.assertEqual(
+            (2, done.err), (lambda dry: (dry.status, dry.err))(
+                self.run_bench('--seed', '5', '--dry-run')))
+
+    def test_dry_run(self):
+        done = self.run_bench('--dry-run', axes={
+            'threads': [1, {'per_vcpu': 1}, 2]})
+        self.assertEqual(0, done.status)
+        self.assertIn('all cases: workload spin, platform cn, size 1',
+                      done.out)
+        self.assertIn('1x       1 instance  skipped', done.out)
+        self.assertIn('is the same on this host as threads 1', done.out)
+        self.assertIn('about 1 min in all', done.out)
+        self.assertIn('not looked at: whether the platforms', done.out)
+        self.assertIn('CPUs: dedicated 4-7, shared 2-3, host 0-1\n',
+                      done.out)
+        self.assertFalse(os.path.exists(self.output))
+        self.assertEqual([], self.world.steps)
+
+    def test_dry_run_has_sizes_as_they_are_here(self):
+        sizes = [{'vcpus': {'most': 16}, 'memory_mib': 64},
+                 {'vcpus': 1, 'memory_mib': 64}]
+        done = self.run_bench('--dry-run', axes={'size': sizes})
+        self.assertIn('\n4 vCPUs (up to 16)  ', done.out)
+        self.assertIn('\n1  ', done.out)
+        done = self.run_bench('--dry-run', axes={'size': sizes[:1]},
+                              scenarios=[{'name': 'a', 'class': 'shared'},
+                                         {'name': 'b'}])
+        self.assertIn('size 2 to 4 vCPUs (up to 16)', done.out)
+
+    @ddt.data(
+        (('--platform', 'vm'), 'no ratios: the baseline (platform bm) is not '
+         'among the cases; add --platform bm'),
+        (('--only', 'platform=cn'), 'no ratios until the baseline (platform '
+         'bm) is measured, which --only leaves out'),
+        ((), ''), (('--platform', 'bm', '--platform', 'vm'), ''))
+    @ddt.unpack
+    def test_dry_run_without_baseline(self, argv, said):
+        changes = {'baseline': {'platform': 'bm'},
+                   'axes': {'platform': ['bm', 'cn']}}
+        done = self.run_bench('--dry-run', *argv, **changes)
+        text = ' '.join(done.out.split())
+        if said:
+            self.assertIn(said, text)
+        else:
+            self.assertNotIn('no ratios', text)
+
+    def test_dry_run_when_the_baseline_is_measured(self):
+        changes = {'baseline': {'platform': 'bm'},
+                   'axes': {'platform': ['bm', 'cn']}}
+        self.run_bench('--only', 'platform=bm', **changes)
+        done = self.run_bench('--dry-run', '--only', 'platform=cn', **changes)
+        self.assertNotIn('no ratios', done.out)
+
+    def test_dry_run_of_what_is_measured(self):
+        self.run_bench('--only', 'threads=2')
+        done = self.run_bench('--dry-run', '--format', 'json')
+        found = json.loads(done.out)
+        self.assertEqual([('1', 34.0), ('2', None)], [
+            (case['factors']['threads'], case['seconds'])
+            for case in found['cases']])
+        self.assertEqual(34.0, found['seconds'])
+
+    def test_a_failed_case(self):
+        self.world.outcome = {'status': 3, 'stderr': 'no luck'}
+        done = self.run_bench('--only', 'threads=2')
+        self.assertEqual(1, done.status)
+        self.assertIn('failed: spin / cn / 1 / 2: ', done.err)
+        self.assertIn('status 3: no luck', done.err)
+        self.assertIn('0 repetitions measured, 1 case failed', done.out)
+
+    def test_doubts_are_told_once(self):
+        self.world.seen = fakes.cpus('0-7')
+        done = self.run_bench('--only', 'threads=2')
+        self.assertEqual(0, done.status)
+        self.assertEqual(1, done.err.count('doubtful: '))
+
+    def test_nothing_fits(self):
+        done = self.run_bench(axes={'size': [
+            {'vcpus': 64, 'memory_mib': 64}]})
+        self.assertEqual(2, done.status)
+        self.assertIn('no case of trial can be measured on this host: '
+                      'instances: an instance has 64 vCPUs', done.err)
+
+    def test_what_is_missing(self):
+        def check(platform, requests):
+            raise errors.InputError('spin needs what is not installed',
+                                    advice='apt-get install spin')
+
+        with fixtures.MonkeyPatch(
+                'nova_pinning.tests.unit.bench.fakes.Platform.check', check):
+            done = self.run_bench()
+        self.assertEqual(2, done.status)
+        self.assertEqual('error: spin needs what is not installed; apt-get '
+                         'install spin\n', done.err)
+        self.assertEqual(set(), self.world.alive)
+        self.assertFalse(os.path.exists(self.output))
+
+    def test_interrupted_before_anything_is_measured(self):
+        def check(platform, requests):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with fixtures.MonkeyPatch(
+                'nova_pinning.tests.unit.bench.fakes.Platform.check', check):
+            done = self.run_bench()
+        self.assertEqual(130, done.status)
+        self.assertEqual('interrupted: all that was started is ended; '
+                         'nothing was measured\n', done.err)
+        self.assertFalse(os.path.exists(self.output))
+
+    def test_a_platform_that_cannot_put_things_back(self):
+        def leave(platform, *_unused):
+            raise bench_errors.BenchError('servers are left',
+                                          'delete them')
+
+        with fixtures.MonkeyPatch(
+                'nova_pinning.tests.unit.bench.fakes.Platform.__exit__',
+                leave):
+            done = self.run_bench()
+        self.assertEqual(2, done.status)
+        self.assertEqual('error: servers are left; delete them',
+                         done.err.splitlines()[-1])
+        self.assertEqual(4, len(results.read(self.output).measurements))
+
+    @ddt.data(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    def test_interrupted(self, number):
+        measured = bench_progress.Lines.measured
+        before = signal.getsignal(number)
+
+        def interrupt(watcher, measurement):
+            measured(watcher, measurement)
+            os.kill(os.getpid(), number)
+
+        with fixtures.MonkeyPatch(
+                'nova_pinning.cli.bench_progress.Lines.measured', interrupt):
+            done = self.run_bench()
+        self.assertEqual(130, done.status)
+        self.assertIn('interrupted: all that was started is ended; results '
+                      f'so far are in {self.output}', done.err)
+        self.assertEqual(1, len(results.read(self.output).measurements))
+        self.assertEqual(set(), self.world.alive)
+        self.assertEqual(before, signal.getsignal(number))
+        self.assertEqual(0, self.run_bench().status)
+        self.assertEqual(4, len(results.read(self.output).measurements))
+
+    def test_interrupted_twice(self):
+        """The second does not keep the first from ending what was begun."""
+        close = fakes.Instance.close
+        closed = []
+
+        def measured(watcher, measurement):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def watched(instance):
+            os.kill(os.getpid(), signal.SIGTERM)
+            close(instance)
+            closed.append(instance.name)
+
+        with fixtures.MonkeyPatch(
+                'nova_pinning.tests.unit.bench.fakes.Instance.close',
+                watched), fixtures.MonkeyPatch(
+                'nova_pinning.cli.bench_progress.Lines.measured', measured):
+            done = self.run_bench()
+        self.assertEqual(130, done.status)
+        self.assertIn('this can take a while', done.err)
+        self.assertEqual(['instances-0'], closed)
+
+    def test_the_disk_is_full(self):
+        write = os.write
+
+        def fail(file, data):
+            if b'measurement' in bytes(data):
+                raise OSError(28, 'No space left on device')
+            return write(file, data)
+
+        with fixtures.MonkeyPatch('os.write', fail):
+            done = self.run_bench()
+        self.assertEqual(2, done.status)
+        self.assertIn(f'error: {self.output}: cannot be written: No space '
+                      'left on device', done.err)
+        self.assertEqual(set(), self.world.alive)
+        self.assertEqual((), results.read(self.output).measurements)
+
+    def test_settings(self):
+        self.run_bench('--connect', 'test:///default', '--accelerator', 'tcg',
+                       '--channel', 'ssh', '--boot-seconds', '9',
+                       '--hypervisor', 'ssh {host}')
+        found = self.settings[0]
+        self.assertEqual(
+            ('test:///default', 'tcg', 'ssh', 9.0, 'ssh {host}', 'root'),
+            (found.connect, found.accelerator, found.channel,
+             found.boot_seconds, found.hypervisor, found.ssh_user))
+
+    def test_short_and_platform(self):
+        done = self.run_bench('--short', '--platform', 'vm', '--platform',
+                              'bm', repetitions=50)
+        self.assertEqual(0, done.status)
+        self.assertEqual(3 * 2 * 2,
+                         len(results.read(self.output).measurements))
+        self.assertEqual(['bm', 'vm'], self.platforms)
+
+    def test_rounds_and_repetitions(self):
+        done = self.run_bench('--rounds', '3', '--repetitions', '1')
+        self.assertEqual(0, done.status)
+        self.assertEqual(
+            [1, 1, 2, 2, 3, 3],
+            [one.round for one in results.read(self.output).measurements])
+
+    def test_default_output(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.bench.results.Writer', self._no_writer))
+        done = self.run_command('bench', 'run', self.trial())
+        self.assertEqual('error: trial.jsonl\n', done.err)
+
+    def _no_writer(self, path, *_unused):
+        raise errors.InputError(path)
+
+    @ddt.data('no-such', '/no/such.yaml')
+    def test_no_such_experiment(self, name):
+        done = self.run_command('bench', 'run', name)
+        self.assertEqual(2, done.status)
+        self.assertIn('there is no experiment', done.err)
+
+
+class TestList(TestCase):
+
+    def test_table(self):
+        done = self.run_command('bench', 'list')
+        self.assertEqual((0, ''), (done.status, done.err))
+        for name in (*experiment.shipped(), *catalogue.shipped()):
+            self.assertIn(name, done.out)
+
+    def test_json(self):
+        found = json.loads(self.run_command(
+            'bench', 'list', '--format', 'json').out)
+        self.assertEqual(list(experiment.shipped()),
+                         [one['name'] for one in found['experiments']])
+        overhead = next(one for one in found['experiments']
+                        if one['name'] == 'platform-overhead')
+        self.assertEqual(240, overhead['cases'])
+        self.assertGreater(overhead['skipped'], 0)
+        self.assertGreater(overhead['seconds'], 3600)
+
+    def test_short_takes_less(self):
+        def seconds(*argv):
+            found = json.loads(self.run_command(
+                'bench', 'list', '--format', 'json', *argv).out)
+            return [one['seconds'] for one in found['experiments']]
+
+        for short, long in zip(seconds('--short'), seconds()):
+            self.assertLess(short, long / 2)
+
+
+class TestProgress(base.TestCase):
+
+    def test_durations(self):
+        self.assertEqual(
+            ['0 s', '59 s', '1 min', '2 min', '59 min', '1 h 0 min',
+             '25 h 1 min'],
+            [bench_progress.duration(seconds) for seconds in (
+                0.3, 59, 60, 100, 3540, 3599, 90060)])
+
+    def test_bar(self):
+        """What a terminal is shown."""
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        stream = Terminal()
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', stream))
+        self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '120'))
+        prepared = test_run.trial(test_run.case('one'))
+        units = test_run.schedule.units(model.Results(
+            experiment=prepared.experiment, workloads=prepared.workloads,
+            conditions=(), measurements=()), lambda case: True)
+        with bench_progress.watcher(units) as watcher:
+            watcher.begin(units[0], 125.0)
+            watcher.step('warm-up 1')
+            watcher.failed(model.Failure(
+                factors={'scenario': 'one'}, round=1, started=0.0,
+                message='broken'))
+        shown = stream.getvalue()
+        for text in ('case 1 of 1: one', '0/2', 'about 2 min left',
+                     'warm-up 1', 'failed: one: broken'):
+            self.assertIn(text, shown)
