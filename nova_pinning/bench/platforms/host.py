@@ -50,6 +50,7 @@ class HostInstance(local.LocalInstance):
              '--fork', '--kill-child', '/bin/sh', '-c', _FIRST],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True)
+        self._pid = 0
         try:
             self._pid = self._told()
         except BaseException:
@@ -76,9 +77,12 @@ class HostInstance(local.LocalInstance):
         return self._pid if self._namespace.poll() is None else 0
 
     def _end(self) -> None:
-        # The namespace's first process is killed with the one that made it.
-        self._namespace.kill()
-        self._namespace.communicate()
+        # The namespace's first process is killed with the one that made it,
+        # and has ended when all others of the namespace have.
+        with process.watched(self._pid) as ended:
+            self._namespace.kill()
+            self._namespace.communicate()
+            ended()
 
 
 class HostPlatform(local.LocalPlatform):

@@ -27,6 +27,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import threading
@@ -46,6 +47,7 @@ _MARK = 'NOVA_PINNING_BENCH_JOB'
 _MOST_OUTPUT = 16 * 1024 * 1024
 _END_SECONDS = 10.0
 _CLEAR_LOOKS = 2
+_BARE_LOOKS = 50
 _LOOK_SECONDS = 0.02
 _SIGNALS = range(129, 193)
 
@@ -119,12 +121,14 @@ class Job:
             return
         deadline = time.monotonic() + _END_SECONDS
         # A process that is just replacing its program has no environment for
-        # a moment, so one look without any is not enough.
+        # a moment, and some have none at all: these are looked at for longer.
         clear = 0
         while time.monotonic() < deadline:
-            found = marked(self._members(), f'{_MARK}={self._mark}')
+            environments = _environments(self._members())
+            found = _having(environments, f'{_MARK}={self._mark}')
             clear = 0 if found or self._waiter.is_alive() else clear + 1
-            if clear == _CLEAR_LOOKS:
+            if clear >= (_CLEAR_LOOKS if all(environments.values())
+                         else _BARE_LOOKS):
                 return
             kill(found)
             # What gets a command inside ends when the command does; where it
@@ -178,17 +182,18 @@ def members(tree: host_tree.Tree, first: int) -> list[int]:
         and tree.link_name(f'/proc/{name}/exe'))
 
 
-def marked(pids: Collection[int], variable: str) -> list[int]:
-    """Those processes that have a variable in their environment."""
-    return list(_marked(pids, variable.encode()))
-
-
-def _marked(pids: Collection[int], variable: bytes) -> Iterator[int]:
+def _environments(pids: Collection[int]) -> dict[int, bytes]:
+    """The environments of those processes that have not ended."""
+    found = {}
     for pid in pids:
         with contextlib.suppress(OSError):
-            found = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
-            if variable in found.split(b'\0'):
-                yield pid
+            found[pid] = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
+    return found
+
+
+def _having(environments: Mapping[int, bytes], variable: str) -> list[int]:
+    return [pid for pid, found in environments.items()
+            if variable.encode() in found.split(b'\0')]
 
 
 def kill(pids: Collection[int]) -> None:
@@ -196,6 +201,38 @@ def kill(pids: Collection[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[Callable[[], None]]:
+    """Watch a process, be it a child or not.
+
+    The kernel tells of the end of a PID namespace's first process when the
+    others have ended: see ``zap_pid_ns_processes`` in its kernel/pid_namespace.
+
+    :param pid: it may have ended; 0 is none, and that has ended
+    :returns: waits for its end, and raises :class:`errors.InstanceError` if
+        it does not come
+    """
+    try:
+        descriptor = os.pidfd_open(pid) if pid else None
+    except ProcessLookupError:
+        descriptor = None
+    if descriptor is None:
+        yield lambda: None
+        return
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        if not poll.poll(_END_SECONDS * 1000):
+            raise errors.InstanceError(
+                f'process {pid} does not end', 'end it by hand')
+
+    try:
+        yield wait
+    finally:
+        os.close(descriptor)
 
 
 def run(arguments: Sequence[str], seconds: float = 60.0) -> str:

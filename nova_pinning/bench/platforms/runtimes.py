@@ -47,6 +47,7 @@ _UNUSED = ('lost+found', 'media', 'mnt')
 _SECONDS = 60.0
 # What runc says is a line of a log.
 _LOGGED = re.compile(r'\bmsg="(.*)"')
+_MOST_LINES = 4
 
 
 class Runtime(Protocol):
@@ -228,11 +229,13 @@ def _wait_for(runtime: Runtime, identity: str,
     deadline = time.monotonic() + _SECONDS
     while not runtime.first(identity):
         if started.poll() is not None or time.monotonic() > deadline:
-            text = said.read_text(errors='replace').strip()
-            *_before, last = text.splitlines() or ['it does not start']
-            match = _LOGGED.search(last)
+            lines = said.read_text(errors='replace').strip().splitlines()
+            # What it says last is what came of it, and not always the cause.
+            reasons = [match[1] if (match := _LOGGED.search(line)) else line
+                       for line in lines[-_MOST_LINES:]]
             raise errors.InstanceError(
-                f'{runtime.name}: {match[1] if match else last}')
+                f'{runtime.name}: '
+                f'{"; ".join(reasons) or "it does not start"}')
         time.sleep(0.01)
 
 

@@ -160,6 +160,33 @@ class LocalPlatformsTestCase(base.TestCase):
         instance.close()
 
     @ddt.data(*_BOTH)
+    def test_close_waits_for_the_last_of_many(self, name):
+        instance, = self.instances(name, local.tenant(name))
+        local.wait(instance.start(
+            'for i in $(seq 200); do setsid sleep 4711 & done '
+            '>/dev/null 2>&1'))
+        inside = instance._members()
+        self.assertGreater(len(inside), 200)
+
+        instance.close()
+
+        self.assertEqual([], [pid for pid in inside
+                              if os.path.exists(f'/proc/{pid}/exe')])
+
+    @ddt.data(*_BOTH)
+    def test_stop_does_not_wait_long_for_what_has_no_environment(self, name):
+        instance, = self.instances(name, local.tenant(name))
+        local.wait(instance.start(
+            'env --ignore-environment setsid sleep 4711 >/dev/null 2>&1 &'))
+        before = set(instance._members())
+        job = instance.start('sleep 4712')
+
+        job.stop()
+
+        self.assertLess(job.poll().status, 0)
+        self.assertEqual(before, set(instance._members()))
+
+    @ddt.data(*_BOTH)
     def test_nothing_is_left(self, name):
         instance, = self.instances(name, local.tenant(name))
         local.wait(instance.start('touch a; mkdir b; chmod 0 b'))
