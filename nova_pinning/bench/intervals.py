@@ -69,10 +69,13 @@ class Sample:
     """Values in clusters; clusters are independent of each other.
 
     :param clusters: with at least one value each
+    :param numbers: of the rounds or repetitions that clusters are, so that
+        another sample of the same run can be told to share them
     """
 
     clusters: tuple[tuple[float, ...], ...]
     unit: Unit = Unit.REPETITIONS
+    numbers: tuple[int, ...] = ()
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -166,44 +169,79 @@ def variation_ratio(totals: Sequence[Totals]) -> Any:
     return variation(totals[:1]) / variation(totals[1:])
 
 
-class _Moments:
-    """A sample as clusters' totals, in an order that is always the same."""
+class _Group:
+    """Samples that share clusters, in an order that is always the same.
 
-    def __init__(self, sample: Sample) -> None:
+    :param samples: one, or several with numbers
+    """
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
         import numpy
 
-        clusters = sorted(sorted(one) for one in sample.clusters)
-        values = [value for one in clusters for value in one]
-        self.centre = math.fsum(values) / len(values)
-        self.sums = numpy.array([
-            (len(one), math.fsum(value - self.centre for value in one),
-             math.fsum((value - self.centre) ** 2 for value in one))
-            for one in clusters])
-        self.clusters = len(clusters)
-        largest = max(map(abs, values))
-        self.is_flat = values and (
-            max(values) - min(values) <= _ROUNDING * largest)
+        numbered = [dict(zip(one.numbers or range(len(one.clusters)),
+                             one.clusters)) for one in samples]
+        # What one has no values in is an empty cluster of its.
+        shared = sorted(
+            [tuple(sorted(one.get(number, ()))) for one in numbered]
+            for number in {number for one in numbered for number in one})
+        self._centres = [math.fsum(one.values) / len(one.values)
+                         for one in samples]
+        # By cluster, sample, and what is added up.
+        self._sums = numpy.array([
+            [(len(one), math.fsum(value - centre for value in one),
+              math.fsum((value - centre) ** 2 for value in one))
+             for one, centre in zip(clusters, self._centres)]
+            for clusters in shared])
+        self.clusters = len(shared)
+        self.fewest = min(len(one.clusters) for one in samples)
+        self.is_flat = all(
+            max(one.values) - min(one.values)
+            <= _ROUNDING * max(map(abs, one.values)) for one in samples)
 
-    def totals(self, indices: Any = None) -> Totals:
-        """Of clusters, the last axis being those of a resample."""
-        chosen = (self.sums if indices is None
-                  else self.sums[indices.astype(int)])
-        count, total, squares = (chosen[..., column].sum(axis=-1)
-                                 for column in range(3))
-        return Totals(count, total, squares, self.centre)
+    def totals(self, indices: Any = None) -> list[Totals]:
+        """Of each sample; the indices' last axis is that of clusters."""
+        chosen = (self._sums if indices is None
+                  else self._sums[indices.astype(int)])
+        return self._split(chosen.sum(axis=-3))
 
-    def without_one(self) -> Totals:
+    def without_one(self) -> list[Totals]:
         """Of all clusters but one, for each."""
-        count, total, squares = (
-            (self.sums.sum(axis=0) - self.sums).T)
-        return Totals(count, total, squares, self.centre)
+        return self._split(self._sums.sum(axis=0) - self._sums)
+
+    def _split(self, sums: Any) -> list[Totals]:
+        return [Totals(*(sums[..., place, column] for column in range(3)),
+                       centre)
+                for place, centre in enumerate(self._centres)]
+
+
+class _Groups:
+    """All samples of a statistic, each in one group."""
+
+    def __init__(self, samples: Sequence[Sample],
+                 together: Sequence[int]) -> None:
+        alone = [(place,) for place in range(len(samples))
+                 if place not in together]
+        self._places = [tuple(together), *alone] if together else alone
+        self.groups = [_Group([samples[place] for place in places])
+                       for places in self._places]
+
+    def ordered(self, totals: Sequence[Sequence[Totals]]) -> list[Totals]:
+        """Those of each group, in the order of the samples."""
+        found = {place: one
+                 for places, group in zip(self._places, totals)
+                 for place, one in zip(places, group)}
+        return [found[place] for place in sorted(found)]
 
 
 def interval(samples: Sequence[Sample], statistic: Statistic, *,
              seed: int = 1, is_positive: bool = False,
              least: int = LEAST_RESAMPLED,
-             confidence: float = CONFIDENCE) -> Interval:
-    """A statistic of samples that are independent of each other.
+             confidence: float = CONFIDENCE,
+             together: Sequence[int] = ()) -> Interval:
+    """A statistic of samples.
+
+    They are independent of each other, but for those whose clusters are the
+    same rounds or repetitions: these are resampled together.
 
     Clusters are resampled if there are enough, and if the confidence does
     not take more resamples than are made. Else the jackknife's standard error
@@ -214,24 +252,25 @@ def interval(samples: Sequence[Sample], statistic: Statistic, *,
     :param least: clusters of each sample that are enough to resample
     :param seed: the same seed and values give the same interval, whatever
         order they are in
+    :param together: places of samples with numbers that share clusters
     """
     import numpy
 
-    moments = [_Moments(one) for one in samples]
+    every = _Groups(samples, together)
     with numpy.errstate(all='ignore'):
-        value = float(statistic([one.totals() for one in moments]))
+        value = float(statistic(every.ordered(
+            [one.totals() for one in every.groups])))
         if not math.isfinite(value):
             return _unknown(value)
-        fewest = min(one.clusters for one in moments)
+        fewest = min(one.fewest for one in every.groups)
         if fewest < 2:
             return _unknown(value)
-        if all(one.is_flat for one in moments):
+        if all(one.is_flat for one in every.groups):
             return Interval(value=value, low=value, high=value,
                             method=Method.EQUAL)
         if fewest < least or confidence > CONFIDENCE:
-            return _student(moments, statistic, value, is_positive,
-                            confidence)
-        return _bootstrap(moments, statistic, value, seed)
+            return _student(every, statistic, value, is_positive, confidence)
+        return _bootstrap(every, statistic, value, seed)
 
 
 def _unknown(value: float) -> Interval:
@@ -239,7 +278,7 @@ def _unknown(value: float) -> Interval:
                     low=math.nan, high=math.nan, method=Method.NONE)
 
 
-def _student(moments: Sequence[_Moments], statistic: Statistic,
+def _student(every: _Groups, statistic: Statistic,
              value: float, is_positive: bool,
              confidence: float) -> Interval:
     """From the jackknife: leave each cluster out in turn."""
@@ -249,10 +288,10 @@ def _student(moments: Sequence[_Moments], statistic: Statistic,
     if is_positive and value <= 0:
         return _unknown(value)
     variances = []
-    for place, one in enumerate(moments):
-        totals = [other.totals() for other in moments]
+    for place, one in enumerate(every.groups):
+        totals = [other.totals() for other in every.groups]
         totals[place] = one.without_one()
-        left = statistic(totals)
+        left = statistic(every.ordered(totals))
         if is_positive:
             left = numpy.log(left)
         variances.append(float(
@@ -266,7 +305,7 @@ def _student(moments: Sequence[_Moments], statistic: Statistic,
     # Welch and Satterthwaite's degrees of freedom.
     freedom = 1 / math.fsum(
         (part / variance) ** 2 / (one.clusters - 1)
-        for part, one in zip(variances, moments))
+        for part, one in zip(variances, every.groups))
     # From the upper end, where nothing is lost to rounding.
     reach = float(stats.t.isf((1 - confidence) / 2, freedom)
                   ) * math.sqrt(variance)
@@ -278,16 +317,17 @@ def _student(moments: Sequence[_Moments], statistic: Statistic,
                     method=Method.STUDENT)
 
 
-def _bootstrap(moments: Sequence[_Moments], statistic: Statistic,
+def _bootstrap(every: _Groups, statistic: Statistic,
                value: float, seed: int) -> Interval:
     import numpy
     from scipy import stats
 
     def of_indices(*indices: Any, axis: int = -1) -> Any:
-        return statistic([one.totals(chosen)
-                          for one, chosen in zip(moments, indices)])
+        return statistic(every.ordered([
+            one.totals(chosen)
+            for one, chosen in zip(every.groups, indices)]))
 
-    data = [numpy.arange(one.clusters) for one in moments]
+    data = [numpy.arange(one.clusters) for one in every.groups]
     for method, name in ((Method.BCA, 'BCa'),
                          (Method.PERCENTILE, 'percentile')):
         with warnings.catch_warnings():

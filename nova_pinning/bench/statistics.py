@@ -120,12 +120,16 @@ def ratio(values: intervals.Values, baseline: intervals.Values,
 
 
 def variation_ratio(values: intervals.Values, baseline: intervals.Values,
-                    seed: int = 1) -> intervals.Interval:
-    """One coefficient of variation by another: above 1 is less stable."""
+                    seed: int = 1, together: Sequence[int] = (),
+                    ) -> intervals.Interval:
+    """One coefficient of variation by another: above 1 is less stable.
+
+    :param together: as :func:`intervals.interval` takes it
+    """
     return intervals.interval(
         [intervals.sample(values), intervals.sample(baseline)],
         intervals.variation_ratio, seed=seed, is_positive=True,
-        least=intervals.LEAST_RESAMPLED_SPREAD)
+        least=intervals.LEAST_RESAMPLED_SPREAD, together=together)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,21 +241,21 @@ def sample_of(measurements: Iterable[model.Measurement], tenant: str,
 
     :returns: None if there are no values
     """
-    rounds: dict[int, list[tuple[float, ...]]] = {}
+    rounds: dict[int, list[float]] = {}
+    repetitions: dict[int, list[float]] = {}
     for one in measurements:
-        values = tuple(float(reading.figures[figure])
-                       for reading in one.readings
-                       if reading.tenant == tenant
-                       and figure in reading.figures)
+        values = [float(reading.figures[figure]) for reading in one.readings
+                  if reading.tenant == tenant and figure in reading.figures]
         if values:
-            rounds.setdefault(one.round, []).append(values)
+            rounds.setdefault(one.round, []).extend(values)
+            repetitions.setdefault(one.repetition, []).extend(values)
     if not rounds:
         return None
-    if len(rounds) > 1:
-        return intervals.Sample(unit=intervals.Unit.ROUNDS, clusters=tuple(
-            tuple(itertools.chain.from_iterable(values))
-            for values in rounds.values()))
-    return intervals.Sample(clusters=tuple(next(iter(rounds.values()))))
+    unit, clusters = ((intervals.Unit.ROUNDS, rounds) if len(rounds) > 1
+                      else (intervals.Unit.REPETITIONS, repetitions))
+    return intervals.Sample(
+        unit=unit, numbers=tuple(clusters),
+        clusters=tuple(tuple(one) for one in clusters.values()))
 
 
 def _compared(row: Row, rows: Sequence[Row],

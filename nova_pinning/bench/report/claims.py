@@ -220,7 +220,8 @@ def _level(summary: statistics.Summary, row: statistics.Row,
         found = intervals.interval(
             [one.estimate.sample for one in (row, idle[0], other, idle[1])],
             _ratio_of_slowdowns(row.figure.better),
-            seed=summary.experiment.seed, is_positive=True)
+            seed=summary.experiment.seed, is_positive=True,
+            together=(0, 2) if _shares_runs(row, other) else ())
         verdict = below(found, 1)
         evidence = (f'slowdowns {words.ratio(row.slowdown)} and '
                     f'{words.ratio(other.slowdown)}; their ratio '
@@ -229,6 +230,12 @@ def _level(summary: statistics.Summary, row: statistics.Row,
         name='level', subject=_against(summary, row, other), verdict=verdict,
         evidence=evidence, statement='Neighbours slow a pinned instance down '
                                      'less than a floating one')
+
+
+def _shares_runs(row: statistics.Row, other: statistics.Row) -> bool:
+    """Whether two tenants ran at the same time, beside each other."""
+    return (row.case == other.case
+            and row.estimate.sample.unit is other.estimate.sample.unit)
 
 
 def _against(summary: statistics.Summary, row: statistics.Row,
@@ -252,7 +259,8 @@ def _ratio_of_slowdowns(better: model.Better) -> intervals.Statistic:
 def _spread(summary: statistics.Summary, row: statistics.Row,
             other: statistics.Row) -> Claim:
     found = statistics.variation_ratio(
-        row.estimate.sample, other.estimate.sample, summary.experiment.seed)
+        row.estimate.sample, other.estimate.sample, summary.experiment.seed,
+        together=(0, 1) if _shares_runs(row, other) else ())
     return Claim(
         name='spread', subject=_against(summary, row, other),
         verdict=below(found, 1), statement=(

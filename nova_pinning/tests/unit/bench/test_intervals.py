@@ -14,6 +14,7 @@
 
 import math
 import random
+import statistics as oracle
 
 import ddt
 import hypothesis
@@ -75,6 +76,33 @@ class CoverageTest(base.TestCase):
             hits += found.low <= truth <= found.high
         self.assertGreaterEqual(hits, 130)
 
+    @ddt.data((-0.9, 6), (0.9, 6), (-0.9, 14), (0.9, 14))
+    @ddt.unpack
+    def test_samples_of_the_same_repetitions(self, correlation, size):
+        """What disturbs both is in the interval once, and not twice."""
+        drawn = numpy.random.default_rng(9)
+        hits, apart, widths = 0, 0, []
+        for _ in range(150):
+            pairs = drawn.multivariate_normal(
+                [50, 50], [[9, 9 * correlation], [9 * correlation, 9]], size)
+            samples = [intervals.Sample(
+                clusters=tuple((value,) for value in values),
+                numbers=tuple(range(size))) for values in pairs.T]
+            together, alone = (intervals.interval(
+                samples, intervals.ratio, is_positive=True, together=places)
+                for places in ((0, 1), ()))
+            hits += together.low <= 1 <= together.high
+            apart += alone.low <= 1 <= alone.high
+            widths.append((together.high - together.low)
+                          / (alone.high - alone.low))
+        self.assertGreaterEqual(hits, 130)
+        if correlation > 0:
+            self.assertLess(oracle.median(widths), 0.6)
+        else:
+            # Too short, when both were taken for independent.
+            self.assertLess(apart, hits)
+            self.assertGreater(oracle.median(widths), 1.2)
+
     def test_repetitions_of_few_rounds_are_not_independent(self):
         # Rounds that differ, and hardly vary in themselves.
         rounds = [[level + 0.01 * number for number in range(20)]
@@ -97,6 +125,42 @@ class IntervalTest(base.TestCase):
         self.assertAlmostEqual(34 / 3, found.value)
         self.assertAlmostEqual(34 / 3 - reach, found.low)
         self.assertAlmostEqual(34 / 3 + reach, found.high)
+
+    @base.settings(max_examples=30)
+    @hypothesis.given(_NUMBERS, strategies.randoms())
+    def test_pairs_are_told_by_their_numbers(self, values, drawn):
+        """Any order will do, and a gap is one on both sides."""
+        pairs = [(number, (float(value),), (1.5 * value + number,))
+                 for number, value in enumerate(values)]
+        shuffled = drawn.sample(pairs, len(pairs))
+
+        def found(first, second):
+            return intervals.interval([
+                intervals.Sample(
+                    numbers=tuple(one[0] for one in first),
+                    clusters=tuple(one[1] for one in first)),
+                intervals.Sample(
+                    numbers=tuple(one[0] for one in second),
+                    clusters=tuple(one[2] for one in second))],
+                intervals.ratio, is_positive=True, together=(0, 1))
+
+        self.assertEqual(repr(found(pairs, pairs)),
+                         repr(found(pairs, shuffled)))
+        self.assertEqual(repr(found(pairs, pairs[1:])),
+                         repr(found(shuffled, pairs[1:][::-1])))
+
+    def test_places_of_those_together(self):
+        """Those that come between are not mixed up with them."""
+        samples = [intervals.Sample(
+            clusters=tuple((level + 0.1 * number ** 2,)
+                           for number in range(5)), numbers=tuple(range(5)))
+            for level in (10.0, 20.0, 40.0, 80.0)]
+        found = intervals.interval(
+            samples, lambda totals: (
+                totals[0].mean + 10 * totals[1].mean
+                + 100 * totals[2].mean + 1000 * totals[3].mean),
+            together=(0, 2))
+        self.assertAlmostEqual(84210 + 0.6 * 1111, found.value)
 
     @ddt.data((9, intervals.Method.STUDENT), (10, intervals.Method.BCA))
     @ddt.unpack

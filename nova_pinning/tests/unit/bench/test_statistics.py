@@ -111,11 +111,14 @@ class SampleTest(base.TestCase):
     def _together(self, repetitions):
         """repetitions: what each instance brought, each."""
         return statistics.sample_of([
-            dataclasses.replace(_measurements(('', 0.0))[0], readings=tuple(
-                dataclasses.replace(
-                    _measurements((str(number), value))[0].readings[0])
-                for number, value in enumerate(values)))
-            for values in repetitions], 'one', 'events')
+            dataclasses.replace(
+                _measurements(('', 0.0))[0], repetition=repetition,
+                readings=tuple(
+                    dataclasses.replace(
+                        _measurements((str(number), value))[0].readings[0])
+                    for number, value in enumerate(values)))
+            for repetition, values in enumerate(repetitions)],
+            'one', 'events')
 
     def test_instances_of_a_repetition_are_together(self):
         found = self._together([(1, 3), (2, 4), (5,)])

@@ -153,6 +153,34 @@ class IsolationTest(base.TestCase):
         run = scenes.levels(repetitions=2)
         self.assertEqual([INCONCLUSIVE] * 2, _verdicts(run, 'spread'))
 
+    @ddt.data('level', 'spread')
+    def test_what_disturbs_both_does_not_hide_the_difference(self, name):
+        """Tenants of one case are compared repetition by repetition."""
+        run = scenes.Run('levels', [scenes.workload()], repetitions=24)
+        pinned, shared = scenes.tenant('pinned'), scenes.tenant(
+            'shared', provisioning=scenes.VANILLA,
+            guest_class=scenes.SHARED)
+        for scenario, tenants in (
+                ('pinned alone', (pinned,)), ('shared alone', (shared,)),
+                ('both', (pinned, shared))):
+            run.add(scenes.case(*tenants, scenario=scenario),
+                    {one.name: 1000.0 if len(tenants) == 1 else
+                     {'pinned': 990.0, 'shared': 900.0}[one.name]
+                     for one in tenants}, spread=0.003)
+        # All is slow at times, and what is shared a little more so.
+        for number, one in enumerate(run.measurements):
+            if len(one.readings) > 1:
+                run.measurements[number] = dataclasses.replace(
+                    one, readings=tuple(dataclasses.replace(
+                        reading, figures={
+                            figure: value * (1.5 - number % 7 / 7) ** power
+                            for figure, value in reading.figures.items()})
+                        for reading, power in zip(one.readings, (1, 1.1))))
+
+        found, = _claims(run, name)
+
+        self.assertIs(HOLDS, found.verdict, found.evidence)
+
     def test_neighbours_of_another_kind_come_first(self):
         run = scenes.levels()
         run.add(scenes.case(scenes.tenant('enterprise', count=4),
