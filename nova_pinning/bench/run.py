@@ -93,7 +93,10 @@ class Runner:
         try:
             with contextlib.ExitStack() as stack:
                 platforms = self._enter(names, stack)
-                _check(platforms, requests)
+                # Rounds ask for the same again.
+                _check(platforms, list({
+                    unit.case.name: wanted for unit, wanted
+                    in zip(units, requests)}.values()))
                 # The load is that before anything is started.
                 log = _Log(writer, self.conditions(), platforms)
                 log.check_same()

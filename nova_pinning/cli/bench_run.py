@@ -28,6 +28,7 @@ from typing import Any
 
 import rich.console
 
+from nova_pinning.bench import alone
 from nova_pinning.bench import conditions
 from nova_pinning.bench import experiment
 from nova_pinning.bench import layout as bench_layout
@@ -230,7 +231,10 @@ def _run(prepared: experiment.Prepared, units: tuple[schedule.Unit, ...],
          writer: results.Writer,
          parsed_args: argparse.Namespace) -> run.Summary:
     settings = bench_options.read_settings(parsed_args)
-    with bench_progress.watcher(units) as watcher:
+    is_here = any(unit.platforms - {model.PlatformName.NOVA}
+                  for unit in units)
+    with (alone.measuring() if is_here else contextlib.nullcontext(),
+          bench_progress.watcher(units) as watcher):
         runner = run.Runner(
             make=lambda name: select.make(name, settings),
             conditions=functools.partial(conditions.gather, prepared.layout),

@@ -20,6 +20,7 @@ import ddt
 import fixtures
 import yaml
 
+from nova_pinning.bench import alone
 from nova_pinning.bench import errors as bench_errors
 from nova_pinning.bench import experiment
 from nova_pinning.bench import model
@@ -56,6 +57,9 @@ class TestCase(base.TestCase):
                 ('cli.bench_run._edges', lambda layout: self.world.edges)):
             self.useFixture(fixtures.MonkeyPatch(f'nova_pinning.{name}',
                                                  fake))
+        # Others may measure, or test, at the same time.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.bench.alone.NAME', str(self.dir)))
         self.output = str(self.dir / 'results.jsonl')
 
     def trial(self, **changes):
@@ -91,6 +95,20 @@ class TestRun(TestCase):
         self.assertEqual(
             {'experiment': 'trial', 'results': self.output, 'measured': 4,
              'failed': 0, 'skipped': 0}, json.loads(done.out))
+
+    def test_another_run_on_the_host(self):
+        with alone.measuring():
+            done = self.run_bench()
+            self.assertEqual(2, done.status)
+            self.assertIn(
+                'another bench run measures on this host, process '
+                f'{os.getpid()}, and', ' '.join(done.err.split()))
+            self.assertFalse(os.path.exists(self.output))
+            # Servers are on other hosts.
+            self.assertEqual(0, self.run_bench(
+                '--platform', 'nova').status)
+        self.assertEqual(0, self.run_bench(
+            '-o', f'{self.output}-2').status)
 
     def test_a_second_run_has_nothing_to_do(self):
         self.run_bench()
