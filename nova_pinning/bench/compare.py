@@ -12,19 +12,17 @@
 
 """Two runs of an experiment, case by case: what got worse, what better."""
 
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import enum
 
 from nova_pinning.bench import intervals
 from nova_pinning.bench import model
+from nova_pinning.bench import sessions
 from nova_pinning.bench import statistics
 
 #: Change that nobody minds, if nothing else is said.
 TOLERANCE = 0.02
-#: Load of each CPU that matters.
-LOAD = 0.25
 
 
 class Verdict(enum.StrEnum):
@@ -114,7 +112,8 @@ def compare(new: statistics.Summary, old: statistics.Summary,
         only_new=tuple(_name(row) for name, row in after.items()
                        if name not in before),
         unlike=tuple(unlike), tolerance=tolerance, confidence=confidence,
-        differing=_differing(old.results.conditions, new.results.conditions))
+        differing=sessions.between_runs(
+            old.results.conditions, new.results.conditions))
 
 
 def _key(row: statistics.Row) -> tuple[object, ...]:
@@ -151,36 +150,3 @@ def _change(old: statistics.Row, new: statistics.Row, seed: int,
     else:
         verdict = Verdict.IMPROVEMENT
     return Change(old=old, new=new, ratio=ratio, verdict=verdict)
-
-
-def _differing(old: Sequence[model.Conditions],
-               new: Sequence[model.Conditions]) -> tuple[str, ...]:
-    """What an operator may have changed between the runs, on purpose."""
-    if not old or not new:
-        return ()
-    before, after = old[-1], new[-1]
-    pairs = [(name, _word(getattr(before, name)), _word(getattr(after, name)))
-             for name in ('cpu_model', 'topology', 'memory_mib', 'kernel',
-                          'governor', 'smt', 'virtualised', 'emulated')]
-    if abs(before.load - after.load) > LOAD * after.cpus:
-        pairs.append(('load before', f'{before.load:.2f}',
-                      f'{after.load:.2f}'))
-    for prefix, one, other in (
-            ('CPUs,', _words(before.layout), _words(after.layout)),
-            ('mitigation', before.mitigations, after.mitigations),
-            ('version of', before.versions, after.versions)):
-        pairs += [(f'{prefix} {name}', one.get(name, ''), other.get(name, ''))
-                  for name in sorted({*one, *other})]
-    return tuple(
-        f'{name.replace("_", " ")}: {was or "none"}, now {now or "none"}'
-        for name, was, now in pairs if was != now)
-
-
-def _words(values: Mapping[str, object]) -> dict[str, str]:
-    return {name: _word(value) for name, value in values.items()}
-
-
-def _word(value: object) -> str:
-    if isinstance(value, bool):
-        return 'yes' if value else 'no'
-    return str(value)

@@ -15,7 +15,6 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from nova_pinning.bench import compare
 from nova_pinning.bench import model
 from nova_pinning.bench.report import words
 from nova_pinning.bench import sessions
@@ -62,7 +61,7 @@ def _of_host(conditions: model.Conditions) -> Iterator[str]:
     if conditions.virtualised:
         yield (f'The host is itself a guest ({conditions.virtualised}): its '
                'CPUs may be taken from it at any time, unseen.')
-    if conditions.load > compare.LOAD * conditions.cpus:
+    if conditions.load > sessions.LOAD * conditions.cpus:
         yield (f'The load was {conditions.load:.2f} before the start, on '
                f'{words.count(conditions.cpus, "CPU")}: something else was '
                'running.')

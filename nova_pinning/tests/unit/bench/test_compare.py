@@ -153,6 +153,6 @@ class CompareTest(base.TestCase):
         found = compare.compare(_summary(conditions=after), _summary())
         self.assertEqual((
             'kernel: 6.12.1, now 6.13.0', 'emulated: no, now yes',
-            'CPUs, host: 0-3, now 0-2',
-            'mitigation mds: Mitigation: buffers, now none',
-            'version of qemu: 9.1.0, now 9.2.0'), found.differing)
+            'host CPUs: 0-3, now 0-2',
+            'mitigation of mds: Mitigation: buffers, now none',
+            'qemu: 9.1.0, now 9.2.0'), found.differing)
