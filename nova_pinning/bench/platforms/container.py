@@ -169,18 +169,16 @@ class ContainerPlatform(local.LocalPlatform):
             None, f'apt-get install {wanted or _NAMES[0]}')
 
     def _made(self, name: str, version: int) -> runtimes.Runtime:
-        assert self._workspace is not None
         if name == runtimes.Podman.name:
             return runtimes.Podman(version)
-        return runtimes.Oci(name, self._workspace.path / name, version)
+        return runtimes.Oci(name, self._directory / name, version)
 
     def _try(self, runtime: runtimes.Runtime, cpus: cpuset.CpuSet) -> None:
         """Start a container and see that it has these CPUs.
 
         :raises errors.BenchError: if it does not start, or has others
         """
-        assert self._workspace is not None
-        directory = self._workspace.path / _TRIAL
+        directory = self._directory / _TRIAL
         for name in ('work', 'jobs'):
             (directory / name).mkdir(parents=True)
         try:

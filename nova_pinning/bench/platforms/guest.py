@@ -19,13 +19,11 @@ what a place says.
 
 from collections.abc import Sequence
 import contextlib
-import itertools
 import os
 import pathlib
 import shutil
 import subprocess
 from typing import Protocol
-from typing import Self
 
 from nova_pinning.bench import errors as bench_errors
 from nova_pinning.bench.image import manifest
@@ -34,13 +32,12 @@ from nova_pinning.bench.platforms import agent
 from nova_pinning.bench.platforms import base
 from nova_pinning.bench.platforms import cgroups
 from nova_pinning.bench.platforms import domain
+from nova_pinning.bench.platforms import holder
 from nova_pinning.bench.platforms import hypervisor
 from nova_pinning.bench.platforms import link
 from nova_pinning.bench.platforms import remote
-from nova_pinning.bench.platforms import runtimes
 from nova_pinning.bench.platforms import settings
 from nova_pinning.bench.platforms import ssh
-from nova_pinning.bench.platforms import workspace
 from nova_pinning.bench.workloads import programs
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -138,7 +135,7 @@ class GuestInstance:
             f'/run/libvirt/qemu/{self._wish.name}.pid')))
 
 
-class GuestPlatform:
+class GuestPlatform(holder.Holder):
     """A libvirt on this host.
 
     :param how: connect, image, accelerator, channel, ssh_key, boot_seconds
@@ -147,30 +144,13 @@ class GuestPlatform:
 
     def __init__(self, how: settings.Settings,
                  libvirt: hypervisor.Hypervisor | None = None) -> None:
+        super().__init__()
         self._how = how
         self._libvirt = libvirt or hypervisor.Hypervisor(
             prefix=(), connect=how.connect)
         self._image = pathlib.Path(how.image).absolute()
         self._accelerator = how.accelerator
-        self._workspace: workspace.Workspace | None = None
-        self._instances: list[GuestInstance] = []
-        self._numbers = itertools.count()
         self._packages: frozenset[str] = frozenset()
-
-    def __enter__(self) -> Self:
-        workspace.clear_left_over(runtimes.clear)
-        self._workspace = workspace.Workspace()
-        return self
-
-    def __exit__(self, *_unused: object) -> None:
-        with contextlib.ExitStack() as stack:
-            if self._workspace:
-                stack.callback(self._workspace.unlock)
-                stack.callback(workspace.remove, self._workspace.path)
-                self._workspace = None
-            for instance in self._instances:
-                stack.callback(instance.close)
-            self._instances.clear()
 
     def check(self, requests: Sequence[base.Request]) -> None:
         absent = [package for tool, package in _TOOLS.items()
@@ -218,7 +198,7 @@ class GuestPlatform:
             for instance in found:
                 instance.await_ready(self._how.boot_seconds)
             stack.pop_all()
-        self._instances += found
+        self._hold(found)
         return found
 
     def versions(self) -> dict[str, str]:
@@ -248,11 +228,11 @@ class GuestPlatform:
                              self._channel(request, wish))
 
     def _wish(self, request: base.Request) -> domain.Wish:
-        assert self._workspace is not None and request.place is not None
+        assert request.place is not None
         tenant, tree = request.tenant, host_tree.Tree()
-        name = (f'{self._workspace.path.name}-{next(self._numbers)}-'
+        name = (f'{self._directory.name}-{next(self._numbers)}-'
                 f'{request.name}')
-        stem = self._workspace.path / name
+        stem = self._directory / name
         chosen = (link.choose(os.listdir('/sys/class/net'))
                   if _needs_link(request, self._how) else None)
         arguments = manifest.KERNEL_ARGUMENTS

@@ -19,14 +19,13 @@ import itertools
 import pathlib
 import shutil
 import time
-from typing import Self
 
 from nova_pinning.bench import affinity
 from nova_pinning.bench import errors
 from nova_pinning.bench import model
 from nova_pinning.bench.platforms import base
+from nova_pinning.bench.platforms import holder
 from nova_pinning.bench.platforms import process
-from nova_pinning.bench.platforms import runtimes
 from nova_pinning.bench.platforms import settings
 from nova_pinning.bench.platforms import workspace
 from nova_pinning.bench.workloads import programs
@@ -144,34 +143,16 @@ class LocalInstance:
         return process.members(self._tree, first) if first else ()
 
 
-class LocalPlatform:
+class LocalPlatform(holder.Holder):
     """Starts instances, and keeps their files.
 
     :param how: what the command line says of platforms
     """
 
     def __init__(self, how: settings.Settings) -> None:
+        super().__init__()
         self._settings = how
-        self._workspace: workspace.Workspace | None = None
-        self._instances: list[LocalInstance] = []
-        self._numbers = itertools.count()
         self._packages: frozenset[str] = frozenset()
-
-    def __enter__(self) -> Self:
-        workspace.clear_left_over(runtimes.clear)
-        self._workspace = workspace.Workspace()
-        return self
-
-    def __exit__(self, *_unused: object) -> None:
-        # Each of these is done, whatever becomes of the others.
-        with contextlib.ExitStack() as stack:
-            if self._workspace:
-                stack.callback(self._workspace.unlock)
-                stack.callback(runtimes.clear, self._workspace.path)
-            for instance in self._instances:
-                stack.callback(instance.close)
-        self._instances.clear()
-        self._workspace = None
 
     def check(self, requests: Sequence[base.Request]) -> None:
         for request in requests:
@@ -203,7 +184,7 @@ class LocalPlatform:
                 stack.callback(started[-1].close)
                 started[-1].settle()
             stack.pop_all()
-        self._instances += started
+        self._hold(started)
         return started
 
     def versions(self) -> dict[str, str]:
@@ -218,8 +199,7 @@ class LocalPlatform:
 
     def _prepared(self, request: base.Request) -> pathlib.Path:
         """The directory of an instance, with what it needs in it."""
-        assert self._workspace is not None
-        directory = self._workspace.path / str(next(self._numbers))
+        directory = self._directory / str(next(self._numbers))
         for name in ('work', 'jobs'):
             (directory / name).mkdir(parents=True)
         built = self._programs(request.workload)
@@ -230,5 +210,4 @@ class LocalPlatform:
 
     def _programs(self, workload: model.Workload) -> pathlib.Path:
         """Where the programs of a workload are built, once for all."""
-        assert self._workspace is not None
-        return self._workspace.path / '.programs' / workload.name
+        return self._directory / '.programs' / workload.name
