@@ -12,12 +12,10 @@
 
 """Two runs of an experiment, case by case: what got worse, what better."""
 
-from collections.abc import Sequence
 import dataclasses
 import enum
 
 from nova_pinning.bench import intervals
-from nova_pinning.bench import model
 from nova_pinning.bench import sessions
 from nova_pinning.bench import statistics
 

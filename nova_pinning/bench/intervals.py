@@ -209,8 +209,8 @@ class _Group:
         return self._split(self._sums.sum(axis=0) - self._sums)
 
     def _split(self, sums: Any) -> list[Totals]:
-        return [Totals(*(sums[..., place, column] for column in range(3)),
-                       centre)
+        return [Totals(sums[..., place, 0], sums[..., place, 1],
+                       sums[..., place, 2], centre)
                 for place, centre in enumerate(self._centres)]
 
 

@@ -208,7 +208,7 @@ def watched(pid: int) -> Iterator[Callable[[], None]]:
     """Watch a process, be it a child or not.
 
     The kernel tells of the end of a PID namespace's first process when the
-    others have ended: see ``zap_pid_ns_processes`` in its kernel/pid_namespace.
+    others have ended: see ``zap_pid_ns_processes`` in kernel/pid_namespace.c.
 
     :param pid: it may have ended; 0 is none, and that has ended
     :returns: waits for its end, and raises :class:`errors.InstanceError` if

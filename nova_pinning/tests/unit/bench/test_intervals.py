@@ -151,9 +151,9 @@ class IntervalTest(base.TestCase):
 
     def test_places_of_those_together(self):
         """Those that come between are not mixed up with them."""
-        samples = [intervals.Sample(
-            clusters=tuple((level + 0.1 * number ** 2,)
-                           for number in range(5)), numbers=tuple(range(5)))
+        samples = [
+            intervals.Sample(numbers=tuple(range(5)), clusters=tuple(
+                (level + 0.1 * number ** 2,) for number in range(5)))
             for level in (10.0, 20.0, 40.0, 80.0)]
         found = intervals.interval(
             samples, lambda totals: (
