@@ -34,6 +34,7 @@ from nova_pinning.bench.platforms import base
 from nova_pinning import cpuset
 from nova_pinning import errors as input_errors
 from nova_pinning.host import discover
+from nova_pinning.host.discover import numa
 from nova_pinning.host import load as host_load
 from nova_pinning.host import model as host_model
 from nova_pinning.host import tree as host_tree
@@ -101,8 +102,12 @@ def load(path: str = '', root: str = '/') -> Layout:
     :raises nova_pinning.errors.InputError: as of_plan does, or if the file
         cannot be read
     """
-    machine = discover.discover(host_tree.Tree(root))
-    return of_plan(host_load.load(path), machine) if path else of_host(machine)
+    tree = host_tree.Tree(root)
+    machine = discover.discover(tree)
+    found = (of_plan(host_load.load(path), machine) if path
+             else of_host(machine))
+    return dataclasses.replace(found, memory_mib=max(
+        found.memory_mib, numa.all_memory_mib(tree)))
 
 
 def of_plan(planned: host_model.HostDescription,

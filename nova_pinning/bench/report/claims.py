@@ -196,11 +196,13 @@ def _isolation(summary: statistics.Summary) -> Iterator[Claim]:
     # Neighbours of another kind are the harder test, if there are any.
     for row in [row for row in pinned
                 if len(row.case.tenants) > 1] or pinned:
-        # Where most vCPUs are, floating instances should suffer most.
+        # What ran beside it had the same neighbours; elsewhere floating
+        # instances should suffer most where most vCPUs are.
         other = max((one for one in floating
                      if one.tenant.workload == row.tenant.workload
                      and one.tenant.platform is row.tenant.platform),
-                    key=lambda one: _vcpus(one.case), default=None)
+                    key=lambda one: (one.case == row.case, _vcpus(one.case)),
+                    default=None)
         if other is not None:
             yield _level(summary, row, other)
             yield _spread(summary, row, other)

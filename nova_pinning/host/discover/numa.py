@@ -27,6 +27,7 @@ from nova_pinning.host import tree as files
 
 NODE = '/sys/devices/system/node'
 _NODE_NAME = re.compile(r'node(\d{1,5})', re.ASCII)
+_MEMINFO = '/proc/meminfo'
 _MEMORY = re.compile(r'^(?:Node \d+ )?MemTotal:\s*(\d{1,18}) kB', re.M)
 _HUGE_PAGES = re.compile(r'hugepages-(\d{1,12})kB', re.ASCII)
 _LAST_LEVEL = 3
@@ -99,10 +100,23 @@ def _own_node(tree: files.Tree, stray: cpuset.CpuSet,
     return next(node for node in range(len(taken) + 1) if node not in taken)
 
 
+def all_memory_mib(tree: files.Tree) -> int:
+    """What the kernel has, 0 if it does not tell.
+
+    That can be more than its nodes know of: what a virtual machine was given
+    later is in no node's figures.
+    """
+    return _total_mib(tree.text(_MEMINFO))
+
+
 def _memory_mib(tree: files.Tree, node: int, lone: bool) -> int:
     text = tree.text(f'{NODE}/node{node}/meminfo')
     if text is None and lone:
-        text = tree.text('/proc/meminfo')
+        text = tree.text(_MEMINFO)
+    return _total_mib(text)
+
+
+def _total_mib(text: str | None) -> int:
     match = _MEMORY.search(text or '')
     return int(match[1]) // 1024 if match else 0
 

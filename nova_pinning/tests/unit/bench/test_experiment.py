@@ -497,6 +497,11 @@ class TestShipped(base.TestCase):
             [[('enterprise', 1, 1), ('shared', 3, 1)]] * 4,
             [[(one.name, one.count, one.size.vcpus) for one in case.tenants]
              for case in crowded])
+        bursty = [case.tenants[-1] for case in found.cases
+                  if 'bursty' in case.factors['scenario']]
+        self.assertEqual(
+            [('bursts', model.Role.NEIGHBOUR, 2)] * 4,
+            [(one.workload, one.role, one.count) for one in bursty])
 
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""

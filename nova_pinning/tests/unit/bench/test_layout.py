@@ -30,6 +30,7 @@ from nova_pinning.host.plan import request as plan_request
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.host.discover import dumps
+from nova_pinning.tests.unit.host.discover import machines
 from nova_pinning.tests.unit.host import samples
 
 DEDICATED = hostclass.HostClass.DEDICATED
@@ -122,6 +123,15 @@ class DefaultTestCase(base.TestCase):
         self.assertTrue(found.shared)
         self.assertTrue(found.dedicated)
         self.assertEqual(found.cpus, cpuset.union(found.cores))
+
+
+    @ddt.data((512, 1024), (4096, 4096))
+    @ddt.unpack
+    def test_memory_that_no_node_knows_of(self, total, found):
+        machine = self.useFixture(machines.Machine()).small()
+        machine.write('proc/meminfo', f'MemTotal: {total * 1024} kB')
+        self.assertEqual(
+            found, layout.load(root=str(machine.root)).memory_mib)
 
 
 class PlanTestCase(base.TestCase):

@@ -181,6 +181,20 @@ class IsolationTest(base.TestCase):
 
         self.assertIs(HOLDS, found.verdict, found.evidence)
 
+    def test_what_ran_beside_it_comes_before_what_has_more_vcpus(self):
+        run = scenes.Run('levels', [scenes.workload()])
+        pinned, shared = scenes.tenant('pinned'), scenes.tenant(
+            'shared', provisioning=scenes.VANILLA,
+            guest_class=scenes.SHARED)
+        for scenario, tenants in (
+                ('crowd', (pinned, dataclasses.replace(shared, count=3))),
+                ('pair', (pinned, shared))):
+            run.add(scenes.case(*tenants, scenario=scenario),
+                    {'pinned': 1000.0, 'shared': 500.0})
+        self.assertEqual(
+            ['crowd: pinned against shared', 'pair: pinned against shared'],
+            [one.subject for one in _claims(run, 'spread')])
+
     def test_neighbours_of_another_kind_come_first(self):
         run = scenes.levels()
         run.add(scenes.case(scenes.tenant('enterprise', count=4),
