@@ -78,6 +78,7 @@ from nova import objects
 from nova.tests.functional.api import client as api_client
 
 from nova_pinning.demo import hosts
+from nova_pinning.demo import one_cpu
 from nova_pinning.demo import stage
 
 #: Where nova-scheduler finds the filters and weighers, in every cloud.
@@ -154,6 +155,7 @@ class Cloud(fixtures.Fixture):
         self._shapes: dict[str, hosts.HostShape] = {}
 
     def _setUp(self) -> None:
+        self.useFixture(one_cpu.OneCpu())
         self.stage = stage.Stage(
             self._filters, self._filter_paths, self._weigher_paths)
         self.addCleanup(self.stage.doCleanups)

@@ -129,7 +129,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
 
     @ddt.data(*apiserver.Fault)
     def test_a_fault(self, fault):
-        for number in range(self.count):
+        for number in apiserver.turns(self.count, fault):
             self.set_up_flavors()
             self.api.restart(fault, (number,))
             results = self.apply()

@@ -242,6 +242,11 @@ groups:
 """
 
 
+#: Each kind of what a client may make of a fault.
+FAULTS = (apiserver.Fault.CONFLICT, apiserver.Fault.ERROR,
+          apiserver.Fault.LOST)
+
+
 @ddt.ddt
 class TestEveryRequest(ApplyTestCase):
 
@@ -257,14 +262,13 @@ class TestEveryRequest(ApplyTestCase):
                               if not one.is_fine])
         return self.state(), len(self.api.requests)
 
-    @ddt.data(apiserver.Fault.CONFLICT, apiserver.Fault.ERROR,
-              apiserver.Fault.LOST)
+    @ddt.data(*FAULTS)
     def test_a_fault(self, fault):
         self.apply_fully(SITE)
         ends = [self.apply_fully(text) for text in (FLIPPED, SITE)]
         count = max(requests for _end, requests in ends)
         undone = 0
-        for number in range(count + 1):
+        for number in apiserver.turns(count + 1, fault, FAULTS):
             text, (end, _requests) = ((FLIPPED, ends[0]), (SITE, ends[1]))[
                 number % 2]
             self.api.restart(fault, (number,))

@@ -13,7 +13,6 @@
 """The engine against the oracle, on hosts and guests that hypothesis makes."""
 
 import functools
-import os
 
 import hypothesis
 from hypothesis import strategies
@@ -26,13 +25,10 @@ from nova_pinning.tests.oracle import check
 from nova_pinning.tests.oracle import compare
 from nova_pinning.tests.oracle import generate
 from nova_pinning.tests.oracle import oracle
+from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.oracle import cases
 
-# Cases take milliseconds but the first one loads nova, so no deadline. In CI
-# the examples are the same each time; elsewhere they are new ones.
-_SETTINGS = hypothesis.settings(
-    max_examples=150, deadline=None, derandomize=bool(os.environ.get('CI')),
-    suppress_health_check=list(hypothesis.HealthCheck))
+_SETTINGS = base.settings(150)
 
 #: Whatever the generator can make, its choices drawn by hypothesis, which
 #: so finds its way to a small case that fails.
