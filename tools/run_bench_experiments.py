@@ -107,7 +107,8 @@ LEVELS = (
     'scenario=bare metal',
     'scenario=one enterprise, idle host',
     'scenario=one shared, idle host',
-    'scenario=shared at 3x beside enterprise')
+    'scenario=shared at 3x beside enterprise',
+    'scenario=one of each among bursty guests')
 PRIORITY = ('scenario=a thread for each CPU',)
 HOST_PAIRS = ('scenario=host, SMP', 'scenario=host, UP')
 GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP',
