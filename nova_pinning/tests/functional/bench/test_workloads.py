@@ -34,6 +34,7 @@ _COMMAND_SECONDS = 60
 _SHORT = {
     'sysbench-cpu': {'duration': 1},
     'sysbench-cpu-fixed': {'max_prime': 2000, 'events': 2000},
+    'bursts': {'longest': 1, 'duration': 2},
     'sysbench-memory-read': {'duration': 1},
     'sysbench-memory-write': {'duration': 1, 'block_kib': 4},
     'stream': {'array_mib': 8, 'best_of': 3},
