@@ -124,7 +124,6 @@ class DefaultTestCase(base.TestCase):
         self.assertTrue(found.dedicated)
         self.assertEqual(found.cpus, cpuset.union(found.cores))
 
-
     @ddt.data((512, 1024), (4096, 4096))
     @ddt.unpack
     def test_memory_that_no_node_knows_of(self, total, found):
