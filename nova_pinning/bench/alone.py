@@ -12,9 +12,7 @@
 
 """One run at a time on a host: two would measure each other.
 
-Who measures holds an abstract socket, see unix(7): it needs no file and no
-permission, tells who holds it, and is gone with its process, however that
-ends. Containers with a network of their own have names of their own.
+Who measures holds a name, whose socket tells who that is.
 """
 
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ import socket
 import struct
 
 from nova_pinning import errors
+from nova_pinning import names
 
 NAME = 'nova-pinning-bench'
 _CREDENTIALS = struct.Struct('3i')
@@ -35,16 +34,16 @@ def measuring() -> Iterator[None]:
 
     :raises errors.InputError: if another does
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
-        try:
-            held.bind(f'\0{NAME}')
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise errors.InputError(
-                'another bench run measures on this host'
-                f'{_holder()}, and the two would measure each other',
-                None, 'wait for its end, or end it') from None
+    try:
+        held = names.hold(NAME)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise errors.InputError(
+            'another bench run measures on this host'
+            f'{_holder()}, and the two would measure each other',
+            None, 'wait for its end, or end it') from None
+    with held:
         held.listen()
         yield
 
@@ -52,9 +51,9 @@ def measuring() -> Iterator[None]:
 def _holder() -> str:
     """', process 12' if it can be told."""
     with (contextlib.suppress(OSError),
-          socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked):
+          names.new() as asked):
         asked.setblocking(False)
-        asked.connect(f'\0{NAME}')
+        asked.connect(names.address(NAME))
         pid, _user, _group = _CREDENTIALS.unpack(asked.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         return f', process {pid}'

@@ -287,9 +287,10 @@ def _student(every: _Groups, statistic: Statistic,
 
     if is_positive and value <= 0:
         return _unknown(value)
+    whole = [one.totals() for one in every.groups]
     variances = []
     for place, one in enumerate(every.groups):
-        totals = [other.totals() for other in every.groups]
+        totals = [*whole]
         totals[place] = one.without_one()
         left = statistic(every.ordered(totals))
         if is_positive:

@@ -19,9 +19,10 @@ on two CPUs take more than twice as long as when each has one to itself.
 """
 
 import os
-import socket
 
 import fixtures
+
+from nova_pinning import names
 
 _NAME = 'nova-pinning-demo-cpu'
 
@@ -29,19 +30,16 @@ _NAME = 'nova-pinning-demo-cpu'
 class OneCpu(fixtures.Fixture):
     """This thread, and those that it starts, on a CPU that no other has.
 
-    Others are those with this fixture, in any process of the host: who has a
-    CPU holds an abstract socket, see unix(7), which is gone with the process.
-    Where each CPU is taken, all stays as it is.
+    Others are those with this fixture, in any process of the host. Where each
+    CPU is taken, all stays as it is.
     """
 
     def _setUp(self) -> None:
         allowed = os.sched_getaffinity(0)
         for cpu in sorted(allowed):
-            held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                held.bind(f'\0{_NAME}-{cpu}')
+                held = names.hold(f'{_NAME}-{cpu}')
             except OSError:
-                held.close()
                 continue
             self.addCleanup(held.close)
             os.sched_setaffinity(0, {cpu})

@@ -198,7 +198,7 @@ class GuestPlatform(holder.Holder):
             for instance in found:
                 instance.await_ready(self._how.boot_seconds)
             stack.pop_all()
-        self._hold(found)
+        self._instances += found
         return found
 
     def versions(self) -> dict[str, str]:

@@ -12,7 +12,6 @@
 
 """What platforms have in common that start instances on this host."""
 
-from collections.abc import Sequence
 import contextlib
 import itertools
 import pathlib
@@ -47,10 +46,6 @@ class Holder:
                 stack.callback(instance.close)
         self._instances.clear()
         self._workspace = None
-
-    def _hold(self, instances: Sequence[base.Instance]) -> None:
-        """Close these in the end, if nobody has before."""
-        self._instances += instances
 
     @property
     def _directory(self) -> pathlib.Path:

@@ -184,7 +184,7 @@ class LocalPlatform(holder.Holder):
                 stack.callback(started[-1].close)
                 started[-1].settle()
             stack.pop_all()
-        self._hold(started)
+        self._instances += started
         return started
 
     def versions(self) -> dict[str, str]:

@@ -23,12 +23,13 @@ from testtools import content
 from testtools import content_type
 
 from nova_pinning.demo import cloud
+from nova_pinning.tests import forms
 from nova_pinning.tests.functional import layers
 from nova_pinning.tests.functional import storm
 
 #: ``tox -e storm`` has many more, and takes a while.
 OPERATIONS = int(os.environ.get(
-    'NOVA_PINNING_STORM_OPERATIONS', '40' if os.environ.get('CI') else '100'))
+    'NOVA_PINNING_STORM_OPERATIONS', '40' if forms.SHORT else '100'))
 SEED = int(os.environ.get('NOVA_PINNING_STORM_SEED', '1'))
 
 #: A minute to start, and far more than an operation takes on a busy machine.

@@ -14,7 +14,6 @@
 
 import contextlib
 import logging
-import os
 
 import fixtures
 import hypothesis
@@ -24,6 +23,7 @@ from oslotest import base
 from nova_pinning import conf
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import traits
+from nova_pinning.tests import forms
 
 
 def settings(max_examples):
@@ -33,10 +33,11 @@ def settings(max_examples):
     no deadline. In CI the examples are the same each time, and half as many;
     elsewhere they are new ones.
     """
-    in_ci = bool(os.environ.get('CI'))
+    if forms.SHORT:
+        max_examples = max(1, max_examples // 2)
     return hypothesis.settings(
-        max_examples=max(1, max_examples // 2) if in_ci else max_examples,
-        deadline=None, derandomize=in_ci,
+        max_examples=max_examples,
+        deadline=None, derandomize=forms.SHORT,
         suppress_health_check=list(hypothesis.HealthCheck))
 
 
