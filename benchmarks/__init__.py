@@ -1,13 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
+"""What measures our own work, from a checkout; none of it is installed.
 
-"""Our filters and weighers against nova's own, side by side."""
+Each part is named by what it measures: ``speed`` how long filters, weighers
+and commands take, beside nova's own; ``scheduling`` how much weighers sell;
+``hotspots`` how often schedulers choose the same host. ``instances`` judges
+the claims about isolation on this machine: what instances get is measured by
+``nova-pinning bench``, which is installed, for operators to run on theirs.
+
+``bytedance`` reads a public data set that some of them work on.
+"""

@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Requests as nova-scheduler receives them."""
 
 # nova.objects has its classes only once they are registered.
@@ -22,13 +11,20 @@ from nova import objects
 from nova.virt import hardware
 
 INSTANCE_UUID = '0b3a5e0c-2c1d-4a57-9b0e-6d1c1f8f0a11'
+DISK_GIB = 20
+
+# The devices that guests ask for, and others that only stand in the way.
+VENDOR_ID = '10de'
+WANTED_PRODUCT = '20b5'
+OTHER_PRODUCT = '1eb8'
 
 
 def _flavor(vcpus: int, memory_mib: int,
             extra_specs: dict[str, str]) -> objects.Flavor:
     return objects.Flavor(
         id=1, name='benchmark', memory_mb=memory_mib, vcpus=vcpus,
-        root_gb=20, ephemeral_gb=0, swap=0, rxtx_factor=1.0, vcpu_weight=0,
+        root_gb=DISK_GIB, ephemeral_gb=0, swap=0, rxtx_factor=1.0,
+        vcpu_weight=0,
         flavorid='5d7a9d2e-6d0a-4a52-8a9b-3e64c1a3b111', disabled=False,
         is_public=True, description=None, extra_specs=dict(extra_specs))
 
@@ -50,11 +46,26 @@ def guest_topology(vcpus: int, memory_mib: int, extra_specs: dict[str, str],
         _flavor(vcpus, memory_mib, extra_specs), _image())
 
 
+def _devices(count: int) -> list[objects.InstancePCIRequest]:
+    """What nova-api makes of a flavor's pci_passthrough:alias."""
+    if not count:
+        return []
+    return [objects.InstancePCIRequest(
+        count=count, alias_name='gpu', numa_policy='required',
+        request_id='2f6f3c1c-7d53-4b80-8f5e-9a7c7d0f3d33',
+        spec=[{'vendor_id': VENDOR_ID, 'product_id': WANTED_PRODUCT,
+               'dev_type': 'type-PCI'}])]
+
+
 class Request:
-    """One flavor's request, from which any number of specs can be made."""
+    """One flavor's request, from which any number of specs can be made.
+
+    :param devices: how many PCI devices of one alias the flavor asks for,
+        all of them near the guest (policy ``required``)
+    """
 
     def __init__(self, vcpus: int, memory_mib: int,
-                 extra_specs: dict[str, str]) -> None:
+                 extra_specs: dict[str, str], devices: int = 0) -> None:
         self.vcpus = vcpus
         self.memory_mib = memory_mib
         self._context = context.RequestContext(
@@ -65,7 +76,7 @@ class Request:
             self._context, INSTANCE_UUID, image, flavor,
             numa_topology=hardware.numa_get_constraints(flavor, image),
             pci_requests=objects.InstancePCIRequests(
-                instance_uuid=INSTANCE_UUID, requests=[]),
+                instance_uuid=INSTANCE_UUID, requests=_devices(devices)),
             filter_properties={'scheduler_hints': {}}, instance_group=None,
             availability_zone='nova',
             security_groups=objects.SecurityGroupList(objects=[]))
@@ -85,5 +96,5 @@ class Request:
         return {
             'allocations': {provider: {'resources': {
                 resource_class: self.vcpus, 'MEMORY_MB': self.memory_mib,
-                'DISK_GB': 20}}},
+                'DISK_GB': DISK_GIB}}},
             'mappings': {'': [provider]}}

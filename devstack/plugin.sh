@@ -1,15 +1,5 @@
 #!/bin/bash
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 # Nova with dedicated and shared CPUs. Devstack sources this as
 #
@@ -362,13 +352,17 @@ function nova_pinning_check {
     fi
 }
 
-# Only where something imports it: nova-scheduler, nova-api for the checks of
-# extra specs, and openstack next to that.
+# Only where something imports it: nova-scheduler, and nova-api for the checks
+# of extra specs. The flavors are registered next to the latter.
 function nova_pinning_install {
+    local extras=''
     if is_service_enabled n-sch n-api; then
         echo_summary "Installing nova-pinning"
         nova_pinning_check_nova
-        setup_develop "$NOVA_PINNING_DIR"
+        if is_service_enabled n-api; then
+            extras=tools
+        fi
+        setup_develop "$NOVA_PINNING_DIR" "$extras"
     fi
 }
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Whether the cloud's guests can be run with KVM, found out once."""
 
 import json
@@ -19,13 +8,13 @@ import platform
 from minicloud import files
 from minicloud import kernel
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from nova_pinning import kvm
 
 BOOT_ID = pathlib.Path('/proc/sys/kernel/random/boot_id')
 
 
-def virt_type(state: _settings.State) -> str:
+def virt_type(state: settings.State) -> str:
     """Return nova's [libvirt] virt_type for this machine: 'kvm' or 'qemu'.
 
     It is found out once for each time that the machine boots.

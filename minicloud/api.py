@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The cloud's APIs, as far as this program needs them itself."""
 
 import functools
@@ -20,7 +9,7 @@ import urllib.error
 import urllib.request
 
 from minicloud import errors
-from minicloud import settings as _settings
+from minicloud import settings
 
 # What each service's requests begin with, and their media type's version.
 PATHS = {'keystone': '/v3', 'placement': '', 'glance': '/v2', 'nova': '/v2.1'}
@@ -32,8 +21,8 @@ Body = dict[str, typing.Any]
 class Api:
     """Requests in the name of the administrator."""
 
-    def __init__(self, state: _settings.State,
-                 settings: _settings.Settings) -> None:
+    def __init__(self, state: settings.State,
+                 settings: settings.Settings) -> None:
         self.state = state
         self.settings = settings
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What can be told before anything is started."""
 
 import os
@@ -20,7 +9,7 @@ import socket
 
 from minicloud import errors
 from minicloud import packages
-from minicloud import settings as _settings
+from minicloud import settings
 from minicloud import virtual
 
 # What a new cloud writes: databases, images, disks of small guests.
@@ -39,7 +28,7 @@ HOST_MIB = 160
 HUGE_PAGE_MIB = 2
 
 
-def machine(state: _settings.State) -> None:
+def machine(state: settings.State) -> None:
     """Look at the machine.
 
     :raises: MiniCloudError
@@ -66,15 +55,15 @@ def machine(state: _settings.State) -> None:
             'Make room, or give another directory with --state')
 
 
-def memory(settings: _settings.Settings) -> None:
+def memory(cloud_settings: settings.Settings) -> None:
     """See that there is memory for all of it.
 
     :raises: MiniCloudError
     """
-    needed = CLOUD_MIB + settings.huge_pages * HUGE_PAGE_MIB + sum(
+    needed = CLOUD_MIB + cloud_settings.huge_pages * HUGE_PAGE_MIB + sum(
         HOST_MIB if not host.topology
         else int(host.topology.partition('x')[0]) * virtual.NODE_MEMORY_MIB
-        for host in settings.hosts)
+        for host in cloud_settings.hosts)
     text = MEMORY.read_text()
     found = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)
     free = int(found[1]) // 1024 if found else needed
@@ -92,7 +81,7 @@ def existing(path: os.PathLike[str]) -> str:
     return name
 
 
-def libvirt(state: _settings.State) -> None:
+def libvirt(state: settings.State) -> None:
     """Compare libvirtd with what nova needs.
 
     :raises: MiniCloudError
@@ -109,18 +98,20 @@ def _dotted(version: tuple[int, ...]) -> str:
     return '.'.join(map(str, version))
 
 
-def ports(settings: _settings.Settings) -> None:
+def ports(cloud_settings: settings.Settings) -> None:
     """See that nobody listens where the cloud is going to.
 
     :raises: MiniCloudError
     """
-    controller = [_settings.CONTROLLER_ADDRESS]
-    hosts = [settings.host_address(host.name) for host in settings.hosts]
-    for name in _settings.PORTS:
+    controller = [settings.CONTROLLER_ADDRESS]
+    hosts = [cloud_settings.host_address(host.name)
+             for host in cloud_settings.hosts]
+    for name in settings.PORTS:
         for address in hosts if name in ('ssh', 'libvirt') else controller:
-            if not _is_free(address, settings.port(name)):
+            port = cloud_settings.port(name)
+            if not _is_free(address, port):
                 raise errors.MiniCloudError(
-                    f'port {settings.port(name)} of {address}, for {name}, '
+                    f'port {port} of {address}, for {name}, '
                     f'is in use',
                     'Give the first of 22 free ports with --base-port')
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A cloud as a whole: its parts, and the order in which they come up."""
 
 from concurrent import futures
@@ -31,7 +20,7 @@ from minicloud import nova
 from minicloud import prepare
 from minicloud import process
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from minicloud import web
 
 CONTROLLER = (
@@ -56,8 +45,8 @@ class Cloud:
     :ivar parts: dict of service.Part by name
     """
 
-    def __init__(self, state: _settings.State,
-                 settings: _settings.Settings) -> None:
+    def __init__(self, state: settings.State,
+                 settings: settings.Settings) -> None:
         self.state = state
         self.settings = settings
         parts: list[service.Part] = [
@@ -108,7 +97,7 @@ class Cloud:
         if failed:
             raise errors.MiniCloudError(
                 'not everything could be taken down: ' + '; '.join(failed),
-                'Mend that and run it again')
+                'Fix that and run it again')
 
     def _requires(self) -> dict[str, list[str]]:
         """Return the parts that each part requires, of those there are."""
@@ -153,7 +142,7 @@ def _timed(work: typing.Callable[[service.Part], None],
     return time.monotonic() - before
 
 
-def remove(state: _settings.State) -> None:
+def remove(state: settings.State) -> None:
     """Take a cloud down and remove its files, but for its logs."""
     settings = state.load()
     if settings is not None:
@@ -162,7 +151,7 @@ def remove(state: _settings.State) -> None:
 
 
 @contextlib.contextmanager
-def lock(state: _settings.State) -> typing.Iterator[None]:
+def lock(state: settings.State) -> typing.Iterator[None]:
     """Keep others from changing the cloud at the same time.
 
     :raises: MiniCloudError if somebody does already

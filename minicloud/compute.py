@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a nova-compute is told, and when it is ready."""
 
 import json
@@ -21,7 +10,7 @@ from minicloud import files
 from minicloud import libvirt
 from minicloud import nova
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 
 # Of what nova and its libraries do as another process with privileges.
 PRIVILEGES = ('nova_sys_admin', 'privsep_osbrick', 'vif_plug_linux_bridge',
@@ -31,12 +20,12 @@ PRIVILEGES = ('nova_sys_admin', 'privsep_osbrick', 'vif_plug_linux_bridge',
 STARTED = 'Join ServiceGroup membership'
 
 
-def directory(state: _settings.State, name: str) -> pathlib.Path:
+def directory(state: settings.State, name: str) -> pathlib.Path:
     """Return where the files of a host's services are."""
     return state.etc / name
 
 
-def instances(state: _settings.State) -> pathlib.Path:
+def instances(state: settings.State) -> pathlib.Path:
     """Return where each host sees its own servers' disks.
 
     The path is the same on all hosts, since a live migration keeps it.
@@ -52,8 +41,8 @@ class HostService(service.Service):
 
     prefix: str
 
-    def __init__(self, state: _settings.State, settings: _settings.Settings,
-                 host: _settings.HostSettings) -> None:
+    def __init__(self, state: settings.State, settings: settings.Settings,
+                 host: settings.HostSettings) -> None:
         super().__init__(state, settings)
         self.host = host
         self.name = f'{self.prefix}-{host.name}'
@@ -67,8 +56,8 @@ class HostService(service.Service):
         return (f'host-{self.host.name}',)
 
 
-def config(state: _settings.State, settings: _settings.Settings,
-           host: _settings.HostSettings, virt_type: str,
+def config(state: settings.State, settings: settings.Settings,
+           host: settings.HostSettings, virt_type: str,
            data: pathlib.Path) -> dict[pathlib.Path, str]:
     """Return the files of a nova-compute: text by path.
 
@@ -86,12 +75,12 @@ def config(state: _settings.State, settings: _settings.Settings,
     return found
 
 
-def provider_config(state: _settings.State, name: str) -> pathlib.Path:
+def provider_config(state: settings.State, name: str) -> pathlib.Path:
     """Return the directory of a host's provider.yaml."""
     return directory(state, name) / 'provider_config'
 
 
-def remove_providers(state: _settings.State, name: str,
+def remove_providers(state: settings.State, name: str,
                      kept: set[pathlib.Path]) -> None:
     """Remove what an earlier ``up`` was given as a host's provider.yaml."""
     directory = provider_config(state, name)
@@ -100,19 +89,19 @@ def remove_providers(state: _settings.State, name: str,
         path.unlink()
 
 
-def command(state: _settings.State, name: str) -> list[str]:
+def command(state: settings.State, name: str) -> list[str]:
     """Return the command line of a host's nova-compute."""
     return [state.bin('nova-compute'), *config_files(state, name)]
 
 
-def config_files(state: _settings.State, name: str) -> list[str]:
+def config_files(state: settings.State, name: str) -> list[str]:
     """Return the options that name the files, for a command line."""
     return [option for file in ('nova-compute.conf', 'extra.conf') for option
             in ('--config-file', str(directory(state, name) / file))]
 
 
-def sections(state: _settings.State, settings: _settings.Settings,
-             host: _settings.HostSettings, virt_type: str,
+def sections(state: settings.State, settings: settings.Settings,
+             host: settings.HostSettings, virt_type: str,
              data: pathlib.Path) -> nova.Sections:
     """Return the nova.conf of a nova-compute."""
     address = settings.host_address(host.name)
@@ -130,8 +119,7 @@ def sections(state: _settings.State, settings: _settings.Settings,
         'vif_plugging_timeout': 0,
         'instance_usage_audit': False,
         'running_deleted_instance_poll_interval': 30,
-        'running_deleted_instance_action': 'reap',
-    }
+        'running_deleted_instance_action': 'reap'}
     if host.topology:
         sections['pci']['device_spec'] = json.dumps({
             key: nova.PCI_ALIAS[key] for key in ('vendor_id', 'product_id')})
@@ -139,8 +127,7 @@ def sections(state: _settings.State, settings: _settings.Settings,
     sections['compute'] = {
         'cpu_dedicated_set': host.dedicated or None,
         'cpu_shared_set': host.shared or None,
-        'provider_config_location': provider_config(state, host.name),
-    }
+        'provider_config_location': provider_config(state, host.name)}
     sections['libvirt'] = {
         'virt_type': virt_type,
         # All hosts are this machine, so what it has they all have.
@@ -151,8 +138,7 @@ def sections(state: _settings.State, settings: _settings.Settings,
         'live_migration_uri': libvirt.connection_uri(settings, '%s'),
         'live_migration_inbound_addr': address,
         'wait_soft_reboot_seconds': 1,
-        'inject_partition': -2,
-    }
+        'inject_partition': -2}
     sections['vnc'] = {'enabled': False}
     sections['spice'] = {'enabled': False}
     for name in PRIVILEGES:
@@ -162,7 +148,7 @@ def sections(state: _settings.State, settings: _settings.Settings,
     return sections
 
 
-def check(state: _settings.State, settings: _settings.Settings, name: str,
+def check(state: settings.State, settings: settings.Settings, name: str,
           log: pathlib.Path) -> None:
     """Look whether servers can be booted on a host.
 

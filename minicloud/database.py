@@ -1,19 +1,8 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Where the services keep their data: MariaDB, or SQLite files.
 
-SQLite is no database for concurrent boots: it locks as a whole. It saves the
-memory and the package, and is good for a look around.
+SQLite is not a database for concurrent boots: it locks as a whole. It saves
+the memory and the package, and is good for a look around.
 """
 
 import pathlib
@@ -23,40 +12,40 @@ import subprocess
 from minicloud import errors
 from minicloud import process
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 
 NAMES = ('keystone', 'placement', 'glance', 'nova_api', 'nova_cell0', 'nova')
 
 
-def directory(state: _settings.State) -> pathlib.Path:
+def directory(state: settings.State) -> pathlib.Path:
     return state.base / 'db'
 
 
-def url(state: _settings.State, settings: _settings.Settings,
+def url(state: settings.State, cloud_settings: settings.Settings,
         name: str) -> str:
     """Return what SQLAlchemy connects to for one of NAMES."""
-    if settings.sqlite:
+    if cloud_settings.sqlite:
         return f'sqlite:///{directory(state)}/{name}.sqlite'
     return (f'mysql+pymysql://cloud:{state.secret}'
-            f'@{_settings.CONTROLLER_ADDRESS}:{settings.port("mariadb")}/'
+            f'@{settings.CONTROLLER_ADDRESS}:{cloud_settings.port("mariadb")}/'
             f'{name}?charset=utf8')
 
 
-def options(state: _settings.State, settings: _settings.Settings,
+def options(state: settings.State, cloud_settings: settings.Settings,
             name: str) -> dict[str, object]:
     """Return the options of a [database] section."""
-    pool = {} if settings.sqlite else {'max_pool_size': 4, 'max_overflow': 8}
-    return {'connection': url(state, settings, name), **pool}
+    pool = {} if cloud_settings.sqlite else {
+        'max_pool_size': 4, 'max_overflow': 8}
+    return {'connection': url(state, cloud_settings, name), **pool}
 
 
-def sql(state: _settings.State, settings: _settings.Settings) -> str:
+def sql(state: settings.State, cloud_settings: settings.Settings) -> str:
     """Return the statements that make the databases and their user."""
-    user = f"'cloud'@'{_settings.CONTROLLER_ADDRESS}'"
+    user = f"'cloud'@'{settings.CONTROLLER_ADDRESS}'"
     return '\n'.join([
         *(f'CREATE DATABASE {name} CHARACTER SET utf8;' for name in NAMES),
         f"CREATE USER {user} IDENTIFIED BY '{state.secret}';",
-        f'GRANT ALL ON *.* TO {user};',
-    ])
+        f'GRANT ALL ON *.* TO {user};'])
 
 
 class MariaDB(service.Service):
@@ -69,7 +58,7 @@ class MariaDB(service.Service):
         data = directory(self.state)
         return [
             'mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
-            f'--bind-address={_settings.CONTROLLER_ADDRESS}',
+            f'--bind-address={settings.CONTROLLER_ADDRESS}',
             f'--port={self.settings.port("mariadb")}',
             # Nobody needs the socket, but it cannot be left out, and the
             # path to it must be short: it is relative to datadir.
@@ -79,14 +68,13 @@ class MariaDB(service.Service):
             '--innodb-flush-log-at-trx-commit=0', '--skip-log-bin',
             '--innodb-doublewrite=0', '--innodb-log-file-size=16M',
             '--innodb-buffer-pool-size=48M', '--performance-schema=0',
-            '--aria-pagecache-buffer-size=8M', '--key-buffer-size=1M',
-        ]
+            '--aria-pagecache-buffer-size=8M', '--key-buffer-size=1M']
 
     def check(self) -> None:
         # PyMySQL may not be there yet, so the client asks.
         answer = subprocess.run(
             ['mariadb', '--no-defaults', '--protocol=tcp', '--user=cloud',
-             f'--host={_settings.CONTROLLER_ADDRESS}',
+             f'--host={settings.CONTROLLER_ADDRESS}',
              f'--port={self.settings.port("mariadb")}', '--execute=SELECT 1'],
             env={'MYSQL_PWD': self.state.secret, 'PATH': '/usr/bin'},
             capture_output=True, text=True)
@@ -94,7 +82,7 @@ class MariaDB(service.Service):
             raise errors.NotReady(answer.stderr.strip())
 
 
-def create(state: _settings.State, settings: _settings.Settings) -> None:
+def create(state: settings.State, cloud_settings: settings.Settings) -> None:
     """Make empty databases.
 
     :raises: MiniCloudError
@@ -102,14 +90,14 @@ def create(state: _settings.State, settings: _settings.Settings) -> None:
     data = directory(state)
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
-    if settings.sqlite:
+    if cloud_settings.sqlite:
         return
     _run(['mariadb-install-db', '--no-defaults', '--user=root',
           '--auth-root-authentication-method=normal', f'--datadir={data}',
           '--skip-test-db', '--innodb-log-file-size=16M'])
     _run(['mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
           '--bootstrap', '--innodb-log-file-size=16M'],
-         'FLUSH PRIVILEGES;\n' + sql(state, settings) + '\n')
+         'FLUSH PRIVILEGES;\n' + sql(state, cloud_settings) + '\n')
 
 
 def _run(command: list[str], text: str = '') -> None:

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The image that servers are booted from.
 
 It is a boot sector that says so on the serial console and then halts: that
@@ -31,7 +20,7 @@ IMAGE_BYTES = 1024 * 1024
 
 
 def boot_sector() -> bytes:
-    """Return 16-bit code that writes GREETING to COM1 and halts for ever."""
+    """Return 16-bit code that writes GREETING to COM1 and halts forever."""
     code = bytes([
         0xfa,                    # cli: no interrupt shall wake the CPU
         0x31, 0xc0,              # xor ax, ax

@@ -1,19 +1,8 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A Linux kernel to boot guests with, taken from Debian's packages.
 
 The packages are downloaded and extracted, not installed: this machine may
-well be a container, or boot a kernel of its own.
+well be a container, or boot its own kernel.
 """
 
 import pathlib
@@ -22,14 +11,14 @@ import subprocess
 import tempfile
 
 from minicloud import errors
-from minicloud import settings as _settings
+from minicloud import settings
 
 # Depends on the kernel of the day.
 KERNEL_PACKAGE = 'linux-image-amd64'
 BUSYBOX_PACKAGE = 'busybox-static'
 
 
-def boot_image(state: _settings.State) -> pathlib.Path:
+def boot_image(state: settings.State) -> pathlib.Path:
     """Return the path of a kernel, vmlinuz.
 
     :raises: MiniCloudError if there is none yet and it cannot be had
@@ -37,7 +26,7 @@ def boot_image(state: _settings.State) -> pathlib.Path:
     return _only(_extracted(state), 'boot/vmlinuz-*')
 
 
-def modules_dir(state: _settings.State) -> pathlib.Path:
+def modules_dir(state: settings.State) -> pathlib.Path:
     """Return the path of that kernel's modules, /lib/modules/RELEASE.
 
     It has a modules.dep, so modprobe works there.
@@ -47,7 +36,7 @@ def modules_dir(state: _settings.State) -> pathlib.Path:
     return _only(_extracted(state), 'lib/modules/*')
 
 
-def busybox(state: _settings.State) -> pathlib.Path:
+def busybox(state: settings.State) -> pathlib.Path:
     """Return the path of a statically linked busybox.
 
     :raises: MiniCloudError if there is none yet and it cannot be had
@@ -55,7 +44,7 @@ def busybox(state: _settings.State) -> pathlib.Path:
     return _only(_extracted(state), 'bin/busybox')
 
 
-def _extracted(state: _settings.State) -> pathlib.Path:
+def _extracted(state: settings.State) -> pathlib.Path:
     """Return the directory that holds the packages' files, made if need be."""
     root = state.cache / 'kernel'
     if not root.exists():

@@ -1,22 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the libvirtd of a compute host is told."""
 
 import subprocess
 import uuid
 
 from minicloud import errors
-from minicloud import settings as _settings
+from minicloud import settings
 
 # The ports above base_port that QEMUs listen on while guests move in: that
 # many for each host, two for each guest.
@@ -32,7 +21,7 @@ def last_port_offset(hosts: int) -> int:
     return MIGRATION_PORTS_OFFSET + MIGRATION_PORTS * hosts - 1
 
 
-def host_uuid(state: _settings.State, name: str) -> uuid.UUID:
+def host_uuid(state: settings.State, name: str) -> uuid.UUID:
     """Return what libvirt takes for the machine's own UUID.
 
     It must not be the machine's: libvirt refuses to migrate from a host to
@@ -41,11 +30,11 @@ def host_uuid(state: _settings.State, name: str) -> uuid.UUID:
     return uuid.uuid5(UUID_NAMESPACE, f'{state.root}/{name}')
 
 
-def connection_uri(settings: _settings.Settings, address: str) -> str:
+def connection_uri(settings: settings.Settings, address: str) -> str:
     return f'qemu+tcp://{address}:{settings.port("libvirt")}/system'
 
 
-def libvirtd_conf(state: _settings.State, settings: _settings.Settings,
+def libvirtd_conf(state: settings.State, settings: settings.Settings,
                   name: str, address: str) -> str:
     """Return libvirtd.conf.
 
@@ -62,11 +51,10 @@ def libvirtd_conf(state: _settings.State, settings: _settings.Settings,
         'auth_unix_rw': 'none',
         'unix_sock_group': 'root',
         # Warnings and errors, into the log of the service.
-        'log_outputs': '3:stderr',
-    })
+        'log_outputs': '3:stderr'})
 
 
-def qemu_conf(settings: _settings.Settings, name: str, address: str,
+def qemu_conf(settings: settings.Settings, name: str, address: str,
               huge_page_mounts: list[str]) -> str:
     """Return qemu.conf.
 
@@ -87,8 +75,7 @@ def qemu_conf(settings: _settings.Settings, name: str, address: str,
         'migration_address': address,
         'migration_host': address,
         'migration_port_min': first,
-        'migration_port_max': first + MIGRATION_PORTS - 1,
-    })
+        'migration_port_max': first + MIGRATION_PORTS - 1})
 
 
 def _text(options: dict[str, str | int | list[str]]) -> str:
@@ -102,7 +89,7 @@ def _value(value: str | int | list[str]) -> str:
     return str(value) if isinstance(value, int) else f'"{value}"'
 
 
-def check(settings: _settings.Settings, name: str, address: str) -> None:
+def check(settings: settings.Settings, name: str, address: str) -> None:
     """Ask a libvirtd for the name of its host.
 
     :raises: NotReady

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The command line: tools/minicloud up, down, status, env, exec, deps."""
 
 import argparse
@@ -27,11 +16,11 @@ from minicloud import cloud
 from minicloud import errors
 from minicloud import hosts
 from minicloud import kernel
-from minicloud import options as _options
+from minicloud import options
 from minicloud import packages
 from minicloud import process
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from nova_pinning import kvm
 
 
@@ -40,14 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
 
     :returns: 0, 1 if something does not run, 2 if it could not be done
     """
-    options = _options.parser().parse_args(arguments)
-    # To be told to end is no reason to leave half a cloud behind.
+    args = options.parser().parse_args(arguments)
+    # To be told to end is not a reason to leave half a cloud behind.
     for told in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(told, lambda number, _: sys.exit(128 + number))
     _avoid_proxies()
-    state = _settings.State(options.state.resolve())
+    state = settings.State(args.state.resolve())
     try:
-        return COMMANDS[options.command](state, options)
+        return COMMANDS[args.command](state, args)
     except errors.MiniCloudError as e:
         print(f'minicloud: {e}', file=sys.stderr)
         return 2
@@ -64,12 +53,12 @@ def _avoid_proxies() -> None:
     """See that requests to loopback are sent there, by all that we start."""
     others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
     os.environ['no_proxy'] = ','.join(
-        filter(None, [others, _settings.CONTROLLER_ADDRESS]))
+        filter(None, [others, settings.CONTROLLER_ADDRESS]))
 
 
-def up(state: _settings.State, options: argparse.Namespace) -> int:
+def up(state: settings.State, args: argparse.Namespace) -> int:
     began = time.monotonic()
-    settings = _options.settings_of(options)
+    settings = options.settings_of(args)
     state.check_version()
     checks.machine(state)
     if state.load() is None:
@@ -79,7 +68,7 @@ def up(state: _settings.State, options: argparse.Namespace) -> int:
     with cloud.lock(state):
         there = state.load()
         if there is not None:
-            if settings == _options.settings_of(_options.defaults()):
+            if settings == options.settings_of(options.defaults()):
                 # Nothing was asked for but that it be up.
                 settings = there
             _check_same(state, there, settings)
@@ -96,8 +85,8 @@ def up(state: _settings.State, options: argparse.Namespace) -> int:
     return 0
 
 
-def _back_out(state: _settings.State,
-              there: _settings.Settings | None) -> None:
+def _back_out(state: settings.State,
+              there: settings.Settings | None) -> None:
     """Leave nothing behind of a cloud that did not come up.
 
     :param there: the cloud that there was before, if any
@@ -109,14 +98,14 @@ def _back_out(state: _settings.State,
         print('taking down what was started ...', file=sys.stderr)
         cloud.remove(state)
     else:
-        # A change that failed is no reason to lose what ran before.
+        # A change that failed is not a reason to lose what ran before.
         state.save(there)
         print('the change failed, the rest of the cloud was left as it is; '
               '"tools/minicloud up" goes back to what it was',
               file=sys.stderr)
 
 
-def _install(state: _settings.State, runs: bool) -> None:
+def _install(state: settings.State, runs: bool) -> None:
     """Make the virtual environment, if it is not there as it should be.
 
     :param runs: whether there is a cloud that makes use of it
@@ -133,13 +122,13 @@ def _install(state: _settings.State, runs: bool) -> None:
     packages.make_venv(state)
 
 
-def _check_same(state: _settings.State, there: _settings.Settings,
-                wanted: _settings.Settings) -> None:
+def _check_same(state: settings.State, there: settings.Settings,
+                wanted: settings.Settings) -> None:
     """Compare with the cloud that is there: some things cannot be changed.
 
     :raises: MiniCloudError
     """
-    def fixed(settings: _settings.Settings) -> tuple[object, ...]:
+    def fixed(settings: settings.Settings) -> tuple[object, ...]:
         return (settings.base_port, settings.sqlite, settings.huge_pages,
                 [(host.name, host.topology) for host in settings.hosts])
 
@@ -170,12 +159,12 @@ class _Progress:
                   flush=True)
 
 
-def down(state: _settings.State, options: argparse.Namespace) -> int:
+def down(state: settings.State, args: argparse.Namespace) -> int:
     state.check_version()
     if state.root.exists():
         with cloud.lock(state):
             cloud.remove(state)
-        if options.all:
+        if args.all:
             shutil.rmtree(state.root)
     return 0
 
@@ -210,9 +199,9 @@ def rows(whole: cloud.Cloud) -> list[Row]:
     return found
 
 
-def status(state: _settings.State, options: argparse.Namespace) -> int:
+def status(state: settings.State, args: argparse.Namespace) -> int:
     found = rows(cloud.Cloud(state, _load(state)))
-    if options.format == 'json':
+    if args.format == 'json':
         print(json.dumps([dataclasses.asdict(row) for row in found],
                          indent=1))
     else:
@@ -222,9 +211,9 @@ def status(state: _settings.State, options: argparse.Namespace) -> int:
     return 0 if all(row.running for row in found) else 1
 
 
-def env(state: _settings.State, options: argparse.Namespace) -> int:
+def env(state: settings.State, args: argparse.Namespace) -> int:
     variables = environment(state, _load(state))
-    if options.format == 'json':
+    if args.format == 'json':
         print(json.dumps(variables, indent=1))
     else:
         for name, value in variables.items():
@@ -233,8 +222,8 @@ def env(state: _settings.State, options: argparse.Namespace) -> int:
     return 0
 
 
-def environment(state: _settings.State,
-                settings: _settings.Settings) -> dict[str, str]:
+def environment(state: settings.State,
+                settings: settings.Settings) -> dict[str, str]:
     """Return the environment that openstack wants, as an administrator."""
     return {
         'OS_AUTH_TYPE': 'password',
@@ -244,23 +233,22 @@ def environment(state: _settings.State,
         'OS_PROJECT_DOMAIN_ID': 'default', 'OS_IDENTITY_API_VERSION': '3',
         'OS_REGION_NAME': 'minicloud', 'OS_COMPUTE_API_VERSION': '2.98',
         'OS_PLACEMENT_API_VERSION': '1.39',
-        'no_proxy': os.environ['no_proxy'],
-    }
+        'no_proxy': os.environ['no_proxy']}
 
 
-def execute(state: _settings.State, options: argparse.Namespace) -> int:
+def execute(state: settings.State, args: argparse.Namespace) -> int:
     settings = _load(state)
-    found = [host for host in settings.hosts if host.name == options.host]
+    found = [host for host in settings.hosts if host.name == args.host]
     if not found:
         names = ', '.join(host.name for host in settings.hosts)
         raise errors.MiniCloudError(
-            f'there is no host {options.host!r}', f'There are: {names}')
-    command = options.argv[options.argv[:1] == ['--']:] or ['bash']
+            f'there is no host {args.host!r}', f'There are: {names}')
+    command = args.argv[args.argv[:1] == ['--']:] or ['bash']
     whole = hosts.enter(state, settings, found[0], command)
     os.execvp(whole[0], whole)
 
 
-def deps(state: _settings.State, options: argparse.Namespace) -> int:
+def deps(state: settings.State, args: argparse.Namespace) -> int:
     packages.install()
     if kvm.usable():
         # It takes a kernel to find out whether KVM works.
@@ -273,7 +261,7 @@ COMMANDS = {'up': up, 'down': down, 'status': status, 'env': env,
             'exec': execute, 'deps': deps}
 
 
-def _load(state: _settings.State) -> _settings.Settings:
+def _load(state: settings.State) -> settings.Settings:
     state.check_version()
     settings = state.load()
     if settings is None:

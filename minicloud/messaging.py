@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """RabbitMQ and the name server that Erlang needs for it."""
 
 import pathlib
@@ -17,13 +6,13 @@ import socket
 
 from minicloud import errors
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 
-ADDRESS = _settings.CONTROLLER_ADDRESS
+ADDRESS = settings.CONTROLLER_ADDRESS
 
 
-def transport_url(state: _settings.State,
-                  settings: _settings.Settings) -> str:
+def transport_url(state: settings.State,
+                  settings: settings.Settings) -> str:
     return (f'rabbit://cloud:{state.secret}@{ADDRESS}:'
             f'{settings.port("rabbitmq")}/')
 
@@ -95,8 +84,7 @@ class RabbitMQ(service.Service):
             # Erlang would listen on all addresses and spin while idle.
             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
                 '-kernel inet_dist_use_interface {127,0,0,1} '
-                '+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none',
-        }
+                '+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none'}
 
     def prepare(self) -> None:
         (self.state.data / 'rabbitmq').mkdir(parents=True, exist_ok=True)

@@ -1,19 +1,8 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Compute hosts that are this machine, seen through namespaces.
 
 Each has its own host name, file systems, processes and control groups, with
-a libvirtd, an sshd and a nova-compute of its own. The network is the
+a libvirtd, an sshd and its own nova-compute. The network is the
 machine's; a host is known by a loopback address.
 
 Nothing of the machine's own libvirt is seen or touched in there, and when the
@@ -34,7 +23,7 @@ from minicloud import libvirt
 from minicloud import messaging
 from minicloud import process
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from minicloud import ssh
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
@@ -58,25 +47,25 @@ SSH_USER_DIRECTORY = '/root/.ssh'
 REMOVE_SECONDS = 5.0
 
 
-def parts(state: _settings.State, settings: _settings.Settings,
-          host: _settings.HostSettings) -> list[service.Part]:
+def parts(state: settings.State, cloud_settings: settings.Settings,
+          host: settings.HostSettings) -> list[service.Part]:
     """Return what a compute host is made of.
 
     SshKeys and VirtType are the same for all hosts, so are their names.
     """
-    return [ssh.SshKeys(state, settings),
-            accelerator.VirtType(state, settings),
-            *(kind(state, settings, host) for kind in (
+    return [ssh.SshKeys(state, cloud_settings),
+            accelerator.VirtType(state, cloud_settings),
+            *(kind(state, cloud_settings, host) for kind in (
                 HostNamespace, Libvirtd, Sshd, NovaCompute))]
 
 
-def enter(state: _settings.State, settings: _settings.Settings,
-          host: _settings.HostSettings, command: list[str]) -> list[str]:
+def enter(state: settings.State, cloud_settings: settings.Settings,
+          host: settings.HostSettings, command: list[str]) -> list[str]:
     """Return a command line that runs a command on a compute host.
 
     :raises: MiniCloudError if the host is not up
     """
-    namespace = HostNamespace(state, settings, host)
+    namespace = HostNamespace(state, cloud_settings, host)
     try:
         init_pid = namespace.init_pid()
     except errors.NotReady as e:
@@ -120,8 +109,7 @@ class HostNamespace(compute.HostService):
             HOSTS_FILE: etc / 'hosts',
             SHADOW_FILE: etc / 'shadow',
             SSH_CONFIG: ssh.client_config(state),
-            compute.instances(state): data / 'instances',
-        }
+            compute.instances(state): data / 'instances'}
         return hostinit.Plan(
             self.host.name, f'minicloud-{whose}-{self.host.name}',
             str(self.groups_file),
@@ -137,8 +125,7 @@ class HostNamespace(compute.HostService):
             # Without PAM, sshd does not let a locked user in.
             self.etc / 'shadow': 'root:*:19000:0:99999:7:::\n',
             # They are not to see the machine's own, which may be wrong.
-            self.etc / 'libvirt' / 'libvirt.conf': '',
-        }
+            self.etc / 'libvirt' / 'libvirt.conf': ''}
 
     def prepare(self) -> None:
         if self.state.root.is_relative_to(hostinit.RUN):
@@ -218,12 +205,12 @@ def _remove_group(top: pathlib.Path) -> bool:
     return True
 
 
-def hosts_text(settings: _settings.Settings) -> str:
+def hosts_text(cloud_settings: settings.Settings) -> str:
     """Return an /etc/hosts with all compute hosts."""
     return ''.join([
-        f'{_settings.CONTROLLER_ADDRESS} localhost\n',
-        *(f'{settings.host_address(host.name)} {host.name}\n'
-          for host in settings.hosts)])
+        f'{settings.CONTROLLER_ADDRESS} localhost\n',
+        *(f'{cloud_settings.host_address(host.name)} {host.name}\n'
+          for host in cloud_settings.hosts)])
 
 
 class _Inside(compute.HostService):
@@ -258,8 +245,7 @@ class Libvirtd(_Inside):
             etc / 'libvirtd.conf': libvirt.libvirtd_conf(
                 self.state, self.settings, self.host.name, self.address),
             etc / 'qemu.conf': libvirt.qemu_conf(
-                self.settings, self.host.name, self.address, mounts),
-        }
+                self.settings, self.host.name, self.address, mounts)}
 
     def inner_command(self) -> list[str]:
         return ['libvirtd', '--listen']

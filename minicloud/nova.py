@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Nova's API, conductor and scheduler, and what every nova.conf says."""
 
 import json
@@ -19,7 +8,7 @@ from minicloud import database
 from minicloud import files
 from minicloud import messaging
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from minicloud import web
 
 FILTERS = (
@@ -37,19 +26,20 @@ PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
 Sections = dict[str, dict[str, object]]
 
 
-def common(state: _settings.State, settings: _settings.Settings) -> Sections:
+def common(state: settings.State,
+           cloud_settings: settings.Settings) -> Sections:
     """Return what the files of all services have, nova-compute's too.
 
     No database is in it: a nova-compute that knows one does not start.
     """
     def client(user: str) -> dict[str, object]:
-        return web.authtoken(state, settings, user)
+        return web.authtoken(state, cloud_settings, user)
 
     return {
         'DEFAULT': {
             **web.default(state, 'nova'),
-            'transport_url': messaging.transport_url(state, settings),
-            'my_ip': _settings.CONTROLLER_ADDRESS,
+            'transport_url': messaging.transport_url(state, cloud_settings),
+            'my_ip': settings.CONTROLLER_ADDRESS,
             'rpc_response_timeout': 60,
             'report_interval': 3,
             'service_down_time': 30,
@@ -61,30 +51,29 @@ def common(state: _settings.State, settings: _settings.Settings) -> Sections:
                 'oslo_messaging=WARN', 'sqlalchemy=WARN', 'urllib3=WARN',
                 'keystonemiddleware=WARN', 'keystoneauth=WARN',
                 'oslo_concurrency=WARN', 'oslo_policy=WARN',
-                'oslo_service=WARN', 'stevedore=WARN']),
-        },
+                'oslo_service=WARN', 'stevedore=WARN'])},
         'oslo_concurrency': {'lock_path': state.run / 'lock'},
         'oslo_messaging_notifications': {'driver': 'noop'},
-        'keystone_authtoken': web.keystone_authtoken(state, settings, 'nova'),
+        'keystone_authtoken': web.keystone_authtoken(
+            state, cloud_settings, 'nova'),
         'service_user': {**client('nova'), 'send_service_user_token': True},
         'placement': client('placement'),
-        'glance': {'api_servers': settings.url('glance')},
+        'glance': {'api_servers': cloud_settings.url('glance')},
         'neutron': {**client('neutron'),
-                    'endpoint_override': settings.url('neutron')},
+                    'endpoint_override': cloud_settings.url('neutron')},
         'cinder': {**client('nova')},
-        'barbican': {'auth_endpoint': settings.url('keystone') + '/v3'},
+        'barbican': {'auth_endpoint': cloud_settings.url('keystone') + '/v3'},
         'upgrade_levels': {'compute': 'auto'},
-        'pci': {'alias': json.dumps(PCI_ALIAS)},
-    }
+        'pci': {'alias': json.dumps(PCI_ALIAS)}}
 
 
-def controller(state: _settings.State,
-               settings: _settings.Settings) -> Sections:
+def controller(state: settings.State,
+               cloud_settings: settings.Settings) -> Sections:
     """Return the nova.conf of the API, the conductor and the scheduler."""
-    sections = common(state, settings)
+    sections = common(state, cloud_settings)
     sections |= {
-        'database': database.options(state, settings, 'nova'),
-        'api_database': database.options(state, settings, 'nova_api'),
+        'database': database.options(state, cloud_settings, 'nova'),
+        'api_database': database.options(state, cloud_settings, 'nova_api'),
         'api': {'auth_strategy': 'keystone'},
         'conductor': {'workers': 1},
         'quota': {'cores': -1, 'instances': -1, 'ram': -1},
@@ -93,32 +82,29 @@ def controller(state: _settings.State,
             # Compute hosts that come up are there without nova-manage.
             'discover_hosts_in_cells_interval': 2,
             'limit_tenants_to_placement_aggregate': False,
-            'enable_isolated_aggregate_filtering': True,
-        },
+            'enable_isolated_aggregate_filtering': True},
         'filter_scheduler': {
             'available_filters': [
                 'nova.scheduler.filters.all_filters',
                 'nova_pinning.scheduler.filters.all_filters'],
-            'enabled_filters': ','.join(settings.filters or FILTERS),
-            'weight_classes': ','.join(settings.weighers or WEIGHERS),
-            'track_instance_changes': False,
-        },
-        'pinning': {'traits_refresh_seconds': 2},
-    }
+            'enabled_filters': ','.join(cloud_settings.filters or FILTERS),
+            'weight_classes': ','.join(cloud_settings.weighers or WEIGHERS),
+            'track_instance_changes': False},
+        'pinning': {'traits_refresh_seconds': 2}}
     return sections
 
 
-def directory(state: _settings.State) -> pathlib.Path:
+def directory(state: settings.State) -> pathlib.Path:
     return state.etc / 'nova'
 
 
-def config(state: _settings.State,
-           settings: _settings.Settings) -> dict[pathlib.Path, str]:
+def config(state: settings.State,
+           cloud_settings: settings.Settings) -> dict[pathlib.Path, str]:
     """Return the files that the three services share: text by path."""
     return {directory(state) / 'nova.conf':
-            files.ini(controller(state, settings)),
+            files.ini(controller(state, cloud_settings)),
             directory(state) / 'extra.conf':
-            extra(settings.nova_conf)}
+            extra(cloud_settings.nova_conf)}
 
 
 def extra(path: str) -> str:
@@ -126,7 +112,7 @@ def extra(path: str) -> str:
     return pathlib.Path(path).read_text() if path else ''
 
 
-def config_files(state: _settings.State) -> list[str]:
+def config_files(state: settings.State) -> list[str]:
     """Return the options that name the files, for a command line."""
     return [option for name in ('nova.conf', 'extra.conf') for option in
             ('--config-file', str(directory(state) / name))]

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The options of the command line, and the cloud that they ask for."""
 
 import argparse
@@ -22,7 +11,7 @@ import typing
 from minicloud import errors
 from minicloud import libvirt
 from minicloud import packages
-from minicloud import settings as _settings
+from minicloud import settings
 from nova_pinning import cpuset
 
 STATE = packages.PROJECT / '.minicloud'
@@ -87,7 +76,7 @@ def _add_up(commands: typing.Any) -> None:
                          'pinning-1 and so on')
     up.add_argument('--virtual-host', action='append', default=[],
                     metavar='SxCxT',
-                    help='another compute host, in a QEMU of its own with so '
+                    help='another compute host, in its own QEMU with so '
                          'many sockets, cores and threads, a NUMA node per '
                          'socket: virtual-1 and so on')
     up.add_argument('--host-cpus', action='append', default=[],
@@ -117,7 +106,7 @@ def _add_up(commands: typing.Any) -> None:
                          'until the cloud is down')
 
 
-def settings_of(options: argparse.Namespace) -> _settings.Settings:
+def settings_of(options: argparse.Namespace) -> settings.Settings:
     """Return what the options of ``up`` ask for.
 
     :raises: MiniCloudError
@@ -133,8 +122,8 @@ def settings_of(options: argparse.Namespace) -> _settings.Settings:
     cpus = _by_host('--host-cpus', options.host_cpus, names)
     confs = _by_host('--host-conf', options.host_conf, names)
     providers = _by_host('--provider-config', options.provider_config, names)
-    return _settings.Settings(
-        hosts=tuple(_settings.HostSettings(
+    return settings.Settings(
+        hosts=tuple(settings.HostSettings(
             name, *_cpus(name, topology, cpus.get(name)), topology,
             _readable(confs.get(name, '')),
             _readable(providers.get(name, ''))) for name, topology in names),
@@ -151,9 +140,9 @@ def _check_numbers(options: argparse.Namespace, hosts: int) -> None:
     """
     if not hosts or options.hosts < 0:
         raise errors.MiniCloudError('a cloud without a compute host')
-    if hosts > _settings.MAX_HOSTS:
+    if hosts > settings.MAX_HOSTS:
         raise errors.MiniCloudError(
-            f'{hosts} compute hosts: there can be {_settings.MAX_HOSTS} '
+            f'{hosts} compute hosts: there can be {settings.MAX_HOSTS} '
             f'at most')
     last = 65535 - libvirt.last_port_offset(hosts)
     if not 1024 <= options.base_port <= last:

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What has to be installed: Debian packages and a virtual environment."""
 
 import hashlib
@@ -25,7 +14,7 @@ import tomllib
 from minicloud import errors
 from minicloud import files
 from minicloud import process
-from minicloud import settings as _settings
+from minicloud import settings
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -82,7 +71,7 @@ def install() -> None:
                 'See what it says above; only root can install packages')
 
 
-def venv_is_ready(state: _settings.State) -> bool:
+def venv_is_ready(state: settings.State) -> bool:
     try:
         made_from = (state.venv / 'made-from').read_text()
     except FileNotFoundError:
@@ -99,7 +88,7 @@ def _made_from() -> str:
         constraints, project.encode(), str(PROJECT).encode()])).hexdigest()
 
 
-def make_venv(state: _settings.State) -> None:
+def make_venv(state: settings.State) -> None:
     """Make the virtual environment that all OpenStack services run in.
 
     :raises: MiniCloudError
@@ -115,8 +104,7 @@ def make_venv(state: _settings.State) -> None:
         [state.bin('python'), '-m', 'pip', 'install', '--quiet',
          '--disable-pip-version-check', '--constraint',
          str(PROJECT / 'upper-constraints.txt'), '--editable',
-         f'{PROJECT}[minicloud]'],
-    ]
+         f'{PROJECT}[minicloud]']]
     with log.open('w') as output:
         for command in commands:
             done = subprocess.run([*process.ENDS_WITH_US, *command],
@@ -137,7 +125,7 @@ def libvirt_version() -> tuple[int, ...]:
     return _version(said)
 
 
-def oldest_libvirt(state: _settings.State) -> tuple[int, ...]:
+def oldest_libvirt(state: settings.State) -> tuple[int, ...]:
     """Return the oldest version of libvirt that this nova works with.
 
     Source: MIN_LIBVIRT_VERSION in nova.virt.libvirt.driver, which is read

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Databases that are ready for a new cloud: schema, users, catalogue.
 
 To make them takes most of a minute, and they are the same for each cloud of
@@ -30,7 +19,7 @@ from minicloud import files
 from minicloud import nova
 from minicloud import process
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from minicloud import web
 
 # Service type and path below the service's URL, by service.
@@ -42,7 +31,7 @@ SERVICES = {
 }
 
 
-def key(state: _settings.State, settings: _settings.Settings) -> str:
+def key(state: settings.State, settings: settings.Settings) -> str:
     """Return what prepared databases depend on, as a digest."""
     packages = sorted(path.name for path in state.venv.glob(
         'lib/python3*/site-packages/*.dist-info'))
@@ -91,15 +80,15 @@ class Databases(service.Task):
         unfinished.rename(kept)
 
 
-def _write_files(state: _settings.State,
-                 settings: _settings.Settings) -> None:
+def _write_files(state: settings.State,
+                 settings: settings.Settings) -> None:
     for part in (web.Keystone, web.Placement, web.Glance, nova.NovaConductor):
         for path, text in part(state, settings).config().items():
             path.parent.mkdir(parents=True, exist_ok=True)
             files.write(path, text)
 
 
-def _sync(state: _settings.State, settings: _settings.Settings) -> None:
+def _sync(state: settings.State, settings: settings.Settings) -> None:
     """Bring all schemas up; side by side, since they do not share a thing."""
     keystone = ['keystone-manage', '--config-file',
                 str(state.etc / 'keystone' / 'keystone.conf')]
@@ -124,8 +113,7 @@ def _sync(state: _settings.State, settings: _settings.Settings) -> None:
          [*nova_manage, 'api_db', 'sync'],
          [*nova_manage, 'cell_v2', 'map_cell0'],
          [*nova_manage, 'cell_v2', 'create_cell', '--name', 'cell1'],
-         [*nova_manage, 'db', 'sync']],
-    ]
+         [*nova_manage, 'db', 'sync']]]
     with futures.ThreadPoolExecutor() as pool:
         running = [pool.submit(_run, state, chain, number)
                    for number, chain in enumerate(chains)]
@@ -133,7 +121,7 @@ def _sync(state: _settings.State, settings: _settings.Settings) -> None:
         one.result()
 
 
-def _run(state: _settings.State, commands: list[list[str]],
+def _run(state: settings.State, commands: list[list[str]],
          number: int) -> None:
     """Run commands one after the other, until one fails."""
     log = state.log / f'prepare-{number}.log'
@@ -150,7 +138,7 @@ def _run(state: _settings.State, commands: list[list[str]],
                     detail=process.tail(log))
 
 
-def register(state: _settings.State, settings: _settings.Settings) -> None:
+def register(state: settings.State, settings: settings.Settings) -> None:
     """Tell Keystone of the services: their users and where they are."""
     keystone = api.Api(state, settings)
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Processes that outlive the command that started them.
 
 Each is recorded by pid and by the time it started, since pids are used again.
@@ -80,7 +69,7 @@ def read(path: pathlib.Path) -> Record | None:
 
 def start(command: list[str], record: pathlib.Path, log: pathlib.Path,
           made_from: str, environment: dict[str, str]) -> Record:
-    """Start a process in a session of its own and record it.
+    """Start a process in its own session and record it.
 
     Its log starts anew; that of the last run is kept beside it.
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What every part of a cloud has in common."""
 
 import hashlib
@@ -21,7 +10,7 @@ import time
 from minicloud import errors
 from minicloud import files
 from minicloud import process
-from minicloud import settings as _settings
+from minicloud import settings
 
 POLL_SECONDS = 0.2
 
@@ -40,8 +29,8 @@ class Part:
     name: str
     requires: tuple[str, ...] = ()
 
-    def __init__(self, state: _settings.State,
-                 settings: _settings.Settings) -> None:
+    def __init__(self, state: settings.State,
+                 settings: settings.Settings) -> None:
         self.state = state
         self.settings = settings
         # Set when there is no point in waiting any longer.

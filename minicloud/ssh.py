@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """SSH between the compute hosts, and from outside to them.
 
 Nova copies disks from host to host with scp and runs a few commands there
@@ -23,33 +12,33 @@ import subprocess
 from minicloud import errors
 from minicloud import files
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 
 # sshd runs itself again for each connection, by its absolute path.
 SSHD = '/usr/sbin/sshd'
 
 
-def directory(state: _settings.State) -> pathlib.Path:
+def directory(state: settings.State) -> pathlib.Path:
     return state.etc / 'ssh'
 
 
-def client_config(state: _settings.State) -> pathlib.Path:
+def client_config(state: settings.State) -> pathlib.Path:
     """Return the file for ``ssh -F`` that knows all hosts."""
     return state.etc / 'ssh_config'
 
 
-def user_key(state: _settings.State) -> pathlib.Path:
+def user_key(state: settings.State) -> pathlib.Path:
     """Return the private key that opens every host, to root only."""
     return directory(state) / 'id_ed25519'
 
 
-def host_key(state: _settings.State, name: str) -> pathlib.Path:
+def host_key(state: settings.State, name: str) -> pathlib.Path:
     """Return the private key of a host's own."""
     return directory(state) / f'{name}_ed25519'
 
 
-def client_config_text(state: _settings.State,
-                       settings: _settings.Settings) -> str:
+def client_config_text(state: settings.State,
+                       settings: settings.Settings) -> str:
     lines = []
     for host in settings.hosts:
         address = settings.host_address(host.name)
@@ -71,7 +60,7 @@ def client_config_text(state: _settings.State,
         ''])
 
 
-def server_config_text(state: _settings.State, settings: _settings.Settings,
+def server_config_text(state: settings.State, settings: settings.Settings,
                        name: str, address: str) -> str:
     """Return the sshd_config of a host.
 

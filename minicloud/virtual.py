@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""Compute hosts in a QEMU of their own, for what this machine has not got.
+# SPDX-License-Identifier: Apache-2.0
+"""Compute hosts in their own QEMU, for what this machine has not got.
 
 Such a host has sockets, SMT, NUMA nodes with memory of their own, huge pages,
 an IOMMU, and a PCI device on each node. There is no disk image: its root is
@@ -37,7 +26,7 @@ from minicloud import kernel
 from minicloud import libvirt
 from minicloud import namespace
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 from minicloud import ssh
 from nova_pinning import kvm
 
@@ -90,8 +79,8 @@ class Topology:
         return f'{node * size}-{node * size + size - 1}'
 
 
-def parts(state: _settings.State, settings: _settings.Settings,
-          host: _settings.HostSettings) -> list[service.Part]:
+def parts(state: settings.State, settings: settings.Settings,
+          host: settings.HostSettings) -> list[service.Part]:
     """Return what a compute host is made of."""
     return [ssh.SshKeys(state, settings),
             accelerator.VirtType(state, settings),
@@ -99,20 +88,20 @@ def parts(state: _settings.State, settings: _settings.Settings,
                 VirtualMachine, Tunnel, Libvirtd, NovaCompute))]
 
 
-def enter(state: _settings.State, settings: _settings.Settings,
-          host: _settings.HostSettings, command: list[str]) -> list[str]:
+def enter(state: settings.State, settings: settings.Settings,
+          host: settings.HostSettings, command: list[str]) -> list[str]:
     """Return a command line that runs a command on a compute host."""
     terminal = ['-t'] if sys.stdin.isatty() else []
     return [*_ssh(state), '-S', _shared_connection(state, host),
             *terminal, '--', host.name, shlex.join(command)]
 
 
-def _ssh(state: _settings.State) -> list[str]:
+def _ssh(state: settings.State) -> list[str]:
     return ['ssh', '-F', str(ssh.client_config(state))]
 
 
-def _shared_connection(state: _settings.State,
-                       host: _settings.HostSettings) -> str:
+def _shared_connection(state: settings.State,
+                       host: settings.HostSettings) -> str:
     """Return the socket of the connection that the tunnel holds.
 
     To set up another one takes the host's slow CPUs a second.
@@ -140,8 +129,7 @@ class VirtualMachine(compute.HostService):
             'etc': self.state.etc,
             'log': self.state.log / f'qemu-{self.host.name}',
             'cache': self.state.cache / 'libvirt' / self.host.name,
-            'data': self.data,
-        }
+            'data': self.data}
 
     @property
     def initrd(self) -> pathlib.Path:
@@ -167,8 +155,7 @@ class VirtualMachine(compute.HostService):
                 'HUGE_PAGES': HUGE_PAGES,
                 'SSHD': f'{ssh.SSHD} -D -e -f {self.etc / "sshd_config"} '
                         f'-o MaxSessions=100 -o SetEnv=PATH={namespace.PATH}',
-            }),
-        }
+            })}
 
     def prepare(self) -> None:
         for directory in (*self.shares.values(), self.data / 'nova',
@@ -183,8 +170,7 @@ class VirtualMachine(compute.HostService):
             initramfs.file('bin/busybox',
                            kernel.busybox(self.state).read_bytes()),
             *map(initramfs.directory, ('dev', 'proc', 'sys')),
-            *initramfs.modules(kernel.modules_dir(self.state), MODULES),
-        ]))
+            *initramfs.modules(kernel.modules_dir(self.state), MODULES)]))
 
     def command(self) -> list[str]:
         topology = Topology.parse(self.host.topology)
@@ -282,7 +268,7 @@ class Tunnel(compute.HostService):
             _shared_connection(self.state, self.host), '-o',
             'ExitOnForwardFailure=yes', '-o', 'ServerAliveInterval=30']
         for port in map(self.settings.port, TUNNELED):
-            place = f'{_settings.CONTROLLER_ADDRESS}:{port}'
+            place = f'{settings.CONTROLLER_ADDRESS}:{port}'
             options += ['-R', f'{place}:{place}']
         return [*options, self.host.name]
 

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""The HTTP APIs, each in a uWSGI of its own."""
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP APIs, each in its own uWSGI."""
 
 import http.client
 import pathlib
@@ -22,7 +11,7 @@ from minicloud import errors
 from minicloud import files
 from minicloud import messaging
 from minicloud import service
-from minicloud import settings as _settings
+from minicloud import settings
 
 REGION = 'minicloud'
 # Of these two, a cloud on SQLite has only the first.
@@ -44,15 +33,14 @@ class WebService(service.Service):
         return [
             self.state.bin('uwsgi'), '--virtualenv', str(self.state.venv),
             '--http-socket',
-            f'{_settings.CONTROLLER_ADDRESS}:{self.settings.port(self.name)}',
+            f'{settings.CONTROLLER_ADDRESS}:{self.settings.port(self.name)}',
             # No master process: that would be the application once more.
             '--module', self.module, '--need-app',
             '--die-on-term', '--processes', '1',
             '--threads', str(self.threads), '--thunder-lock',
             '--buffer-size', '65535', '--procname-prefix', f'{self.name} ',
             # It does not keep connections, and has to say so.
-            '--add-header', 'Connection: close', '--disable-logging',
-        ]
+            '--add-header', 'Connection: close', '--disable-logging']
 
     def environment(self) -> dict[str, str]:
         upper = self.name.upper()
@@ -71,25 +59,24 @@ class WebService(service.Service):
             raise errors.NotReady(str(e)) from e
 
 
-def default(state: _settings.State, name: str) -> dict[str, object]:
+def default(state: settings.State, name: str) -> dict[str, object]:
     """Return the options that every service has in [DEFAULT]."""
     return {'debug': True, 'use_stderr': True, 'log_options': False,
             'state_path': state.data / name}
 
 
-def authtoken(state: _settings.State, settings: _settings.Settings,
+def authtoken(state: settings.State, settings: settings.Settings,
               user: str) -> dict[str, object]:
     """Return how a service speaks with Keystone in its own name."""
     return {
         'auth_type': 'password', 'auth_url': settings.url('keystone') + '/v3',
         'username': user, 'password': state.secret,
         'project_name': 'service', 'user_domain_name': 'Default',
-        'project_domain_name': 'Default', 'region_name': REGION,
-    }
+        'project_domain_name': 'Default', 'region_name': REGION}
 
 
-def keystone_authtoken(state: _settings.State,
-                       settings: _settings.Settings,
+def keystone_authtoken(state: settings.State,
+                       settings: settings.Settings,
                        user: str) -> dict[str, object]:
     """Return the section of keystonemiddleware, which names things anew."""
     options = authtoken(state, settings, user)
@@ -115,8 +102,7 @@ class Keystone(WebService):
             'fernet_tokens': {'key_repository': keys / 'fernet'},
             'credential': {'key_repository': keys / 'credential'},
             # Hashing passwords slowly is for clouds that are attacked.
-            'identity': {'password_hash_rounds': 4},
-        })}
+            'identity': {'password_hash_rounds': 4}})}
 
 
 class Placement(WebService):
@@ -134,8 +120,7 @@ class Placement(WebService):
                 **database.options(state, settings, 'placement'),
                 'sync_on_startup': False},
             'keystone_authtoken': keystone_authtoken(
-                state, settings, 'placement'),
-        })}
+                state, settings, 'placement')})}
 
 
 class Glance(WebService):
@@ -186,7 +171,7 @@ class NeutronStandIn(service.Service):
     def command(self) -> list[str]:
         return [self.state.bin('python'),
                 str(pathlib.Path(__file__).with_name('neutron.py')),
-                _settings.CONTROLLER_ADDRESS,
+                settings.CONTROLLER_ADDRESS,
                 str(self.settings.port('neutron'))]
 
     def check(self) -> None:

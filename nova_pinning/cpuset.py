@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """An immutable set of CPU ids, kept as an int bitmask."""
 
 from collections.abc import Iterable
@@ -195,7 +184,7 @@ class CpuSet:
 def union(sets: Iterable[CpuSet]) -> CpuSet:
     """All CPUs that are in any of the sets."""
     return CpuSet.from_mask(
-        functools.reduce(operator.or_, (one.mask for one in sets), 0))
+        functools.reduce(operator.or_, (cpu_set.mask for cpu_set in sets), 0))
 
 
 def _item_mask(match: re.Match[str], item: str, text: str) -> int:

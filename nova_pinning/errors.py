@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Errors in what people hand to the tools, and errors of a cloud.
 
 What was handed in is wrong: InputError, with what, where, and what to do
@@ -40,12 +29,12 @@ class Location:
     key: str = ''
 
     def __str__(self) -> str:
-        place = self.source
+        text = self.source
         if self.line:
-            place += f':{self.line}'
+            text += f':{self.line}'
             if self.column:
-                place += f':{self.column}'
-        return f'{place}: {self.key}' if self.key else place
+                text += f':{self.column}'
+        return f'{text}: {self.key}' if self.key else text
 
 
 class InputError(Exception):

@@ -1,19 +1,8 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Whether guests can run with KVM, or have to be emulated.
 
 That /dev/kvm is there and answers says little: on a machine that is virtual
-itself the first guest kernel may hang for ever. So a kernel is booted.
+itself the first guest kernel may hang forever. So a kernel is booted.
 
 It needs nothing but the standard library, since minicloud has nothing else
 when it asks.

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Bring a minicloud up, run the tempest plugin's tests on it, take it down.
 
 The last line counts the tests. The exit status is zero only if some passed
@@ -60,7 +49,7 @@ VIRTUAL_HOSTS = {'virtual-1': 'dedicated:0-1,4-7,shared:2-3'}
 HUGE_PAGES = 96
 # Nova gives back some CPUs only in a periodic task, each minute if nothing is
 # said.
-COMPUTE = {'DEFAULT': {'update_resources_interval': 10}}
+COMPUTE = {'DEFAULT': {'update_resources_interval': 5}}
 FLAVOR = {'name': 'tempest', 'ram': 64, 'vcpus': 1, 'disk': 1}
 
 # What a machine may lack. A test that is skipped for another reason should
@@ -151,8 +140,7 @@ def tempest_conf(cloud, hosts, virtual, scratch):
             'admin_username': variables['OS_USERNAME'],
             'admin_password': variables['OS_PASSWORD'],
             'admin_project_name': variables['OS_PROJECT_NAME'],
-            'admin_domain_name': 'Default',
-        },
+            'admin_domain_name': 'Default'},
         'identity': {
             'auth_version': 'v3', 'uri_v3': variables['OS_AUTH_URL'],
             'region': variables['OS_REGION_NAME']},
@@ -177,8 +165,7 @@ def tempest_conf(cloud, hosts, virtual, scratch):
             'scheduler_log_command':
                 shlex.join(['cat', str(cloud.scheduler_log())]),
             'pci_alias': nova.PCI_ALIAS['name'] if virtual else '',
-            'may_mark_hosts': True, 'isolated_aggregates': True},
-    }
+            'may_mark_hosts': True, 'isolated_aggregates': True}}
 
 
 def run(cloud, hosts, virtual, regex, scratch):
@@ -192,16 +179,14 @@ def run(cloud, hosts, virtual, regex, scratch):
         [sys.executable, '-m', 'tempest.cmd.main', 'run', '--serial',
          '--config-file', 'tempest.conf', '--regex', regex],
         cwd=scratch, env={**os.environ, 'PYTHON': sys.executable})
-    counts, failed, skipped = run_tests.count(
+    results = run_tests.results(
         [sys.executable, '-m', 'stestr', '--repo-url', str(scratch)])
-    failed += [f'{name} was skipped: {reason.strip()}'
-               for name, reason in skipped.items()
-               if not GOOD_REASONS.search(reason)]
-    if failed:
-        print('\nfailed:', *failed, sep='\n  ')
-    print('\n' + ', '.join(
-        f'{counts[word]} {word}' for word in ('passed', 'failed', 'skipped')))
-    return done.returncode == 0 and counts['passed'] > 0 and not failed
+    for name, reason in results.skipped.items():
+        if not GOOD_REASONS.search(reason):
+            results.failed[name] = f'was skipped: {reason.strip()}'
+    results.show()
+    return (done.returncode == 0 and results.counts['passed'] > 0 and
+            not results.failed)
 
 
 def main():
@@ -210,7 +195,7 @@ def main():
                         help='run only the tests whose names match (default: '
                              'all; with --virtual, those that need it)')
     parser.add_argument('--virtual', action='store_true',
-                        help='on a host in a QEMU of its own, with NUMA '
+                        help='on a host in its own QEMU, with NUMA '
                              'nodes and hardware threads; slow')
     parser.add_argument('--keep', action='store_true',
                         help='leave the cloud up in the end')

@@ -1,25 +1,17 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Run the test suites and end with one line that adds them up.
 
 All suites run, whatever the ones before them said. The last line counts the
-tests of the stestr suites. The exit status is zero only if every suite
-succeeded, something passed and nothing failed.
+tests of the stestr suites; before it stands again what failed. The exit
+status is zero only if every suite succeeded, something passed and nothing
+failed.
 """
 
 import argparse
 import collections
+import dataclasses
 import io
+import os
 import pathlib
 import shlex
 import subprocess
@@ -38,6 +30,8 @@ STESTR = {
 OTHERS = {
     'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
             '--no-shrink',
+    'fuzz of claims': 'python -m nova_pinning.tests.oracle.claims '
+                      '--cases 3000 --seed 1 --no-shrink',
 }
 
 # What subunit calls the ways a test can end, in our three words.
@@ -51,74 +45,134 @@ OUTCOMES = {
     'skip': 'skipped',
 }
 
+#: Lines of a failure that are shown again in the end, where its cause is.
+LAST_LINES = 20
 
-def count(stestr):
-    """Count the outcomes of the last run in a stestr repository.
 
-    :returns: the counts, the names of the tests that failed, and why others
-        were skipped, by their names
+@dataclasses.dataclass(frozen=True, slots=True)
+class Results:
+    """What became of the tests of a run.
+
+    :param counts: how many 'passed', 'failed' and were 'skipped'
+    :param failed: the tracebacks of those that failed, by their names
+    :param skipped: why others were skipped, by their names
     """
-    counts = collections.Counter()
-    failed = []
-    skipped = {}
 
-    def note(test):
+    counts: collections.Counter = dataclasses.field(
+        default_factory=collections.Counter)
+    failed: dict[str, str] = dataclasses.field(default_factory=dict)
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def add(self, test):
+        """Take note of a test, as testtools.StreamToDict describes it."""
         # 'exists' tells of a test that was listed but not run.
-        if test['status'] != 'exists':
-            outcome = OUTCOMES[test['status']]
-            counts[outcome] += 1
-            if outcome == 'failed':
-                failed.append(test['id'])
-            elif outcome == 'skipped':
-                reason = test['details'].get('reason')
-                skipped[test['id']] = reason.as_text() if reason else ''
+        if test['status'] == 'exists':
+            return
+        outcome = OUTCOMES[test['status']]
+        self.counts[outcome] += 1
+        details = test['details']
+        if outcome == 'failed':
+            self.failed[test['id']] = '\n'.join(
+                detail.as_text().strip() for name, detail in details.items()
+                if name.startswith('traceback'))
+        elif outcome == 'skipped':
+            self.skipped[test['id']] = (
+                details['reason'].as_text() if 'reason' in details else '')
 
+    def update(self, other):
+        self.counts.update(other.counts)
+        self.failed.update(other.failed)
+        self.skipped.update(other.skipped)
+
+    def show(self):
+        """Print the end of each failure, then all names and the counts."""
+        for name, traceback in self.failed.items():
+            print(f'\n{name}')
+            for line in traceback.splitlines()[-LAST_LINES:]:
+                print(f'    {line}')
+        if self.failed:
+            print('\nfailed:', *self.failed, sep='\n  ')
+        print('\n' + ', '.join(
+            f'{self.counts[word]} {word}'
+            for word in ('passed', 'failed', 'skipped')))
+
+
+def results(stestr):
+    """Return the Results of the last run in a stestr repository."""
+    found = Results()
     last = subprocess.run(
         [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
-    result = testtools.StreamToDict(note)
+    result = testtools.StreamToDict(found.add)
     result.startTestRun()
     subunit.ByteStreamToStreamResult(
         io.BytesIO(last.stdout), 'stdout').run(result)
     result.stopTestRun()
-    return counts, failed, skipped
+    return found
 
 
-def run(title, command):
+def _announce(title, command):
     print(f'\n{title}: {shlex.join(command)}', flush=True)
-    return subprocess.run(command, cwd=ROOT).returncode == 0
+
+
+def run_stestr(title, test_path, scratch):
+    """Run a suite.
+
+    :returns: its Results, and whether stestr was content
+    """
+    # A repository of its own, so that only this run is counted.
+    repository = scratch / title.replace(' ', '-')
+    repository.mkdir()
+    stestr = ['stestr', '--repo-url', str(repository)]
+    command = [*stestr, '--test-path', test_path, 'run', '--abbreviate']
+    _announce(title, command)
+    good = subprocess.run(command, cwd=ROOT).returncode == 0
+    found = results(stestr)
+    if not found.counts:
+        print(f'{title}: nothing ran', flush=True)
+    return found, good and bool(found.counts)
+
+
+def run_other(title, command):
+    """Run a program of which only the last line matters if it succeeds.
+
+    :returns: whether it did
+    """
+    _announce(title, command)
+    done = subprocess.run(command, cwd=ROOT, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        print(done.stdout)
+        print(f'{title}: failed', flush=True)
+        return False
+    print(*done.stdout.splitlines()[-1:], flush=True)
+    return True
 
 
 def main():
-    argparse.ArgumentParser(
-        description='Unit tests, functional tests and a short fuzz, with '
-                    'their totals. Takes no options: to run some tests only, '
-                    'see ./run py3 and ./run functional.').parse_args()
+    parser = argparse.ArgumentParser(
+        description='Unit tests, functional tests and short fuzzes, with '
+                    'their totals. To run some tests only, see ./run py3 and '
+                    './run functional.')
+    parser.add_argument(
+        '--long', action='store_true',
+        help='all examples of each test, and others each time')
+    options = parser.parse_args()
+    if options.long:
+        os.environ.pop('CI', None)
+    else:
+        os.environ['CI'] = 'true'
     good = True
-    totals = collections.Counter()
-    failures = []
+    totals = Results()
     with tempfile.TemporaryDirectory() as scratch:
         for title, test_path in STESTR.items():
-            # A repository of its own, so that only this run is counted.
-            repo = pathlib.Path(scratch, title.replace(' ', '-'))
-            repo.mkdir()
-            stestr = ['stestr', '--repo-url', str(repo)]
-            good &= run(title, [*stestr, '--test-path', test_path, 'run'])
-            counts, failed, _skipped = count(stestr)
-            failures += failed
-            if not counts:
-                print(f'{title}: nothing ran', flush=True)
-                good = False
-            totals.update(counts)
+            found, content = run_stestr(
+                title, test_path, pathlib.Path(scratch))
+            totals.update(found)
+            good &= content
     for title, command in OTHERS.items():
-        if not run(title, shlex.split(command)):
-            print(f'{title}: failed', flush=True)
-            good = False
-    good &= totals['passed'] > 0 and totals['failed'] == 0
-    if failures:
-        print('\nfailed:', *failures, sep='\n  ')
-    print('\n' + ', '.join(
-        f'{totals[word]} {word}' for word in ('passed', 'failed', 'skipped')))
-    return 0 if good else 1
+        good &= run_other(title, shlex.split(command))
+    totals.show()
+    return 0 if good and totals.counts['passed'] and not totals.failed else 1
 
 
 if __name__ == '__main__':

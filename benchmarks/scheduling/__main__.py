@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The command: python -m benchmarks.scheduling."""
 
 import argparse
@@ -74,9 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
           f'processes')
     if args.json:
         args.json.write_text(json.dumps([
-            {**one.job._asdict(), 'share': one.share,
-             'l3_possible': one.l3_possible, 'l3_met': one.l3_met}
-            for one in outcomes], indent=1) + '\n')
+            {**outcome.job._asdict(), 'share': outcome.share,
+             'l3_possible': outcome.l3_possible, 'l3_met': outcome.l3_met}
+            for outcome in outcomes], indent=1) + '\n')
     if args.rst:
         args.rst.write_text('\n'.join(table.rst(
             tables, 'python -m benchmarks.scheduling --rst')) + '\n')

@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What no scheduler can sell more than: a relaxation, solved exactly.
 
 For the arrivals of one run, at any moment, the guests that are alive at once
@@ -47,10 +36,10 @@ import numpy
 from scipy import optimize
 from scipy import sparse
 
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.fleet.simulate import arrivals as arrivals_module
-from nova_pinning.fleet.simulate import meter
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import meter
 
 _KIB_PER_MIB = 1024
 #: scipy.optimize.linprog's word for a program without a solution.
@@ -81,7 +70,7 @@ class Kind(NamedTuple):
 
     @property
     def vcpus(self) -> int:
-        return sum(one.dedicated for one in self.topology.demands)
+        return sum(demand.dedicated for demand in self.topology.demands)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -112,7 +101,7 @@ class _Item:
 class Relaxation:
     """The linear program for a fleet and kinds of guests."""
 
-    def __init__(self, fleet: fleet_model.Fleet,
+    def __init__(self, fleet: snapshot.Fleet,
                  kinds: Sequence[Kind]) -> None:
         self.vcpus = numpy.array([kind.vcpus for kind in kinds], dtype=float)
         items = [_item(kind) for kind in kinds]
@@ -243,8 +232,8 @@ class Relaxation:
 
 
 def bound(
-    fleet: fleet_model.Fleet,
-    arrivals: Sequence[arrivals_module.Arrival],
+    fleet: snapshot.Fleet,
+    arrivals: Sequence[arrival_process.Arrival],
     *,
     stays_seconds: Mapping[str, float] | None = None,
     refused_share: float = 0.01,
@@ -265,19 +254,19 @@ class _Course:
     """Arrivals and departures, if nobody was refused."""
 
     def __init__(
-        self, fleet: fleet_model.Fleet,
-        arrivals: Sequence[arrivals_module.Arrival],
+        self, fleet: snapshot.Fleet,
+        arrivals: Sequence[arrival_process.Arrival],
         stays_seconds: Mapping[str, float], refused_share: float,
         window: int,
     ) -> None:
         numbers: dict[Kind, int] = {}
-        of_wanted: dict[int, int] = {}
-        for wanted in {id(one.wanted): one.wanted
-                       for one in arrivals}.values():
-            assert wanted.topology is not None
-            kind = Kind(wanted.topology, sum(
-                request.count for request in wanted.devices))
-            of_wanted[id(wanted)] = numbers.setdefault(kind, len(numbers))
+        kind_of: dict[int, int] = {}
+        for request in {id(arrival.request): arrival.request
+                        for arrival in arrivals}.values():
+            assert request.topology is not None
+            kind = Kind(request.topology, sum(
+                device.count for device in request.devices))
+            kind_of[id(request)] = numbers.setdefault(kind, len(numbers))
         self._leaving: list[tuple[float, int]] = []
         for guest in fleet.guests:
             if guest.uuid in stays_seconds:
@@ -291,10 +280,12 @@ class _Course:
         self._count = len(numbers)
         self._arrivals = arrivals
         self._kind = numpy.array(
-            [of_wanted[id(one.wanted)] for one in arrivals], dtype=int)
+            [kind_of[id(arrival.request)] for arrival in arrivals],
+            dtype=int)
         self._ends = numpy.array([
-            math.inf if one.lifetime_seconds is None
-            else one.time_seconds + one.lifetime_seconds for one in arrivals])
+            math.inf if arrival.lifetime_seconds is None else
+            arrival.time_seconds + arrival.lifetime_seconds
+            for arrival in arrivals])
         self._alive = numpy.bincount(
             [number for _end, number in self._leaving],
             minlength=self._count).astype(float)
@@ -362,7 +353,7 @@ class _Course:
         return came.astype(float)
 
 
-def stays(fleet: fleet_model.Fleet, seed: int,
+def stays(fleet: snapshot.Fleet, seed: int,
           hours: float) -> dict[str, float]:
     """When the fleet's own guests leave in the run of a seed.
 

@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The fleets of the study, and what is asked of them."""
 
 from collections.abc import Callable
@@ -19,20 +8,20 @@ import dataclasses
 import os
 import pathlib
 
+from benchmarks import bytedance
 from nova_pinning import errors
-from nova_pinning.flavors import model as flavor_model
-from nova_pinning.fleet.importers import bytedance
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import shapes
-from nova_pinning.fleet.simulate import arrivals
-from nova_pinning.fleet import wanted as fleet_wanted
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits
+from nova_pinning.placement import placement_traits
+from nova_pinning.simulation import arrival_process
 
 _GIB = 1024
 _GIB_PAGE_KIB = 1024 * 1024
-_NVME = fleet_model.DeviceKind('144d', 'a808')
+_NVME = snapshot.DeviceKind('144d', 'a808')
 
 #: Mean lifetime of all guests; the unit of time of the study.
 LIFETIME_HOURS = 1.0
@@ -41,7 +30,7 @@ LIFETIME_HOURS = 1.0
 _RISE = 0.05
 _LAST_LOAD = 1.3
 
-Mix = tuple[tuple[fleet_wanted.Wanted, float], ...]
+Mix = tuple[tuple[guest_request.GuestRequest, float], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +44,7 @@ class Scenario:
 
     name: str
     title: str
-    fleet: fleet_model.Fleet
+    fleet: snapshot.Fleet
     mix: Mix
     first_load: float = 0.3
     quiet_hours: float = 0.0
@@ -64,20 +53,20 @@ class Scenario:
     def cpus(self) -> int:
         return sum(len(host.dedicated_cpus) for host in self.fleet.hosts)
 
-    def arrivals(self, seed: int) -> Iterator[arrivals.Arrival]:
+    def arrivals(self, seed: int) -> Iterator[arrival_process.Arrival]:
         """Poisson arrivals whose rate rises, the same for each scheduler."""
-        load = arrivals.rising_load(
+        load = arrival_process.rising_load(
             self.mix, self.cpus, first=self.first_load, last=_LAST_LOAD,
             turnovers=(_LAST_LOAD - self.first_load) / _RISE)
-        for one in load.arrivals(seed):
-            yield one._replace(
-                time_seconds=one.time_seconds + self.quiet_hours * 3600)
+        for arrival in load.arrivals(seed):
+            yield arrival._replace(
+                time_seconds=arrival.time_seconds + self.quiet_hours * 3600)
 
 
 def guest(
     vcpus: int, memory_gib: int, *, cells: int = 1, nvmes: int = 0,
     page_size_kib: int | None = None,
-) -> fleet_wanted.Wanted:
+) -> guest_request.GuestRequest:
     """A dedicated guest, spread evenly over its cells.
 
     :param nvmes: NVMe devices, near its cells
@@ -85,7 +74,7 @@ def guest(
     name = f'{vcpus}' + (f'x{cells}' if cells > 1 else '')
     name += f'-{memory_gib}g' + ('-nvme' if nvmes else '')
     in_cell = vcpus // cells
-    return fleet_wanted.Wanted(
+    return guest_request.GuestRequest(
         flavor=flavor_model.Flavor(
             name=name, vcpus=vcpus, memory_mib=memory_gib * _GIB,
             extra_specs={'hw:cpu_policy': 'dedicated'}),
@@ -97,22 +86,22 @@ def guest(
                     (), memory_gib * _GIB // cells, page_size_kib)
                 for number in range(cells)),
             cpu_policy=model.CpuPolicy.DEDICATED),
-        devices=(fleet_model.PciRequest('nvme', (_NVME,), nvmes),)
+        devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),)
         if nvmes else (),
-        queries=(fleet_wanted.Query(resources={
+        queries=(guest_request.PlacementQuery(resources={
             'PCPU': vcpus, 'MEMORY_MB': memory_gib * _GIB}),))
 
 
-def _hosts(shape: shapes.Shape, count: int,
-           pci_pools: tuple[fleet_model.PciPool, ...] = (),
-           first: int = 1) -> Iterator[fleet_model.FleetHost]:
+def _hosts(shape: shapes.HostTemplate, count: int,
+           pci_pools: tuple[snapshot.PciPool, ...] = (),
+           first: int = 1) -> Iterator[snapshot.FleetHost]:
     domains = shape.l3_domains()
     for number in range(first, first + count):
-        yield fleet_model.FleetHost(
+        yield snapshot.FleetHost(
             name=f'compute-{number:03}', cells=shape.cells(),
             l3_domains=domains, host_class=hostclass.HostClass.DEDICATED,
-            traits=frozenset([traits.DEDICATED,
-                              traits.l3_trait(len(domains[0]))]),
+            traits=frozenset([placement_traits.DEDICATED,
+                              placement_traits.l3_trait(len(domains[0]))]),
             pci_pools=pci_pools)
 
 
@@ -120,7 +109,7 @@ def _two_socket(count: int, mix: Mix, name: str, title: str) -> Scenario:
     shape = shapes.SHAPES['two-socket-80']
     return Scenario(
         name=name, title=f'{title} on {count} hosts of 2 cells of 38 CPUs',
-        fleet=fleet_model.Fleet(hosts=tuple(_hosts(shape, count))),
+        fleet=snapshot.Fleet(hosts=tuple(_hosts(shape, count))),
         mix=mix)
 
 
@@ -147,7 +136,7 @@ def _epyc(count: int) -> Scenario:
         name='epyc-nps4',
         title=f'2 to 32 vCPUs, 32 in two cells, on {count} hosts of 8 cells '
               f'of 32 CPUs in two L3 domains; two cells are 2 CPUs short',
-        fleet=fleet_model.Fleet(hosts=tuple(
+        fleet=snapshot.Fleet(hosts=tuple(
             _hosts(shapes.SHAPES['epyc-nps4'], count))),
         mix=_epyc_mix())
 
@@ -157,7 +146,7 @@ def _pages_and_devices(count: int) -> Scenario:
     shape = dataclasses.replace(
         shapes.SHAPES['two-socket-96-pci'], devices=())
     with_devices = count // 4
-    pools = tuple(fleet_model.PciPool(_NVME, cell, 2) for cell in (0, 1))
+    pools = tuple(snapshot.PciPool(_NVME, cell, 2) for cell in (0, 1))
     kinds = (
         # CPU-heavy, 2 GiB to a vCPU
         (4, 8, 0, 15), (8, 16, 0, 20), (16, 32, 0, 15), (32, 64, 0, 5),
@@ -170,11 +159,11 @@ def _pages_and_devices(count: int) -> Scenario:
         title=f'2 and 8 GiB to a vCPU in pages of 1 GiB, a tenth with an '
               f'NVMe, on {count} hosts of 2 cells of 46 CPUs and 240 GiB, '
               f'{with_devices} with 4 NVMe',
-        fleet=fleet_model.Fleet(
+        fleet=snapshot.Fleet(
             hosts=(*_hosts(shape, with_devices, pools),
                    *_hosts(shape, count - with_devices,
                            first=with_devices + 1)),
-            pci_aliases={'nvme': fleet_model.PciAlias((_NVME,))}),
+            pci_aliases={'nvme': snapshot.PciAlias((_NVME,))}),
         mix=tuple(
             (guest(vcpus, memory_gib, nvmes=nvmes,
                    page_size_kib=_GIB_PAGE_KIB), weight)
@@ -208,21 +197,21 @@ def _snapshot(_count: int) -> Scenario:
         fleet=fleet, mix=_mix_of(fleet), quiet_hours=1.0)
 
 
-def _mix_of(fleet: fleet_model.Fleet) -> Mix:
+def _mix_of(fleet: snapshot.Fleet) -> Mix:
     """Guests in the proportions in which a fleet has them now."""
     found: dict[tuple[object, ...],
-                tuple[fleet_model.FleetGuest, int]] = {}
+                tuple[snapshot.FleetGuest, int]] = {}
     for one in fleet.guests:
         assert one.topology is not None
         key = one.flavor, one.vcpus, one.memory_mib, len(one.topology.cells)
         found[key] = one, found.get(key, (one, 0))[1] + 1
     return tuple(
-        (fleet_wanted.Wanted(
+        (guest_request.GuestRequest(
             flavor=flavor_model.Flavor(
                 name=one.flavor, vcpus=one.vcpus, memory_mib=one.memory_mib,
                 extra_specs={'hw:cpu_policy': 'dedicated'}),
             guest_class=one.guest_class, topology=one.topology,
-            queries=(fleet_wanted.Query(resources={
+            queries=(guest_request.PlacementQuery(resources={
                 'PCPU': one.vcpus, 'MEMORY_MB': one.memory_mib}),)), count)
         for one, count in (found[key] for key in sorted(found, key=str)))
 

@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The runs of the study, and what they say."""
 
 from collections.abc import Iterator
@@ -26,8 +15,8 @@ from scipy import stats
 
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
-from nova_pinning.fleet.simulate import configuration as configurations
-from nova_pinning.fleet.simulate import run
+from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.simulation import simulation_run
 
 #: Refusals of the last WINDOW arrivals, as a share of them.
 REFUSED_SHARE = 0.01
@@ -41,15 +30,19 @@ OURS = 'pinning'
 AS_INSTALLED = 'pinning-as-installed'
 
 #: By name, in the order of the table.
-CONFIGURATIONS: Mapping[str, configurations.Configuration] = {
-    one.name: one for one in (
-        configurations.NAMED[DEFAULT], configurations.NAMED[PACKING],
-        configurations.NAMED['best-fit'],
-        configurations.Configuration(
-            name=AS_INSTALLED, multipliers={
-                name: configurations.NAMED[OURS].multipliers[name]
-                for name in configurations.OWN_WEIGHERS}),
-        configurations.NAMED[OURS])}
+CONFIGURATIONS: Mapping[
+    str, scheduler_configuration.SchedulerConfiguration] = {
+        one.name: one
+        for one in (
+            scheduler_configuration.NAMED[DEFAULT],
+            scheduler_configuration.NAMED[PACKING],
+            scheduler_configuration.NAMED['best-fit'],
+            scheduler_configuration.SchedulerConfiguration(
+                name=AS_INSTALLED,
+                multipliers={
+                    name: scheduler_configuration.NAMED[OURS].multipliers[name]
+                    for name in scheduler_configuration.OWN_WEIGHERS
+                }), scheduler_configuration.NAMED[OURS])}
 
 #: What ours has to sell more than nova's defaults, and than nova's packing
 #: (all mixes have guests of a quarter of a cell and more); and how close to
@@ -168,10 +161,10 @@ def perform(job: Job) -> Outcome:
             stays_seconds=bound.stays(
                 scenario.fleet, job.seed, fleets.LIFETIME_HOURS),
             refused_share=REFUSED_SHARE, window=WINDOW) / scenario.cpus)
-    result = run.run(
+    result = simulation_run.run(
         scenario.fleet, scenario.arrivals(job.seed),
         CONFIGURATIONS[job.configuration], seed=job.seed,
-        plan=run.Plan(
+        plan=simulation_run.RunPlan(
             stay_hours=fleets.LIFETIME_HOURS, refused_share=REFUSED_SHARE,
             window=WINDOW, stops_at_limit=True, looks_at_l3=True))
     return Outcome(job, result.limit_share, result.l3_possible or 0,
@@ -205,14 +198,16 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     """What the outcomes of one scenario say."""
     first = outcomes[0].job
     scenario = _scenario(first.scenario, first.is_short)
-    found = {(one.job.configuration, one.job.seed): one for one in outcomes}
-    seeds = sorted({one.job.seed for one in outcomes})
+    found = {
+        (outcome.job.configuration, outcome.job.seed): outcome
+        for outcome in outcomes}
+    seeds = sorted({outcome.job.seed for outcome in outcomes})
     limits = [_share(found[BOUND, seed]) for seed in seeds]
     rows = []
     for name in CONFIGURATIONS:
         runs = [found[name, seed] for seed in seeds]
-        possible = sum(one.l3_possible for one in runs)
-        shares = [_share(one) for one in runs]
+        possible = sum(run.l3_possible for run in runs)
+        shares = [_share(run) for run in runs]
 
         def over(other: str, offset: float = 0.0,
                  shares: list[float] = shares) -> Estimate:
@@ -223,11 +218,11 @@ def table(outcomes: Sequence[Outcome]) -> Table:
         rows.append(Row(
             name, _estimate(shares), over(DEFAULT, 1.0), over(PACKING, 1.0),
             over(BOUND),
-            sum(one.l3_met for one in runs) / possible
+            sum(run.l3_met for run in runs) / possible
             if possible and _has_small_domains(scenario) else None))
     return Table(
         first.scenario, scenario.title, len(seeds), _estimate(limits),
-        tuple(rows), sum(one.share is None for one in outcomes))
+        tuple(rows), sum(outcome.share is None for outcome in outcomes))
 
 
 def _share(outcome: Outcome) -> float:

@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the study, for the terminal and the documentation."""
 
 from collections.abc import Iterable
@@ -25,33 +14,33 @@ _WIDTHS = (20, 13, 16, 16, 16, 7)
 
 def text(tables: Iterable[study.Table]) -> Iterator[str]:
     """Lines for the terminal, at most 90 columns wide."""
-    for one in tables:
+    for table in tables:
         yield from textwrap.wrap(
-            f'{one.scenario}: {one.title}; {one.seeds} seeds; bound '
-            f'{_plain(one.bound)}', 88)
+            f'{table.scenario}: {table.title}; {table.seeds} seeds; bound '
+            f'{_plain(table.bound)}', 88)
         yield _line(_HEADER)
-        for row in one.rows:
+        for row in table.rows:
             yield _line(_cells(row))
-        yield from _remarks(one)
+        yield from _remarks(table)
         yield ''
 
 
 def rst(tables: Iterable[study.Table], command: str) -> Iterator[str]:
     """The same for the documentation."""
     yield f'.. Made by "{command}", not by hand.'
-    for one in tables:
+    for table in tables:
         yield ''
         yield from textwrap.wrap(
-            f'``{one.scenario}``: {one.title}. {one.seeds} seeds. No '
-            f'scheduler sells more than {_plain(one.bound)}.', 79)
+            f'``{table.scenario}``: {table.title}. {table.seeds} seeds. No '
+            f'scheduler sells more than {_plain(table.bound)}.', 79)
         yield ''
         yield '.. list-table::'
         yield '   :header-rows: 1'
-        for cells in (_HEADER, *(_cells(row) for row in one.rows)):
+        for cells in (_HEADER, *(_cells(row) for row in table.rows)):
             yield ''
             for number, cell in enumerate(cells):
                 yield f'   {"*" if not number else " "} - {cell}'
-        remarks = list(_remarks(one))
+        remarks = list(_remarks(table))
         if remarks:
             yield ''
             for remark in remarks:

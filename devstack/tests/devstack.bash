@@ -1,15 +1,5 @@
 #!/usr/bin/env bash
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 # As much of devstack as the plugin sees of it:
 #
@@ -127,11 +117,12 @@ function inidelete {
 }
 
 # inc/python. Both install into DEVSTACK_VENV with GLOBAL_VENV, and else into
-# the system; setup_develop wants the name of the package in setup.cfg.
+# the system; setup_develop wants the name of the package in setup.cfg, and
+# takes extras with commas in between.
 function setup_develop {
     local name
     name=$(awk '/^name.*=/ {print $3}' "$1/setup.cfg")
-    called "setup_develop $name from $1"
+    called "setup_develop $name${2:+[$2]} from $1"
 }
 
 function pip_uninstall {

@@ -1,16 +1,6 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 # The plugin in a devstack that is made of stubs (devstack.bash), run as a
 # process of its own; what it leaves in real files is looked at.
@@ -279,6 +269,12 @@ refuse_cpus() {
 
 @test "the package is installed next to nova" {
     devstack stack
+    assert "$(head -1 "$ROOT/calls")" \
+        "setup_develop nova-pinning[tools] from $CHECKOUT"
+}
+
+@test "a node without nova-api gets no command lines" {
+    ENABLED_SERVICES=n-sch devstack stack
     assert "$(head -1 "$ROOT/calls")" \
         "setup_develop nova-pinning from $CHECKOUT"
 }

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A snapshot of a fleet from nova's own databases, all cells together."""
 
 from collections.abc import Callable
@@ -34,16 +23,16 @@ import sqlalchemy as sa
 
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
-from nova_pinning.bridge import nova_conf
+from nova_pinning.bridge import nova_conf_reader
 from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fit import usage
-from nova_pinning.fleet.importers import classes
-from nova_pinning.fleet.importers import hostfiles
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.host import model as host_model
+from nova_pinning.fleet import host_completion
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import placement_traits
 
 _DEVICE = models.PciDevice
 #: Devices that guests have or may have.
@@ -63,7 +52,7 @@ ReadTraits = Callable[[Sequence[str]], Mapping[str, frozenset[str]]]
 class Imported:
     """What was read, and what is odd about it, a sentence each."""
 
-    fleet: fleet_model.Fleet
+    fleet: snapshot.Fleet
     notes: tuple[str, ...]
 
 
@@ -71,14 +60,14 @@ class Imported:
 class _CellPart:
     """The hosts and guests of one cell."""
 
-    nodes: list[fleet_import_hosts.Node]
-    guests: list[fleet_model.FleetGuest]
+    nodes: list[fleet_import_hosts.ComputeNode]
+    guests: list[snapshot.FleetGuest]
     notes: list[str]
     homeless: int
 
 
 def read(
-    database: nova_database.Database, *,
+    database: nova_database.NovaDatabases, *,
     skips_down_cells: bool = False,
     descriptions: Mapping[str, host_model.HostDescription] | None = None,
     read_traits: ReadTraits | None = None,
@@ -99,10 +88,10 @@ def read(
     now = now or datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     aliases, notes = _aliases(database.conf)
     with nova_database.reading('the API database'):
-        found = tuple(objects.AggregateList.get_all(database.context))
+        aggregates = tuple(objects.AggregateList.get_all(database.context))
         flavors = tuple(
-            fleet_import_guests.flavor(one)
-            for one in objects.FlavorList.get_all(
+            fleet_import_guests.flavor(row)
+            for row in objects.FlavorList.get_all(
                 database.context, filters={'is_public': None}))
     parts = _Cells(database, skips_down_cells, now, page_rows, tell).read(
         notes)
@@ -112,21 +101,21 @@ def read(
         part.guests for part in parts)))
     homeless = sum(part.homeless for part in parts)
     if homeless:
-        notes.append(f'{homeless} servers are being built and on no host yet, '
-                     'so their room still counts as free')
+        notes.append(f'{homeless} servers are being built and are not on a '
+                     'host yet, so their resources still count as free')
     notes += _untracked(nodes, guests)
-    traits = read_traits([one.provider for one in nodes]) if read_traits else (
-        None)
-    by_host: dict[str, list[fleet_model.Aggregate]] = {}
-    for one in found:
-        for name in one.hosts:
-            by_host.setdefault(name, []).append(_aggregate(one))
+    traits = read_traits([node.provider
+                          for node in nodes]) if read_traits else (None)
+    by_host: dict[str, list[snapshot.FleetAggregate]] = {}
+    for aggregate in aggregates:
+        for name in aggregate.hosts:
+            by_host.setdefault(name, []).append(_aggregate(aggregate))
     hosts = tuple(_finished(node, by_host.get(node.host.name, ()), traits,
                             notes) for node in nodes)
-    fleet = fleet_model.Fleet(
-        hosts=hostfiles.completed(hosts, descriptions or {}),
+    fleet = snapshot.Fleet(
+        hosts=host_completion.completed(hosts, descriptions or {}),
         guests=guests, flavors=flavors,
-        aggregates=tuple(map(_aggregate, found)), pci_aliases=aliases,
+        aggregates=tuple(map(_aggregate, aggregates)), pci_aliases=aliases,
         packs_cells=(database.conf.compute
                      .packing_host_numa_cells_allocation_strategy),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
@@ -141,7 +130,7 @@ class _Cells:
     :param tell: told of all cells together
     """
 
-    def __init__(self, database: nova_database.Database,
+    def __init__(self, database: nova_database.NovaDatabases,
                  skips_down_cells: bool, now: datetime.datetime,
                  page_rows: int, tell: Tell) -> None:
         self._database = database
@@ -167,8 +156,8 @@ class _Cells:
             done += count
         return parts
 
-    def _try(self, cell: nova_database.Cell, notes: list[str],
-             action: Callable[[nova_database.Cell], _T]) -> _T | None:
+    def _try(self, cell: nova_database.CellDatabase, notes: list[str],
+             action: Callable[[nova_database.CellDatabase], _T]) -> _T | None:
         """What the action returns; None if the cell is down and skipped."""
         try:
             with nova_database.reading(str(cell)):
@@ -186,7 +175,7 @@ class _Cells:
         self._tell(min(before + read, total), total)
 
     def _part(self, tell: Callable[[int], None],
-              cell: nova_database.Cell) -> _CellPart:
+              cell: nova_database.CellDatabase) -> _CellPart:
         nodes = list(fleet_import_hosts.nodes(
             cell, self._database.conf, self._now))
         pools, devices = _devices(cell, nodes)
@@ -206,32 +195,33 @@ class _Cells:
 
 
 def _devices(
-    cell: nova_database.Cell, nodes: Sequence[fleet_import_hosts.Node],
-) -> tuple[dict[int, tuple[fleet_model.PciPool, ...]],
+    cell: nova_database.CellDatabase,
+    nodes: Sequence[fleet_import_hosts.ComputeNode],
+) -> tuple[dict[int, tuple[snapshot.PciPool, ...]],
            fleet_import_guests.Devices]:
     """What PCI devices hosts have, by node, and guests, by host and UUID."""
     names = {node.id: node.host.name for node in nodes}
-    pools: dict[int, dict[tuple[fleet_model.DeviceKind, int | None], int]] = {}
-    uses: dict[tuple[str, str], list[fleet_model.PciUse]] = {}
+    pools: dict[int, dict[tuple[snapshot.DeviceKind, int | None], int]] = {}
+    uses: dict[tuple[str, str], list[snapshot.PciUse]] = {}
     ids = list(names)
     for start in range(0, len(ids), _NODES_AT_ONCE):
         for row in nova_database.select(cell.context, _device_query(
                 ids[start:start + _NODES_AT_ONCE])):
-            kind = fleet_model.DeviceKind(
+            kind = snapshot.DeviceKind(
                 row.vendor_id.lower(), row.product_id.lower())
             own = pools.setdefault(row.compute_node_id, {})
-            place = kind, row.numa_node
-            own[place] = own.get(place, 0) + row.devices
+            key = kind, row.numa_node
+            own[key] = own.get(key, 0) + row.devices
             if row.instance_uuid:
                 uses.setdefault(
                     (names[row.compute_node_id], row.instance_uuid), [],
-                ).append(fleet_model.PciUse(
+                ).append(snapshot.PciUse(
                     kind, row.numa_node, row.devices))
     return {
-        node: tuple(fleet_model.PciPool(kind, numa_node, count)
+        node: tuple(snapshot.PciPool(kind, numa_node, count)
                     for (kind, numa_node), count in own.items())
         for node, own in pools.items()
-    }, {key: tuple(found) for key, found in uses.items()}
+    }, {key: tuple(device_uses) for key, device_uses in uses.items()}
 
 
 def _device_query(nodes: Sequence[int]) -> Any:
@@ -247,28 +237,28 @@ def _device_query(nodes: Sequence[int]) -> Any:
 
 # All cells together.
 
-def _without_twins(nodes: Iterable[fleet_import_hosts.Node],
-                   notes: list[str]) -> list[fleet_import_hosts.Node]:
+def _without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
+                   notes: list[str]) -> list[fleet_import_hosts.ComputeNode]:
     """One node for each compute service: the newest.
 
     Nova's other drivers have several; libvirt's leaves one behind when the
     host's name changes.
     """
-    found: dict[str, fleet_import_hosts.Node] = {}
+    by_name: dict[str, fleet_import_hosts.ComputeNode] = {}
     for node in nodes:
-        other = found.get(node.host.name)
+        other = by_name.get(node.host.name)
         if other is not None:
             notes.append(
                 f'host {node.host.name} has several compute nodes, of which '
                 f'{node.name} was taken and {other.name} left out')
-        found[node.host.name] = node
-    return list(found.values())
+        by_name[node.host.name] = node
+    return list(by_name.values())
 
 
 def _without_repeats(
-    guests: Iterable[fleet_model.FleetGuest],
-) -> Iterator[fleet_model.FleetGuest]:
-    """Each with a name of its own: one between cells is in both."""
+    guests: Iterable[snapshot.FleetGuest],
+) -> Iterator[snapshot.FleetGuest]:
+    """Each with its own name: one between cells is in both."""
     seen: set[str] = set()
     for guest in guests:
         if guest.uuid in seen:
@@ -279,8 +269,8 @@ def _without_repeats(
 
 
 def _untracked(
-    nodes: Sequence[fleet_import_hosts.Node],
-    guests: Iterable[fleet_model.FleetGuest],
+    nodes: Sequence[fleet_import_hosts.ComputeNode],
+    guests: Iterable[snapshot.FleetGuest],
 ) -> Iterator[str]:
     """Where nova has other CPUs down as taken than the guests have."""
     cells = {node.host.name: {cell.id: cell for cell in node.host.cells}
@@ -291,8 +281,8 @@ def _untracked(
         if own and guest.topology and guest.fit and guest.topology.is_pinned:
             taken[guest.host] = cpuset.union((
                 taken.get(guest.host, cpuset.CpuSet()),
-                *(usage.taken_cpus(own[one.host_cell], guest.topology, one)
-                  for one in guest.fit.cells if one.host_cell in own)))
+                *(usage.taken_cpus(own[cell.host_cell], guest.topology, cell)
+                  for cell in guest.fit.cells if cell.host_cell in own)))
     for node in nodes:
         extra = node.taken_cpus - taken.get(node.host.name, cpuset.CpuSet())
         if extra:
@@ -302,54 +292,56 @@ def _untracked(
 
 
 def _finished(
-    node: fleet_import_hosts.Node,
-    aggregates: Sequence[fleet_model.Aggregate],
+    node: fleet_import_hosts.ComputeNode,
+    aggregates: Sequence[snapshot.FleetAggregate],
     traits: Mapping[str, frozenset[str]] | None, notes: list[str],
-) -> fleet_model.FleetHost:
+) -> snapshot.FleetHost:
     """A host with its aggregates, traits and class."""
     name = node.host.name
-    found = traits.get(node.provider) if traits is not None else None
-    if traits is not None and found is None:
+    host_traits = traits.get(node.provider) if traits is not None else None
+    if traits is not None and host_traits is None:
         notes.append(f'host {name}: Placement has no such provider')
     host_class = None
     try:
-        host_class = classes.host_class(aggregates, found, node.host.cells)
+        host_class = placement_traits.host_class(
+            aggregates, placement_traits.classes_of(host_traits or ()),
+            node.host.cells)
     except hostclass.UnknownClass as error:
         notes.append(f'host {name} is of no class: {error}')
     return dataclasses.replace(
-        node.host, host_class=host_class, traits=found,
-        aggregates=tuple(sorted(one.name for one in aggregates)))
+        node.host, host_class=host_class, traits=host_traits,
+        aggregates=tuple(sorted(aggregate.name for aggregate in aggregates)))
 
 
-def _aggregate(found: Any) -> fleet_model.Aggregate:
-    metadata = dict(found.metadata)
+def _aggregate(row: Any) -> snapshot.FleetAggregate:
+    metadata = dict(row.metadata)
     zone = metadata.pop('availability_zone', None)
-    return fleet_model.Aggregate(found.name, zone, metadata)
+    return snapshot.FleetAggregate(row.name, zone, metadata)
 
 
 # nova.conf.
 
 def _aliases(
     conf: cfg.ConfigOpts,
-) -> tuple[dict[str, fleet_model.PciAlias], list[str]]:
+) -> tuple[dict[str, snapshot.PciAlias], list[str]]:
     """[pci] alias, and what of it a snapshot cannot hold.
 
     :raises errors.InputError: if nova refuses it
     """
     try:
-        with nova_conf.replaced_conf(pci_request, conf):
+        with nova_conf_reader.replaced_conf(pci_request, conf):
             # What nova remembers of another nova.conf is passed by.
-            found = pci_request.get_alias_from_config.__wrapped__()
+            by_alias = pci_request.get_alias_from_config.__wrapped__()
     except exception.PciInvalidAlias as error:
         raise errors.InputError(
             f'[pci] alias: {error}', errors.Location('nova.conf')) from error
     aliases = {
-        name: fleet_model.PciAlias(tuple(dict.fromkeys(
-            fleet_model.DeviceKind(
-                one['vendor_id'].lower(), one['product_id'].lower())
-            for one in specs if {'vendor_id', 'product_id'} <= one.keys())),
+        name: snapshot.PciAlias(tuple(dict.fromkeys(
+            snapshot.DeviceKind(
+                spec['vendor_id'].lower(), spec['product_id'].lower())
+            for spec in specs if {'vendor_id', 'product_id'} <= spec.keys())),
             policy)
-        for name, (policy, specs) in found.items()}
+        for name, (policy, specs) in by_alias.items()}
     known = {name: alias for name, alias in aliases.items() if alias.kinds}
     return known, [
         f'[pci] alias {name} names no vendor and product, so what asks for '

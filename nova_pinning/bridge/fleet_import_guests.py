@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Guests of a snapshot, from the instances of a cell.
 
 What holds room where is what nova's resource tracker counts
@@ -39,9 +28,8 @@ from nova_pinning.bridge import fleet_import_hosts
 from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
-from nova_pinning.flavors import guest_class as flavor_class
-from nova_pinning.flavors import model as flavor_model
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 
@@ -57,11 +45,11 @@ _ODD = fleet_import_hosts.ODD_JSON
 _said = fleet_import_hosts.said
 
 #: The devices that a guest has on a host, by host and UUID.
-Devices = Mapping[tuple[str, str], tuple[fleet_model.PciUse, ...]]
+Devices = Mapping[tuple[str, str], tuple[snapshot.PciUse, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class GuestPage:
     """What one page of instances comes to.
 
     :param read: instances in it, whether they hold room or not
@@ -70,25 +58,25 @@ class Page:
     """
 
     read: int
-    guests: tuple[fleet_model.FleetGuest, ...]
+    guests: tuple[snapshot.FleetGuest, ...]
     problems: tuple[str, ...]
     homeless: tuple[str, ...]
 
 
-def count(cell: nova_database.Cell) -> int:
+def count(cell: nova_database.CellDatabase) -> int:
     """How many instances a cell has, for a progress bar."""
-    found: int = nova_database.select(cell.context, sa.select(
+    number: int = nova_database.select(cell.context, sa.select(
         sa.func.count(_INSTANCE.id)).where(_INSTANCE.deleted == 0))[0][0]
-    return found
+    return number
 
 
-def pages(cell: nova_database.Cell, devices: Devices,
-          rows: int = nova_database.PAGE_ROWS) -> Iterator[Page]:
+def pages(cell: nova_database.CellDatabase, devices: Devices,
+          rows: int = nova_database.PAGE_ROWS) -> Iterator[GuestPage]:
     """The guests of a cell, page by page.
 
     :param rows: of a page
     """
-    reader = _Reader(devices)
+    reader = _GuestReader(devices)
     for page in nova_database.pages(
             cell.context, _query(), _INSTANCE.id, rows):
         yield reader.page(page, _migrations(cell, page))
@@ -106,11 +94,11 @@ def _query() -> Any:
     )).where(_INSTANCE.deleted == 0)
 
 
-def _migrations(cell: nova_database.Cell,
+def _migrations(cell: nova_database.CellDatabase,
                 page: Sequence[Any]) -> dict[str, list[Any]]:
     """The migrations that count, by instance."""
     uuids = [row.uuid for row in page]
-    found: dict[str, list[Any]] = {}
+    by_instance: dict[str, list[Any]] = {}
     for row in nova_database.select(cell.context, sa.select(
             _MIGRATION.id, _MIGRATION.uuid, _MIGRATION.instance_uuid,
             _MIGRATION.source_compute, _MIGRATION.dest_compute,
@@ -118,8 +106,8 @@ def _migrations(cell: nova_database.Cell,
             _MIGRATION.updated_at, _MIGRATION.created_at,
     ).where(_MIGRATION.instance_uuid.in_(uuids), _MIGRATION.deleted == 0,
             _MIGRATION.status.not_in(_ENDED))):
-        found.setdefault(row.instance_uuid, []).append(row)
-    return found
+        by_instance.setdefault(row.instance_uuid, []).append(row)
+    return by_instance
 
 
 def _is_moving(row: Any) -> bool:
@@ -141,7 +129,7 @@ class _Flavors:
     problem: str = ''
 
 
-class _Reader:
+class _GuestReader:
     """Makes guests of rows; what repeats is kept once."""
 
     def __init__(self, devices: Devices) -> None:
@@ -150,9 +138,9 @@ class _Reader:
         self._problems: list[str] = []
 
     def page(self, rows: Sequence[Any],
-             migrations: Mapping[str, list[Any]]) -> Page:
+             migrations: Mapping[str, list[Any]]) -> GuestPage:
         self._problems = []
-        guests: list[fleet_model.FleetGuest] = []
+        guests: list[snapshot.FleetGuest] = []
         homeless = []
         for row in rows:
             own = migrations.get(row.uuid, ())
@@ -164,25 +152,25 @@ class _Reader:
                 homeless.append(row.uuid)
             if _is_moving(row):
                 guests += self._held(row, own, context)
-        return Page(len(rows), tuple(guests), tuple(self._problems),
-                    tuple(homeless))
+        return GuestPage(len(rows), tuple(guests), tuple(self._problems),
+                         tuple(homeless))
 
     def _guest(self, row: Any, migrations: Sequence[Any],
-               context: Any) -> fleet_model.FleetGuest:
+               context: Any) -> snapshot.FleetGuest:
         """An instance where it is."""
-        wanted = None
+        numa_topology = None
         try:
-            wanted = _topology(row.numa_topology, row.uuid)
+            numa_topology = _topology(row.numa_topology, row.uuid)
         except _ODD as error:
             self._note(row, row.host, 'its NUMA topology cannot be read, so '
                        f'it counts as a guest without one: {_said(error)}')
         if context is not None and any(
-                one.dest_compute == row.host != one.source_compute
-                for one in migrations):
+                migration.dest_compute == row.host != migration.source_compute
+                for migration in migrations):
             # It has its new host already, but not yet its new topology.
-            wanted = _migrated(context.new_numa_topology)
+            numa_topology = _migrated(context.new_numa_topology)
         return self._made(
-            row, row.uuid, row.host, self._flavors(row).current, wanted,
+            row, row.uuid, row.host, self._flavors(row).current, numa_topology,
             devices=self._devices.get((row.host, row.uuid), ()),
             is_movable=(not migrations and row.task_state is None
                         and row.vm_state in _MOVABLE))
@@ -199,7 +187,7 @@ class _Reader:
             return None
 
     def _held(self, row: Any, migrations: Sequence[Any],
-              context: Any) -> Iterator[fleet_model.FleetGuest]:
+              context: Any) -> Iterator[snapshot.FleetGuest]:
         """What an instance on its way holds besides where it is."""
         for host, migration in _latest(migrations).items():
             if context is not None and context.migration_id != migration.id:
@@ -214,23 +202,23 @@ class _Reader:
                 flavor = flavors.new if side == 'new' else flavors.old
             if flavor is None:
                 continue
-            wanted = getattr(context, f'{side}_numa_topology', None)
+            numa_topology = getattr(context, f'{side}_numa_topology', None)
             yield self._made(
                 row, migration.uuid or f'{row.uuid}@{host}', host, flavor,
-                _migrated(wanted), devices=() if host == row.host
+                _migrated(numa_topology), devices=() if host == row.host
                 else self._devices.get((host, row.uuid), ()),
                 is_movable=False)
 
     def _made(self, row: Any, uuid: str, host: str,
-              flavor: flavor_model.Flavor | None, wanted: Any,
-              **more: Any) -> fleet_model.FleetGuest:
+              flavor: flavor_model.Flavor | None, numa_topology: Any,
+              **more: Any) -> snapshot.FleetGuest:
         """A guest with a flavor and a nova.objects.InstanceNUMATopology."""
         guest = fit = None
-        if wanted is not None:
+        if numa_topology is not None:
             try:
-                guest = topology.guest_from_nova(wanted)
+                guest = topology.guest_from_nova(numa_topology)
                 guest = self._topologies.setdefault(guest, guest)
-                fit = _fit(wanted)
+                fit = _fit(numa_topology)
             except _ODD as error:
                 guest = fit = None
                 self._note(row, host, 'its NUMA topology makes no sense, so '
@@ -241,7 +229,7 @@ class _Reader:
             flavor = flavor_model.Flavor(
                 name='', vcpus=row.vcpus or 0, memory_mib=row.memory_mb or 0,
                 disk_gib=row.root_gb or 0, ephemeral_gib=row.ephemeral_gb or 0)
-        return fleet_model.FleetGuest(
+        return snapshot.FleetGuest(
             uuid=uuid, host=host, vcpus=flavor.vcpus,
             memory_mib=flavor.memory_mib,
             guest_class=self._class(row, host, flavor, guest),
@@ -252,25 +240,25 @@ class _Reader:
                guest: model.Guest | None) -> hostclass.HostClass:
         policy = guest.cpu_policy if guest else None
         try:
-            return flavor_class.guest_class(flavor.extra_specs, None, policy)
+            return hostclass.class_of_guest(flavor.extra_specs, policy)
         except hostclass.UnknownClass as error:
             self._note(row, host, str(error))
-            return flavor_class.guest_class({}, None, policy)
+            return hostclass.class_of_guest({}, policy)
 
     def _flavors(self, row: Any) -> _Flavors:
-        found = _flavors(row.flavor) if row.flavor else _Flavors(None)
-        if found.problem:
+        flavors = _flavors(row.flavor) if row.flavor else _Flavors(None)
+        if flavors.problem:
             self._note(row, row.host, 'its flavor cannot be read: '
-                       f'{found.problem}')
-        return found
+                       f'{flavors.problem}')
+        return flavors
 
     def _check_pins(self, row: Any, host: str, guest: model.Guest,
                     fit: model.Fit) -> None:
         pinned = sum(len(cell.pins) for cell in fit.cells)
-        wanted = sum(len(cell.dedicated_vcpus) for cell in guest.cells)
-        if pinned != wanted:
-            self._note(row, host, f'{pinned} of its {wanted} dedicated vCPUs '
-                       'are pinned')
+        expected = sum(len(cell.dedicated_vcpus) for cell in guest.cells)
+        if pinned != expected:
+            self._note(row, host, f'{pinned} of its {expected} dedicated '
+                       'vCPUs are pinned')
 
     def _note(self, row: Any, host: str, what: str) -> None:
         self._problems.append(f'server {row.uuid} on {host}: {what}')
@@ -278,13 +266,13 @@ class _Reader:
 
 def _latest(migrations: Sequence[Any]) -> dict[str, Any]:
     """The migration that counts on each host: that which changed last."""
-    found: dict[str, Any] = {}
-    for one in sorted(migrations, key=lambda one: (
-            one.updated_at or one.created_at, one.id)):
-        for host in (one.source_compute, one.dest_compute):
+    latest: dict[str, Any] = {}
+    for migration in sorted(migrations, key=lambda row: (
+            row.updated_at or row.created_at, row.id)):
+        for host in (migration.source_compute, migration.dest_compute):
             if host:
-                found[host] = one
-    return found
+                latest[host] = migration
+    return latest
 
 
 def _side(row: Any, migration: Any, host: str) -> str:
@@ -312,11 +300,11 @@ def _topology(text: str | None, uuid: str) -> Any:
     return _legacy(primitive, uuid)
 
 
-def _migrated(wanted: Any) -> Any:
+def _migrated(numa_topology: Any) -> Any:
     """Brought up to date as nova does, but not written down."""
-    if wanted is not None:
-        wanted._migrate_legacy_dedicated_instance_cpuset(wanted)
-    return wanted
+    if numa_topology is not None:
+        numa_topology._migrate_legacy_dedicated_instance_cpuset(numa_topology)
+    return numa_topology
 
 
 def _legacy(primitive: Any, uuid: str) -> Any:
@@ -330,15 +318,16 @@ def _legacy(primitive: Any, uuid: str) -> Any:
         for cell in primitive['cells']])
 
 
-def _fit(wanted: Any) -> model.Fit:
+def _fit(numa_topology: Any) -> model.Fit:
     """Where it lies.
 
     :raises ValueError: for a CPU, or a vCPU, with a number that none has; a
         set with it would fill the memory
     """
-    most = max((*wanted.cpu_pinning, *wanted.cpuset_reserved,
-                *(cpu for cell in wanted.cells for cpu in cell.total_cpus)),
-               default=0)
+    most = max(
+        (*numa_topology.cpu_pinning, *numa_topology.cpuset_reserved,
+         *(cpu for cell in numa_topology.cells for cpu in cell.total_cpus)),
+        default=0)
     if most > cpuset.MAX_CPU_ID:
         raise ValueError(f'there is no CPU {most}')
     return model.Fit(tuple(model.CellFit(
@@ -348,40 +337,45 @@ def _fit(wanted: Any) -> model.Fit:
         emulator_cpus=tuple(sorted(cell.cpuset_reserved or ()))
         if 'cpuset_reserved' in cell else (),
         page_size_kib=(cell.pagesize or None) if 'pagesize' in cell else None)
-        for cell in wanted.cells))
+        for cell in numa_topology.cells))
 
 
 @functools.lru_cache(maxsize=4096)
 def _flavors(text: str) -> _Flavors:
     """Those in instance_extra; most instances share theirs with others."""
     try:
-        found = jsonutils.loads(text)
+        primitives = jsonutils.loads(text)
         current, old, new = (
-            flavor(objects.Flavor.obj_from_primitive(found[key]))
-            if key == 'cur' or found.get(key) else None
+            flavor(objects.Flavor.obj_from_primitive(primitives[key]))
+            if key == 'cur' or primitives.get(key) else None
             for key in ('cur', 'old', 'new'))
         return _Flavors(current, old, new)
     except _ODD as error:
         return _Flavors(None, problem=_said(error))
 
 
-def flavor(found: Any) -> flavor_model.Flavor:
+def flavor(nova_flavor: Any) -> flavor_model.Flavor:
     """A nova.objects.Flavor as ours."""
     return flavor_model.Flavor(
-        name=found.name, id=found.flavorid, vcpus=found.vcpus,
-        memory_mib=found.memory_mb, disk_gib=found.root_gb,
-        ephemeral_gib=found.ephemeral_gb, swap_mib=found.swap,
-        rxtx_factor=found.rxtx_factor or 1.0,
-        is_public=found.is_public if 'is_public' in found else True,
-        extra_specs=dict(found.extra_specs)
-        if 'extra_specs' in found and found.extra_specs else {})
+        name=nova_flavor.name,
+        id=nova_flavor.flavorid,
+        vcpus=nova_flavor.vcpus,
+        memory_mib=nova_flavor.memory_mb,
+        disk_gib=nova_flavor.root_gb,
+        ephemeral_gib=nova_flavor.ephemeral_gb,
+        swap_mib=nova_flavor.swap,
+        rxtx_factor=nova_flavor.rxtx_factor or 1.0,
+        is_public=nova_flavor.is_public
+        if 'is_public' in nova_flavor else True,
+        extra_specs=dict(nova_flavor.extra_specs)
+        if 'extra_specs' in nova_flavor and nova_flavor.extra_specs else {})
 
 
-def _disk_gib(found: flavor_model.Flavor, row: Any) -> int:
+def _disk_gib(flavor: flavor_model.Flavor, row: Any) -> int:
     """On the host's own disks, as Placement is asked for it.
 
     A server without an image boots from a volume.
     """
-    root = found.disk_gib if row.image_ref else 0
-    return (root + found.ephemeral_gib
-            + math.ceil(found.swap_mib / _MIB_PER_GIB))
+    root = flavor.disk_gib if row.image_ref else 0
+    return (root + flavor.ephemeral_gib
+            + math.ceil(flavor.swap_mib / _MIB_PER_GIB))

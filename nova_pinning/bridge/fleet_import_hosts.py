@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Hosts of a snapshot, from the compute nodes and services of a cell."""
 
 from collections.abc import Iterable
@@ -30,7 +19,7 @@ import sqlalchemy as sa
 from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 _NODE = models.ComputeNode
@@ -58,7 +47,7 @@ def said(error: Exception) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Node:
+class ComputeNode:
     """A compute node, as far as a snapshot is concerned.
 
     :param id: nova's number, unique in the cell
@@ -72,20 +61,20 @@ class Node:
     id: int
     name: str
     provider: str
-    host: fleet_model.FleetHost
+    host: snapshot.FleetHost
     taken_cpus: cpuset.CpuSet
     problem: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Service:
+class _ComputeService:
     """Why nova-scheduler does not choose the host, '' if it may."""
 
     disabled_reason: str
 
 
-def nodes(cell: nova_database.Cell, conf: cfg.ConfigOpts,
-          now: datetime.datetime) -> Iterator[Node]:
+def nodes(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
+          now: datetime.datetime) -> Iterator[ComputeNode]:
     """All compute nodes of a cell but bare metal ones, by id.
 
     :param conf: for what nova takes where a node has no allocation ratio, and
@@ -109,15 +98,15 @@ def _query() -> Any:
     ).where(_NODE.deleted == 0)
 
 
-def _services(cell: nova_database.Cell, now: datetime.datetime,
-              down_seconds: int) -> dict[str, _Service]:
+def _services(cell: nova_database.CellDatabase, now: datetime.datetime,
+              down_seconds: int) -> dict[str, _ComputeService]:
     query = sa.select(
         _SERVICE.id, _SERVICE.host, _SERVICE.disabled,
         _SERVICE.disabled_reason, _SERVICE.forced_down,
         _SERVICE.last_seen_up, _SERVICE.created_at,
     ).where(_SERVICE.deleted == 0, _SERVICE.binary == 'nova-compute')
     return {
-        row.host: _Service(_disabled_reason(row, now, down_seconds))
+        row.host: _ComputeService(_disabled_reason(row, now, down_seconds))
         for page in nova_database.pages(cell.context, query, _SERVICE.id)
         for row in page}
 
@@ -136,8 +125,8 @@ def _disabled_reason(row: Any, now: datetime.datetime,
     return ''
 
 
-def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.Cell,
-          services: Mapping[str, _Service]) -> Node:
+def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
+          services: Mapping[str, _ComputeService]) -> ComputeNode:
     service = services.get(row.host)
     reason = (service.disabled_reason if service
               else 'it has no compute service')
@@ -150,7 +139,7 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.Cell,
         cells, taken = _cells(row.numa_topology)
     except BrokenRow as error:
         problem = f'its NUMA topology cannot be read: {error}'
-    host = fleet_model.FleetHost(
+    host = snapshot.FleetHost(
         name=row.host,
         cells=cells,
         cpu_allocation_ratio=_ratio(row, conf, 'cpu'),
@@ -160,15 +149,15 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.Cell,
         disk_gib=row.local_gb,
         is_enabled=not reason,
         disabled_reason=reason)
-    return Node(row.id, row.hypervisor_hostname or '', row.uuid or '', host,
-                taken, problem)
+    return ComputeNode(row.id, row.hypervisor_hostname or '', row.uuid or '',
+                       host, taken, problem)
 
 
 def _ratio(row: Any, conf: cfg.ConfigOpts, resource: str) -> float:
     """As ComputeNode._from_db_object, which would write it down as well."""
     name = f'{resource}_allocation_ratio'
-    found: float = getattr(row, name) or conf[name] or conf[f'initial_{name}']
-    return found
+    ratio: float = getattr(row, name) or conf[name] or conf[f'initial_{name}']
+    return ratio
 
 
 def _cells(
@@ -186,11 +175,11 @@ def _cells(
         if 'nova_object.name' not in primitive:
             primitive = jsonutils.loads(
                 objects.NUMATopology.from_legacy_object(text))
-        found = objects.NUMATopology.obj_from_primitive(primitive)
-        if len({cell.id for cell in found.cells}) < len(found.cells):
+        cells = objects.NUMATopology.obj_from_primitive(primitive).cells
+        if len({cell.id for cell in cells}) < len(cells):
             raise ValueError('two cells have one id')
-        return (tuple(map(_cell, found.cells)), _cpus(
-            cpu for cell in found.cells for cpu in cell.pinned_cpus))
+        return (tuple(map(_cell, cells)), _cpus(
+            cpu for cell in cells for cpu in cell.pinned_cpus))
     except ODD_JSON as error:
         raise BrokenRow(said(error)) from error
 

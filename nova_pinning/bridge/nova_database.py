@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Nova's databases, for those who only read.
 
 Nova's own models say what is where, and its own options and cell mappings how
@@ -39,7 +28,7 @@ from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
 
-from nova_pinning.bridge import nova_conf
+from nova_pinning.bridge import nova_conf_reader
 from nova_pinning.bridge import standalone
 from nova_pinning import errors
 
@@ -65,7 +54,7 @@ class DatabaseError(errors.InputError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
+class CellDatabase:
     """A cell of nova.
 
     :param context: a nova.context.RequestContext that leads to its database
@@ -82,7 +71,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Database:
+class NovaDatabases:
     """All of nova's databases.
 
     :param conf: nova.conf
@@ -93,8 +82,8 @@ class Database:
 
     conf: cfg.ConfigOpts
     context: Any
-    cells: tuple[Cell, ...]
-    cell0: Cell | None = None
+    cells: tuple[CellDatabase, ...]
+    cell0: CellDatabase | None = None
 
 
 def load_conf(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
@@ -120,13 +109,13 @@ def load_conf(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
         conf(list(arguments), project='nova', prog=_PROGRAM)
     except (cfg.Error, ValueError) as error:
         raise errors.InputError(
-            nova_conf.message(error), errors.Location('nova.conf'),
+            nova_conf_reader.message(error), errors.Location('nova.conf'),
             _CONTROLLER) from error
     return conf
 
 
 @contextlib.contextmanager
-def opened(conf: cfg.ConfigOpts) -> Iterator[Database]:
+def opened(conf: cfg.ConfigOpts) -> Iterator[NovaDatabases]:
     """Nova's databases as long as the context lasts.
 
     :param conf: from :func:`load_conf`
@@ -148,24 +137,27 @@ def opened(conf: cfg.ConfigOpts) -> Iterator[Database]:
         manager = _manager(stack, conf.api_database)
         stack.callback(api_db.context_manager.patch_factory(manager))
         context = nova_context.get_admin_context()
-        with (nova_conf.replaced_conf(cell_mapping, conf),
+        with (nova_conf_reader.replaced_conf(cell_mapping, conf),
               reading('the API database')):
             mappings = list(objects.CellMappingList.get_all(context))
 
-        def cell(mapping: Any) -> Cell:
+        def cell(mapping: Any) -> CellDatabase:
             targeted = nova_context.get_admin_context()
             # As nova.context.set_target_cell, without the message queue.
             with reading(f'cell {mapping.name or mapping.uuid}'):
                 targeted.db_connection = _manager(
                     stack, conf.database, mapping.database_connection)
             targeted.cell_uuid = mapping.uuid
-            return Cell(mapping.name or '', mapping.uuid, targeted,
-                        not mapping.disabled)
+            return CellDatabase(mapping.name or '', mapping.uuid, targeted,
+                                not mapping.disabled)
 
-        cell0 = [one for one in mappings if one.is_cell0()]
-        yield Database(
+        cell0 = [mapping for mapping in mappings if mapping.is_cell0()]
+        yield NovaDatabases(
             conf, context,
-            tuple(cell(one) for one in mappings if not one.is_cell0()),
+            tuple(
+                cell(mapping)
+                for mapping in mappings
+                if not mapping.is_cell0()),
             cell(cell0[0]) if cell0 else None)
 
 
@@ -198,8 +190,8 @@ def select(context: Any, query: Any) -> Sequence[Any]:
     """
     from nova.db.main import api as main_db
     with main_db.get_context_manager(context).reader.using(context):
-        found: Sequence[Any] = context.session.execute(query).all()
-    return found
+        rows: Sequence[Any] = context.session.execute(query).all()
+    return rows
 
 
 def select_api(context: Any, query: Any) -> Sequence[Any]:
@@ -209,8 +201,8 @@ def select_api(context: Any, query: Any) -> Sequence[Any]:
     """
     from nova.db.api import api as api_db
     with api_db.context_manager.reader.using(context):
-        found: Sequence[Any] = context.session.execute(query).all()
-    return found
+        rows: Sequence[Any] = context.session.execute(query).all()
+    return rows
 
 
 @contextlib.contextmanager

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Placement as nova.conf says to reach it, and the traits of many hosts."""
 
 from collections.abc import Callable
@@ -30,7 +19,7 @@ _JOBS = 4
 _TIMEOUT_SECONDS = 60
 
 
-def connect(conf: cfg.ConfigOpts) -> client.Placement:
+def connect(conf: cfg.ConfigOpts) -> client.PlacementClient:
     """Placement as nova's services reach it; nothing is asked yet.
 
     :param conf: nova.conf
@@ -52,14 +41,17 @@ def connect(conf: cfg.ConfigOpts) -> client.Placement:
                 'it does not say how to log in (auth_type)', where)
         session = ks_loading.load_session_from_conf_options(
             conf, _GROUP, auth=auth)
-        return client.Placement(ks_loading.load_adapter_from_conf_options(
-            conf, _GROUP, session=session, auth=auth))
+        return client.PlacementClient(
+            ks_loading.load_adapter_from_conf_options(conf,
+                                                      _GROUP,
+                                                      session=session,
+                                                      auth=auth))
     except (cfg.Error, ksa_exceptions.ClientException) as error:
         raise errors.InputError(str(error), where) from error
 
 
 def traits(
-    placement: client.Placement, providers: Sequence[str],
+    placement: client.PlacementClient, providers: Sequence[str],
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, frozenset[str]]:
     """All traits of these providers.
@@ -69,17 +61,17 @@ def traits(
     :returns: by UUID, without those that Placement does not have
     :raises errors.CloudError: if Placement does not answer
     """
-    found: dict[str, frozenset[str]] = {}
-    known = {one.uuid for one in placement.providers()}
-    wanted = [uuid for uuid in providers if uuid in known]
+    by_provider: dict[str, frozenset[str]] = {}
+    known = {provider.uuid for provider in placement.providers()}
+    there = [uuid for uuid in providers if uuid in known]
     with concurrent.futures.ThreadPoolExecutor(_JOBS) as pool:
         try:
             for done, (uuid, own) in enumerate(zip(
-                    wanted, pool.map(placement.traits, wanted), strict=True),
+                    there, pool.map(placement.traits, there), strict=True),
                     start=1):
-                found[uuid] = own.names
-                tell(done, len(wanted))
+                by_provider[uuid] = own.names
+                tell(done, len(there))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return found
+    return by_provider

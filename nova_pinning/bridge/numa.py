@@ -1,22 +1,13 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The engine under nova's own signature."""
 
 from typing import Any
 
 import nova.conf
 from nova import objects
+from nova.virt import hardware
 
+from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import fit
@@ -30,7 +21,7 @@ def packs_cells() -> bool:
     return bool(CONF.compute.packing_host_numa_cells_allocation_strategy)
 
 
-def explain(
+def fit_or_refusal(
     host_topology: Any,
     instance_topology: Any,
     provider_mapping: dict[str, list[str]] | None,
@@ -51,7 +42,7 @@ def explain(
     if pci_stats is not None:
         check = pci.NovaPciCheck(pci_stats, pci_requests, provider_mapping)
     try:
-        return fit.fit(
+        return fit.fit_guest(
             topology.host_from_nova(host_topology, *ratios),
             topology.guest_from_nova(instance_topology, network_metadata),
             pack=packs_cells(), pci=check)
@@ -80,8 +71,8 @@ def numa_fit_instance_to_host(
     :param pci_stats: nova.pci.stats.PciDeviceStats or None
     :returns: nova.objects.InstanceNUMATopology, or None if it does not fit
     """
-    outcome = explain(host_topology, instance_topology, provider_mapping,
-                      limits, pci_requests, pci_stats)
+    outcome = fit_or_refusal(host_topology, instance_topology,
+                             provider_mapping, limits, pci_requests, pci_stats)
     if isinstance(outcome, model.Refusal):
         return None
     return instance_topology_from_fit(instance_topology, outcome)
@@ -96,8 +87,8 @@ def instance_topology_from_fit(
         was made for; not changed
     """
     cells = []
-    for asked, cell_fit in zip(instance_topology.cells, outcome.cells):
-        cell = asked.obj_clone()
+    for guest_cell, cell_fit in zip(instance_topology.cells, outcome.cells):
+        cell = guest_cell.obj_clone()
         cell.id = cell_fit.host_cell
         if cell_fit.pins:
             cell.cpu_pinning = dict(cell_fit.pins)
@@ -110,3 +101,33 @@ def instance_topology_from_fit(
               if 'emulator_threads_policy' in instance_topology else None)
     return objects.InstanceNUMATopology(
         cells=cells, emulator_threads_policy=policy)
+
+
+def with_guest(host_topology: Any, guest: model.Guest,
+               outcome: model.Fit) -> Any:
+    """A host's topology with one more guest, counted as nova-compute does.
+
+    :param host_topology: nova.objects.NUMATopology; not changed
+    :param guest: what was asked for
+    :param outcome: where it goes
+    :returns: nova.objects.NUMATopology
+    :raises nova.exception.NovaException: if a CPU is given out twice
+    """
+    return hardware.numa_usage_from_instance_numa(
+        host_topology, instance_topology_from_fit(
+            nova_objects.instance_topology(guest), outcome))
+
+
+def is_used_alike(host_topology: Any, other: Any) -> bool:
+    """Whether as much is used of two topologies of one host.
+
+    :param one: nova.objects.NUMATopology, as is other
+    """
+    return host_topology is other or [
+        _use(cell) for cell in host_topology.cells
+    ] == [_use(cell) for cell in other.cells]
+
+
+def _use(cell: Any) -> tuple[Any, ...]:
+    return (cell.id, cell.pinned_cpus, cell.memory_usage, cell.cpu_usage,
+            [(pages.size_kb, pages.used) for pages in cell.mempages])

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""A server that somebody orders, as nova-api and nova-conductor see it.
+# SPDX-License-Identifier: Apache-2.0
+"""A server that somebody requests, as nova-api and nova-conductor see it.
 
 Nova's own code reads the flavor and the image. Nothing of the libvirt driver
 is imported.
@@ -29,7 +18,7 @@ from nova.pci import request as pci_request
 from nova.virt import hardware
 
 from nova_pinning import errors
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.flavors import flavor_model
 
 # What tells servers apart is of no interest for one that there is not yet.
 UUID = '00000000-0000-0000-0000-000000000001'
@@ -42,7 +31,7 @@ _IMAGE_SOURCE = '--image-property'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Order:
+class ApiRequest:
     """What nova-api makes of a flavor and an image.
 
     :param flavor: nova.objects.Flavor
@@ -66,9 +55,9 @@ def pci_aliases(flavor: flavor_model.Flavor) -> set[str]:
     return {name.strip() for name in re.findall(r'([^:,]+):', text)}
 
 
-def order(
+def from_flavor(
     flavor: flavor_model.Flavor, image_properties: Mapping[str, str],
-) -> Order:
+) -> ApiRequest:
     """Check a flavor and an image as nova-api does when a server is created.
 
     See nova.compute.api.API._validate_flavor_image_numa_pci.
@@ -91,7 +80,7 @@ def order(
         requests = pci_request.get_pci_requests_from_flavor(
             nova_flavor, affinity_policy=policy)
     requests.instance_uuid = UUID
-    return Order(nova_flavor, image_dict, image, topology, requests)
+    return ApiRequest(nova_flavor, image_dict, image, topology, requests)
 
 
 @contextlib.contextmanager
@@ -161,11 +150,11 @@ def _image(properties: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     return image, objects.ImageMeta.from_dict(image)
 
 
-def request_spec(wanted: Order) -> Any:
+def request_spec(order: ApiRequest) -> Any:
     """What nova-conductor hands to nova-scheduler."""
     return objects.RequestSpec(
-        flavor=wanted.flavor, image=wanted.image,
-        numa_topology=wanted.topology, pci_requests=wanted.pci_requests,
+        flavor=order.flavor, image=order.image,
+        numa_topology=order.topology, pci_requests=order.pci_requests,
         instance_uuid=UUID, num_instances=1, is_bfv=False,
         project_id=PROJECT, user_id=PROJECT, availability_zone=None,
         requested_destination=None, requested_resources=[],

@@ -1,27 +1,23 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """PCI devices near NUMA cells, judged by nova's own code."""
 
+import collections
 from collections.abc import Hashable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
+import functools
 import types
 from typing import Any
 
-from nova_pinning import model
+from nova import exception
+from nova import objects
+from nova.pci import stats as nova_stats
+
+from nova_pinning.fit import reach
 
 
-class NovaPciCheck:
+class NovaPciCheck(reach.DeviceCheck):
     """What a host has of the PCI devices that a guest asks for.
 
     A :class:`nova_pinning.fit.PciCheck`.
@@ -37,65 +33,101 @@ class NovaPciCheck:
         requests: Sequence[Any] | None,
         provider_mapping: dict[str, list[str]] | None,
     ) -> None:
+        super().__init__(
+            [(pool.get('numa_node'), pool['count']) for pool in stats.pools],
+            bool(requests))
         self._stats = stats
-        self._light_stats: Any = None
-        self._requests = requests
+        self._requests = requests or ()
         self._provider_mapping = provider_mapping
-        self._known: dict[tuple[int, ...], bool] = {}
-        self.is_requested = bool(requests)
-        self._counts: dict[int | None, int] = {}
-        for pool in stats.pools:
-            node = pool.get('numa_node')
-            self._counts[node] = self._counts.get(node, 0) + pool['count']
-        self._sockets: dict[int, int | None] | None = None
-        if 'socket' in map(self._policy, requests or ()):
-            topology = stats.numa_topology
-            self._sockets = {
-                cell.id: cell.socket if 'socket' in cell else None
+
+    def _make_reach(self) -> reach.DeviceReach:
+        return reach.DeviceReach(
+            [reach.DevicePool(pool.get('numa_node'), pool['count'])
+             for pool in self._stats.pools],
+            self._asked, self._sockets)
+
+    def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
+        """What nova's function says.
+
+        It is asked for a copy of the stats that is not as deep as the one
+        that nova makes.
+        """
+        stats = copy.copy(self._light_stats)
+        stats.pools = [pool.copy() for pool in stats.pools]
+        # Nova reads nothing of the guest's cells but the host cells' ids.
+        cells = [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids]
+        try:
+            stats.apply_requests(
+                self._requests, self._provider_mapping, cells)
+        except exception.PciDeviceRequestFailed:
+            return False
+        return True
+
+    @functools.cached_property
+    def _asked(self) -> list[reach.DeviceRequest]:
+        """The requests with the pools that nova finds for each alone."""
+        places = {id(pool): index
+                  for index, pool in enumerate(self._stats.pools)}
+
+        def places_of(pools: Sequence[Any]) -> frozenset[int]:
+            return frozenset([places[id(pool)] for pool in pools])
+
+        device_requests = []
+        for request in self._requests:
+            matching = self._stats._filter_pools_for_spec(
+                self._stats.pools, request)
+            rp_uuids = _rp_uuids(request, self._provider_mapping)
+            # Of a request for no devices nova leaves out no pool for the
+            # sum of all.
+            usable = self._stats._filter_pools(
+                matching, objects.InstancePCIRequest(
+                    count=0, spec=request.spec), None, rp_uuids)
+            device_requests.append(reach.DeviceRequest(
+                f'alias "{request.alias_name}"' if request.alias_name
+                else 'ports',
+                request.count, self._policy(request),
+                places_of(matching) | (self._split if rp_uuids
+                                       else frozenset()),
+                places_of(usable), bool(rp_uuids)))
+        return device_requests
+
+    @functools.cached_property
+    def _split(self) -> frozenset[int]:
+        """Pools that share a resource provider.
+
+        As long as there are such, whatever they hold, nova meets no request
+        with an allotment in Placement.
+        """
+        providers = [pool.get('rp_uuid') for pool in self._stats.pools]
+        often = collections.Counter(providers)
+        return frozenset([
+            index for index, provider in enumerate(providers)
+            if provider is not None and often[provider] > 1])
+
+    @functools.cached_property
+    def _sockets(self) -> dict[int, int | None]:
+        """The sockets of the host's cells, if a request minds them."""
+        if 'socket' not in map(self._policy, self._requests):
+            return {}
+        topology = self._stats.numa_topology
+        return {cell.id: cell.socket if 'socket' in cell else None
                 for cell in (topology.cells if topology else ())}
 
-    def device_count(self, cell_id: int) -> int:
-        return self._counts.get(cell_id, 0)
+    @functools.cached_property
+    def _light_stats(self) -> Any:
+        """The stats without what does not bear on nova's answer.
 
-    def label(self, cell: model.CellView) -> Hashable:
-        """Cells without devices stand for each other, within their socket.
-
-        Nova's affinity policies look at a cell's own pools and, for policy
-        ``socket``, at which sockets the cells lie in, and at nothing else.
-        """
-        if cell.id in self._counts:
-            return 'cell', cell.id
-        if self._sockets is not None:
-            return 'socket', self._sockets.get(cell.id)
-        return None
-
-    def supports(self, cell_ids: tuple[int, ...]) -> bool:
-        """As nova.pci.stats.PciDeviceStats.support_requests, but remembered.
-
-        It is nova's function that is asked.
-        """
-        known = self._known.get(cell_ids)
-        if known is None:
-            if self._light_stats is None:
-                self._light_stats = self._make_light_stats()
-            # Nova reads nothing of the guest's cells but the host cells' ids.
-            cells = [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids]
-            known = self._known[cell_ids] = bool(
-                self._light_stats.support_requests(
-                    self._requests, self._provider_mapping, cells))
-        return known
-
-    def _make_light_stats(self) -> Any:
-        """The stats without what makes nova take long to copy them.
-
-        Nova copies them each time, with the host's NUMA topology, of which it
-        needs the sockets only.
+        Nova looks through all pools for each request, and of the host's NUMA
+        topology it needs the sockets only.
         """
         stats = copy.copy(self._stats)
         stats.dev_filter = None
         stats.numa_topology = types.SimpleNamespace(cells=[
             types.SimpleNamespace(id=cell_id, socket=socket)
-            for cell_id, socket in (self._sockets or {}).items()])
+            for cell_id, socket in self._sockets.items()])
+        needed = frozenset().union(
+            *[request.matching for request in self._asked])
+        stats.pools = [self._stats.pools[index] for index in sorted(needed)]
         return stats
 
     def as_stats(self) -> Any:
@@ -112,5 +144,67 @@ class NovaPciCheck:
             pools=self._stats.pools, support_requests=support_requests)
 
     @staticmethod
-    def _policy(request: Any) -> str | None:
-        return request.numa_policy if 'numa_policy' in request else None
+    def _policy(request: Any) -> str:
+        policy = request.numa_policy if 'numa_policy' in request else None
+        return policy or 'legacy'
+
+
+def allotment(
+    requests: Sequence[Any] | None,
+    provider_mapping: dict[str, list[str]] | None,
+) -> Hashable:
+    """Equal for allocation candidates that are alike to nova's PCI code.
+
+    That is, from each resource provider they have as many devices for each
+    request.
+
+    :param requests: nova.objects.InstancePCIRequest, none or several
+    :param provider_mapping: a candidate's, by request group
+    """
+    return tuple([tuple(sorted(_rp_uuids(request, provider_mapping)))
+                  for request in requests or ()])
+
+
+def _rp_uuids(
+    request: Any, provider_mapping: dict[str, list[str]] | None,
+) -> list[str]:
+    """The resource provider of each device that Placement has allotted."""
+    # A method that makes no use of its object.
+    uuids: list[str] = nova_stats.PciDeviceStats._get_rp_uuids_for_request(
+        None, provider_mapping, request)
+    return uuids
+
+
+def copied_pools(stats: Any) -> list[dict[str, Any]]:
+    """What is free of a host's devices now.
+
+    :param stats: nova.pci.stats.PciDeviceStats
+    """
+    return [dict(pool) for pool in stats.pools]
+
+
+def pools_without(
+    stats: Any,
+    pools: Sequence[Mapping[str, Any]],
+    requests: Sequence[Any],
+    provider_mapping: dict[str, list[str]] | None,
+    cell_ids: Sequence[int],
+) -> Any:
+    """A host's devices without those that a guest takes.
+
+    :param stats: the host's nova.pci.stats.PciDeviceStats; not changed
+    :param pools: what was free before, as :func:`copied_pools` gave it
+    :param requests: nova.objects.InstancePCIRequest
+    :param cell_ids: of the host cells that the guest goes to
+    :returns: nova.pci.stats.PciDeviceStats; with nothing free if nova finds
+        none for the guest after all
+    """
+    left = copy.copy(stats)
+    left.pools = [dict(pool) for pool in pools]
+    try:
+        left.apply_requests(
+            requests, provider_mapping,
+            [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids])
+    except exception.PciDeviceRequestFailed:
+        left.pools = []
+    return left

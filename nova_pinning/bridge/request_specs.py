@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What somebody asked nova for, as nova has kept it.
 
 For each server nova keeps the request that its scheduler was given (the table
@@ -33,11 +22,11 @@ from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
 from nova_pinning.bridge import nova_database
 from nova_pinning import errors
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.flavors import flavor_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredRequest:
     """A request as it is stored now.
 
     :param server: UUID
@@ -57,8 +46,8 @@ class Stored:
     notes: tuple[str, ...] = ()
 
 
-def stored(server: str | None = None, request_id: str | None = None,
-           arguments: Sequence[str] = ()) -> Stored:
+def stored_request(server: str | None = None, request_id: str | None = None,
+                   arguments: Sequence[str] = ()) -> StoredRequest:
     """Look a request up in nova's databases.
 
     :param server: UUID of a server
@@ -80,21 +69,23 @@ def stored(server: str | None = None, request_id: str | None = None,
                        *_fault(database, server))
 
 
-def _cells(database: nova_database.Database) -> Iterator[nova_database.Cell]:
+def _cells(
+    database: nova_database.NovaDatabases
+) -> Iterator[nova_database.CellDatabase]:
     """All cells; first the one where what found no host is."""
     if database.cell0 is not None:
         yield database.cell0
     yield from database.cells
 
 
-def _server(database: nova_database.Database, request_id: str,
+def _server(database: nova_database.NovaDatabases, request_id: str,
             where: errors.Location) -> str:
     """The server that a request made, of several the first."""
     action = models.InstanceAction
-    found, down = _first(database, sa.select(action.instance_uuid).where(
+    row, down = _first(database, sa.select(action.instance_uuid).where(
         action.request_id == request_id).order_by(action.id))
-    if found is not None:
-        uuid: str = found.instance_uuid
+    if row is not None:
+        uuid: str = row.instance_uuid
         return uuid
     if down:
         raise down[0]
@@ -104,7 +95,7 @@ def _server(database: nova_database.Database, request_id: str,
         'was refused before there was a server leaves nothing')
 
 
-def _spec(database: nova_database.Database, server: str,
+def _spec(database: nova_database.NovaDatabases, server: str,
           where: errors.Location) -> Any:
     """A nova.objects.RequestSpec.
 
@@ -130,23 +121,23 @@ def _spec(database: nova_database.Database, server: str,
             f'{fleet_import_hosts.said(error)}', where) from error
 
 
-def _fault(database: nova_database.Database,
+def _fault(database: nova_database.NovaDatabases,
            server: str) -> tuple[str, tuple[str, ...]]:
     """What went wrong with a server last, and cells that may know more."""
     fault = models.InstanceFault
-    found, down = _first(database, sa.select(
+    row, down = _first(database, sa.select(
         fault.message, fault.created_at).where(
             fault.instance_uuid == server, fault.deleted == 0,
         ).order_by(fault.id.desc()))
-    if found is None:
+    if row is None:
         return '', tuple(str(error) for error in down)
-    when = (f' ({found.created_at:%Y-%m-%dT%H:%M:%SZ})'
-            if found.created_at else '')
-    return f'{found.message}{when}', ()
+    when = (f' ({row.created_at:%Y-%m-%dT%H:%M:%SZ})'
+            if row.created_at else '')
+    return f'{row.message}{when}', ()
 
 
 def _first(
-    database: nova_database.Database, query: Any,
+    database: nova_database.NovaDatabases, query: Any,
 ) -> tuple[Any, list[nova_database.DatabaseError]]:
     """The first row in the first cell that has one, None if no cell has.
 
@@ -156,20 +147,20 @@ def _first(
     for cell in _cells(database):
         try:
             with nova_database.reading(str(cell)):
-                found = nova_database.select(cell.context, query.limit(1))
+                rows = nova_database.select(cell.context, query.limit(1))
         except nova_database.DatabaseError as error:
             down.append(error)
             continue
-        if found:
-            return found[0], down
+        if rows:
+            return rows[0], down
     return None, down
 
 
 def _stored(spec: Any, server: str, fault: str,
-            notes: tuple[str, ...]) -> Stored:
+            notes: tuple[str, ...]) -> StoredRequest:
     image = spec.image if 'image' in spec else None
     properties = image.properties if image and 'properties' in image else None
-    return Stored(
+    return StoredRequest(
         server=server, flavor=fleet_import_guests.flavor(spec.flavor),
         image_properties=dict(_properties(properties)) if properties else {},
         availability_zone=_given(spec, 'availability_zone'),
@@ -216,8 +207,8 @@ def _notes(spec: Any) -> Iterator[str]:
     hosts = _given(spec, 'force_hosts') or []
     if hosts:
         yield f'it asks for host {_text(hosts)}'
-    ports = [one for one in _pci_requests(spec)
-             if one.source == objects.InstancePCIRequest.NEUTRON_PORT]
+    ports = [pci_request for pci_request in _pci_requests(spec)
+             if pci_request.source == objects.InstancePCIRequest.NEUTRON_PORT]
     if ports:
         yield (f'it has {len(ports)} ports that take PCI devices, which are '
                'not looked at')
@@ -226,5 +217,5 @@ def _notes(spec: Any) -> Iterator[str]:
 
 
 def _pci_requests(spec: Any) -> list[Any]:
-    found = _given(spec, 'pci_requests')
-    return list(found.requests) if found else []
+    pci_requests = _given(spec, 'pci_requests')
+    return list(pci_requests.requests) if pci_requests else []

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning advise: what to run a workload on."""
 
 import argparse
@@ -17,29 +6,27 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
-import json
 import pathlib
 import sys
 
 import rich.console
 
-from nova_pinning.bench.advise import advisor
-from nova_pinning.bench.advise import hosts
-from nova_pinning.bench.advise import model
-from nova_pinning.bench.advise import results as own_results
-from nova_pinning.bench import model as bench_model
-from nova_pinning.bench import results as bench_results
-from nova_pinning.bench import statistics
-from nova_pinning.bench.workloads import catalogue as workload_catalogue
-from nova_pinning.cli import base
-from nova_pinning.cli import bench_options
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
+from nova_pinning.cli import display
 from nova_pinning.document import schema
 from nova_pinning import errors
+from nova_pinning import extras
 from nova_pinning.flavors import catalogue
-from nova_pinning.host import load
+from nova_pinning.host import host_loader
 from nova_pinning.host import words
+from nova_pinning.instance_bench.advise import advisor
+from nova_pinning.instance_bench.advise import hosts
+from nova_pinning.instance_bench.advise import model
+from nova_pinning.instance_bench.advise import own_results
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import statistics
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.presentation import printing
 
 _OPTION = '--workload'
 _PLATFORMS = ('nova', 'vm', 'vmcn', 'cn')
@@ -64,7 +51,7 @@ _TOPICS: Mapping[model.Topic, str] = {
 }
 
 
-class Advise(base.Command):
+class Advise(display.Lister):
     """Say what to run a workload on, why, and how sure that is.
 
     Class, size, flavor, where emulator threads run, multi-queue, and what
@@ -94,7 +81,7 @@ class Advise(base.Command):
                  'a class: '
                  f'{", ".join(bench_model.WorkloadClass)}')
         parser.add_argument(
-            '--load', choices=[str(one) for one in model.Load],
+            '--load', choices=[str(one) for one in model.WorkloadBound],
             help='what it is bound by, if that is not what its class says')
         parser.add_argument(
             '--platform', choices=_PLATFORMS, default=_PLATFORMS[0],
@@ -102,7 +89,8 @@ class Advise(base.Command):
                  'libvirt guest, a container in a guest, or a container')
         parser.add_argument(
             '--steady', action='store_true',
-            help='its level has to be the same whatever neighbours do')
+            help='its performance must stay the same whatever the neighbours '
+                 'do')
         parser.add_argument(
             '--host', metavar='FILE',
             help='host file, with or without a plan, or what virsh '
@@ -118,13 +106,12 @@ class Advise(base.Command):
         parser.add_argument(
             '--results', metavar='FILE', action='extend', nargs='+',
             default=[], help='results of nova-pinning bench run')
-        options.add_format(parser, 'table', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         if parsed_args.results:
-            bench_options.check_can_reckon()
-        results = [bench_results.read(path) for path in parsed_args.results]
+            extras.need('an interval', 'scipy')
+        results = [results_file.read(path) for path in parsed_args.results]
         question = ask(parsed_args, results)
         for path, one in zip(parsed_args.results, results):
             if not own_results.are_about(one, question):
@@ -132,17 +119,18 @@ class Advise(base.Command):
                       file=sys.stderr)
         room = None
         if parsed_args.host is not None:
-            room = hosts.room(load.load(parsed_args.host))
+            room = hosts.bare_host(host_loader.load(parsed_args.host))
         advice = advisor.advise(
             question, room=room,
             flavors=catalogue.load(
                 parsed_args.catalogue or shipped_catalogue()).flavors,
-            summaries=[statistics.summarise(one) for one in results])
-        if parsed_args.format == 'json':
-            print(json.dumps(advisor.as_dict(advice), indent=2))
-        else:
-            show(advice, room, base.console())
-        return base.OK
+            summaries=[statistics.summarise(result) for result in results])
+        return display.Answer(
+            ('topic', 'value', 'low', 'high', 'unit', 'why', 'evidence',
+             'held', 'rule', 'sources'),
+            map(advisor.line_as_dict, advice.lines),
+            lambda console: show(advice, room, console),
+            lambda: advisor.as_dict(advice))
 
 
 def ask(parsed_args: argparse.Namespace,
@@ -152,7 +140,7 @@ def ask(parsed_args: argparse.Namespace,
     :raises errors.InputError: if there is no such workload
     """
     known = dict(itertools.chain.from_iterable(
-        one.workloads.items() for one in results))
+        result.workloads.items() for result in results))
     known |= workload_catalogue.load(parsed_args.workloads)
     name = parsed_args.workload
     if name in known:
@@ -167,8 +155,10 @@ def ask(parsed_args: argparse.Namespace,
             _DATABASE if name.lower() in _DATABASES else schema.nearest(
                 name, [*known, *bench_model.WorkloadClass]))
     return model.Question(
-        workload=name, workload_class=workload_class,
-        load=model.Load(parsed_args.load or model.LOADS[workload_class]),
+        workload=name,
+        workload_class=workload_class,
+        load=model.WorkloadBound(parsed_args.load
+                                 or model.LOADS[workload_class]),
         platform=bench_model.PlatformName(parsed_args.platform),
         is_steady=parsed_args.steady)
 
@@ -180,8 +170,8 @@ def _not_about(results: bench_model.Results,
     what = 'nothing'
     if tenants:
         what = ' on '.join(words.listed(sorted(names)) for names in (
-            {one.workload for one in tenants},
-            {str(one.platform) for one in tenants}))
+            {tenant.workload for tenant in tenants},
+            {str(tenant.platform) for tenant in tenants}))
     return (f'it has {what}; this advice is for '
             f'{question.workload or question.workload_class} on '
             f'{question.platform}')
@@ -201,7 +191,7 @@ def shipped_catalogue(roots: Sequence[pathlib.Path] = _ROOTS) -> str:
         'name a catalogue')
 
 
-def show(advice: model.Advice, room: hosts.Room | None,
+def show(advice: model.Advice, room: hosts.BareHost | None,
          console: rich.console.Console) -> None:
     """Print it for people."""
     question = advice.question
@@ -215,7 +205,7 @@ def show(advice: model.Advice, room: hosts.Room | None,
     printing.table(
         ('on', 'advice', 'because', 'evidence'),
         [(_TOPICS[line.topic], str(line.value), _because(line),
-          _evidence(line, [numbers[one] for one in line.sources]))
+          _evidence(line, [numbers[source] for source in line.sources]))
          for line in advice.lines], console)
     thin: dict[str, list[str]] = {}
     for line in advice.lines:
@@ -235,9 +225,10 @@ def show(advice: model.Advice, room: hosts.Room | None,
             console.print(f'      {source.url}', soft_wrap=True)
 
 
-def _because(line: model.Line) -> str:
+def _because(line: model.AdviceLine) -> str:
     return f'{line.why} (held for: {line.held})' if line.held else line.why
 
 
-def _evidence(line: model.Line, numbers: Sequence[int]) -> str:
-    return ' '.join([line.evidence.value, *(f'[{one}]' for one in numbers)])
+def _evidence(line: model.AdviceLine, numbers: Sequence[int]) -> str:
+    return ' '.join(
+        [line.evidence.value, *(f'[{number}]' for number in numbers)])

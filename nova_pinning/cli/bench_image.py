@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning bench image build: the image that guests are booted from."""
 
 import argparse
@@ -20,20 +9,20 @@ import sys
 
 import rich.progress
 
-from nova_pinning.bench import errors as bench_errors
-from nova_pinning.bench.image import build
-from nova_pinning.bench.image import manifest
-from nova_pinning.bench import model
-from nova_pinning.bench.workloads import catalogue
-from nova_pinning.cli import base
-from nova_pinning.cli import options
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.image import build
+from nova_pinning.instance_bench import image_manifest
+from nova_pinning.instance_bench.workloads import workload_catalogue
 
 _INTERRUPTED = 130
 _MAX_GIB = 1024
 
 
-class BuildImage(base.Command):
+class BuildImage(base_command.FileCommand):
     """Build the image that guests of benchmarks are booted from.
 
     Made of Debian packages with mmdebstrap: a kernel, the QEMU guest agent,
@@ -73,7 +62,7 @@ class BuildImage(base.Command):
                             default=[], help='workloads of your own; may be '
                             'given several times')
         parser.add_argument('--size', metavar='GiB', default=8,
-                            type=options.number(1, _MAX_GIB),
+                            type=common_options.number(1, _MAX_GIB),
                             help='of the disk, as guests see it (default: '
                             '%(default)s)')
         parser.add_argument('--sources', metavar='FILE', default='',
@@ -81,15 +70,15 @@ class BuildImage(base.Command):
                             'sources.list.d; unless given, what this host '
                             'has for the suite')
         parser.add_argument('--authorized-key', metavar='FILE', default='',
-                            help='public key that root is let in with over '
-                            'SSH; needed with --channel ssh only')
+                            help='public key that lets root log in over SSH '
+                            '; needed with --channel ssh only')
         parser.add_argument('--cache', metavar='DIR', default='',
                             help='keep packages there, so that the next '
                             'image takes less time')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        wish = build.Wish(
+        wish = build.ImageSpec(
             workloads=_workloads(parsed_args), suite=parsed_args.suite,
             size_gib=parsed_args.size, sources=parsed_args.sources,
             authorized_key=_key(parsed_args.authorized_key),
@@ -98,7 +87,7 @@ class BuildImage(base.Command):
         build.check(wish, output)
         try:
             with _steps() as tell:
-                made = build.build(wish, output, tell)
+                made = build.build_image(wish, output, tell)
         except KeyboardInterrupt:
             print('interrupted: nothing was left behind', file=sys.stderr)
             return _INTERRUPTED
@@ -109,18 +98,18 @@ class BuildImage(base.Command):
                 f'cannot be written: {error.strerror}',
                 errors.Location(str(error.filename or output))) from error
         print(_summary(output, made))
-        return base.OK
+        return base_command.OK
 
 
 def _workloads(
     parsed_args: argparse.Namespace,
-) -> tuple[model.Workload, ...]:
-    known = catalogue.load(parsed_args.workloads)
+) -> tuple[bench_model.Workload, ...]:
+    known = workload_catalogue.load(parsed_args.workloads)
     for name in parsed_args.workload or ():
         if name not in known:
-            raise errors.InputError(
-                f'there is no workload {name!r}',
-                errors.Location('--workload'), options.known(sorted(known)))
+            raise errors.InputError(f'there is no workload {name!r}',
+                                    errors.Location('--workload'),
+                                    common_options.known(sorted(known)))
     return tuple(known[name] for name in dict.fromkeys(
         parsed_args.workload or known))
 
@@ -140,8 +129,8 @@ def _key(path: str) -> str:
     return text
 
 
-def _summary(output: pathlib.Path, made: manifest.Manifest) -> str:
-    size_mib = (output / manifest.DISK).stat().st_blocks * 512 // 2 ** 20
+def _summary(output: pathlib.Path, made: image_manifest.Manifest) -> str:
+    size_mib = (output / image_manifest.DISK).stat().st_blocks * 512 // 2 ** 20
     return (f'{output}: Debian {made.suite}, kernel {made.kernel}, '
             f'{len(made.packages)} packages, {size_mib} MiB, workloads '
             f'{", ".join(made.workloads)}')
@@ -150,7 +139,7 @@ def _summary(output: pathlib.Path, made: manifest.Manifest) -> str:
 @contextlib.contextmanager
 def _steps() -> Iterator[build.Tell]:
     """Shows what is being done: a line each, or one that changes."""
-    console = base.console(sys.stderr)
+    console = base_command.console(sys.stderr)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
         yield lambda text: print(text, file=sys.stderr)
         return

@@ -1,33 +1,26 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning bench list: what there is to measure."""
 
 import argparse
-import json
+from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from nova_pinning.bench import experiment
-from nova_pinning.bench import model
-from nova_pinning.bench import schedule
-from nova_pinning.bench.workloads import catalogue
-from nova_pinning.cli import base
+import rich.console
+
 from nova_pinning.cli import bench_progress
 from nova_pinning.cli import bench_run
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
+from nova_pinning.cli import display
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import schedule
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.presentation import printing
+
+_COLUMNS = ('kind', 'name', 'class', 'cases', 'skipped', 'seconds', 'about')
 
 
-class ListBench(base.Command):
+class ListBench(display.Lister):
     """List experiments and workloads.
 
     Shows for each experiment how many of its cases can be measured on this
@@ -44,39 +37,43 @@ class ListBench(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         bench_run.add_choices(parser)
-        options.add_format(parser, 'table', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         experiments = [
             _experiment(bench_run.prepare(name, parsed_args))
-            for name in experiment.shipped()]
-        workloads = catalogue.load(parsed_args.workloads)
-        if parsed_args.format == 'json':
-            print(json.dumps({
-                'experiments': experiments,
-                'workloads': [_workload(one) for one in workloads.values()],
-            }, indent=2))
-            return base.OK
-        console = base.console()
-        printing.title('Experiments', console)
-        printing.table(
-            ('name', 'cases', 'skipped', 'takes', 'about'),
-            [(one['name'], str(one['cases']), str(one['skipped']),
-              bench_progress.duration(one['seconds']), one['about'])
-             for one in experiments], console, ('cases', 'skipped'))
-        printing.heading('Workloads', console)
-        printing.table(
-            ('name', 'class', 'figure', 'about'),
-            [(one.name, str(one.workload_class),
-              f'{one.figures[0].name} ({one.figures[0].unit})', one.about)
-             for one in workloads.values()], console)
-        return base.OK
+            for name in experiment_file.shipped()]
+        workloads = [
+            _workload(workload) for workload in workload_catalogue.load(
+                parsed_args.workloads).values()]
+        return display.Answer(
+            _COLUMNS,
+            [*({'kind': 'experiment', **row} for row in experiments),
+             *({'kind': 'workload', **row} for row in workloads)],
+            lambda console: _show(experiments, workloads, console),
+            lambda: {'experiments': experiments, 'workloads': workloads})
 
 
-def _experiment(prepared: experiment.Prepared) -> dict[str, Any]:
+def _show(experiments: Iterable[Mapping[str, Any]],
+          workloads: Iterable[Mapping[str, Any]],
+          console: rich.console.Console) -> None:
+    printing.title('Experiments', console)
+    printing.table(
+        ('name', 'cases', 'skipped', 'takes', 'about'),
+        [(row['name'], str(row['cases']), str(row['skipped']),
+          bench_progress.duration(row['seconds']), row['about'])
+         for row in experiments], console, ('cases', 'skipped'))
+    printing.heading('Workloads', console)
+    printing.table(
+        ('name', 'class', 'figure', 'about'),
+        [(row['name'], row['class'],
+          '{name} ({unit})'.format(**row['figures'][0]), row['about'])
+         for row in workloads], console)
+
+
+def _experiment(prepared: experiment_file.Prepared) -> dict[str, Any]:
     wanted = prepared.experiment
-    units = schedule.units(model.Results(
+    units = schedule.units(bench_model.Results(
         experiment=wanted, workloads=prepared.workloads, conditions=(),
         measurements=()), lambda case: True)
     return {
@@ -86,11 +83,11 @@ def _experiment(prepared: experiment.Prepared) -> dict[str, Any]:
         'seconds': sum(unit.seconds for unit in units)}
 
 
-def _workload(one: model.Workload) -> dict[str, Any]:
+def _workload(workload: bench_model.Workload) -> dict[str, Any]:
     return {
-        'name': one.name, 'class': str(one.workload_class),
-        'about': one.about,
+        'name': workload.name, 'class': str(workload.workload_class),
+        'about': workload.about,
         'figures': [{'name': figure.name, 'unit': figure.unit,
                      'better': str(figure.better)}
-                    for figure in one.figures],
-        'parameters': dict(one.parameters)}
+                    for figure in workload.figures],
+        'parameters': dict(workload.parameters)}

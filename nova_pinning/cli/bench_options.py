@@ -1,39 +1,17 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""What several commands of bench need: options, and what is installed."""
+# SPDX-License-Identifier: Apache-2.0
+"""What several commands of bench need: options of platforms."""
 
 import argparse
 
-from nova_pinning.bench.platforms import settings
-from nova_pinning.cli import options
-from nova_pinning import errors
+from nova_pinning.cli import common_options
+from nova_pinning.instance_bench.platforms import settings
 
 _MAX_SECONDS = 24 * 60 * 60
 
 
-def check_can_reckon() -> None:
-    """:raises errors.InputError: if there is nothing to reckon with"""
-    try:
-        import scipy  # noqa: F401
-    except ImportError:
-        raise errors.InputError(
-            'intervals need scipy, which is not there', None,
-            'install nova-pinning[bench]') from None
-
-
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add an option for each of the settings of platforms."""
-    usual = settings.Settings()
+    usual = settings.PlatformSettings()
     guests = parser.add_argument_group('guests (vm, vmcn)')
     guests.add_argument('--connect', metavar='URI', default=usual.connect,
                         help="libvirt's URI (default: %(default)s)")
@@ -44,15 +22,15 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     containers = parser.add_argument_group('containers (cn)')
     containers.add_argument('--container', choices=('crun', 'runc', 'podman'),
                             default='',
-                            help='what runs them; the first of these that '
-                            'works unless said otherwise')
+                            help='what runs them; by default the first of '
+                            'these that works')
     containers.add_argument('--container-root', metavar='DIR', default='',
                             help="root directory of containers; the host's "
-                            'own, read-only, unless said otherwise')
+                            'own, read-only, the default')
     cloud = parser.add_argument_group('servers of a cloud (nova)')
     cloud.add_argument('--cloud', metavar='NAME', default='',
-                       help='in clouds.yaml; OS_CLOUD and its like unless '
-                       'said otherwise')
+                       help='in clouds.yaml; OS_CLOUD and the like by '
+                       'default')
     cloud.add_argument('--server-image', metavar='IMAGE',
                        default=usual.server_image,
                        help='that servers boot (default: %(default)s)')
@@ -63,7 +41,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
                        "libvirt, {host} being the host's name: 'ssh {host}'")
     inside = parser.add_argument_group('guests and servers')
     inside.add_argument('--channel',
-                        choices=list(map(str, settings.Channel)),
+                        choices=list(map(str, settings.ChannelKind)),
                         default=str(usual.channel),
                         help='how commands get into them: the QEMU guest '
                         'agent or SSH (default: %(default)s)')
@@ -71,18 +49,19 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
                         help='(default: %(default)s)')
     inside.add_argument('--ssh-key', metavar='FILE', default='')
     inside.add_argument('--boot-seconds', metavar='SECONDS',
-                        type=options.number(1, _MAX_SECONDS),
+                        type=common_options.number(1, _MAX_SECONDS),
                         default=int(usual.boot_seconds),
                         help='after which an instance that does not answer '
                         'has failed (default: %(default)s)')
 
 
-def read_settings(parsed_args: argparse.Namespace) -> settings.Settings:
+def read_settings(
+        parsed_args: argparse.Namespace) -> settings.PlatformSettings:
     """What the options of add_settings say."""
-    return settings.Settings(
+    return settings.PlatformSettings(
         connect=parsed_args.connect, image=parsed_args.image,
         accelerator=parsed_args.accelerator,
-        channel=settings.Channel(parsed_args.channel),
+        channel=settings.ChannelKind(parsed_args.channel),
         ssh_user=parsed_args.ssh_user, ssh_key=parsed_args.ssh_key,
         container=parsed_args.container,
         container_root=parsed_args.container_root, cloud=parsed_args.cloud,

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """How a run of an experiment is shown while it goes on."""
 
 from collections.abc import Iterator
@@ -21,9 +10,9 @@ from typing import TextIO
 
 import rich.progress
 
-from nova_pinning.bench import model
-from nova_pinning.bench import schedule
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import schedule
 
 _NUMBERS = re.compile('[0-9.]+')
 _MINUTE = 60
@@ -40,7 +29,7 @@ def duration(seconds: float) -> str:
     return f'{minutes // _MINUTE} h {minutes % _MINUTE} min'
 
 
-class Lines:
+class ProgressLines:
     """A line for each case, each failure, and what makes figures doubtful.
 
     :param units: how many there are
@@ -52,13 +41,13 @@ class Lines:
         self._begun = 0
         self._flags: set[str] = set()
 
-    def begin(self, unit: schedule.Unit, seconds_left: float) -> None:
+    def begin(self, unit: schedule.CaseRound, seconds_left: float) -> None:
         self._say(f'{self._count(unit)}, about {duration(seconds_left)} left')
 
     def step(self, text: str) -> None:
         pass
 
-    def measured(self, measurement: model.Measurement) -> None:
+    def measured(self, measurement: bench_model.Measurement) -> None:
         for flag in measurement.flags:
             told = f'{_name(measurement.factors)}: {flag}'
             # Each repetition would say it again, with other numbers, and of
@@ -68,10 +57,10 @@ class Lines:
                 self._flags.add(kind)
                 self._say(f'doubtful: {told}')
 
-    def failed(self, failure: model.Failure) -> None:
+    def failed(self, failure: bench_model.Failure) -> None:
         self._say(f'failed: {_name(failure.factors)}: {failure.message}')
 
-    def _count(self, unit: schedule.Unit) -> str:
+    def _count(self, unit: schedule.CaseRound) -> str:
         self._begun += 1
         return f'case {self._begun} of {self._units}: {unit.case.name}'
 
@@ -80,7 +69,7 @@ class Lines:
         print(text, file=self._stream, flush=True)
 
 
-class _Bar(Lines):
+class _Bar(ProgressLines):
     """The same with a bar instead of a line for each case, on a terminal."""
 
     def __init__(self, bar: rich.progress.Progress, units: int,
@@ -90,7 +79,7 @@ class _Bar(Lines):
         self._task = bar.add_task('', total=repetitions, left='', step='')
         self._due = 0
 
-    def begin(self, unit: schedule.Unit, seconds_left: float) -> None:
+    def begin(self, unit: schedule.CaseRound, seconds_left: float) -> None:
         # What failed before all of its repetitions were made is over too.
         self._bar.update(
             self._task, completed=self._due, description=self._count(unit),
@@ -100,7 +89,7 @@ class _Bar(Lines):
     def step(self, text: str) -> None:
         self._bar.update(self._task, step=text)
 
-    def measured(self, measurement: model.Measurement) -> None:
+    def measured(self, measurement: bench_model.Measurement) -> None:
         super().measured(measurement)
         self._bar.advance(self._task)
 
@@ -109,11 +98,11 @@ class _Bar(Lines):
 
 
 @contextlib.contextmanager
-def watcher(units: tuple[schedule.Unit, ...]) -> Iterator[Lines]:
+def watcher(units: tuple[schedule.CaseRound, ...]) -> Iterator[ProgressLines]:
     """A bar on the error output if that is a terminal, else lines."""
-    console = base.console(sys.stderr)
+    console = base_command.console(sys.stderr)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
-        yield Lines(sys.stderr, len(units))
+        yield ProgressLines(sys.stderr, len(units))
         return
     columns = (
         rich.progress.TextColumn('{task.description}'),

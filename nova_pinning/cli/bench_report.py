@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning bench report: what came of measurements, with intervals."""
 
 import argparse
@@ -21,26 +10,26 @@ import math
 
 import rich.console
 
-from nova_pinning.bench import compare
-from nova_pinning.bench.report import caveats
-from nova_pinning.bench.report import claims
-from nova_pinning.bench.report import document
-from nova_pinning.bench.report import page
-from nova_pinning.bench.report import tables
-from nova_pinning.bench import results as bench_results
-from nova_pinning.bench import statistics
-from nova_pinning.cli import base
-from nova_pinning.cli import bench_options
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
-from nova_pinning.document import files
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.document import atomic_file
 from nova_pinning import errors
+from nova_pinning import extras
+from nova_pinning.instance_bench.report import document
+from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import run_caveats
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import printing
 
 #: What a page begins with, in small letters.
 _PAGE = b'<!doctype html'
 
 
-class ReportBench(base.Command):
+class ReportBench(base_command.FileCommand):
     """Show what 'bench run' measured.
 
     Tables in the terminal, or with -o a page with tables and charts that
@@ -50,7 +39,7 @@ class ReportBench(base.Command):
     With --baseline each figure is compared with that of an earlier run; the
     exit status is 1 if one got worse by more than the noise and the
     tolerance. With --claims it is 1 if a claim that holds on any machine does
-    not hold here; what is inconclusive is told, and is no pass.
+    not hold here; what is inconclusive is reported, and is not a pass.
     """
 
     epilog = """
@@ -71,31 +60,31 @@ class ReportBench(base.Command):
         parser.add_argument('--baseline', metavar='OLD',
                             help='results of an earlier run to compare with')
         parser.add_argument(
-            '--tolerance', type=_part, default=compare.TOLERANCE,
+            '--tolerance', type=_part, default=run_comparison.TOLERANCE,
             metavar='PART', help='change that is none, such as 0.02 '
             '(default: %(default)s)')
         parser.add_argument(
             '--claims', action='store_true',
             help='exit with status 1 if a claim does not hold')
-        options.add_format(parser, 'table', 'json')
+        common_options.add_format(parser, 'table', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.output is not None:
-            files.check(parsed_args.output)
+            atomic_file.check(parsed_args.output)
             _check_is_page(parsed_args.output)
             page.check()
-        bench_options.check_can_reckon()
+        extras.need('an interval', 'scipy')
         parts = _parts(parsed_args)
         if parsed_args.output is not None:
-            files.replace(parsed_args.output, page.render(
+            atomic_file.replace(parsed_args.output, page.render(
                 parts, metadata.version('nova-pinning')))
         if parsed_args.format == 'json':
-            print(json.dumps(document.document(parts), indent=2))
+            print(json.dumps(document.report_document(parts), indent=2))
         else:
-            console = base.console()
+            console = base_command.console()
             for place, (part, name) in enumerate(zip(
-                    parts, page.names(parts))):
+                    parts, page.part_names(parts))):
                 if place:
                     console.print()
                 _show(part, name, console, not parsed_args.output)
@@ -113,20 +102,20 @@ def _part(text: str) -> float:
         found = math.nan
     if not 0 <= found < 1:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no part of one, such as 0.02')
+            f'{text!r} is not a fraction of one, such as 0.02')
     return found
 
 
 def _check_is_page(path: str) -> None:
     """See that nothing is lost but a page, such as results of hours.
 
-    :raises errors.InputError: if a file is there that is no page
+    :raises errors.InputError: if a file is there that is not a page
     """
     with contextlib.suppress(OSError), open(path, 'rb') as file:
         start = file.read(len(_PAGE))
         if start and start.lower() != _PAGE:
             raise errors.InputError(
-                'would be replaced, and is no page of HTML',
+                'would be replaced, and is not a page of HTML',
                 errors.Location(path), 'give the page another name')
 
 
@@ -138,30 +127,31 @@ def _parts(parsed_args: argparse.Namespace) -> list[page.Part]:
     """
     old = None
     if parsed_args.baseline is not None:
-        old = statistics.summarise(bench_results.read(parsed_args.baseline))
+        old = statistics.summarise(results_file.read(parsed_args.baseline))
     parts = []
     for path in parsed_args.results:
-        summary = statistics.summarise(bench_results.read(path))
+        summary = statistics.summarise(results_file.read(path))
         is_same = (old is not None
                    and old.experiment.name == summary.experiment.name)
         parts.append(page.Part(
-            path, summary, claims.claims(summary),
-            compare.compare(summary, old, parsed_args.tolerance)
+            path, summary, run_claims.claims(summary),
+            run_comparison.compare(summary, old, parsed_args.tolerance)
             if is_same and old is not None else None))
     if old is not None:
         _check_compared(parts, old, parsed_args.baseline)
     return parts
 
 
-def _check_compared(parts: list[page.Part], old: statistics.Summary,
+def _check_compared(parts: list[page.Part], old: statistics.RunSummary,
                     path: str) -> None:
     """:raises errors.InputError: if there is nothing to compare with"""
-    found = [one.comparison for one in parts if one.comparison is not None]
+    found = [part.comparison for part in parts if part.comparison is not None]
     if not found:
         raise errors.InputError(
             f'has results of experiment {old.experiment.name}, and no other '
             'file has', errors.Location(path),
-            options.known([one.summary.experiment.name for one in parts]))
+            common_options.known(
+                [part.summary.experiment.name for part in parts]))
     if not any(one.changes for one in found):
         raise errors.InputError(
             'has no case that was measured alike in the later run',
@@ -170,12 +160,12 @@ def _check_compared(parts: list[page.Part], old: statistics.Summary,
 
 
 def _status(parts: list[page.Part], has_claims: bool) -> int:
-    is_worse = any(one.comparison is not None and one.comparison.regressions
-                   for one in parts)
+    is_worse = any(part.comparison is not None and part.comparison.regressions
+                   for part in parts)
     fails = has_claims and any(
-        claim.verdict is claims.Verdict.DOES_NOT_HOLD
-        for one in parts for claim in one.claims)
-    return base.FINDINGS if is_worse or fails else base.OK
+        claim.verdict is run_claims.ClaimVerdict.DOES_NOT_HOLD
+        for part in parts for claim in part.claims)
+    return base_command.FINDINGS if is_worse or fails else base_command.OK
 
 
 def _show(part: page.Part, name: str, console: rich.console.Console,
@@ -189,22 +179,23 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
     printing.title(name, console)
     printing.say(summary.experiment.about, console)
     printing.say(page.extent(summary.results), console)
-    _show_list('Before you rely on this', caveats.caveats(summary), console)
-    printing.heading(f'Claims: {claims.counted(part.claims)}', console)
+    _show_list('Before you rely on this', run_caveats.caveats(summary),
+               console)
+    printing.heading(f'Claims: {run_claims.counted(part.claims)}', console)
     for claim in part.claims:
         subject = f' ({claim.subject})' if claim.subject else ''
         printing.say(f'{claim.verdict}: {claim.statement}{subject}: '
                      f'{claim.evidence}', console)
     if part.comparison is not None:
-        _show_list('Before you rely on the earlier run', page.doubts(part),
-                   console)
+        _show_list('Before you rely on the earlier run',
+                   page.earlier_caveats(part), console)
         _show_comparison(part.comparison, console, has_tables)
     if has_tables:
-        for table in tables.tables(summary):
+        for table in run_tables.tables(summary):
             if not table.is_detail:
                 _show_table(table, console)
-        for other in (tables.flags(summary.results),
-                      tables.skipped(summary)):
+        for other in (run_tables.flags(summary.results),
+                      run_tables.skipped(summary)):
             if other is not None:
                 _show_table(other, console)
         console.print()
@@ -219,7 +210,7 @@ def _show_list(title: str, texts: Sequence[str],
             printing.say(f'- {text}', console)
 
 
-def _show_comparison(comparison: compare.Comparison,
+def _show_comparison(comparison: run_comparison.Comparison,
                      console: rich.console.Console, has_all: bool) -> None:
     """
     :param has_all: figures, and not only those that changed
@@ -227,16 +218,17 @@ def _show_comparison(comparison: compare.Comparison,
     _show_list('What differs between the hosts', comparison.differing,
                console)
     printing.heading('Change', console)
-    printing.say(page.told(comparison), console)
-    table = tables.changes(comparison, has_all)
+    printing.say(page.comparison_sentences(comparison), console)
+    table = run_tables.changes(comparison, has_all)
     if table.rows:
         _show_table(table, console)
 
 
-def _show_table(table: tables.Table, console: rich.console.Console) -> None:
+def _show_table(table: run_tables.ReportTable,
+                console: rich.console.Console) -> None:
     printing.heading(table.title, console)
     shown, left_out = table, []
-    for name in tables.DISPENSABLE:
+    for name in run_tables.DISPENSABLE:
         if printing.has_room(shown.columns, shown.rows, console):
             break
         if name in shown.columns:

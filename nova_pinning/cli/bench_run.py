@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning bench run: an experiment, measured."""
 
 import argparse
@@ -28,25 +17,25 @@ from typing import Any
 
 import rich.console
 
-from nova_pinning.bench import alone
-from nova_pinning.bench import conditions
-from nova_pinning.bench import experiment
-from nova_pinning.bench import layout as bench_layout
-from nova_pinning.bench import model
-from nova_pinning.bench import peer
-from nova_pinning.bench.platforms import select
-from nova_pinning.bench import results
-from nova_pinning.bench import run
-from nova_pinning.bench import schedule
-from nova_pinning.bench import session
-from nova_pinning.bench.workloads import catalogue
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
 from nova_pinning.cli import bench_options
 from nova_pinning.cli import bench_progress
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
+from nova_pinning.cli import common_options
 from nova_pinning import errors
 from nova_pinning.host import words
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import conditions
+from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import exclusive_run
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import peer
+from nova_pinning.instance_bench.platforms import select
+from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import run
+from nova_pinning.instance_bench import schedule
+from nova_pinning.instance_bench import session
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.presentation import printing
 
 _INTERRUPTED = 130
 _MAX_SEED = 2 ** 63 - 1
@@ -58,7 +47,7 @@ _SIZE = 'size'
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class RunBench(base.Command):
+class RunBench(base_command.FileCommand):
     """Run an experiment.
 
     Measures each case of an experiment, in an order that the seed decides,
@@ -90,8 +79,8 @@ class RunBench(base.Command):
                             'or a file')
         parser.add_argument('-o', '--output', metavar='FILE',
                             help='results are added to this file; the name '
-                            'of the experiment with .jsonl unless said '
-                            'otherwise')
+                            'of the experiment with .jsonl by default '
+                            '')
         add_choices(parser)
         parser.add_argument('--only', metavar='FACTOR=VALUE', default=[],
                             action='append',
@@ -99,13 +88,13 @@ class RunBench(base.Command):
                             'times. The others can be run later, into the '
                             'same file')
         parser.add_argument('--deadline', metavar='SECONDS', default=3600,
-                            type=options.number(1, _MAX_SECONDS),
+                            type=common_options.number(1, _MAX_SECONDS),
                             help='after which a command has failed '
                             '(default: %(default)s)')
         parser.add_argument('--dry-run', action='store_true',
                             help='list the cases, with how long they take; '
                             'what platforms need is not looked for')
-        options.add_format(parser, 'table', 'json')
+        common_options.add_format(parser, 'table', 'json')
         bench_options.add_settings(parser)
         return parser
 
@@ -115,10 +104,10 @@ class RunBench(base.Command):
         path = parsed_args.output or f'{prepared.experiment.name}.jsonl'
         if parsed_args.dry_run:
             _list(prepared, is_wanted, path, parsed_args.format)
-            return base.OK
+            return base_command.OK
         _check_any(prepared.experiment, is_wanted)
         try:
-            with _interruptible(), results.Writer(
+            with _interruptible(), results_file.ResultsWriter(
                     path, prepared.experiment, prepared.workloads) as writer:
                 units = schedule.units(writer.before, is_wanted)
                 summary = _run(prepared, units, writer, parsed_args)
@@ -128,7 +117,7 @@ class RunBench(base.Command):
             return _INTERRUPTED
         _show(prepared.experiment, summary, path, parsed_args.format,
               is_new=bool(units))
-        return base.FINDINGS if summary.failed else base.OK
+        return base_command.FINDINGS if summary.failed else base_command.OK
 
 
 def _kept(path: str) -> str:
@@ -144,22 +133,22 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
                         help='what nova-pinning host plan has written for '
                         'this host; without it a default layout is used')
     parser.add_argument('--platform', metavar='PLATFORM', action='append',
-                        choices=list(map(str, model.PlatformName)),
+                        choices=list(map(str, bench_model.PlatformName)),
                         help='bm, cn, vm, vmcn or nova, instead of those of '
                         'the experiment; may be given several times')
     parser.add_argument('--short', action='store_true',
                         help='less of everything, as the experiment says: '
                         'to try it out')
     parser.add_argument('--seed', metavar='N',
-                        type=options.number(0, _MAX_SEED),
+                        type=common_options.number(0, _MAX_SEED),
                         help='of the order of cases; what the experiment '
                         'says unless given')
     parser.add_argument('--repetitions', metavar='N',
-                        type=options.number(1, _MAX_REPETITIONS),
+                        type=common_options.number(1, _MAX_REPETITIONS),
                         help='of each case; what the experiment says unless '
                         'given')
     parser.add_argument('--rounds', metavar='N',
-                        type=options.number(1, _MAX_REPETITIONS),
+                        type=common_options.number(1, _MAX_REPETITIONS),
                         help='how often all of it is done, each time with new '
                         'instances, which narrows intervals more than '
                         'repetitions do; what the experiment says unless '
@@ -171,22 +160,25 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(name: str,
-            parsed_args: argparse.Namespace) -> experiment.Prepared:
+            parsed_args: argparse.Namespace) -> experiment_file.Prepared:
     """An experiment for this host, as the options say.
 
     :raises errors.InputError: if it, a workload or the plan is wrong
     """
-    return experiment.read(
-        name, bench_layout.load(parsed_args.plan),
-        catalogue.load(parsed_args.workloads), experiment.Options(
-            platforms=tuple(map(model.PlatformName,
-                                dict.fromkeys(parsed_args.platform or ()))),
-            is_short=parsed_args.short, seed=parsed_args.seed,
-            repetitions=parsed_args.repetitions, rounds=parsed_args.rounds))
+    return experiment_file.read(
+        name, cpu_layout.load(parsed_args.plan),
+        workload_catalogue.load(parsed_args.workloads),
+        experiment_file.ExperimentOptions(platforms=tuple(
+            map(bench_model.PlatformName,
+                dict.fromkeys(parsed_args.platform or ()))),
+                                          is_short=parsed_args.short,
+                                          seed=parsed_args.seed,
+                                          repetitions=parsed_args.repetitions,
+                                          rounds=parsed_args.rounds))
 
 
-def _chosen(wanted: model.Experiment,
-            only: Sequence[str]) -> Callable[[model.Case], bool]:
+def _chosen(experiment: bench_model.Experiment,
+            only: Sequence[str]) -> Callable[[bench_model.Case], bool]:
     """Which cases --only leaves.
 
     :raises errors.InputError: if it names what there is not
@@ -196,46 +188,47 @@ def _chosen(wanted: model.Experiment,
     for text in only:
         factor, equals, value = text.partition('=')
         if not equals:
-            raise errors.InputError(f'{text!r} is no factor with a value',
+            raise errors.InputError(f'{text!r} is not a factor with a value',
                                     where, 'write it like workload=stream')
         known = list(dict.fromkeys(
-            case.factors[factor] for case in wanted.cases
+            case.factors[factor] for case in experiment.cases
             if factor in case.factors))
         if not known:
             factors = list(dict.fromkeys(
-                name for case in wanted.cases for name in case.factors))
+                name for case in experiment.cases for name in case.factors))
             raise errors.InputError(f'there is no factor {factor!r}', where,
-                                    options.known(factors))
+                                    common_options.known(factors))
         if value not in known:
             # They have commas in them.
             raise errors.InputError(
                 f'no case has {factor} {value!r}', where,
-                options.known(list(map(repr, known)), 20))
+                common_options.known(list(map(repr, known)), 20))
         chosen.setdefault(factor, set()).add(value)
     return lambda case: all(case.factors.get(factor) in values
                             for factor, values in chosen.items())
 
 
-def _check_any(wanted: model.Experiment,
-               is_wanted: Callable[[model.Case], bool]) -> None:
+def _check_any(experiment: bench_model.Experiment,
+               is_wanted: Callable[[bench_model.Case], bool]) -> None:
     """:raises errors.InputError: if no case can be measured here"""
-    cases = [case for case in wanted.cases if is_wanted(case)]
+    cases = [case for case in experiment.cases if is_wanted(case)]
     if all(case.skipped for case in cases):
         reasons = dict.fromkeys(case.skipped for case in cases)
         raise errors.InputError(
-            f'no case of {wanted.name} can be measured on this host: '
+            f'no case of {experiment.name} can be measured on this host: '
             f'{"; ".join(reasons) or "there is none with all of --only"}')
 
 
-def _run(prepared: experiment.Prepared, units: tuple[schedule.Unit, ...],
-         writer: results.Writer,
-         parsed_args: argparse.Namespace) -> run.Summary:
+def _run(prepared: experiment_file.Prepared, units: tuple[schedule.CaseRound,
+                                                          ...],
+         writer: results_file.ResultsWriter,
+         parsed_args: argparse.Namespace) -> run.RunTotals:
     settings = bench_options.read_settings(parsed_args)
-    is_here = any(unit.platforms - {model.PlatformName.NOVA}
+    is_here = any(unit.platforms - {bench_model.PlatformName.NOVA}
                   for unit in units)
-    with (alone.measuring() if is_here else contextlib.nullcontext(),
+    with (exclusive_run.measuring() if is_here else contextlib.nullcontext(),
           bench_progress.watcher(units) as watcher):
-        runner = run.Runner(
+        runner = run.ExperimentRunner(
             make=lambda name: select.make(name, settings),
             conditions=functools.partial(conditions.gather, prepared.layout),
             edges=_edges(prepared.layout), watcher=watcher,
@@ -243,7 +236,7 @@ def _run(prepared: experiment.Prepared, units: tuple[schedule.Unit, ...],
         return runner.run(prepared, units, writer)
 
 
-def _edges(layout: bench_layout.Layout) -> session.Edges:
+def _edges(layout: cpu_layout.CpuLayout) -> session.Edges:
     return session.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
         load=conditions.load,
@@ -280,14 +273,15 @@ def _interruptible() -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def _list(prepared: experiment.Prepared,
-          is_wanted: Callable[[model.Case], bool], path: str,
+def _list(prepared: experiment_file.Prepared,
+          is_wanted: Callable[[bench_model.Case], bool], path: str,
           output_format: str) -> None:
     """Show what a run would do."""
     wanted = prepared.experiment
-    before = results.resumed(path, wanted, prepared.workloads)
+    before = results_file.resumed(path, wanted, prepared.workloads)
     if before.conditions:
-        results.check_same(path, before, conditions.gather(prepared.layout))
+        results_file.check_same(path, before,
+                                conditions.gather(prepared.layout))
     left: dict[str, float] = {}
     for unit in schedule.units(before, is_wanted):
         left[unit.case.name] = left.get(unit.case.name, 0.0) + unit.seconds
@@ -300,7 +294,7 @@ def _list(prepared: experiment.Prepared,
             'cases': [_as_dict(case, left.get(case.name)) for case in cases],
         }, indent=2))
         return
-    console = base.console()
+    console = base_command.console()
     printing.title(f'{wanted.name}: {wanted.about}', console)
     printing.say(
         f'{wanted.rounds} × ({words.count(wanted.warm_ups, "warm-up")} and '
@@ -331,7 +325,7 @@ def _list(prepared: experiment.Prepared,
                  console)
 
 
-def _value(factor: str, cases: Sequence[model.Case]) -> str:
+def _value(factor: str, cases: Sequence[bench_model.Case]) -> str:
     """What a factor is in cases that are alike in it: sizes as they are here.
     """
     text = cases[0].factors[factor]
@@ -339,21 +333,22 @@ def _value(factor: str, cases: Sequence[model.Case]) -> str:
         return text
     sizes = sorted({tenant.size.vcpus for case in cases
                     for tenant in case.tenants
-                    if tenant.role is model.Role.MEASURED})
+                    if tenant.role is bench_model.Role.MEASURED})
     if len(sizes) == 1:
         return f'{words.count(sizes[0], "vCPU")} ({text})'
     return f'{sizes[0]} to {words.count(sizes[-1], "vCPU")} ({text})'
 
 
-def _without_baseline(before: model.Results,
-                      is_wanted: Callable[[model.Case], bool]) -> str:
+def _without_baseline(before: bench_model.Results,
+                      is_wanted: Callable[[bench_model.Case], bool]) -> str:
     """Why there will be no ratios, '' if there will be."""
     wanted = before.experiment.baseline.items()
     cases = [case for case in before.experiment.cases
              if wanted <= case.factors.items()]
-    if not wanted or any(is_wanted(case) and not case.skipped
-                         for case in cases) or any(
-            wanted <= one.factors.items() for one in before.measurements):
+    if not wanted or any(
+            is_wanted(case) and not case.skipped
+            for case in cases) or any(wanted <= measurement.factors.items()
+                                      for measurement in before.measurements):
         return ''
     named = ', '.join(f'{factor} {value}' for factor, value in wanted)
     if not cases:
@@ -366,27 +361,31 @@ def _without_baseline(before: model.Results,
             '--only leaves out')
 
 
-def _as_dict(case: model.Case, seconds: float | None) -> dict[str, Any]:
-    return {'factors': dict(case.factors), 'skipped': case.skipped,
-            'instances': {one.name: one.count for one in case.tenants},
-            'seconds': seconds}
+def _as_dict(case: bench_model.Case, seconds: float | None) -> dict[str, Any]:
+    return {
+        'factors': dict(case.factors),
+        'skipped': case.skipped,
+        'instances': {
+            tenant.name: tenant.count
+            for tenant in case.tenants},
+        'seconds': seconds}
 
 
-def _instances(case: model.Case) -> str:
+def _instances(case: bench_model.Case) -> str:
     # The name of a tenant that has none.
     return ', '.join(
-        '1 instance' if (one.count, one.name) == (1, 'instances')
-        else f'{one.count} {one.name}' for one in case.tenants)
+        '1 instance' if (tenant.count, tenant.name) == (1, 'instances')
+        else f'{tenant.count} {tenant.name}' for tenant in case.tenants)
 
 
-def _takes(case: model.Case, seconds: float | None) -> str:
+def _takes(case: bench_model.Case, seconds: float | None) -> str:
     if case.skipped:
         return 'skipped'
     return ('measured' if seconds is None
             else bench_progress.duration(seconds))
 
 
-def _show_skipped(cases: Sequence[model.Case],
+def _show_skipped(cases: Sequence[bench_model.Case],
                   console: rich.console.Console) -> None:
     """Why cases are left out, one reason for all that have it."""
     reasons: dict[str, list[str]] = {}
@@ -402,26 +401,26 @@ def _show_skipped(cases: Sequence[model.Case],
             f'{f"; and {more} more" if more > 0 else ""}', console, '  ')
 
 
-def _show(wanted: model.Experiment, summary: run.Summary, path: str,
-          output_format: str, is_new: bool) -> None:
+def _show(experiment: bench_model.Experiment, summary: run.RunTotals,
+          path: str, output_format: str, is_new: bool) -> None:
     """Say what a run came to.
 
     :param is_new: whether there was anything left to measure
     """
-    skipped = sum(1 for case in wanted.cases if case.skipped)
+    skipped = sum(1 for case in experiment.cases if case.skipped)
     if output_format == 'json':
         print(json.dumps({
-            'experiment': wanted.name, 'results': path,
+            'experiment': experiment.name, 'results': path,
             'measured': summary.measured, 'failed': summary.failed,
             'skipped': skipped}, indent=2))
         return
-    console = base.console()
+    console = base_command.console()
     done = (f'{words.count(summary.measured, "repetition")} measured, '
             f'{words.count(summary.failed, "case")} failed, {skipped} of '
-            f'{len(wanted.cases)} skipped; results are in {path}')
+            f'{len(experiment.cases)} skipped; results are in {path}')
     if not is_new:
         done = (f'all was measured already, and is in {path}; for a new run '
                 'name another file with -o')
-    printing.say(f'{wanted.name}: {done}', console)
+    printing.say(f'{experiment.name}: {done}', console)
     printing.say('next: nova-pinning bench report '
                  f'{path} -o report.html', console)

@@ -1,67 +1,92 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""Checking flavors: what the commands for a file and for a cloud share."""
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands that check have in common."""
 
 import argparse
 from collections.abc import Callable
-from collections.abc import Sequence
+import dataclasses
+import io
 import json
+import time
 
-from nova_pinning.bridge import standalone
-from nova_pinning.cli import base
-from nova_pinning.cli import options
-from nova_pinning.flavors import model
-from nova_pinning.host import model as host_model
+from nova_pinning.checks import check_rule
+from nova_pinning.checks import report
+from nova_pinning.checks import table
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.document import atomic_file
+from nova_pinning import errors
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a check can be told."""
-    parser.add_argument('names', metavar='NAME', nargs='*',
-                        help='flavors or families to check; all if none is '
-                             'named')
-    options.add_image_properties(parser)
-    parser.add_argument('--hosts', metavar='DIR',
-                        help='check against the host files in this directory '
-                             'as well')
-    parser.add_argument('--strict', action='store_true',
-                        help='have notes count for the exit status, too')
-    options.add_format(parser, 'table', 'json', 'sarif')
+    """Add --fail-on, --format, --limit and --output."""
+    parser.add_argument('--fail-on',
+                        choices=list(map(str, check_rule.Severity)),
+                        default='warning',
+                        help='the least severity that makes the exit '
+                        'status 1 (default: %(default)s)')
+    common_options.add_format(
+        parser, 'table', 'json', 'sarif', 'prometheus',
+        note='; sarif is for code review tools, prometheus for the textfile '
+        'collector')
+    parser.add_argument('--limit', metavar='N',
+                        type=common_options.number(1, 10 ** 6),
+                        default=table.LIMIT,
+                        help='findings of one code in the table '
+                        '(default: %(default)s)')
+    parser.add_argument('-o', '--output', metavar='FILE',
+                        help='replace this file, as a whole and only when '
+                        'the check has come to its end')
 
 
-def run(read_flavors: Callable[[], Sequence[model.Flavor]],
-        parsed_args: argparse.Namespace) -> int:
-    """Check flavors and print what was found.
+def run(parsed_args: argparse.Namespace,
+        check: Callable[[], report.CheckReport]) -> int:
+    """Check, and write what was found in the format that was asked for.
 
-    :param read_flavors: called once the options are known to be good
     :returns: the exit status
+    :raises errors.InputError: if --output cannot be written, or if figures
+        of a part would be taken for those of the whole
     """
-    properties = options.image_properties(parsed_args)
-    hosts: tuple[host_model.HostDescription, ...] = ()
-    if parsed_args.hosts:
-        from nova_pinning.host import load
-        hosts = load.load_directory(parsed_args.hosts)
-    flavors = read_flavors()
-    # The checks load most of nova, so not before all files are known to be
-    # good.
-    standalone.prepare()
-    from nova_pinning.flavors import checks
-    from nova_pinning.flavors import report
-    from nova_pinning.flavors import sarif
-    found = checks.check(flavors, hosts, properties)
-    if parsed_args.format == 'json':
-        print(json.dumps(report.as_dict(found, len(flavors)), indent=2))
-    elif parsed_args.format == 'sarif':
-        print(json.dumps(sarif.as_sarif(found, checks.RULES), indent=2))
+    if parsed_args.format == 'prometheus' and getattr(
+            parsed_args, 'names', None):
+        raise errors.InputError(
+            'the figures of those that are named would be taken for those of '
+            'the whole', errors.Location('--format prometheus'),
+            'leave the names out')
+    if parsed_args.output:
+        # Before it takes long.
+        atomic_file.check(parsed_args.output)
+    started, begun = time.time(), time.monotonic()
+    checked = dataclasses.replace(
+        check(), started=started, duration_seconds=time.monotonic() - begun)
+    _write(checked, parsed_args)
+    return check_rule.exit_status(checked.findings,
+                                  check_rule.Severity(parsed_args.fail_on))
+
+
+def _write(checked: report.CheckReport,
+           parsed_args: argparse.Namespace) -> None:
+    if parsed_args.format == 'table' and not parsed_args.output:
+        table.show(checked, base_command.console(), parsed_args.limit)
+        return
+    text = _text(checked, parsed_args)
+    if parsed_args.output:
+        atomic_file.replace(parsed_args.output, text)
     else:
-        report.show(found, len(flavors), base.console())
-    return report.exit_status(found, parsed_args.strict)
+        print(text, end='')
+
+
+def _text(checked: report.CheckReport,
+          parsed_args: argparse.Namespace) -> str:
+    match parsed_args.format:
+        case 'json':
+            return json.dumps(checked.as_dict(), indent=2) + '\n'
+        case 'sarif':
+            # Only here, for they take a while to load.
+            from nova_pinning.checks import sarif
+            return json.dumps(sarif.as_sarif(checked), indent=2) + '\n'
+        case 'prometheus':
+            from nova_pinning.checks import metrics
+            return metrics.exposition(checked)
+    stream = io.StringIO()
+    table.show(checked, base_command.console(stream), parsed_args.limit)
+    return stream.getvalue()

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning explain: why a guest does not fit, and what would help."""
 
 from __future__ import annotations
@@ -19,31 +8,35 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import difflib
-import functools
-import json
 import typing
 
+import rich.console
+
 from nova_pinning.bridge import standalone
-from nova_pinning.cli import base
-from nova_pinning.cli import explaining
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.cli import display
 from nova_pinning.cli import fleets
-from nova_pinning.cli import nova_conf
-from nova_pinning.cli import options
-from nova_pinning.cli import wanted as cli_wanted
+from nova_pinning.cli import guest_options
+from nova_pinning.cli import nova_conf_options
+from nova_pinning.cli import refusals
 from nova_pinning import errors
-from nova_pinning.flavors import model as flavor_model
-from nova_pinning.fleet.explain import explanation
-from nova_pinning.fleet.explain import report
-from nova_pinning.fleet.explain import ways
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.explain import explanation
+from nova_pinning.explain import flavor_alternatives
+from nova_pinning import fit
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import placement
-from nova_pinning.fleet import wanted as fleet_wanted
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import explanation_report
+from nova_pinning.presentation import explanation_text
+from nova_pinning.presentation import printing
 
 if typing.TYPE_CHECKING:
     from nova_pinning.bridge import request_specs
 
 
-class Explain(base.Command):
+class Explain(display.Lister):
     """Explain why a guest does not fit on the hosts of a fleet.
 
     The verdict on each host with its reason, their sum in one sentence, what
@@ -51,6 +44,10 @@ class Explain(base.Command):
     guest fit: another property, a smaller size, a guest to move. Each of
     these was tried, none is guessed. The exit status is 1 if the guest fits
     nowhere.
+
+    Of a request that nova-scheduler refused, its own record tells what really
+    happened, if it keeps one. Without FLEET nothing else is told, and the exit
+    status is 1 if a refusal is on record.
     """
 
     epilog = """
@@ -63,13 +60,15 @@ class Explain(base.Command):
               --flavor flavors.yaml:enterprise.4xlarge --hosts
           nova-pinning explain fleet.json.zst \\
               --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
+          nova-pinning explain --record /var/lib/nova/pinning \\
+              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        fleets.add_argument(parser)
+        fleets.add_argument(parser, required=False)
         what = parser.add_mutually_exclusive_group(required=True)
-        cli_wanted.add_flavor(what, required=False)
+        guest_options.add_flavor(what, required=False)
         what.add_argument(
             '--server', metavar='UUID',
             help="a server's flavor and image, from the request that nova "
@@ -77,8 +76,9 @@ class Explain(base.Command):
         what.add_argument(
             '--request-id', metavar='REQ',
             help='the same by the request that made the server: req-...')
-        nova_conf.add_options(parser)
-        cli_wanted.add_order(parser)
+        nova_conf_options.add_options(parser)
+        refusals.add_option(parser)
+        guest_options.add_order(parser)
         parser.add_argument(
             '--host', action='append', default=[], metavar='HOST',
             help='only this host, layer by layer and cell by cell; may be '
@@ -97,79 +97,125 @@ class Explain(base.Command):
                  'enable_isolated_aggregate_filtering')
         parser.add_argument('--hosts', action='store_true',
                             help='print a line for each host as well')
-        options.add_format(parser, 'table', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        options.image_properties(parsed_args)
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+        common_options.image_properties(parsed_args)
+        if parsed_args.flavor is not None and parsed_args.record is not None:
+            raise errors.InputError(
+                'goes with --server and --request-id only',
+                errors.Location('--record'))
+        if parsed_args.fleet is None:
+            return self._remembered(parsed_args)
         fleet = fleets.load(parsed_args)
         names = _hosts(parsed_args.host, fleet)
-        aliases = cli_wanted.pci_aliases(parsed_args, fleet)
+        aliases = guest_options.pci_aliases(parsed_args, fleet)
         asked = _asked(parsed_args, fleet)
         scope = _scope(asked, fleet, parsed_args.isolated_aggregates)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
-        from nova_pinning.bridge import foresight
-        from nova_pinning.bridge import wanted as bridge_wanted
+        from nova_pinning.bridge import flavor_request
+        from nova_pinning.bridge import fleet_claim
         from nova_pinning import conf
-        judge = explanation.judge_of(fleet, scope, functools.partial(
-            foresight.foresee, packs_cells=fleet.packs_cells,
-            max_permutations=conf.CONF.pinning.nova_claim_max_permutations))
+        judge = explanation.judge_of(fleet, scope, fit.ClaimBounds(
+            conf.CONF.pinning.nova_claim_max_seconds, is_retried=False,
+            ask_nova=fleet_claim.predict_claim))
 
         def read(flavor: flavor_model.Flavor,
-                 image: Mapping[str, str]) -> fleet_wanted.Wanted:
-            return cli_wanted.read(flavor, image, aliases)
+                 image: Mapping[str, str]) -> guest_request.GuestRequest:
+            return guest_options.guest_request_for(flavor, image, aliases)
 
-        with bridge_wanted.many(), fleets.progress('explaining') as tell:
-            found = explanation.explain(
+        with flavor_request.batch(), fleets.progress('explaining') as tell:
+            found = explanation.explain_guest(
                 fleet, judge, asked.order, read, names, tell)
-        if parsed_args.format == 'json':
-            print(json.dumps(report.as_dict(found, asked.remarks), indent=2))
-        else:
-            console = base.console()
-            explaining.show(found, console, asked.remarks, parsed_args.hosts)
+        if not found.fitting:
+            self.status = base_command.FINDINGS
+
+        def show(console: rich.console.Console) -> None:
+            if asked.refused.refusal is not None:
+                refusals.show(asked.refused, console)
+                console.print()
+            explanation_text.show(found, console, asked.remarks,
+                                  parsed_args.hosts)
             for verdict in found.verdicts if names else ():
-                explaining.show_host(
-                    verdict, judge.standings[verdict.host], found.wanted,
+                explanation_text.show_host(
+                    verdict, judge.occupancies[verdict.host], found.request,
                     console)
-        return base.OK if found.fitting else base.FINDINGS
+
+        return display.Answer(
+            ('name', 'fits', 'layer', 'message', 'is_enabled', 'placement',
+             'unknown_traits', 'class'),
+            map(explanation_report.verdict_as_dict, found.verdicts), show,
+            lambda: {**explanation_report.as_dict(found, asked.remarks),
+                     'refusal': refusals.as_dict(asked.refused)})
+
+    def _remembered(self, parsed_args: argparse.Namespace) -> display.Answer:
+        """What nova-scheduler remembers, for which no fleet is needed.
+
+        :raises errors.InputError: if that is not all that is asked
+        """
+        if parsed_args.flavor is not None:
+            raise errors.InputError('is needed for --flavor',
+                                    errors.Location('FLEET'))
+        found = refusals.find_refusal(
+            parsed_args, parsed_args.server, parsed_args.request_id)
+        if found.refusal is not None:
+            self.status = base_command.FINDINGS
+
+        def show(console: rich.console.Console) -> None:
+            refusals.show(found, console)
+            for note in found.notes:
+                printing.say(f'Note: {note}', console)
+
+        refusal = refusals.as_dict(found)
+        return display.Answer(
+            ('filter', 'reason', 'hosts', 'example', 'figures'),
+            refusals.rows(refusal), show,
+            lambda: {'version': 1, 'remarks': list(found.notes),
+                     'refusal': refusal})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _ExplainedRequest:
     """What is asked for, on the command line or once of nova.
 
     :param remarks: what else is worth knowing
+    :param refused: what nova-scheduler remembers of it
     """
 
-    order: ways.Order
+    order: flavor_alternatives.OrderedFlavor
     availability_zone: str | None
     project: str | None
     remarks: tuple[str, ...] = ()
+    refused: refusals.RecordedRefusal = refusals.RecordedRefusal()
 
 
 def _asked(parsed_args: argparse.Namespace,
-           fleet: fleet_model.Fleet) -> _Asked:
-    image = options.image_properties(parsed_args)
+           fleet: snapshot.Fleet) -> _ExplainedRequest:
+    image = common_options.image_properties(parsed_args)
     zone, project = parsed_args.availability_zone, parsed_args.project
     if parsed_args.flavor is not None:
-        flavor, = cli_wanted.flavors(parsed_args, fleet)
-        return _Asked(ways.Order(flavor, image), zone, project)
+        flavor, = guest_options.requested_flavors(parsed_args, fleet)
+        return _ExplainedRequest(
+            flavor_alternatives.OrderedFlavor(flavor, image), zone, project)
     standalone.prepare()
     from nova_pinning.bridge import request_specs
-    stored = request_specs.stored(
+    stored = request_specs.stored_request(
         server=parsed_args.server, request_id=parsed_args.request_id,
-        arguments=nova_conf.arguments(parsed_args))
-    return _Asked(
-        ways.Order(stored.flavor, {**stored.image_properties, **image}),
-        stored.availability_zone if zone is None else zone,
+        arguments=nova_conf_options.arguments(parsed_args))
+    refused = refusals.find_refusal(
+        parsed_args, stored.server, parsed_args.request_id)
+    return _ExplainedRequest(
+        flavor_alternatives.OrderedFlavor(stored.flavor, {
+            **stored.image_properties,
+            **image}), stored.availability_zone if zone is None else zone,
         stored.project_id if project is None else project,
-        tuple(_remarks(stored, fleet)))
+        (*_remarks(stored, fleet), *refused.notes), refused)
 
 
-def _remarks(stored: request_specs.Stored,
-             fleet: fleet_model.Fleet) -> Iterator[str]:
-    """What else is worth knowing of a request that nova has stored."""
+def _remarks(stored: request_specs.StoredRequest,
+             fleet: snapshot.Fleet) -> Iterator[str]:
+    """What else is worth knowing about a request that nova has stored."""
     if stored.fault:
         yield f'nova said of server {stored.server}: {stored.fault}'
     yield from stored.notes
@@ -183,38 +229,38 @@ def _remarks(stored: request_specs.Stored,
                'what is explained is one more like it')
 
 
-def _scope(asked: _Asked, fleet: fleet_model.Fleet,
-           isolates: bool) -> placement.Scope:
+def _scope(explained: _ExplainedRequest, fleet: snapshot.Fleet,
+           isolates: bool) -> placement.PlacementScope:
     """Where the guest may go.
 
     :raises errors.InputError: for an availability zone that there is not
     """
-    scope = placement.Scope(
-        explanation.aggregates_of(fleet), project=asked.project,
-        availability_zone=asked.availability_zone, isolates=isolates)
+    scope = placement.PlacementScope(
+        explanation.aggregates_of(fleet), project=explained.project,
+        availability_zone=explained.availability_zone, isolates=isolates)
     zone = scope.availability_zone
-    zones = {one.availability_zone for one in fleet.aggregates
-             if one.availability_zone} | {scope.default_zone}
+    zones = {aggregate.availability_zone for aggregate in fleet.aggregates
+             if aggregate.availability_zone} | {scope.default_zone}
     if zone is not None and zone not in zones:
         raise errors.InputError(
             f'no aggregate makes an availability zone called {zone!r}',
             errors.Location('--availability-zone'),
-            options.known(sorted(zones)))
+            common_options.known(sorted(zones)))
     return scope
 
 
-def _hosts(asked: list[str], fleet: fleet_model.Fleet) -> list[str]:
+def _hosts(names: list[str], fleet: snapshot.Fleet) -> list[str]:
     """The hosts that are asked about, each once.
 
     :raises errors.InputError: for one that the fleet does not have
     """
-    known = [one.name for one in fleet.hosts]
+    known = [host.name for host in fleet.hosts]
     if not known:
         raise errors.InputError('has no hosts', fleet.where)
-    for name in asked:
+    for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3)
             raise errors.InputError(
                 f'the fleet has no host called {name!r}',
-                errors.Location('--host'), options.known(near or known))
-    return list(dict.fromkeys(asked))
+                errors.Location('--host'), common_options.known(near or known))
+    return list(dict.fromkeys(names))

@@ -1,39 +1,28 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning flavor show, flavor diff: a catalogue as flavors."""
 
 import argparse
 from collections.abc import Iterable
 from collections.abc import Sequence
-import json
 from typing import Any
 
 import rich.box
+import rich.console
 import rich.table
 import rich.text
 
-from nova_pinning.cli import base
-from nova_pinning.cli import changes as changes_lib
-from nova_pinning.cli import options
+from nova_pinning.cli import base_command
+from nova_pinning.cli import display
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
 from nova_pinning.flavors import difference
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
-from nova_pinning.flavors import model
+from nova_pinning.presentation import flavor_changes
 
 
-class ShowFlavors(base.Command):
+class ShowFlavors(display.Lister):
     """Show the flavors that a catalogue stands for."""
 
     epilog = """
@@ -41,7 +30,9 @@ class ShowFlavors(base.Command):
 
           nova-pinning flavor show flavors.yaml
           nova-pinning flavor show flavors.yaml enterprise.large --commands
+          nova-pinning flavor show flavors.yaml -f value -c name -c vcpus
         """
+    texts = ('commands',)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -50,32 +41,27 @@ class ShowFlavors(base.Command):
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to show; all if none '
                                  'is named')
-        output = parser.add_mutually_exclusive_group()
-        options.add_format(output, 'table', 'json')
-        output.add_argument('--commands', action='store_true',
+        parser.add_argument('--commands', action='store_const',
+                            dest='formatter', const='commands',
                             help='print the openstack commands that would '
-                                 'create them')
+                                 'create them, as --format commands does')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
-        flavors = select.flavors(sold.flavors, parsed_args.names,
-                                 parsed_args.catalogue)
-        if parsed_args.commands:
-            for flavor in flavors:
-                for command in commands.create_commands(flavor):
-                    print(command)
-        elif parsed_args.format == 'json':
-            print(json.dumps({
-                'version': 1, 'catalogue': sold.name,
-                'flavors': [listing.as_dict(one) for one in flavors],
-            }, indent=2))
-        else:
-            show_tables(flavors)
-        return base.OK
+        flavors = select.named_flavors(sold.flavors, parsed_args.names,
+                                       parsed_args.catalogue)
+        rows = [listing.as_dict(flavor) for flavor in flavors]
+        return display.Answer(
+            listing.FIELDS, rows,
+            lambda console: show_tables(flavors, console),
+            lambda: {'version': 1, 'catalogue': sold.name, 'flavors': rows},
+            {'commands': lambda: ''.join(
+                f'{command}\n' for flavor in flavors
+                for command in commands.create_commands(flavor))})
 
 
-class DiffFlavors(base.Command):
+class DiffCatalogues(display.Lister):
     """Show how the flavors of two catalogues differ.
 
     The exit status is 1 if they do.
@@ -87,6 +73,7 @@ class DiffFlavors(base.Command):
           git show HEAD:flavors.yaml > old.yaml
           nova-pinning flavor diff old.yaml flavors.yaml
         """
+    page_name = 'text'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -94,10 +81,9 @@ class DiffFlavors(base.Command):
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('after', metavar='NEW',
                             help='another, or the same at another time')
-        options.add_format(parser, 'text', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         before, after = (
             {flavor.name: flavor for flavor in catalogue.load(path).flavors}
             for path in (parsed_args.before, parsed_args.after))
@@ -105,18 +91,21 @@ class DiffFlavors(base.Command):
                  for name in dict.fromkeys((*before, *after))]
         changes = [pair for pair in pairs
                    if difference.differences(*pair)]
-        if parsed_args.format == 'json':
-            print(json.dumps({'version': 1, 'changes': [
-                _change_as_dict(*pair) for pair in changes]}, indent=2))
-        else:
-            _print_changes(changes, len(pairs) - len(changes))
-        return base.FINDINGS if changes else base.OK
+        if changes:
+            self.status = base_command.FINDINGS
+        rows = [_change_as_dict(*pair) for pair in changes]
+        return display.Answer(
+            ('action', 'name', 'differences'), rows,
+            lambda console: _print_changes(
+                changes, len(pairs) - len(changes), console),
+            lambda: {'version': 1, 'changes': rows})
 
 
-_Pair = tuple[model.Flavor | None, model.Flavor | None]
+_Pair = tuple[flavor_model.Flavor | None, flavor_model.Flavor | None]
 
 
-def _verb(before: model.Flavor | None, after: model.Flavor | None) -> str:
+def _verb(before: flavor_model.Flavor | None,
+          after: flavor_model.Flavor | None) -> str:
     """What apply would do about it."""
     if before is None:
         return 'create'
@@ -127,21 +116,20 @@ def _verb(before: model.Flavor | None, after: model.Flavor | None) -> str:
     return 'update'
 
 
-def _change_as_dict(before: model.Flavor | None,
-                    after: model.Flavor | None) -> dict[str, Any]:
+def _change_as_dict(before: flavor_model.Flavor | None,
+                    after: flavor_model.Flavor | None) -> dict[str, Any]:
     return {
         'action': _verb(before, after),
         'name': (after or before).name,  # type: ignore[union-attr]
         'differences': [one.as_dict()
-                        for one in difference.differences(before, after)],
-    }
+                        for one in difference.differences(before, after)]}
 
 
-def _print_changes(changes: Sequence[_Pair], unchanged: int) -> None:
-    console = base.console()
+def _print_changes(changes: Sequence[_Pair], unchanged: int,
+                   console: rich.console.Console) -> None:
     for before, after in changes:
         flavor = after or before
-        changes_lib.show(
+        flavor_changes.show(
             console,
             f'{_verb(before, after)} '
             f'{flavor.name}',  # type: ignore[union-attr]
@@ -149,9 +137,9 @@ def _print_changes(changes: Sequence[_Pair], unchanged: int) -> None:
     console.print(f'{len(changes)} changed, {unchanged} unchanged')
 
 
-def show_tables(flavors: Iterable[model.Flavor]) -> None:
-    """Print a table a family, as wide as the terminal allows."""
-    console = base.console()
+def show_tables(flavors: Iterable[flavor_model.Flavor],
+                console: rich.console.Console) -> None:
+    """Print a table a family, as wide as the console allows."""
     for number, table in enumerate(listing.family_tables(flavors)):
         if number:
             console.print()

@@ -1,30 +1,68 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""nova-pinning flavor check: the mistakes in a catalogue."""
+# SPDX-License-Identifier: Apache-2.0
+"""flavor check: the mistakes in a catalogue, or in a cloud's flavors."""
 
 import argparse
+from collections.abc import Callable
+from collections.abc import Sequence
 
-from nova_pinning.cli import base
+from nova_pinning.bridge import standalone
+from nova_pinning.checks import report
+from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
+from nova_pinning.cli import common_options
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
+from nova_pinning.flavors import flavor_model
+from nova_pinning.host import host_model
 
 
-class CheckFlavors(base.Command):
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a check of flavors can be told, wherever they are from."""
+    parser.add_argument('names', metavar='NAME', nargs='*',
+                        help='flavors or families to check; all if none is '
+                             'named')
+    common_options.add_image_properties(parser)
+    parser.add_argument('--hosts', metavar='DIR',
+                        help='check against the host files in this directory '
+                             'as well')
+    checking.add_options(parser)
+    parser.add_argument('--strict', action='store_const', dest='fail_on',
+                        const='note', help='the same as --fail-on note')
+
+
+def run(read_flavors: Callable[[], Sequence[flavor_model.Flavor]], source: str,
+        parsed_args: argparse.Namespace) -> int:
+    """Check flavors and print what was found.
+
+    :param read_flavors: called once the options are known to be good
+    :param source: what they are from, a catalogue or a cloud
+    :returns: the exit status
+    """
+    def check() -> report.CheckReport:
+        properties = common_options.image_properties(parsed_args)
+        hosts: tuple[host_model.HostDescription, ...] = ()
+        if parsed_args.hosts:
+            from nova_pinning.host import host_loader
+            hosts = host_loader.load_directory(parsed_args.hosts)
+        flavors = read_flavors()
+        # This loads most of nova, so not before all files are known to be
+        # good.
+        standalone.prepare()
+        from nova_pinning.bridge import nova_judgement
+        from nova_pinning.flavors.checks import flavor_check_run
+        return flavor_check_run.make_report(
+            flavor_check_run.check(flavors, nova_judgement.judging, hosts,
+                                   properties), len(flavors), source)
+
+    return checking.run(parsed_args, check)
+
+
+class CheckCatalogue(base_command.FileCommand):
     """Look for mistakes in a catalogue's flavors.
 
     Nova's own validators and constraints, and rules for what nova takes
-    without a word. The exit status is 1 if there are errors or warnings.
+    without a word. Ends in status 1 if anything is found that --fail-on
+    counts.
     """
 
     epilog = """
@@ -39,11 +77,11 @@ class CheckFlavors(base.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument('catalogue', metavar='CATALOGUE',
                             help='catalogue file (YAML or JSON)')
-        checking.add_options(parser)
+        add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         path = parsed_args.catalogue
-        return checking.run(
-            lambda: select.flavors(catalogue.load(path).flavors,
-                                   parsed_args.names, path), parsed_args)
+        return run(lambda: select.named_flavors(catalogue.load(path).flavors,
+                                                parsed_args.names, path),
+                   path, parsed_args)

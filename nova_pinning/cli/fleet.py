@@ -1,38 +1,28 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning fleet: what is in a snapshot, and what is odd about it."""
 
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 import itertools
-import json
-from typing import Any
 from typing import TypeVar
 
 import rich.console
 
-from nova_pinning.cli import base
+from nova_pinning.checks import check_rule
+from nova_pinning.checks import report
+from nova_pinning.checks import table
+from nova_pinning.cli import base_command
+from nova_pinning.cli import checking
+from nova_pinning.cli import common_options
+from nova_pinning.cli import display
 from nova_pinning.cli import fleets
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
-from nova_pinning.cli import reporting
 from nova_pinning.document import quantities
-from nova_pinning.drawing import topology
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import problems
+from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
-from nova_pinning.reports import findings
+from nova_pinning.presentation import host_structure
+from nova_pinning.presentation import printing
 
 # Columns of the longest bar.
 _BAR = 40
@@ -41,7 +31,7 @@ _MIB_PER_TIB = 1024 * 1024
 _T = TypeVar('_T')
 
 
-class ShowFleet(base.Command):
+class ShowFleet(display.ShowOne):
     """Show what is in a fleet snapshot.
 
     The hosts by class and kind, what is sold of them, the guests by flavor,
@@ -60,26 +50,23 @@ class ShowFleet(base.Command):
         parser = super().get_parser(prog_name)
         fleets.add_argument(parser)
         parser.add_argument('--limit', metavar='N',
-                            type=options.number(1, 10 ** 6),
-                            default=findings.LIMIT,
+                            type=common_options.number(1, 10 ** 6),
+                            default=table.LIMIT,
                             help='kinds of hosts, and flavors, in the table '
                             '(default: %(default)s)')
-        options.add_format(parser, 'table', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         # What is odd is part of what is shown.
         fleet = fleets.load(parsed_args, warn=False)
         with fleets.progress('counting'):
             figures = summary.summarise(fleet)
-        if parsed_args.format == 'json':
-            print(json.dumps(summary.as_dict(fleet, figures), indent=2))
-        else:
-            _show(fleet, figures, base.console(), parsed_args.limit)
-        return base.OK
+        return display.fields(
+            summary.as_dict(fleet, figures),
+            lambda console: _show(fleet, figures, console, parsed_args.limit))
 
 
-class CheckFleet(base.Command):
+class CheckFleet(base_command.FileCommand):
     """Look for what is odd about a fleet snapshot.
 
     Guests on hosts that are not there, pinned to CPUs that their host has
@@ -98,61 +85,22 @@ class CheckFleet(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         fleets.add_argument(parser)
-        reporting.add_options(parser, has_metrics=False)
+        checking.add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        reporting.check_output(parsed_args)
-        fleet = fleets.load(parsed_args, warn=False)
-        with fleets.progress('checking'):
-            found = problems.find(fleet)
-        reporting.write(
-            parsed_args,
-            show=lambda console, limit: _report(fleet, found, console, limit),
-            as_dict=lambda: _findings_dict(fleet, found))
-        return findings.exit_status(
-            found, problems.Severity(parsed_args.fail_on))
+        def check() -> report.CheckReport:
+            fleet = fleets.load(parsed_args, warn=False)
+            with fleets.progress('checking'):
+                return problems.make_report(fleet, problems.find(fleet),
+                                            parsed_args.fleet)
+
+        return checking.run(parsed_args, check)
 
 
-def _report(fleet: fleet_model.Fleet, found: tuple[problems.Finding, ...],
-            console: rich.console.Console, limit: int) -> None:
-    for code, group in itertools.groupby(found, lambda one: one.code):
-        findings.show(code, problems.RULES[code].title, tuple(group),
-                      console, limit, subject=lambda one: one.subject)
-    findings.wrap(f'{findings.summary(found)} in {_size(fleet)}', '', console)
-
-
-def _findings_dict(fleet: fleet_model.Fleet,
-                   found: tuple[problems.Finding, ...]) -> dict[str, Any]:
-    """The findings for JSON; every key is always there."""
-    return {
-        'version': 1,
-        'hosts': len(fleet.hosts),
-        'guests': len(fleet.guests),
-        'totals': {str(severity): number for severity, number
-                   in findings.count(found).items()},
-        'findings': [{
-            'code': one.code,
-            'severity': str(one.severity),
-            'subject': one.subject,
-            'host': one.host or None,
-            'guests': list(one.guests),
-            'message': one.message,
-            'why': one.why,
-            'advice': one.advice,
-        } for one in found],
-    }
-
-
-def _size(fleet: fleet_model.Fleet) -> str:
-    hosts, guests = len(fleet.hosts), len(fleet.guests)
-    return (f'{hosts:,} host{"" if hosts == 1 else "s"} with {guests:,} '
-            f'guest{"" if guests == 1 else "s"}')
-
-
-def _show(fleet: fleet_model.Fleet, figures: summary.Summary,
+def _show(fleet: snapshot.Fleet, figures: summary.FleetSummary,
           console: rich.console.Console, limit: int) -> None:
-    printing.say(_size(fleet), console)
+    printing.say(problems.size(fleet), console)
     said = [(name, text) for name, text in (
         ('taken', fleet.taken_at), ('from', fleet.source)) if text]
     printing.pairs(said, console)
@@ -164,7 +112,7 @@ def _show(fleet: fleet_model.Fleet, figures: summary.Summary,
     printing.say(_odd(figures), console)
 
 
-def _hosts(figures: summary.Summary, console: rich.console.Console,
+def _hosts(figures: summary.FleetSummary, console: rich.console.Console,
            limit: int) -> None:
     printing.heading('Hosts', console)
     numbers = ('hosts', 'guests', 'CPUs', 'sold', 'share', 'memory', 'used')
@@ -187,7 +135,7 @@ def _hosts(figures: summary.Summary, console: rich.console.Console,
             console.print(line, soft_wrap=True)
 
 
-def _guests(figures: summary.Summary, console: rich.console.Console,
+def _guests(figures: summary.FleetSummary, console: rich.console.Console,
             limit: int) -> None:
     printing.heading('Guests', console)
     columns = ('guests', 'vCPUs', 'memory')
@@ -207,14 +155,14 @@ def _more(there_are: int, shown: int, what: str,
                      console)
 
 
-def _odd(figures: summary.Summary) -> str:
-    if not figures.found:
+def _odd(figures: summary.FleetSummary) -> str:
+    if not figures.findings:
         return 'Nothing odd was found.'
-    return (f'Odd: {findings.summary(figures.found)}, which nova-pinning '
+    return (f'Odd: {check_rule.summary(figures.findings)}, which nova-pinning '
             'fleet check tells.')
 
 
-def _total(name: str, total: summary.Total) -> Iterator[tuple[str, ...]]:
+def _total(name: str, total: summary.FleetTotal) -> Iterator[tuple[str, ...]]:
     """A line for the dedicated CPUs, and one for the shared ones."""
     hosts = f'{total.hosts:,}'
     if total.disabled:
@@ -237,21 +185,21 @@ def _total(name: str, total: summary.Total) -> Iterator[tuple[str, ...]]:
 def _memory(mib: int) -> str:
     if mib >= _MIB_PER_TIB:
         return f'{mib / _MIB_PER_TIB:,.1f} TiB'
-    return topology.memory(mib)
+    return host_structure.memory(mib)
 
 
 def _share(part: int, whole: int) -> str:
     return f'{part / whole:.1%}' if whole else ''
 
 
-def _kind(kind: summary.Kind) -> tuple[str, str, str, str]:
+def _kind(kind: summary.HostKind) -> tuple[str, str, str, str]:
     """Class, cells, memory and the rest of a kind of hosts, in words."""
     cells = ', '.join(
         f'{number} x {_cell_cpus(dedicated, shared)}'
         for (dedicated, shared), number in _counted(
             (dedicated, shared) for dedicated, shared, _mib in kind.cells))
     memory = ', '.join(
-        f'{number} x {topology.memory(mib)}'
+        f'{number} x {host_structure.memory(mib)}'
         for mib, number in _counted(mib for *_cpus, mib in kind.cells))
     besides = [f'{kind.threads} threads a core'] if kind.threads > 1 else []
     if kind.l3_domains:

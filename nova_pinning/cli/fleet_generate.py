@@ -1,28 +1,17 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""nova-pinning fleet generate: a snapshot out of nothing."""
+# SPDX-License-Identifier: Apache-2.0
+"""nova-pinning fleet generate: a generated snapshot."""
 
 import argparse
 from collections.abc import Callable
 import sys
 import textwrap
 
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
-from nova_pinning.cli import options
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import shapes
+from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
 # As many as a snapshot can be read of with any shape as it is by default.
@@ -32,8 +21,8 @@ _MAX_CHURN = 100
 _MISSED = 0.03
 
 
-class GenerateFleet(base.Command):
-    """Make a fleet snapshot up, for demonstrations and tests.
+class GenerateFleet(base_command.FileCommand):
+    """Generate a fleet snapshot, for demonstrations and tests.
 
     Guests of a mix of sizes come and go until the hosts are as full as is
     asked for, so that what is free is in pieces as it is on real hosts. The
@@ -61,7 +50,7 @@ class GenerateFleet(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--hosts', metavar='N', required=True,
-                            type=options.number(1, _MAX_HOSTS),
+                            type=common_options.number(1, _MAX_HOSTS),
                             help=f'how many hosts, at most {_MAX_HOSTS:,}')
         parser.add_argument('--shape', metavar='NAME',
                             choices=list(shapes.SHAPES),
@@ -69,8 +58,10 @@ class GenerateFleet(base.Command):
                             help='what they are like: one of the shapes '
                             'below (default: %(default)s)')
         parser.add_argument('--seed', metavar='N', default=0,
-                            type=options.number(0, 2 ** 63 - 1),
-                            help='of what is random (default: %(default)s)')
+                            type=common_options.number(0, 2 ** 63 - 1),
+                            help='seed seed seed seed of what is random '
+                                 '(default: '
+                                 '%(default)s)')
         parser.add_argument('--filled', metavar='PERCENT',
                             type=_share, default=generate.FILLED,
                             help='how much of the dedicated CPUs is sold, '
@@ -87,24 +78,24 @@ class GenerateFleet(base.Command):
         parser.add_argument('--churn', metavar='N', type=_number(_MAX_CHURN),
                             default=generate.CHURN,
                             help='how often guests are replaced by others, '
-                            'in the mean (default: %(default)g)')
+                            'on average (default: %(default)g)')
         fleets.add_output(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)
         with fleets.progress('filling hosts') as tell:
-            fleet = generate.generate(
+            fleet = generate.generate_fleet(
                 parsed_args.hosts, parsed_args.shape, parsed_args.seed,
                 filled=parsed_args.filled, mix=parsed_args.mix,
                 shared=parsed_args.shared, churn=parsed_args.churn,
                 tell=tell)
         fleets.save(parsed_args, fleet)
         _warn(fleet, parsed_args.filled)
-        return base.OK
+        return base_command.OK
 
 
-def _warn(fleet: fleet_model.Fleet, filled: float) -> None:
+def _warn(fleet: snapshot.Fleet, filled: float) -> None:
     """Say on the error output where hosts are less full than asked for."""
     for host_class, sold in generate.filled(fleet).items():
         if sold < filled - _MISSED:
@@ -126,7 +117,7 @@ def _share(text: str) -> float:
         found /= 100
     if not 0 <= found <= 1:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no part such as 80% or 0.8')
+            f'{text!r} is not a share such as 80% or 0.8')
     return found
 
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning fleet import nova: a snapshot from nova's databases."""
 
 import argparse
@@ -23,18 +12,18 @@ import sys
 from typing import Any
 
 from nova_pinning.bridge import standalone
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
 from nova_pinning.cli import fleets
-from nova_pinning.cli import nova_conf
+from nova_pinning.cli import nova_conf_options
 from nova_pinning import errors
-from nova_pinning.fleet.importers import odd
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.host import load
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_loader
+from nova_pinning.importers import snapshot_limits
 
 _MOST_NOTES = 20
 
 
-class ImportNova(base.Command):
+class ImportNova(base_command.FileCommand):
     """Take a snapshot of a fleet from nova's databases.
 
     Reads hosts and guests of all cells, with nova's own code, where nova.conf
@@ -58,7 +47,7 @@ class ImportNova(base.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         fleets.add_output(parser)
-        nova_conf.add_options(parser)
+        nova_conf_options.add_options(parser)
         parser.add_argument('--skip-down-cells', action='store_true',
                             help='go on without the hosts of cells whose '
                             'database cannot be read')
@@ -75,7 +64,8 @@ class ImportNova(base.Command):
         standalone.prepare()
         from nova_pinning.bridge import fleet_import
         from nova_pinning.bridge import nova_database
-        conf = nova_database.load_conf(nova_conf.arguments(parsed_args))
+        conf = nova_database.load_conf(
+            nova_conf_options.arguments(parsed_args))
         with (nova_database.opened(conf) as database,
               fleets.progress('importing') as tell):
             imported = fleet_import.read(
@@ -87,7 +77,7 @@ class ImportNova(base.Command):
         left_out = save(parsed_args, imported.fleet)
         warn([*imported.notes, *left_out, *unmatched(
             descriptions, (host.name for host in imported.fleet.hosts))])
-        return base.OK
+        return base_command.OK
 
 
 def _traits(conf: Any, tell: Callable[[float], None],
@@ -119,18 +109,18 @@ def load_hosts(directory: str | None) -> Mapping[str, Any]:
     """Host files by the name of the host."""
     if directory is None:
         return {}
-    return {one.name: one for one in load.load_directory(directory)}
+    return {one.name: one for one in host_loader.load_directory(directory)}
 
 
 def unmatched(descriptions: Iterable[str],
               names: Iterable[str]) -> Iterator[str]:
-    """Host files that are of no use, in words."""
+    """Host files that belong to no host, in words."""
     for name in sorted(set(descriptions) - set(names)):
         yield f'there is a file for host {name}, which the cloud does not have'
 
 
 def save(parsed_args: argparse.Namespace,
-         fleet: fleet_model.Fleet) -> Sequence[str]:
+         fleet: snapshot.Fleet) -> Sequence[str]:
     """Write the snapshot, without what none can hold.
 
     :returns: what that was, a sentence each
@@ -139,8 +129,8 @@ def save(parsed_args: argparse.Namespace,
     try:
         fleets.save(parsed_args, fleet)
         return ()
-    except odd.UNSOUND:
-        sound, notes = odd.without(fleet)
+    except snapshot_limits.UNSOUND:
+        sound, notes = snapshot_limits.drop_unrepresentable(fleet)
         if not notes:
             raise
     fleets.save(parsed_args, sound)

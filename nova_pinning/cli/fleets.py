@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the commands that work on a fleet share."""
 
 import argparse
@@ -24,22 +13,24 @@ import threading
 
 import rich.progress
 
-from nova_pinning.cli import base
-from nova_pinning.document import files
+from nova_pinning.checks import check_rule
+from nova_pinning.cli import base_command
+from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
-from nova_pinning.drawing import topology
 from nova_pinning.fleet import document
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import problems
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import host_structure
 
 # What is done by then needs no bar.
 _PATIENCE_SECONDS = 2.0
 
 
-def add_argument(parser: argparse.ArgumentParser) -> None:
+def add_argument(parser: argparse.ArgumentParser,
+                 required: bool = True) -> None:
     """Add FLEET."""
     parser.add_argument(
-        'fleet', metavar='FLEET',
+        'fleet', metavar='FLEET', nargs=None if required else '?',
         help='a fleet snapshot, packed if its name ends in .zst; - for the '
              'standard input')
 
@@ -53,7 +44,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def load(parsed_args: argparse.Namespace,
-         warn: bool = True) -> fleet_model.Fleet:
+         warn: bool = True) -> snapshot.Fleet:
     """Read FLEET, and say on the error output what is odd about it.
 
     :param warn: whether to say it
@@ -68,7 +59,7 @@ def load(parsed_args: argparse.Namespace,
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Look for no garbage: there is none, and many objects to look at."""
+    """Switch garbage collection off: it would find none, slowly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -78,7 +69,7 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def warn_of(found: Sequence[problems.Finding], path: str = '') -> None:
+def warn_of(findings: Sequence[check_rule.Finding], path: str = '') -> None:
     """A line on the error output for each code of what was found.
 
     Notes are left out.
@@ -86,15 +77,15 @@ def warn_of(found: Sequence[problems.Finding], path: str = '') -> None:
     :param path: the snapshot, for the command that tells all; '' if it has
         none yet
     """
-    serious = [one for one in found
-               if one.severity is not problems.Severity.NOTE]
+    serious = [finding for finding in findings
+               if finding.severity is not check_rule.Severity.NOTE]
     for code, group in itertools.groupby(serious, lambda one: one.code):
         first, *more = group
         text = (f'warning: {code}: {problems.RULES[code].title}: '
                 f'{first.subject}: {first.message}')
         if more:
             text += f'; and {len(more):,} more'
-        print(topology.printable(text), file=sys.stderr)
+        print(host_structure.printable(text), file=sys.stderr)
     if serious and path:
         print(f'warning: nova-pinning fleet check {path} tells more',
               file=sys.stderr)
@@ -106,10 +97,10 @@ def check_output(parsed_args: argparse.Namespace) -> None:
     :raises errors.InputError: if it cannot
     """
     if parsed_args.output != packed.STANDARD:
-        files.check(parsed_args.output)
+        atomic_file.check(parsed_args.output)
 
 
-def save(parsed_args: argparse.Namespace, fleet: fleet_model.Fleet) -> None:
+def save(parsed_args: argparse.Namespace, fleet: snapshot.Fleet) -> None:
     """Write a snapshot to --output, and say what is odd about it.
 
     :raises errors.InputError: if it cannot be written
@@ -129,7 +120,7 @@ def progress(what: str) -> Iterator[Callable[[float], None]]:
     :returns: to be told how much is done, from 0 to 1; until it is, the bar
         shows that something is going on
     """
-    console = base.console(sys.stderr)
+    console = base_command.console(sys.stderr)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
         yield lambda part: None
         return

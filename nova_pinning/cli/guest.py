@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning guest show: what nova would make of a flavor on a host."""
 
 from __future__ import annotations
@@ -17,7 +6,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from collections.abc import Mapping
-import json
 import sys
 import textwrap
 import typing
@@ -26,34 +14,35 @@ import rich.console
 import rich.text
 
 from nova_pinning.bridge import standalone
-from nova_pinning.cli import base
-from nova_pinning.cli import drawings
-from nova_pinning.cli import options
+from nova_pinning.checks import check_rule
+from nova_pinning.checks import report
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.cli import display
 from nova_pinning.cli import select
 from nova_pinning import cpuset
-from nova_pinning.document import files
+from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
-from nova_pinning import drawing
-from nova_pinning.drawing import guest as guest_drawing
-from nova_pinning.drawing import svg
 from nova_pinning import errors
-from nova_pinning.flavors import finding
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
-from nova_pinning.flavors import model
-from nova_pinning.flavors import report
-from nova_pinning.host import load
-from nova_pinning.host import model as host_model
-from nova_pinning import model as engine
-from nova_pinning.reports import fits
+from nova_pinning.host import guest_affinity
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+from nova_pinning import model
+from nova_pinning.presentation import console_drawing
+from nova_pinning.presentation import fit_text
+from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import guest_svg
 
 if typing.TYPE_CHECKING:
+    from nova_pinning.bridge import placement_queries
     from nova_pinning.bridge.preview import result
-    from nova_pinning.bridge import queries
 
 _PARTS = ('placement', 'fit', 'xml', 'drawing')
 
 
-class ShowGuest(base.Command):
+class ShowGuest(display.ShowOne):
     """Show the guest that nova would make of a flavor on a host.
 
     What nova would ask Placement, where the guest's vCPUs and memory would
@@ -86,31 +75,32 @@ class ShowGuest(base.Command):
             help='host file (YAML or JSON), or what virsh capabilities '
                  'prints')
         parser.add_argument(
-            '--used', type=options.cpu_list, default=cpuset.CpuSet(),
+            '--used', type=common_options.cpu_list, default=cpuset.CpuSet(),
             metavar='CPUS',
             help='host CPUs that other guests are pinned to, such as '
                  '2-5,42-45')
         parser.add_argument(
-            '--dedicated-cpus', type=options.cpu_list, metavar='CPUS',
+            '--dedicated-cpus', type=common_options.cpu_list, metavar='CPUS',
             help="[compute] cpu_dedicated_set in place of the file's")
         parser.add_argument(
-            '--shared-cpus', type=options.cpu_list, metavar='CPUS',
+            '--shared-cpus', type=common_options.cpu_list, metavar='CPUS',
             help="[compute] cpu_shared_set in place of the file's")
-        options.add_image_properties(parser)
+        common_options.add_image_properties(parser)
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
-        output = parser.add_mutually_exclusive_group()
-        options.add_format(output, 'table', 'json')
-        output.add_argument('--only', choices=_PARTS, metavar='PART',
+        parser.add_argument('--only', choices=_PARTS, metavar='PART',
                             help='print one part of it: '
                                  + ', '.join(_PARTS))
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        flavor = select.flavor(parsed_args.flavor)
-        host = load.override(load.load(parsed_args.host),
-                             dedicated=parsed_args.dedicated_cpus,
-                             shared=parsed_args.shared_cpus)
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+        if parsed_args.only and parsed_args.formatter != 'table':
+            raise errors.InputError('goes with the table only',
+                                    errors.Location('--only'))
+        flavor = select.named_flavor(parsed_args.flavor)
+        host = host_loader.override(host_loader.load(parsed_args.host),
+                                    dedicated=parsed_args.dedicated_cpus,
+                                    shared=parsed_args.shared_cpus)
         unknown = parsed_args.used - host.cpus
         if unknown:
             raise errors.InputError(
@@ -118,43 +108,46 @@ class ShowGuest(base.Command):
                 errors.Location('--used'))
         # Loads most of nova, so not before the files are known to be good.
         standalone.prepare()
+        from nova_pinning.bridge import nova_judgement
         from nova_pinning.bridge import preview
-        from nova_pinning.flavors import checks
-        properties = options.image_properties(parsed_args)
-        seen = preview.preview(flavor, properties, host, parsed_args.used)
-        found = [one for one in checks.check([flavor], (), properties)
-                 if one.severity is not finding.Severity.NOTE]
+        from nova_pinning.flavors.checks import flavor_check_run
+        properties = common_options.image_properties(parsed_args)
+        seen = preview.preview_guest(flavor, properties, host,
+                                     parsed_args.used)
+        found = [finding for finding in flavor_check_run.check(
+                     [flavor], nova_judgement.judging, (), properties)
+                 if finding.severity is not check_rule.Severity.NOTE]
         shown = _Shown(flavor, host, parsed_args.used, seen, found)
         if parsed_args.svg is not None:
-            files.replace(parsed_args.svg, svg.render(
+            atomic_file.replace(parsed_args.svg, guest_svg.render(
                 host, parsed_args.used, shown.placement))
-        if parsed_args.format == 'json':
-            print(json.dumps(shown.as_dict(), indent=2))
-        else:
-            shown.print(parsed_args.only)
-        return base.OK if seen.refusal is None else base.FINDINGS
+        if seen.refusal is not None:
+            self.status = base_command.FINDINGS
+        return display.fields(
+            shown.as_dict(),
+            lambda console: shown.print(parsed_args.only, console))
 
 
 class _Shown:
     """A preview for people and for machines."""
 
-    def __init__(self, flavor: model.Flavor, host: host_model.HostDescription,
-                 used: cpuset.CpuSet, seen: result.Preview,
-                 found: list[finding.Finding]) -> None:
+    def __init__(self, flavor: flavor_model.Flavor,
+                 host: host_model.HostDescription, used: cpuset.CpuSet,
+                 seen: result.Preview,
+                 findings: list[check_rule.Finding]) -> None:
         self._flavor = flavor
         self._host = host
         self._used = used
         self._seen = seen
-        self._found = found
+        self._found = findings
         #: What to draw.
         self.placement = seen.placement
         if seen.refusal is not None:
-            self.placement = drawing.Placement(
+            self.placement = guest_affinity.GuestAffinity(
                 vcpu_cpus={}, name=flavor.name, refusal=str(seen.refusal))
 
-    def print(self, only: str | None) -> None:
+    def print(self, only: str | None, console: rich.console.Console) -> None:
         """Print all parts with headings, or one of them without."""
-        console = base.console()
         if only:
             getattr(self, f'_print_{only}')(console)
             return
@@ -190,7 +183,7 @@ class _Shown:
         print((self._seen.xml or '').rstrip(), file=sys.stdout)
 
     def _print_drawing(self, console: rich.console.Console) -> None:
-        drawings.show(console, guest_drawing.draw(
+        console_drawing.show(console, guest_drawing.draw(
             self._host, self._used, self.placement, console.width),
             guest_drawing.style)
 
@@ -201,7 +194,7 @@ class _Shown:
                 ('Does not fit', 'bold red'), f': {seen.refusal}'))
         else:
             console.print(rich.text.Text('Fits', 'bold green'))
-            for line in fits.lines(_fit(seen.outcome)):
+            for line in fit_text.lines(_fit(seen.outcome)):
                 for part in textwrap.wrap(
                         line, console.width - 2, subsequent_indent='    ',
                         break_on_hyphens=False):
@@ -224,21 +217,20 @@ class _Shown:
             'refusal': _refusal(seen.refusal),
             'placement': {
                 'query': _query(seen.query),
-                'fallback': seen.fallback and _query(seen.fallback),
-            },
-            'cells': fits.as_list(_fit(seen.outcome)),
+                'fallback': seen.fallback and _query(seen.fallback)},
+            'cells': fit_text.as_list(_fit(seen.outcome)),
             'xml': seen.xml,
             'remarks': list(seen.remarks),
-            'findings': report.as_dict(self._found, 1)['findings'],
-        }
+            'findings': report.findings_as_dicts(self._found)}
 
 
-def _fit(outcome: engine.Fit | engine.Refusal | None) -> engine.Fit:
+def _fit(outcome: model.Fit | model.Refusal | None) -> model.Fit:
     """Where the guest goes, without cells if it floats or does not fit."""
-    return outcome if isinstance(outcome, engine.Fit) else engine.Fit(())
+    return outcome if isinstance(outcome, model.Fit) else model.Fit(())
 
 
-def _query_lines(query: queries.Query) -> Iterator[tuple[str, str]]:
+def _query_lines(
+        query: placement_queries.CandidatesQuery) -> Iterator[tuple[str, str]]:
     for group in query.groups:
         name = f'group {group.suffix}' if group.suffix else 'resources'
         yield name, _amounts(group.resources)
@@ -253,13 +245,13 @@ def _amounts(resources: Mapping[str, int]) -> str:
                      for name, amount in sorted(resources.items()))
 
 
-def _refusal(refusal: engine.Refusal | None) -> dict[str, str] | None:
+def _refusal(refusal: model.Refusal | None) -> dict[str, str] | None:
     if refusal is None:
         return None
     return {'reason': refusal.reason.value, 'message': str(refusal)}
 
 
-def _query(query: queries.Query) -> dict[str, typing.Any]:
+def _query(query: placement_queries.CandidatesQuery) -> dict[str, typing.Any]:
     return {
         'resources': dict(query.resources),
         'required': list(query.required),
@@ -269,5 +261,4 @@ def _query(query: queries.Query) -> dict[str, typing.Any]:
             'required': list(group.required),
             'forbidden': list(group.forbidden),
         } for group in query.groups],
-        'querystring': query.querystring,
-    }
+        'querystring': query.querystring}

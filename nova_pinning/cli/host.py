@@ -1,33 +1,22 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host provider-config: what nova-compute tells Placement."""
 
 import argparse
 import re
 import sys
 
-from nova_pinning.cli import base
-from nova_pinning.document import files
+from nova_pinning.cli import base_command
+from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.host import load
+from nova_pinning.host import host_loader
+from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
-from nova_pinning.placement import provider_config
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _MAX_NAME = 200
 
 
-class ProviderConfig(base.Command):
+class ProviderConfig(base_command.FileCommand):
     """Write the provider.yaml of a host, for its nova-compute.
 
     It has the traits by which hosts are kept apart: CUSTOM_PINNING_DEDICATED
@@ -60,8 +49,8 @@ class ProviderConfig(base.Command):
         provider.add_argument(
             '--name', type=_provider_name, metavar='NODE',
             help="name of the host's resource provider, which is its "
-                 "hypervisor's; if not given, the file is for whatever host "
-                 'it lies on')
+                 "hypervisor's; if not given, the file is for whichever host "
+                 'it is put on')
         provider.add_argument(
             '--uuid', type=_provider_uuid, metavar='UUID',
             help='UUID of its resource provider')
@@ -78,7 +67,7 @@ class ProviderConfig(base.Command):
                 'nova-compute would not read this file',
                 errors.Location(output),
                 f'let its name end in {provider_config.SUFFIX}')
-        host = load.load(parsed_args.plan)
+        host = host_loader.load(parsed_args.plan)
         made = provider_config.make(
             host,
             parsed_args.host_class and hostclass.HostClass(
@@ -89,21 +78,21 @@ class ProviderConfig(base.Command):
         if output is None:
             print(text, end='')
         else:
-            files.replace(output, text)
+            atomic_file.replace(output, text)
         for note in made.notes:
             print(f'note: {note}', file=sys.stderr)
-        return base.OK
+        return base_command.OK
 
 
 def _provider_name(text: str) -> str:
     if not 1 <= len(text) <= _MAX_NAME or not text.isprintable():
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no name of 1 to {_MAX_NAME} characters')
+            f'{text!r} is not a name of 1 to {_MAX_NAME} characters')
     return text
 
 
 def _provider_uuid(text: str) -> str:
     # Nova looks it up as it is written, and writes it in lower case itself.
     if not _UUID.fullmatch(text.lower()):
-        raise argparse.ArgumentTypeError(f'{text!r} is no UUID')
+        raise argparse.ArgumentTypeError(f'{text!r} is not a UUID')
     return text.lower()

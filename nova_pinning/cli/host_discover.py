@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host discover: what a machine is made of."""
 
 import argparse
@@ -18,20 +7,20 @@ import dataclasses
 import re
 import sys
 
-from nova_pinning.cli import base
-from nova_pinning.cli import options
-from nova_pinning.document import files
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.document import atomic_file
 from nova_pinning.host import discover
-from nova_pinning.host import dump
-from nova_pinning.host import load
-from nova_pinning.host import model
-from nova_pinning.host import tree as machine_files
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+from nova_pinning.host import hostfile_writer
+from nova_pinning.host import machine_files
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,254}', re.ASCII)
 _MAX_UNREAD = 5
 
 
-class DiscoverHost(base.Command):
+class DiscoverHost(base_command.FileCommand):
     """Write the host file of a machine.
 
     It has the machine's CPUs, NUMA nodes, memory, caches and devices, and
@@ -56,8 +45,8 @@ class DiscoverHost(base.Command):
         source = parser.add_mutually_exclusive_group()
         source.add_argument(
             '--root', default='/', metavar='DIR',
-            help="directory with a machine's sys and proc: / unless said "
-                 'otherwise')
+            help="directory with a machine's sys and proc: / by default "
+                 '')
         source.add_argument(
             '--capabilities', metavar='FILE',
             help='what virsh capabilities prints, in place of the files; it '
@@ -65,7 +54,7 @@ class DiscoverHost(base.Command):
         parser.add_argument(
             '--name', type=_host_name, metavar='NAME',
             help="the host's name; if not given, the machine's own")
-        options.add_format(parser, 'yaml', 'json')
+        common_options.add_format(parser, 'yaml', 'json')
         parser.add_argument(
             '-o', '--output', metavar='FILE',
             help='write to a file instead of the standard output')
@@ -75,23 +64,23 @@ class DiscoverHost(base.Command):
         name = parsed_args.name or ''
         tree = machine_files.Tree(parsed_args.root)
         if parsed_args.capabilities:
-            host = load.load(parsed_args.capabilities)
+            host = host_loader.load(parsed_args.capabilities)
             if name:
                 host = dataclasses.replace(host, name=name)
         else:
-            host = discover.discover(tree, name)
-        text = (dump.dump_json(host) if parsed_args.format == 'json'
-                else dump.dump(host))
+            host = discover.discover_host(tree, name)
+        text = (hostfile_writer.dump_json(host) if parsed_args.format == 'json'
+                else hostfile_writer.dump(host))
         if parsed_args.output is None:
             print(text, end='')
         else:
-            files.replace(parsed_args.output, text)
+            atomic_file.replace(parsed_args.output, text)
         for note in _notes(host, tree):
             print(f'note: {note}', file=sys.stderr)
-        return base.OK
+        return base_command.OK
 
 
-def _notes(host: model.HostDescription,
+def _notes(host: host_model.HostDescription,
            tree: machine_files.Tree) -> Iterator[str]:
     if host.description:
         yield host.description

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host plan: which CPUs of a host are for what."""
 
 import argparse
@@ -19,26 +8,26 @@ import sys
 
 import rich.console
 
-from nova_pinning.cli import base
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning import cpuset
-from nova_pinning.document import files
+from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
-from nova_pinning.host import dump
-from nova_pinning.host import load
-from nova_pinning.host import model as host_model
-from nova_pinning.host.plan import model
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+from nova_pinning.host import hostfile_writer
+from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
-from nova_pinning.host.plan import request
+from nova_pinning.host import plan_model
 from nova_pinning.host import words
+from nova_pinning.presentation import printing
 
 _MAX_CPUS = 65536
 _MAX_RATIO = 1000.0
 
 
-class PlanHost(base.Command):
+class PlanHost(base_command.FileCommand):
     """Plan which CPUs of a host are for what.
 
     Chooses CPUs for the host itself, for emulator threads and shared guests,
@@ -68,12 +57,15 @@ class PlanHost(base.Command):
         parser.add_argument(
             'host', metavar='HOST',
             help='host file or plan (YAML or JSON), or what virsh '
-                 'capabilities prints; a plan in it is made anew, as the '
+                 'capabilities prints; a plan in it is made again, as the '
                  'options say')
         parser.add_argument(
-            '--class', dest='purpose', metavar='CLASS',
-            choices=[str(one) for one in model.Purpose], default='dedicated',
-            help='dedicated, shared or both; dedicated unless said otherwise')
+            '--class',
+            dest='purpose',
+            metavar='CLASS',
+            choices=[str(one) for one in plan_model.Purpose],
+            default='dedicated',
+            help='dedicated, shared or both; dedicated by default')
         parser.add_argument(
             '--for', dest='sizes', metavar='SIZES',
             help='guests to plan for: vCPUs[xCELLS][:WEIGHT], separated by '
@@ -88,50 +80,50 @@ class PlanHost(base.Command):
                  'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
                  'address; may be given several times')
         parser.add_argument(
-            '--choice', type=options.number(1, _MAX_CPUS), default=1,
+            '--choice', type=common_options.number(1, _MAX_CPUS), default=1,
             metavar='N',
             help='take the N-th best choice instead of the best one')
-        options.add_format(parser, 'yaml', 'json')
+        common_options.add_format(parser, 'yaml', 'json')
         parser.add_argument(
             '-o', '--output', metavar='FILE',
             help='write to a file instead of the standard output')
         parser.add_argument('--svg', metavar='FILE',
                             help='write a drawing of the plan as well')
         parser.add_argument('--no-summary', action='store_true',
-                            help='say nothing on the error output')
+                            help='print nothing on the error output')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         wanted = _request(parsed_args)
-        description = load.load(parsed_args.host)
+        description = host_loader.load(parsed_args.host)
         planned = planner.plan(description, wanted)
-        text = (dump.dump_json(planned) if parsed_args.format == 'json'
-                else dump.dump(planned))
+        text = (hostfile_writer.dump_json(planned) if parsed_args.format
+                == 'json' else hostfile_writer.dump(planned))
         if parsed_args.svg is not None:
-            from nova_pinning.drawing import host_plan
-            files.replace(parsed_args.svg, host_plan.svg(planned))
+            from nova_pinning.presentation import plan_drawing
+            atomic_file.replace(parsed_args.svg, plan_drawing.svg(planned))
         if parsed_args.output is None:
             print(text, end='')
             # Before what is said about it, where both go to one place.
             sys.stdout.flush()
         else:
-            files.replace(parsed_args.output, text)
+            atomic_file.replace(parsed_args.output, text)
         if not parsed_args.no_summary:
-            console = base.console(sys.stderr)
+            console = base_command.console(sys.stderr)
             if description.plan is not None:
                 printing.say(
-                    'note: the plan in this file is made anew: class, sizes, '
+                    'note: the plan in this file is made again: class, sizes, '
                     'numbers of CPUs and memory are those of the options; '
                     'PCI aliases stay',
                     console)
             show(planned, console)
-        return base.OK
+        return base_command.OK
 
 
 def _add_cpu_options(parser: argparse.ArgumentParser) -> None:
-    cpus = options.number(0, _MAX_CPUS)
+    cpus = common_options.number(0, _MAX_CPUS)
     parser.add_argument(
-        '--host-cpus', type=options.number(1, _MAX_CPUS), metavar='N',
+        '--host-cpus', type=common_options.number(1, _MAX_CPUS), metavar='N',
         help='CPUs for the host, rounded up to whole cores; if not given, 2 '
              'and 1 for each 40 CPUs, or 1 for each 10 Gbit/s of its NICs if '
              'those are more, at most twice as many')
@@ -172,32 +164,32 @@ def _ratio(text: str) -> float:
     return ratio
 
 
-def _request(parsed_args: argparse.Namespace) -> request.Request:
+def _request(parsed_args: argparse.Namespace) -> plan_request.PlanRequest:
     """What the options ask for.
 
     :raises errors.InputError: if they do not go together
     """
     where = errors.Location
-    purpose = model.Purpose(parsed_args.purpose)
-    if purpose is model.Purpose.SHARED:
+    purpose = plan_model.Purpose(parsed_args.purpose)
+    if purpose is plan_model.Purpose.SHARED:
         for option, value in (('--for', parsed_args.sizes),
                               ('--shared-cpus', parsed_args.shared_cpus)):
             if value is not None:
                 raise errors.InputError(
                     'goes with --class dedicated and both only: shared '
                     'guests float over all CPUs that are left', where(option))
-    sizes: tuple[request.Size, ...] = ()
+    sizes: tuple[plan_model.GuestSize, ...] = ()
     if parsed_args.sizes is not None:
-        sizes = request.parse_sizes(parsed_args.sizes, where('--for'))
+        sizes = plan_request.parse_sizes(parsed_args.sizes, where('--for'))
     page_size_kib = None
     if parsed_args.page_size is not None:
-        page_size_kib = request.parse_page_size(
+        page_size_kib = plan_request.parse_page_size(
             parsed_args.page_size, where('--page-size'))
     host_memory_mib = None
     if parsed_args.host_memory is not None:
         host_memory_mib = quantities.memory_mib(
             parsed_args.host_memory, where('--host-memory'))
-    return request.Request(
+    return plan_request.PlanRequest(
         purpose=purpose,
         sizes=sizes,
         host_cpus=parsed_args.host_cpus,
@@ -251,7 +243,7 @@ def show(planned: host_model.HostDescription,
                      f'{warning.advice}', console)
 
 
-def _show_uses(planned: host_model.HostDescription, plan: model.Plan,
+def _show_uses(planned: host_model.HostDescription, plan: plan_model.HostPlan,
                console: rich.console.Console) -> None:
     """Who gets what."""
     nova = planned.nova
@@ -271,7 +263,7 @@ def _by_node(planned: host_model.HostDescription, cpus: cpuset.CpuSet) -> str:
                      if count)
 
 
-def _show_sales(plan: model.Plan, others: Sequence[int],
+def _show_sales(plan: plan_model.HostPlan, others: Sequence[int],
                 console: rich.console.Console) -> None:
     """What each choice sells, side by side.
 
@@ -296,5 +288,5 @@ def _show_sales(plan: model.Plan, others: Sequence[int],
     printing.table(('', *numbers), rows, console, numbers)
 
 
-def _mixed(offer: model.Offer) -> str:
+def _mixed(offer: plan_model.Offer) -> str:
     return str(sum(sale.mixed for sale in offer.sales))

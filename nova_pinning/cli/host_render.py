@@ -1,30 +1,19 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host render: the files that put a plan into force."""
 
 import argparse
 import sys
 
-from nova_pinning.cli import base
-from nova_pinning.cli import options as cli_options
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning import errors
-from nova_pinning.host import load
+from nova_pinning.host import host_loader
 from nova_pinning.host import render
 from nova_pinning.host.render import directory
 from nova_pinning.host.render import options
 
 
-class RenderPlan(base.Command):
+class RenderPlan(base_command.FileCommand):
     """Write the files that put a plan into force.
 
     They are a snippet of nova.conf, drop-ins for systemd, the kernel's
@@ -55,15 +44,15 @@ class RenderPlan(base.Command):
                             help='what nova-pinning host plan has written')
         parser.add_argument('--out', required=True, metavar='DIR',
                             help='directory to write to')
-        cli_options.add_format(
-            parser, *options.Format,
+        common_options.add_format(
+            parser, *options.RenderFormat,
             note=', which lie as they go on a host; the others are variables '
                  'and overrides for those who deploy with Ansible')
         parser.add_argument(
             '--confine', choices=[str(one) for one in options.Confinement],
             default=str(options.Confinement.AFFINITY),
             help='how host services are kept on their CPUs: by CPUAffinity= '
-                 'of systemd (affinity, unless said otherwise), by '
+                 'of systemd (affinity, the default), by '
                  'AllowedCPUs= of its slices, which takes cgroups v2 '
                  '(cgroup), or by both')
         parser.add_argument(
@@ -74,7 +63,7 @@ class RenderPlan(base.Command):
             '--isolation', choices=[str(one) for one in options.Isolation],
             default=str(options.Isolation.NONE),
             help='how far the kernel keeps off dedicated and polling CPUs: '
-                 'not (none, unless said otherwise), without timer ticks '
+                 'not (none, the default), without timer ticks '
                  '(tickless: nohz_full, rcu_nocbs), or out of load '
                  'balancing as well (full: isolcpus)')
         parser.add_argument(
@@ -97,8 +86,8 @@ class RenderPlan(base.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         wanted = _options(parsed_args)
-        planned = load.load(parsed_args.plan)
-        aliases = {one.alias for one in planned.pci_devices}
+        planned = host_loader.load(parsed_args.plan)
+        aliases = {pci_device.alias for pci_device in planned.pci_devices}
         for alias in sorted(wanted.device_types.keys() - aliases):
             raise errors.InputError(
                 f'no device of the plan has the alias {alias!r}',
@@ -107,7 +96,7 @@ class RenderPlan(base.Command):
         if parsed_args.dry_run:
             for line in directory.difference(parsed_args.out, files):
                 print(line)
-            return base.OK
+            return base_command.OK
         changes = directory.write(parsed_args.out, files)
         for verb, paths in (('added', changes.added),
                             ('changed', changes.changed),
@@ -117,19 +106,19 @@ class RenderPlan(base.Command):
         for path in changes.kept:
             print(f'note: {path} is no longer needed, but was changed since '
                   'it was rendered; it stays', file=sys.stderr)
-        return base.OK
+        return base_command.OK
 
 
-def _options(parsed_args: argparse.Namespace) -> options.Options:
+def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
     """What the command line says.
 
     :raises errors.InputError: what is wrong with it
     """
-    pairs = cli_options.pairs(
+    pairs = common_options.pairs(
         parsed_args.device_type, errors.Location('--device-type'),
         'gpu=type-PF')
-    made = options.Options(
-        format=options.Format(parsed_args.format),
+    made = options.RenderOptions(
+        format=options.RenderFormat(parsed_args.format),
         services=tuple(map(options.service_unit, parsed_args.service)),
         confinement=options.Confinement(parsed_args.confine),
         isolation=options.Isolation(parsed_args.isolation),
@@ -141,7 +130,7 @@ def _options(parsed_args: argparse.Namespace) -> options.Options:
             'with --confine cgroup services are confined by their slices, '
             'not one by one', errors.Location('--service'),
             'use --confine both')
-    if made.hosts and made.format is options.Format.FILES:
+    if made.hosts and made.format is options.RenderFormat.FILES:
         raise errors.InputError(
             'the files are for any host of this kind',
             errors.Location('--host'),

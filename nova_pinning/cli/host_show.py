@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host show: a host, and what its CPUs are for."""
 
 import argparse
@@ -19,22 +8,21 @@ from typing import Any
 
 import rich.console
 
-from nova_pinning.cli import base
-from nova_pinning.cli import drawings
-from nova_pinning.cli import host_plan as plan_command
-from nova_pinning.cli import options
-from nova_pinning.cli import printing
-from nova_pinning.document import files
-from nova_pinning.drawing import host_plan as drawing
-from nova_pinning.drawing import host_plan_facts
-from nova_pinning.drawing import host_summary
-from nova_pinning.drawing import topology
-from nova_pinning.host import dump
-from nova_pinning.host import load
-from nova_pinning.host import model
+from nova_pinning.cli import display
+from nova_pinning.cli import host_plan
+from nova_pinning.document import atomic_file
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+from nova_pinning.host import hostfile_writer
+from nova_pinning.presentation import console_drawing
+from nova_pinning.presentation import host_structure
+from nova_pinning.presentation import host_summary
+from nova_pinning.presentation import plan_drawing
+from nova_pinning.presentation import plan_facts
+from nova_pinning.presentation import printing
 
 
-class ShowHost(base.Command):
+class ShowHostFile(display.ShowOne):
     """Show a host: what it is made of, and what its CPUs are for.
 
     A drawing of its sockets, NUMA nodes, caches and cores, its memory and
@@ -50,7 +38,9 @@ class ShowHost(base.Command):
           nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
           nova-pinning host show plan.yaml --svg plan.svg
           nova-pinning host show plan.yaml --format json
+          nova-pinning host show plan.yaml -f value -c cpus_dedicated
         """
+    page_name = 'drawing'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -60,31 +50,25 @@ class ShowHost(base.Command):
                  'capabilities prints')
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
-        options.add_format(
-            parser, 'drawing', 'json',
-            note='; json has the file and figures worked out of it')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        description = load.load(parsed_args.host)
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+        description = host_loader.load(parsed_args.host)
         if parsed_args.svg is not None:
-            files.replace(parsed_args.svg, drawing.svg(description))
-        if parsed_args.format == 'json':
-            print(json.dumps(as_dict(description), indent=2))
-        else:
-            _show(description, base.console())
-        return base.OK
+            atomic_file.replace(parsed_args.svg, plan_drawing.svg(description))
+        return display.fields(
+            as_dict(description), lambda console: _show(description, console))
 
 
-def _show(description: model.HostDescription,
+def _show(description: host_model.HostDescription,
           console: rich.console.Console) -> None:
-    drawings.show(console, drawing.draw(description, console.width),
-                  drawing.style)
+    console_drawing.show(console, plan_drawing.draw(
+        description, console.width), plan_drawing.style)
     if description.plan is not None:
-        plan_command.show(description, console)
-    _pairs('Hardware', host_summary.hardware(description), console)
+        host_plan.show(description, console)
+    _pairs('Hardware', host_summary.hardware_rows(description), console)
     _devices(description, console)
-    _pairs('Kernel', host_summary.kernel(description.system), console)
+    _pairs('Kernel', host_summary.kernel_rows(description.system), console)
 
 
 def _pairs(heading: str, pairs: Iterable[tuple[str, str]],
@@ -96,9 +80,9 @@ def _pairs(heading: str, pairs: Iterable[tuple[str, str]],
         printing.pairs(known, console)
 
 
-def _devices(description: model.HostDescription,
+def _devices(description: host_model.HostDescription,
              console: rich.console.Console) -> None:
-    rows = list(host_summary.devices(description.pci_devices))
+    rows = list(host_summary.device_rows(description.pci_devices))
     if not rows:
         return
     # A column in which nothing is known of any device is left out.
@@ -110,31 +94,29 @@ def _devices(description: model.HostDescription,
                    console)
 
 
-def as_dict(description: model.HostDescription) -> dict[str, Any]:
+def as_dict(description: host_model.HostDescription) -> dict[str, Any]:
     """A host for JSON: its file, and figures worked out of it."""
-    found = host_plan_facts.facts(description)
+    found = plan_facts.facts(description)
     nodes = description.nodes
     return {
         'version': 1,
-        'host': json.loads(dump.dump_json(description)),
+        'host': json.loads(hostfile_writer.dump_json(description)),
         'figures': {
             'sockets': len({node.socket for node in nodes}),
             'nodes': len(nodes),
             'cores': sum(len(node.cores) for node in nodes),
             'cpus': len(description.cpus),
             'l3_domains': len(set(
-                topology.l3_numbers(description).values())),
-            'memory_mib': sum(node.memory_mib for node in nodes),
-        },
+                host_structure.l3_numbers(description).values())),
+            'memory_mib': sum(node.memory_mib for node in nodes)},
         'cpus': {str(kind): str(found.cpus_of(kind))
-                 for kind in host_plan_facts.Kind if found.cpus_of(kind)},
+                 for kind in plan_facts.DrawnPurpose if found.cpus_of(kind)},
         'nodes': [{
             'id': node.id,
             'cpus': {str(kind): str(found.cpus_of(kind) & node.cpus)
-                     for kind in host_plan_facts.Kind
+                     for kind in plan_facts.DrawnPurpose
                      if found.cpus_of(kind) & node.cpus},
             'memory': [{'for': str(part.kind), 'mib': part.mib,
                         'text': part.text}
-                       for part in host_plan_facts.memory(found, node)],
-        } for node in nodes],
-    }
+                       for part in plan_facts.memory(found, node)],
+        } for node in nodes]}

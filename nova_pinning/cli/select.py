@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The flavor that a command line names."""
 
 from collections.abc import Iterable
@@ -17,12 +6,12 @@ from collections.abc import Sequence
 import difflib
 import os
 
-from nova_pinning.cli import options
+from nova_pinning.cli import common_options
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
@@ -30,9 +19,9 @@ _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 _MAX_VCPUS = cpuset.MAX_CPU_ID + 1
 
 
-def flavors(
-    among: Sequence[model.Flavor], names: Sequence[str], source: str,
-) -> tuple[model.Flavor, ...]:
+def named_flavors(
+    among: Sequence[flavor_model.Flavor], names: Sequence[str], source: str,
+) -> tuple[flavor_model.Flavor, ...]:
     """Those that are named, themselves or by their family.
 
     :param source: where they are from
@@ -50,26 +39,30 @@ def flavors(
                  if any(_is_named(name, flavor) for name in names))
 
 
-def _is_named(name: str, flavor: model.Flavor) -> bool:
-    return name in (flavor.name, flavor.extra_specs.get(model.FAMILY_KEY))
+def _is_named(name: str, flavor: flavor_model.Flavor) -> bool:
+    return name in (flavor.name, flavor.extra_specs.get(
+        flavor_model.FAMILY_KEY))
 
 
-def _nearest(name: str, among: Iterable[model.Flavor]) -> str:
+def _nearest(name: str, among: Iterable[flavor_model.Flavor]) -> str:
     known = list(dict.fromkeys(
         one for flavor in among for one in (
-            flavor.name, flavor.extra_specs.get(model.FAMILY_KEY, ''))
+            flavor.name, flavor.extra_specs.get(flavor_model.FAMILY_KEY, ''))
         if one))
-    return options.known(difflib.get_close_matches(name, known, 3) or known)
+    return common_options.known(
+        difflib.get_close_matches(name, known, 3) or known)
 
 
-def flavor(
-    text: str, among: Sequence[model.Flavor] | None = None, source: str = '',
-) -> model.Flavor:
+def named_flavor(
+    text: str,
+    among: Sequence[flavor_model.Flavor] | None = None,
+    source: str = '',
+) -> flavor_model.Flavor:
     """A flavor by name, or ``FILE:NAME``, ``FILE``, ``key=value ...``.
 
     :param among: flavors that have a name, None if there cannot be any
     :param source: where these are from
-    :raises errors.InputError: if it is none of these
+    :raises errors.InputError: if it is not one of these
     """
     for one in among or ():
         if one.name == text:
@@ -88,8 +81,8 @@ def flavor(
     return _only(catalogue.load(text).flavors, '', text)
 
 
-def _only(among: Sequence[model.Flavor], name: str,
-          path: str) -> model.Flavor:
+def _only(among: Sequence[flavor_model.Flavor], name: str,
+          path: str) -> flavor_model.Flavor:
     if not name and len(among) == 1:
         return among[0]
     for one in among:
@@ -101,18 +94,18 @@ def _only(among: Sequence[model.Flavor], name: str,
             f'{path} has {len(among)} flavors', where,
             f'say which: {path}:{among[0].name}')
     family = [one.name for one in among
-              if one.extra_specs.get(model.FAMILY_KEY) == name]
+              if one.extra_specs.get(flavor_model.FAMILY_KEY) == name]
     if family:
         raise errors.InputError(
             f'{name} is a family, not a flavor', where,
-            'say which of it: ' + options.listed(family))
+            'say which of it: ' + common_options.listed(family))
     raise errors.InputError(f'{path} has no flavor called {name!r}', where,
                             _nearest(name, among))
 
 
-def _written_out(text: str) -> model.Flavor:
+def _written_out(text: str) -> flavor_model.Flavor:
     where = errors.Location('--flavor')
-    given = options.pairs(
+    given = common_options.pairs(
         text.split(), where, "'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     for key in given:
         if ':' not in key and key not in _PROPERTIES:
@@ -132,7 +125,7 @@ def _written_out(text: str) -> model.Flavor:
     memory_mib = _memory_mib(given['ram'], where)
     if not memory_mib:
         raise errors.InputError('ram must be at least 1', where)
-    return model.Flavor(
+    return flavor_model.Flavor(
         name=given.get('name', 'flavor'),
         vcpus=_count(given, 'vcpus', where),
         memory_mib=memory_mib,

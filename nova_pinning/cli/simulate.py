@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning simulate: arrivals and departures, as nova would place them."""
 
 import argparse
@@ -23,32 +12,32 @@ import os
 import sys
 
 from nova_pinning.bridge import standalone
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
-from nova_pinning.cli import options
+from nova_pinning.cli import guest_options
 from nova_pinning.cli import select
-from nova_pinning.cli import simulating
-from nova_pinning.cli import wanted as cli_wanted
-from nova_pinning.document import files
-from nova_pinning.drawing import charts
+from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.fleet.simulate import checkpoint
-from nova_pinning.fleet.simulate import compare
-from nova_pinning.fleet.simulate import configuration_file
-from nova_pinning.fleet.simulate import plot
-from nova_pinning.fleet.simulate import report
-from nova_pinning.fleet.simulate import run
-from nova_pinning.fleet.simulate import spec
-from nova_pinning.fleet.simulate import trace
-from nova_pinning.fleet import wanted as fleet_wanted
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import chart_svg
+from nova_pinning.presentation import simulation_plot
+from nova_pinning.presentation import simulation_report
+from nova_pinning.presentation import simulation_text
+from nova_pinning.simulation import checkpoint
+from nova_pinning.simulation import compare
+from nova_pinning.simulation import configuration_file
+from nova_pinning.simulation import simulation_run
+from nova_pinning.simulation import spec
+from nova_pinning.simulation import trace
 
 #: Ended by an interrupt, as shells have it.
 _INTERRUPTED = 130
 _MOST_SEEDS = 10_000
 
 
-class Simulate(base.Command):
+class Simulate(base_command.FileCommand):
     """Simulate arrivals and departures of guests on a fleet.
 
     Each guest is put where nova-scheduler would put it, by nova's own filter
@@ -88,10 +77,10 @@ class Simulate(base.Command):
         parser.add_argument(
             '--configuration', action='append', default=[], metavar='NAME',
             help='of weighers: nova-default, nova-packing, best-fit, pinning '
-                 '(unless said otherwise), or a nova.conf; may be given '
+                 '(the default), or a nova.conf; may be given '
                  'several times, and others are compared with the first')
         parser.add_argument(
-            '--seeds', type=options.number(1, _MOST_SEEDS), default=1,
+            '--seeds', type=common_options.number(1, _MOST_SEEDS), default=1,
             metavar='N', help='run each configuration with the seeds 1 to N '
                               '(default: 1)')
         parser.add_argument(
@@ -105,14 +94,14 @@ class Simulate(base.Command):
             help="mean lifetime of the fleet's own guests, such as 30d; they "
                  'stay unless this is given')
         parser.add_argument(
-            '--events', type=options.number(1, 10 ** 9), metavar='N',
-            help='end each run after so many arrivals and departures')
+            '--events', type=common_options.number(1, 10 ** 9), metavar='N',
+            help='end each run after this many arrivals and departures')
         parser.add_argument(
             '--limit', type=_share, default=0.01, metavar='SHARE',
             help='share of refusals at which the CPUs sold are compared '
                  '(default: 0.01)')
         parser.add_argument(
-            '--window', type=options.number(100, 10 ** 9), default=1000,
+            '--window', type=common_options.number(100, 10 ** 9), default=1000,
             metavar='N', help='latest arrivals of which that share is taken '
                               '(default: 1000)')
         parser.add_argument(
@@ -123,36 +112,39 @@ class Simulate(base.Command):
             help='keep what was decided in this file, and begin with what is '
                  'in it: a simulation that was broken off goes on')
         parser.add_argument(
-            '--processes', type=options.number(1, 4096),
+            '--processes', type=common_options.number(1, 4096),
             default=_cpus(), metavar='N',
             help='runs at a time (default: one a CPU, here %(default)s)')
         parser.add_argument('--svg', metavar='FILE',
                             help='draw CPUs sold over time in this file')
-        cli_wanted.add_order(parser)
-        options.add_format(parser, 'table', 'json', 'csv',
-                           note='; csv has the fleet over time')
+        guest_options.add_order(parser)
+        common_options.add_format(parser, 'table', 'json', 'csv',
+                                  note='; csv has the fleet over time')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         for path in (parsed_args.svg, parsed_args.checkpoint):
             if path is not None:
-                files.check(path)
+                atomic_file.check(path)
         if parsed_args.svg is not None:
-            charts.check()
+            chart_svg.check()
         study = _study(parsed_args)
         results = _perform(parsed_args, study)
         if results is None:
             return _INTERRUPTED
-        names = [one.name for one in study.configurations]
+        names = [configuration.name for configuration in study.configurations]
         if parsed_args.svg is not None:
-            files.replace(parsed_args.svg, plot.svg(results, names))
+            atomic_file.replace(parsed_args.svg,
+                                simulation_plot.svg(results, names))
         if parsed_args.format == 'json':
-            print(json.dumps(report.document(results, names), indent=2))
+            print(
+                json.dumps(simulation_report.study_document(results, names),
+                           indent=2))
         elif parsed_args.format == 'csv':
-            print(report.table(results), end='')
+            print(simulation_report.table(results), end='')
         else:
-            simulating.show(results, names, study, base.console())
-        return base.OK
+            simulation_text.show(results, names, study, base_command.console())
+        return base_command.OK
 
 
 def _cpus() -> int:
@@ -177,7 +169,7 @@ def _share(text: str) -> float:
         found = 0.0
     if not 0 < found <= 1:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no share above 0, such as 0.01')
+            f'{text!r} is not a share above 0, such as 0.01')
     return found
 
 
@@ -189,7 +181,7 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     for name in names:
         if names.count(name) > 1:
             raise errors.InputError(
-                f'{name} is there twice', errors.Location('--configuration'))
+                f'{name} appears twice', errors.Location('--configuration'))
     asked = summary = None
     if parsed_args.trace is None:
         asked = spec.parse(parsed_args.arrivals)
@@ -202,9 +194,9 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     fleet = fleets.load(parsed_args)
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
-    source: compare.Source
+    source: compare.ArrivalSource
     if summary is not None:
-        source = trace.Trace(
+        source = trace.ArrivalTrace(
             parsed_args.trace, summary.count,
             _flavors(parsed_args, fleet, {
                 name: errors.Location(parsed_args.trace, line)
@@ -219,7 +211,7 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     return compare.Study(
         fleet=_lean(fleet), source=source, configurations=tuple(chosen),
         seeds=tuple(range(1, parsed_args.seeds + 1)),
-        plan=run.Plan(
+        plan=simulation_run.RunPlan(
             is_empty=parsed_args.empty, stay_hours=parsed_args.lifetimes,
             max_events=parsed_args.events, refused_share=parsed_args.limit,
             window=parsed_args.window,
@@ -228,15 +220,15 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         is_fast=parsed_args.fast)
 
 
-def _lean(fleet: fleet_model.Fleet) -> fleet_model.Fleet:
+def _lean(fleet: snapshot.Fleet) -> snapshot.Fleet:
     """The fleet without what no run needs."""
     return dataclasses.replace(fleet, flavors=(), pci_aliases={})
 
 
 def _flavors(
-    parsed_args: argparse.Namespace, fleet: fleet_model.Fleet,
+    parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
     named: Mapping[str, errors.Location],
-) -> dict[str, fleet_wanted.Wanted]:
+) -> dict[str, guest_request.GuestRequest]:
     """Guests of flavors, by name, as nova would place them.
 
     Loads nova, if there are any.
@@ -244,28 +236,28 @@ def _flavors(
     :param named: with where each is used
     :raises InputError: for one that there is not
     """
-    image = options.image_properties(parsed_args)
-    aliases = cli_wanted.pci_aliases(parsed_args, fleet)
+    image = common_options.image_properties(parsed_args)
+    aliases = guest_options.pci_aliases(parsed_args, fleet)
     source = fleet.where.source or 'the snapshot'
     found = {}
     for name, where in named.items():
         try:
-            found[name] = select.flavor(name, fleet.flavors, source)
+            found[name] = select.named_flavor(name, fleet.flavors, source)
         except errors.InputError as error:
             raise errors.InputError(error.message, where,
                                     error.advice) from None
     if not found:
         return {}
     standalone.prepare()
-    from nova_pinning.bridge import wanted as bridge_wanted
-    with bridge_wanted.many():
-        return {name: cli_wanted.read(flavor, image, aliases)
+    from nova_pinning.bridge import flavor_request
+    with flavor_request.batch():
+        return {name: guest_options.guest_request_for(flavor, image, aliases)
                 for name, flavor in found.items()}
 
 
 def _perform(
     parsed_args: argparse.Namespace, study: compare.Study,
-) -> list[run.Result] | None:
+) -> list[simulation_run.Result] | None:
     """The results, None if somebody broke off."""
     known: checkpoint.Decisions = {}
     writer = None
@@ -275,10 +267,12 @@ def _perform(
         if known:
             print(f'found {len(known):,} of {len(study.cases):,} runs in '
                   f'{parsed_args.checkpoint}', file=sys.stderr)
-        writer = checkpoint.Writer(parsed_args.checkpoint, digest, known)
+        writer = checkpoint.CheckpointWriter(parsed_args.checkpoint, digest,
+                                             known)
     try:
         with _progress(study, known) as tell:
-            def decided(case: compare.Case, decisions: Sequence[int]) -> None:
+            def decided(case: compare.StudyCase,
+                        decisions: Sequence[int]) -> None:
                 tell(len(decisions))
                 if writer is not None:
                     writer.decided(case, decisions)
@@ -298,7 +292,7 @@ def _perform(
 
 @contextlib.contextmanager
 def _progress(study: compare.Study, known: checkpoint.Decisions,
-              ) -> Iterator[simulating.Tell]:
+              ) -> Iterator[simulation_text.Tell]:
     """A bar with the time that is left."""
     total = study.source.count * len(study.cases)
     done = sum(map(len, known.values()))

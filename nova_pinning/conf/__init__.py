@@ -1,19 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The project's options, registered with oslo.config's global CONF.
 
 That is the one that nova uses too, so the options stand in nova.conf.
 """
+
+from typing import Any
 
 from oslo_config import cfg
 
@@ -22,6 +13,11 @@ from nova_pinning.conf import pinning
 CONF = cfg.CONF
 
 pinning.register_opts(CONF)
+
+
+def value(name: str) -> Any:
+    """See :func:`nova_pinning.conf.pinning.value`."""
+    return pinning.value(CONF, name)
 
 
 def check() -> None:

@@ -1,21 +1,14 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The options of group [pinning]."""
 
 import math
+from typing import Any
 
 from oslo_config import cfg
 from oslo_config import types
+
+from nova_pinning import errors
+from nova_pinning import extras
 
 pinning_group = cfg.OptGroup(
     'pinning',
@@ -27,18 +20,36 @@ nova-scheduler, so set them in its nova.conf.
 
 filter_opts = [
     cfg.StrOpt(
+        'mode',
+        default='enforce',
+        mutable=True,
+        choices=[
+            ('enforce', 'Refuse hosts, and weigh them'),
+            ('observe', 'Refuse none and weigh none; log and count where '
+                        'that would have made a difference')],
+        help="""
+Whether the filters and weighers act, or only say what they would do.
+
+With ``observe`` they can be enabled beside nova's NUMATopologyFilter without
+any risk: every host passes, nothing that other filters or nova read is
+changed, and all hosts weigh the same. Each request is judged all the same, by
+nova's own filter too, and where the two differ the log and the metrics say so
+with the host and the reason. That takes as long as nova's filter takes once
+more. Set it to begin with, and to ``enforce`` once what is said is as wanted.
+"""),
+    cfg.StrOpt(
         'unknown_host_class',
         default='allow',
+        mutable=True,
         choices=[
             ('allow', 'Take any guest'),
             ('refuse', 'Take no guest'),
             ('dedicated', 'Treat the host as dedicated'),
-            ('shared', 'Treat the host as shared'),
-        ],
+            ('shared', 'Treat the host as shared')],
         help="""
-What HostClassFilter does with a host whose class nothing tells: no aggregate
-with ``pinning:class``, no trait of a class, and a NUMA topology that allows
-both pinned and floating vCPUs on the same CPUs or is missing.
+What HostClassFilter does with a host whose class is not known from anything:
+no aggregate with ``pinning:class``, no trait of a class, and a NUMA topology
+that allows both pinned and floating vCPUs on the same CPUs or is missing.
 
 Set this to ``refuse`` once every host is marked, so that a new host takes no
 guest before somebody has decided what it is for.
@@ -46,15 +57,16 @@ guest before somebody has decided what it is for.
     cfg.StrOpt(
         'on_error',
         default='by-class',
+        mutable=True,
         choices=[
             ('by-class', 'Refuse the host for dedicated guests, pass it for '
                          'shared ones'),
             ('refuse', 'Refuse the host'),
-            ('pass', 'Pass the host'),
-        ],
+            ('pass', 'Pass the host')],
         help="""
-What a filter does with a host on which it met an unexpected error. The error
-is logged once, with the host's name.
+What a filter does with a host on which it met an unexpected error, and with
+all hosts if its self-test at start-up failed. The error is logged once, with
+the host's name, and again every hour with how often it came.
 
 The default keeps a fault from putting a pinned guest where it does not fit
 while shared guests go on to be scheduled. Set it to ``pass`` only to get a
@@ -63,32 +75,86 @@ cloud going again while a fault is being looked into.
     cfg.BoolOpt(
         'check_nova_claim',
         default=True,
+        mutable=True,
         help="""
 Whether PinnedTopologyFilter also asks nova's own NUMA fit about guests which
-that is known to get wrong: guests of several cells that differ or have page
-sizes, mixed CPU policy, PCI devices or NUMA-aware networks; any guest with
-page size ``small``, ``large`` or ``any``, or with isolated threads and
-isolated emulator threads; and hosts with odd sibling lists. Nova-compute
-claims CPUs with that function, so a host on which it would go wrong is
-refused, with a reason that says so.
+that is known to get wrong: guests of several cells that differ, mixed CPU
+policy, PCI devices or NUMA-aware networks; any guest with page size
+``small``, ``large`` or ``any``, or with isolated threads and isolated
+emulator threads; and hosts with odd sibling lists. Nova-compute claims CPUs
+with that function, so a host on which it would go wrong is refused, with a
+reason that says so.
 
-Turn this off when the nova of all compute hosts is mended; the guests in
+A host on which only a second attempt would go wrong, after a claim elsewhere
+was aborted, is used where no other is left. So is one on which the claim
+would take longer than ``nova_claim_max_seconds``.
+
+Turn this off when the nova of all compute hosts is fixed; the guests in
 question then get hosts that they were refused before.
-``nova_claim_max_permutations`` has no effect then.
+``nova_claim_max_seconds`` has no effect then.
+"""),
+    cfg.FloatOpt(
+        'nova_claim_max_seconds',
+        default=1.0,
+        min=0.0,
+        mutable=True,
+        help="""
+How many seconds nova-compute's claim may take for a guest of several NUMA
+cells. A host on which it would take longer is used only where no other is
+left: nova-compute does nothing else in the meantime.
+
+The time is calculated from the permutations of host cells that nova would walk
+through, 450,000 a second, and from how often it would look through the PCI
+devices, 0.12 ms for each cell and each free device of the host.
+
+Raise this if guests of many cells find their hosts only among the last and
+slow claims are acceptable.
+"""),
+    cfg.FloatOpt(
+        'request_budget_seconds',
+        default=5.0,
+        min=0.0,
+        mutable=True,
+        help="""
+How many seconds a request may spend in all on what can take long: the search
+for sets of host cells near PCI devices and networks, and nova's own fit for
+``check_nova_claim``. A host that was not looked at to the end when the time
+is up is refused, with a reason that says so. 0: no limit.
+
+Raise it if requests are refused for that reason; nova-conductor waits for an
+answer as long as ``rpc_response_timeout`` says.
+"""),
+]
+
+metrics_opts = [
+    cfg.StrOpt(
+        'metrics_directory',
+        help="""
+Directory in which each nova-scheduler process keeps two files about itself:
+``nova-pinning-PID.prom``, metrics as Prometheus text for the textfile
+collector of a node exporter, and ``nova-pinning-PID.json``, the requests that
+found no host lately, from which ``nova-pinning explain --server`` tells what
+happened. The directory must exist and nova-scheduler must be able to write
+to it. It takes nova-pinning[metrics], without which nova-scheduler does not
+start. If unset, neither is kept; set it to learn of trouble before your
+customers do.
 """),
     cfg.IntOpt(
-        'nova_claim_max_permutations',
-        default=20000,
+        'metrics_interval_seconds',
+        default=15,
         min=1,
         help="""
-How many permutations of host cells nova-compute's claim may walk through for
-a guest of several NUMA cells; the host is refused where it would take more.
-Nova walks about 150,000 a second, a few hundred if the guest asks for PCI
-devices, and nova-compute does nothing else in the meantime. Of sets of host
-cells near PCI devices and networks, no more than this are tried.
-
-Raise this if guests of many cells are refused as taking too long and slow
-claims are acceptable.
+How often those files are written, if anything has changed. Lower it where
+what reads them does so more often.
+"""),
+    cfg.IntOpt(
+        'refusals_kept',
+        default=200,
+        min=0,
+        max=100000,
+        help="""
+How many of the requests that found no host each process remembers. Raise it
+where they are asked about later than they are forgotten.
 """),
 ]
 
@@ -116,11 +182,13 @@ class of hosts.
         min=0,
         help="""
 How old the traits may be on which dedicated guests are scheduled while
-Placement does not answer the queries for them. When they are older, or have
-never been read, HostClassFilter refuses dedicated guests on hosts whose class
-no aggregate names, and says so; shared guests go on to be scheduled by the
-traits that were read last. 0: traits never get too old. Other values must be
-at least twice ``traits_refresh_seconds``.
+Placement does not answer the queries for them. When they are older,
+HostClassFilter refuses dedicated guests on hosts whose class no aggregate
+names, and says so; shared guests go on to be scheduled by the traits that were
+read last. Where none have been read since the start, the NUMA topology of a
+host has to tell its class instead; and where no host had any when they were
+read last, there is nothing that could get too old. 0: traits never get too
+old. Other values must be at least twice ``traits_refresh_seconds``.
 
 An hour outlasts an upgrade of Placement, and few hosts change their class
 in that time. Lower it if hosts often do; set it to 0 if an outage must never
@@ -145,6 +213,7 @@ weigher_opts = [
     cfg.FloatOpt(
         'fragmentation_weight_multiplier',
         default=2.0,
+        mutable=True,
         help="""
 Weight of FragmentationWeigher, which prefers the host on which placing the
 guest strands the fewest CPUs that could otherwise still be sold. Weights are
@@ -172,8 +241,8 @@ default 1; sizes count by their vCPUs). For example::
     fragmentation_mix = vcpus:8,memory_mib:16384,thread_policy:require,weight:3
     fragmentation_mix = vcpus:16,memory_mib:32768,thread_policy:require
 
-Unset, the mix is that of the most recent requests. Set it where the sizes on
-sale are known, or several schedulers should decide alike.
+If unset, the mix is that of the most recent requests. Set it where the sizes
+on sale are known, or several schedulers should decide alike.
 """),
     cfg.IntOpt(
         'fragmentation_recent_requests',
@@ -181,14 +250,17 @@ sale are known, or several schedulers should decide alike.
         min=1,
         max=100000,
         help="""
-How many recent requests make up the mix if ``fragmentation_mix`` is not set.
-Each nova-scheduler process counts its own.
+How many of the instances asked for lately make up the mix if
+``fragmentation_mix`` is not set. Each counts once, however many are asked for
+in one request and however often it is moved or tried again. Each
+nova-scheduler process counts its own.
 
 Lower it where what customers ask for changes within hours.
 """),
     cfg.FloatOpt(
         'cache_locality_weight_multiplier',
         default=1.0,
+        mutable=True,
         help="""
 Weight of CacheLocalityWeigher, which prefers hosts on which the guest's CPUs
 lie in the fewest L3 domains.
@@ -198,24 +270,41 @@ switches the weigher off. A host aggregate's metadata key of the same name
 overrides it for its hosts.
 """),
     cfg.BoolOpt(
-        'exclusive_l3',
+        'prefer_exclusive_l3',
         default=False,
+        mutable=True,
+        deprecated_name='exclusive_l3',
         help="""
-Whether CacheLocalityWeigher also avoids L3 domains in which another guest has
-CPUs. Domains of the guest that are shared then count three times.
+Whether CacheLocalityWeigher also avoids L3 domains in which others run:
+guests that have CPUs there, or vCPUs and emulator threads that float over
+shared CPUs there. Domains of the guest in which others run then count three
+times. It is a preference: a guest gets such domains where nothing better is
+left, and nothing keeps others from coming later.
 
 Turn it on where neighbours that trash the cache are a worse problem than
 hosts that fill unevenly.
 """),
 ]
 
-_OPTS = filter_opts + traits_opts + weigher_opts
+_OPTS = filter_opts + metrics_opts + traits_opts + weigher_opts
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Make the options known to conf; registering twice does no harm."""
     conf.register_group(pinning_group)
     conf.register_opts(_OPTS, group=pinning_group)
+
+
+def value(conf: cfg.ConfigOpts, name: str) -> Any:
+    """An option as it is now.
+
+    :raises oslo_config.cfg.ConfigFileValueError: if it is wrong, naming it
+    """
+    found = getattr(conf.pinning, name)
+    if isinstance(found, float) and not math.isfinite(found):
+        raise cfg.ConfigFileValueError(
+            f'[pinning] {name} = {found}: a number is needed')
+    return found
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -226,16 +315,19 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises oslo_config.cfg.ConfigFileValueError: naming the option
     """
     for opt in _OPTS:
-        value = getattr(conf.pinning, opt.dest)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise cfg.ConfigFileValueError(
-                f'[pinning] {opt.name} = {value}: a number is needed')
+        value(conf, opt.dest)
     refresh = conf.pinning.traits_refresh_seconds
     max_age = conf.pinning.traits_max_age_seconds
     if 0 < max_age < 2 * refresh:
         raise cfg.ConfigFileValueError(
             f'[pinning] traits_max_age_seconds = {max_age}: must be 0 or at '
             f'least twice traits_refresh_seconds, which is {refresh}')
+    if conf.pinning.metrics_directory:
+        try:
+            extras.need('it', 'prometheus_client')
+        except errors.InputError as error:
+            raise cfg.ConfigFileValueError(
+                f'[pinning] metrics_directory is set: {error}') from error
 
 
 def list_opts() -> dict[cfg.OptGroup, list[cfg.Opt]]:

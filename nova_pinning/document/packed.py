@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Text files of programs: many megabytes, packed if the name says so.
 
 A name that ends in ``.zst`` is a file of Zstandard (RFC 8878), ``-`` is the
@@ -22,7 +11,8 @@ import os
 import sys
 import typing
 
-from nova_pinning.document import files
+from nova_pinning.document import atomic_file
+from nova_pinning.document import source
 from nova_pinning import errors
 
 #: Of a text, unpacked. What is read of it takes many times as much memory.
@@ -39,8 +29,8 @@ _MAX_WINDOW_BYTES = 128 * 1024 * 1024
 
 def name(path: str | os.PathLike[str]) -> str:
     """What errors call a file."""
-    found = os.fspath(path)
-    return 'standard input' if found == STANDARD else found
+    name_or_number = os.fspath(path)
+    return 'standard input' if name_or_number == STANDARD else name_or_number
 
 
 def read(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
@@ -59,12 +49,7 @@ def read(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, 'strerror', None) or str(error)
         raise errors.InputError(f'cannot be read: {reason}', where) from None
-    try:
-        return data.decode('utf-8-sig')
-    except UnicodeDecodeError as error:
-        line = data.count(b'\n', 0, error.start) + 1
-        raise errors.InputError('is not UTF-8 text', errors.Location(
-            where.source, line)) from None
+    return source.decode(data, where.source)
 
 
 def write(path: str | os.PathLike[str], text: str,
@@ -89,7 +74,7 @@ def write(path: str | os.PathLike[str], text: str,
         import zstandard
         data = zstandard.ZstdCompressor(level=6, write_checksum=True).compress(
             data)
-    files.replace_bytes(path, data)
+    atomic_file.replace_bytes(path, data)
 
 
 def _is_packed(path: str | os.PathLike[str]) -> bool:
@@ -113,27 +98,27 @@ def _unpacked(head: bytes, file: typing.BinaryIO, max_bytes: int,
 
     unpacker = zstandard.ZstdDecompressor(
         max_window_size=_MAX_WINDOW_BYTES).decompressobj()
-    found = io.BytesIO()
+    unpacked = io.BytesIO()
     try:
         chunk = head
         while not unpacker.eof and chunk:
-            found.write(unpacker.decompress(chunk))
-            if found.tell() > max_bytes:
+            unpacked.write(unpacker.decompress(chunk))
+            if unpacked.tell() > max_bytes:
                 raise _too_large(max_bytes, where)
             chunk = b'' if unpacker.eof else file.read(_CHUNK_BYTES)
         more = unpacker.unused_data or file.read(1)
     except zstandard.ZstdError as error:
         raise errors.InputError(
             f'cannot be unpacked: {error}', where,
-            '' if found.tell() else 'what ends in .zst is taken to be packed',
-        ) from None
+            '' if unpacked.tell()
+            else 'what ends in .zst is taken to be packed') from None
     if not unpacker.eof:
         raise errors.InputError(
-            'is cut off' if found.tell() else 'is cut off, or empty', where)
+            'is cut off' if unpacked.tell() else 'is cut off, or empty', where)
     if more:
         raise errors.InputError('has more after the end of what is packed',
                                 where)
-    return found.getvalue()
+    return unpacked.getvalue()
 
 
 def _too_large(max_bytes: int, where: errors.Location) -> errors.InputError:

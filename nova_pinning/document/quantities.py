@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Amounts with units, as people write them: ``8GiB``, ``16 gb``, ``512M``.
 
 Bytes count in 1024s, whether it says ``G``, ``GB`` or ``GiB``: that is how
@@ -34,7 +23,7 @@ _EXAMPLE = 'write it like 8GiB or 512MiB'
 def unit_bytes(unit: str) -> fractions.Fraction | None:
     """How many bytes a unit is: ``GiB``, ``mb``, ``K``, ``Mbit``.
 
-    :returns: None if it is no unit
+    :returns: None if it is not a unit
     """
     match = _UNIT.fullmatch(unit.lower())
     if match is None or not unit or unit.lower() in ('i', 'ib'):
@@ -66,7 +55,7 @@ def amount_bytes(value: str | int, where: errors.Location,
 def memory_mib(value: str | int, where: errors.Location) -> int:
     """An amount of memory in MiB; numbers without a unit are MiB.
 
-    :raises errors.InputError: if it is no amount, or no whole MiB
+    :raises errors.InputError: if it is not an amount, or no whole MiB
     """
     return _whole(value, where, 'MiB')
 
@@ -74,7 +63,7 @@ def memory_mib(value: str | int, where: errors.Location) -> int:
 def page_size_kib(value: str | int, where: errors.Location) -> int:
     """The size of a page in KiB; numbers without a unit are KiB.
 
-    :raises errors.InputError: if it is no amount, or no whole KiB
+    :raises errors.InputError: if it is not an amount, or no whole KiB
     """
     return _whole(value, where, 'KiB')
 
@@ -82,7 +71,7 @@ def page_size_kib(value: str | int, where: errors.Location) -> int:
 def disk_gib(value: str | int, where: errors.Location) -> int:
     """The size of a disk in GiB; numbers without a unit are GiB.
 
-    :raises errors.InputError: if it is no amount, or no whole GiB
+    :raises errors.InputError: if it is not an amount, or no whole GiB
     """
     return _whole(value, where, 'GiB')
 

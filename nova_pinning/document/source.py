@@ -1,28 +1,19 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """YAML and JSON as plain values that know where in the file they stand.
 
-YAML is read by its events, for three reasons: the places of values and keys
-are kept, what a hostile or broken file can cost is bounded (PyYAML's own
-composer crashes on deep nesting), and plain scalars can be taken as YAML 1.2
-takes them. So ``no`` and ``1:30`` are text, not False and 90; so is what
-readers of YAML do not agree about, such as ``010`` and ``1e3``.
+YAML is read by PyYAML's events, which have marks, for two reasons: what a
+hostile or broken file can cost is bounded (PyYAML's own composer crashes on
+deep nesting), and plain scalars can be taken as YAML 1.2 takes them. So ``no``
+and ``1:30`` are text, not False and 90; so is what readers of YAML do not
+agree about, such as ``010`` and ``1e3``.
 
 JSON is read as what it nearly is, a kind of YAML.
 """
 
-from collections.abc import Iterator
+import collections
+from collections.abc import Callable
 import dataclasses
+import math
 import os
 import re
 from typing import Any
@@ -47,55 +38,39 @@ Path = tuple[str | int, ...]
 _LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 _TAG = 'tag:yaml.org,2002:'
 _ODD_CHARACTER = 'found character that cannot start any token'
-_MERGE = '<<'
 # Control characters, which quoted text can spell out as escapes: what is read
 # here is shown on terminals, and goes to nova.
 _NO_TEXT = reader.Reader.NON_PRINTABLE
 
-_CONSTANTS: dict[str, bool | None] = {
-    **dict.fromkeys(('', '~', 'null', 'Null', 'NULL')),
-    **dict.fromkeys(('true', 'True', 'TRUE'), True),
-    **dict.fromkeys(('false', 'False', 'FALSE'), False),
-}
-_INT = re.compile(r'[-+]?(?:0|[1-9][0-9]*)')
-_HEX = re.compile(r'0x[0-9a-fA-F]+')
-# Only what YAML 1.1 takes for a number too: 12e4 may well be someone's id.
-_FLOAT = re.compile(
-    r'(?:\.[0-9]+|[-+]?(?:0|[1-9][0-9]*)\.[0-9]*)(?:[eE][-+][0-9]+)?')
-_KINDS = {'null': type(None), 'bool': bool, 'int': int, 'float': float,
-          'str': str}
-
-
-class _Node:
-    """A value with its place and what is below it."""
-
-    __slots__ = ('value', 'line', 'column', 'below', 'keys', 'size', 'height')
-
-    def __init__(self, value: Any, mark: Any) -> None:
-        self.value = value
-        # Counted from 1.
-        self.line: int = mark.line + 1
-        self.column: int = mark.column + 1
-        self.below: dict[str | int, _Node] = {}
-        # Line and column of each key of a mapping.
-        self.keys: dict[str | int, tuple[int, int]] = {}
-        self.size = 1
-        self.height = 1
+# Of floats only what YAML 1.1 takes for a number too: 12e4 may well be
+# someone's id.
+_PLAIN = re.compile(
+    r'(?P<null>|~|null|Null|NULL)|(?P<bool>true|True|TRUE|false|False|FALSE)'
+    r'|(?P<int>[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)'
+    r'|(?P<float>(?:\.[0-9]+|[-+]?(?:0|[1-9][0-9]*)\.[0-9]*)'
+    r'(?:[eE][-+][0-9]+)?)')
+_READERS: dict[str, Callable[[str], Any]] = {
+    'null': lambda text: None, 'bool': lambda text: text[0] in 'tT',
+    'int': lambda text: int(text, 16 if text.startswith('0x') else 10),
+    'float': float}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """What a file holds.
 
     :param value: None, bool, int, float, str, and lists and dicts of them.
-        The keys of a dict are always str. What an alias names is one object
-        wherever it is named, so do not change it.
+        The keys of a dict are always str.
     :param source: the file's name
+    :param find: line and column of the value at a path, or of its key if so
+        asked, counted from 1 (0 if not known); if the path leads nowhere,
+        those of the last value on the way
     """
 
     value: Any
     source: str
-    _root: _Node = dataclasses.field(repr=False, compare=False)
+    find: Callable[[Path, bool], tuple[int, int]] = dataclasses.field(
+        repr=False, compare=False)
 
     def locate(self, path: Path = (), key: bool = False) -> errors.Location:
         """Where a value stands, or its key.
@@ -104,17 +79,8 @@ class Document:
             is that of the last value on the way
         :param key: for the place of the key instead of the value
         """
-        node = self._root
-        line, column = node.line, node.column
-        for position, part in enumerate(path):
-            below = node.below.get(part)
-            if below is None:
-                break
-            line, column = below.line, below.column
-            if key and position == len(path) - 1:
-                line, column = node.keys.get(part, (line, column))
-            node = below
-        return errors.Location(self.source, line, column, key_text(path))
+        return errors.Location(self.source, *self.find(path, key),
+                               key_text(path))
 
     def error(self, message: str, path: Path = (), advice: str = '',
               key: bool = False) -> errors.InputError:
@@ -133,10 +99,10 @@ def key_text(path: Path) -> str:
     return text
 
 
-def load(path: str | os.PathLike[str]) -> Document:
+def load(path: str | os.PathLike[str]) -> YamlDocument:
     """Read a YAML or JSON file.
 
-    :raises errors.InputError: if it cannot be read, is no YAML, or is
+    :raises errors.InputError: if it cannot be read, is not YAML, or is
         larger, deeper or more intricate than a file of ours can be
     """
     return parse(read(path), os.fspath(path))
@@ -165,17 +131,23 @@ def read(path: str | os.PathLike[str]) -> str:
 
     :raises errors.InputError: if it cannot be read, or is not UTF-8
     """
-    data = read_bytes(path, MAX_BYTES)
+    return decode(read_bytes(path, MAX_BYTES), os.fspath(path))
+
+
+def decode(data: bytes, source_name: str) -> str:
+    """The text of a file's bytes.
+
+    :raises errors.InputError: if it is not UTF-8
+    """
     try:
         return data.decode('utf-8-sig')
     except UnicodeDecodeError as error:
         line = data.count(b'\n', 0, error.start) + 1
-        raise errors.InputError(
-            'is not UTF-8 text', errors.Location(os.fspath(path), line),
-        ) from None
+        raise errors.InputError('is not UTF-8 text', errors.Location(
+            source_name, line)) from None
 
 
-def parse(text: str, source_name: str) -> Document:
+def parse(text: str, source_name: str) -> YamlDocument:
     """Read YAML or JSON from text.
 
     :param source_name: what errors call it
@@ -183,124 +155,191 @@ def parse(text: str, source_name: str) -> Document:
     """
     bad = _NO_TEXT.search(text)
     if bad:
-        before = text[:bad.start()]
         raise errors.InputError(_no_text(bad), errors.Location(
-            source_name, before.count('\n') + 1,
-            bad.start() - before.rfind('\n')))
-    return _Builder(text, source_name).document()
+            source_name, *line_column(text, bad.start())))
+    reading = _Reader(text, source_name)
+    try:
+        return reading.document()
+    except yaml.MarkedYAMLError as error:
+        raise reading.syntax_error(error, text) from None
+    except yaml.YAMLError as error:
+        raise errors.InputError(
+            f'is not YAML: {error}', errors.Location(source_name)) from None
+
+
+def line_column(text: str, position: int) -> tuple[int, int]:
+    """Where a character stands, both counted from 1."""
+    return (text.count('\n', 0, position) + 1,
+            position - text.rfind('\n', 0, position))
 
 
 def _no_text(bad: re.Match[str]) -> str:
     return f'has a character that no text has, U+{ord(bad[0]):04X}'
 
 
-class _Builder:
-    """Builds the values of one document from the events of PyYAML."""
+class _Reader:
+    """Reads one document from the events of PyYAML."""
 
-    def __init__(self, text: str, source: str) -> None:
-        self._source = source
-        # As YAML counts lines.
-        self._lines = re.split('\r\n|[\r\n\x85\u2028\u2029]', text)
-        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
-        self._anchors: dict[str, _Node | None] = {}
+    def __init__(self, text: str, source_name: str) -> None:
+        self._source = source_name
+        self._parsed = yaml.parse(text, Loader=_LOADER)
+        # What aliases stand for, and comes before the next that is parsed.
+        self._repeated: collections.deque[Any] = collections.deque()
+        # The events of each anchor's value; none until it is whole.
+        self._anchors: dict[str, list[Any]] = {}
+        # Those of the innermost that is not whole.
+        self._kept: list[Any] | None = None
         self._path: list[str | int] = []
-        self._size = 0
+        self._count = 0
+        # The marks of each key, or else of the value, and of the value.
+        self._marks: dict[Path, tuple[Any, Any]] = {}
+        self._merged: dict[Path, Path] = {}
 
-    def document(self) -> Document:
-        try:
-            self._next()
+    def document(self) -> YamlDocument:
+        self._next()
+        event = self._next()
+        value = None
+        if not isinstance(event, yaml.StreamEndEvent):
             event = self._next()
-            if isinstance(event, yaml.StreamEndEvent):
-                self._fail('is empty', event)
-            root = self._node(self._next())
-            self._next()
-            event = self._next()
-            if not isinstance(event, yaml.StreamEndEvent):
-                self._fail('has a second YAML document', event,
-                           'put it into a file of its own')
-        except yaml.MarkedYAMLError as error:
-            raise self._syntax_error(error) from None
-        except yaml.YAMLError as error:
-            raise errors.InputError(
-                f'is not YAML: {error}', errors.Location(self._source),
-            ) from None
-        if root.value is None:
-            raise errors.InputError('is empty', errors.Location(
-                self._source, root.line))
-        return Document(root.value, self._source, root)
+            value = self._node(event)
+        if value is None:
+            self._fail('is empty', event)
+        self._next()
+        event = self._next()
+        if not isinstance(event, yaml.StreamEndEvent):
+            self._fail('has a second YAML document', event,
+                       'put it into a file of its own')
+        return YamlDocument(value, self._source, self._find)
+
+    def _find(self, path: Path, key: bool) -> tuple[int, int]:
+        at = path if path in self._marks else ()
+        for part in path[len(at):]:
+            below = self._merged.get((*at, part), (*at, part))
+            if below not in self._marks:
+                key = False
+                break
+            at = below
+        mark = self._marks[at][not key]
+        return mark.line + 1, mark.column + 1
 
     def _next(self) -> Any:
-        return next(self._events)
+        event = (self._repeated.popleft() if self._repeated
+                 else next(self._parsed))
+        if self._kept is not None:
+            self._kept.append(event)
+        return event
 
-    def _fail(self, message: str, event: yaml.Event,
-              advice: str = '') -> NoReturn:
-        mark: Any = event.start_mark
-        raise errors.InputError(message, errors.Location(
-            self._source, mark.line + 1, mark.column + 1,
-            key_text(tuple(self._path))), advice)
+    def _node(self, event: Any, key: Any = None) -> Any:
+        """The value that begins with an event.
 
-    def _syntax_error(self, error: yaml.MarkedYAMLError) -> errors.InputError:
-        mark = error.problem_mark or error.context_mark
-        where = errors.Location(
-            self._source, mark.line + 1 if mark else 0,
-            mark.column + 1 if mark else 0, key_text(tuple(self._path)))
-        message = ' '.join(filter(None, (error.context, error.problem)))
-        begun = error.context_mark
-        if begun and mark and begun.line != mark.line:
-            message += f' (it began in line {begun.line + 1})'
-        advice = ''
-        if error.problem == _ODD_CHARACTER and mark:
-            message, advice = self._odd_character(mark)
-        return errors.InputError(f'is not YAML: {message}', where, advice)
-
-    def _odd_character(self, mark: yaml.Mark) -> tuple[str, str]:
-        character = self._lines[mark.line][mark.column:mark.column + 1]
-        if character == '\t':
-            return 'a tab where YAML wants spaces', ''
-        return (f'{character!r} cannot begin a value',
-                'put the text into quotes')
-
-    def _node(self, event: Any) -> _Node:
+        :param key: the event of its key, if it has one
+        """
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
-        self._count(1, event)
-        if len(self._path) >= MAX_DEPTH:
-            self._fail_deep(event)
-        if event.anchor:
-            # Until it is whole, nothing may refer to it.
-            self._anchors[event.anchor] = None
-        if isinstance(event, yaml.ScalarEvent):
-            node = _Node(self._scalar(event), event.start_mark)
-        elif isinstance(event, yaml.MappingStartEvent):
-            self._check_tag(event, 'map')
-            node = self._mapping(event)
-        else:
-            self._check_tag(event, 'seq')
-            node = self._sequence(event)
-        if event.anchor:
-            self._anchors[event.anchor] = node
-        return node
-
-    def _alias(self, event: yaml.AliasEvent) -> _Node:
-        if event.anchor not in self._anchors:
-            self._fail(f'there is no anchor &{event.anchor} above', event)
-        node = self._anchors[event.anchor]
-        if node is None:
-            self._fail(f'&{event.anchor} refers to itself', event)
-        if len(self._path) + node.height > MAX_DEPTH:
-            self._fail_deep(event)
-        self._count(node.size, event)
-        return node
-
-    def _fail_deep(self, event: yaml.Event) -> NoReturn:
-        del self._path[_KEYS_SHOWN:]
-        self._fail(f'is nested more than {MAX_DEPTH} levels deep', event)
-
-    def _count(self, size: int, event: yaml.Event) -> None:
-        self._size += size
-        if self._size > MAX_VALUES:
+            events = self._anchors.get(str(event.anchor))
+            if not events:
+                self._fail(f'&{event.anchor} refers to itself'
+                           if event.anchor in self._anchors else
+                           f'there is no anchor &{event.anchor} above', event)
+            if self._kept is not None:
+                self._kept.pop()
+            self._repeated.extendleft(reversed(events))
+            event = self._next()
+        path = tuple(self._path)
+        self._marks[path] = (key or event).start_mark, event.start_mark
+        self._count += 1
+        if self._count > MAX_VALUES:
             self._fail(f'more than {MAX_VALUES:,} values up to here, with '
                        'what aliases repeat', event)
+        if len(path) >= MAX_DEPTH:
+            del self._path[_KEYS_SHOWN:]
+            self._fail(f'is nested more than {MAX_DEPTH} levels deep', event)
+        if not event.anchor:
+            return self._value(event)
+        self._anchors[event.anchor] = []
+        outer, self._kept = self._kept, [event]
+        value = self._value(event)
+        self._anchors[event.anchor] = self._kept
+        if outer is not None:
+            outer += self._kept[1:]
+        self._kept = outer
+        return value
+
+    def _value(self, event: Any) -> Any:
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            self._check_tag(event, 'map')
+            return self._mapping()
+        self._check_tag(event, 'seq')
+        values: list[Any] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            self._path.append(len(values))
+            values.append(self._node(event))
+            self._path.pop()
+        return values
+
+    def _mapping(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        merged: list[tuple[Path, Any]] = []
+        while not isinstance(key := self._next(), yaml.MappingEndEvent):
+            self._check_key(key)
+            self._path.append(key.value)
+            event = self._next()
+            path = tuple(self._path)
+            if path in self._marks:
+                self._fail(
+                    f'the key {key.value} appears here a second time', key,
+                    f'the first is in line {self._marks[path][0].line + 1}')
+            value = self._node(event, key)
+            if key.value != '<<' or not key.implicit[0]:
+                values[key.value] = value
+            elif isinstance(value, list):
+                merged += (((*path, number), other)
+                           for number, other in enumerate(value))
+            else:
+                merged.append((path, value))
+            if not all(isinstance(other, dict) for _path, other in merged):
+                self._fail('only mappings can be merged', event)
+            self._path.pop()
+        # What the mapping does not say itself.
+        for path, other in merged:
+            for name in filter(lambda name: name not in values, other):
+                values[name] = other[name]
+                self._merged[*self._path, name] = self._merged.get(
+                    (*path, name), (*path, name))
+        return values
+
+    def _scalar(self, event: Any) -> Any:
+        self._check_text(event)
+        text, tag = event.value, event.tag
+        if tag == '!' or tag is None and not event.implicit[0]:
+            return text
+        match = _PLAIN.fullmatch(text)
+        kind = written = str(match.lastgroup if match else 'str')
+        if tag is not None:
+            kind = tag.removeprefix(_TAG)
+            if kind == 'str':
+                return text
+            if kind not in _READERS:
+                self._check_tag(event, 'str')
+            if (written, kind) != ('int', 'float') and written != kind:
+                self._fail(f'{text!r} is not a !!{kind}', event)
+        if written == 'int' and len(text) > _MAX_DIGITS:
+            self._fail('is too long for a number', event)
+        value = _READERS[written](text) if match else text
+        if kind == 'float' and math.isinf(value := float(value)):
+            self._fail(f'{text} is too large for a number', event)
+        return value
+
+    def _check_key(self, event: Any) -> None:
+        if not isinstance(event, yaml.ScalarEvent):
+            self._fail('a key must be plain text', event)
+        self._check_tag(event, 'str')
+        self._check_text(event)
+        if '\n' in event.value:
+            self._fail('a key must stand on one line', event)
+        if event.anchor:
+            self._fail('an anchor on a key is not understood', event)
 
     def _check_tag(self, event: Any, kind: str) -> None:
         if event.tag not in (None, '!', _TAG + kind):
@@ -308,112 +347,35 @@ class _Builder:
             self._fail(f'{tag} is a tag that is not understood', event,
                        'leave it out')
 
-    def _scalar(self, event: Any) -> Any:
-        text = event.value
-        self._check_text(event)
-        if not event.implicit[0] and event.tag is None or event.tag == '!':
-            return text
-        if event.tag == _TAG + 'str':
-            return text
-        value = self._plain(text, event)
-        if event.tag is not None:
-            kind = event.tag.removeprefix(_TAG)
-            if kind not in _KINDS:
-                self._check_tag(event, 'str')
-            if kind == 'float' and type(value) is int:
-                return float(value)
-            if type(value) is not _KINDS[kind]:
-                self._fail(f'{text!r} is no !!{kind}', event)
-        return value
-
-    def _check_text(self, event: yaml.ScalarEvent) -> None:
+    def _check_text(self, event: Any) -> None:
         bad = _NO_TEXT.search(event.value)
         if bad:
             self._fail(_no_text(bad), event)
 
-    def _plain(self, text: str, event: yaml.ScalarEvent) -> Any:
-        if text in _CONSTANTS:
-            return _CONSTANTS[text]
-        if text[0] not in '-+.0123456789':
-            return text
-        if _INT.fullmatch(text) or _HEX.fullmatch(text):
-            if len(text) > _MAX_DIGITS:
-                self._fail('is too long for a number', event)
-            return int(text, 16 if text.startswith('0x') else 10)
-        if _FLOAT.fullmatch(text):
-            number = float(text)
-            if number in (float('inf'), float('-inf')):
-                self._fail(f'{text} is too large for a number', event)
-            return number
-        return text
+    def _fail(self, message: str, event: Any, advice: str = '') -> NoReturn:
+        raise errors.InputError(
+            message, self._location(event.start_mark), advice)
 
-    def _sequence(self, event: Any) -> _Node:
-        value: list[Any] = []
-        node = _Node(value, event.start_mark)
-        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            self._path.append(len(value))
-            below = self._node(event)
-            self._path.pop()
-            self._attach(node, len(value), below)
-            value.append(below.value)
-        return node
+    def _location(self, mark: Any) -> errors.Location:
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        return errors.Location(self._source, line, column,
+                               key_text(tuple(self._path)))
 
-    def _mapping(self, event: Any) -> _Node:
-        value: dict[str, Any] = {}
-        node = _Node(value, event.start_mark)
-        merged: list[_Node] = []
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key = self._key(event)
-            if key in node.below:
-                first, _column = node.keys[key]
-                self._path.append(key)
-                self._fail(f'the key {key} stands here a second time', event,
-                           f'the first is in line {first}')
-            is_merge = key == _MERGE and event.implicit[0]
-            self._path.append(key)
-            event_below = self._next()
-            below = self._node(event_below)
-            if is_merge:
-                merged += self._to_merge(below, event_below)
-                self._path.pop()
-                continue
-            self._path.pop()
-            mark = event.start_mark
-            node.keys[key] = mark.line + 1, mark.column + 1
-            self._attach(node, key, below)
-            value[key] = below.value
-        for other in merged:
-            self._merge(node, other)
-        return node
-
-    def _key(self, event: Any) -> str:
-        if not isinstance(event, yaml.ScalarEvent):
-            self._fail('a key must be plain text', event)
-        if event.tag not in (None, '!', _TAG + 'str'):
-            self._check_tag(event, 'str')
-        self._check_text(event)
-        if '\n' in event.value:
-            self._fail('a key must stand on one line', event)
-        if event.anchor:
-            self._fail('an anchor on a key is not understood', event)
-        return str(event.value)
-
-    def _to_merge(self, node: _Node, event: yaml.Event) -> list[_Node]:
-        nodes = (list(node.below.values()) if isinstance(node.value, list)
-                 else [node])
-        if not all(isinstance(one.value, dict) for one in nodes):
-            self._fail('only mappings can be merged', event)
-        return nodes
-
-    def _merge(self, node: _Node, other: _Node) -> None:
-        """Take over from ``<<`` what the mapping does not say itself."""
-        for key, below in other.below.items():
-            if key not in node.below:
-                node.keys[key] = other.keys[key]
-                self._attach(node, key, below)
-                node.value[key] = below.value
-
-    def _attach(self, node: _Node, part: str | int, below: _Node) -> None:
-        node.below[part] = below
-        node.size += below.size
-        node.height = max(node.height, below.height + 1)
+    def syntax_error(self, error: yaml.MarkedYAMLError,
+                     text: str) -> errors.InputError:
+        """What PyYAML says of its input, in our words."""
+        begun, mark = error.context_mark, error.problem_mark
+        message = ' '.join(filter(None, (error.context, error.problem)))
+        if begun and mark and begun.line != mark.line:
+            message += f' (it began in line {begun.line + 1})'
+        advice = ''
+        if error.problem == _ODD_CHARACTER and mark:
+            # As YAML counts lines.
+            line = re.split('\r\n|[\r\n\x85\u2028\u2029]', text)[mark.line]
+            character = line[mark.column:mark.column + 1]
+            message = 'a tab where YAML wants spaces'
+            if character != '\t':
+                message = f'{character!r} cannot begin a value'
+                advice = 'put the text into quotes'
+        return errors.InputError(
+            f'is not YAML: {message}', self._location(mark or begun), advice)

@@ -1,31 +1,113 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
+"""The engine: does a guest fit on a host, and exactly where.
 
-"""The engine: does a guest fit on a host, and exactly where."""
+Words that the engine uses. Where nova has one, it is nova's.
 
-from nova_pinning.fit import cell as one_cell
-from nova_pinning.fit.cells import Choice
-from nova_pinning.fit.cells import choose_cells
-from nova_pinning.fit.cells import PciCheck
-from nova_pinning.fit.cells import set_check
+Hosts:
+
+host cell
+    A NUMA node of a host: CPUs, memory and its pages, and what is near
+    (nova.objects.NUMACell).
+CPU, core, thread, sibling
+    A CPU is what the kernel numbers and a vCPU runs on: one thread of a core.
+    A core's CPUs are siblings of each other; without SMT it has one.
+L3 domain
+    The CPUs of a cell that share an L3 cache.
+dedicated, shared
+    CPUs that vCPUs are pinned to, each for one of them, and CPUs that vCPUs
+    float over (nova's cpu_dedicated_set and cpu_shared_set). A cell where
+    both are the same CPUs is called legacy.
+allocatable
+    The CPUs that guests may have at all, dedicated and shared. The host keeps
+    the others for itself.
+pinned
+    Of a vCPU: to run on one host CPU only. Of a host CPU: to have such a
+    vCPU. A stray pin is one outside the dedicated CPUs.
+pages, pool
+    The memory of a cell in pages of one size is a pool.
+
+Guests:
+
+guest cell
+    A NUMA cell of a guest; each goes on its own host cell
+    (nova.objects.InstanceNUMACell).
+demand
+    What one guest cell asks of the host cell it is put on.
+thread policy
+    prefer takes any free CPUs, require whole cores, isolate whole cores for
+    one vCPU each (hw:cpu_thread_policy).
+emulator threads
+    What QEMU runs beside the vCPUs; isolated ones get their own CPU.
+size
+    A kind of guest on sale, as far as counting goes: so many equal cells with
+    so many vCPUs and so much memory each.
+
+The one on the other:
+
+room
+    What a host cell has left: free CPUs, by how they share cores, and free
+    memory. It takes so many guest cells of a size.
+stranded
+    Free CPUs that no further guest of a size can be sold.
+choice
+    A host cell for each guest cell, the first in nova's order that will do.
+fit
+    A choice with the CPUs and pages that the guest gets there.
+refusal, shortage
+    Why there is no fit, and what one host cell lacks for one guest cell.
+attempt
+    A guest tried on a host, with the host's PCI devices.
+claim
+    nova-compute's own fit, when the guest arrives there. It counts, so it is
+    predicted, or nova's code is asked.
+drawback
+    What speaks against a host on which the guest fits: it is for guests that
+    find no other.
+decision
+    The fit that holds on a host, with its drawback.
+"""
+
+from nova_pinning.fit._cells import CellChoice
+from nova_pinning.fit._cells import choose_cells
+from nova_pinning.fit._cells import PciCheck
+from nova_pinning.fit._cells import set_check
+from nova_pinning.fit._decide import comes_alone
+from nova_pinning.fit._decide import decide
+from nova_pinning.fit._decide import Decision
+from nova_pinning.fit._pins import pin
+from nova_pinning.fit._pins import pin_cell
+from nova_pinning.fit._sizing import allowed_pools
+from nova_pinning.fit._sizing import free_pools
+from nova_pinning.fit._sizing import Room
+from nova_pinning.fit._sizing import Size
+from nova_pinning.fit.known_defects import AskNova
+from nova_pinning.fit.known_defects import Claim
+from nova_pinning.fit.known_defects import ClaimAttempt
+from nova_pinning.fit.known_defects import ClaimBounds
 from nova_pinning import model
 
 __all__ = [
-    'Choice', 'PciCheck', 'choose_cells', 'fit', 'pin', 'pin_cell',
-    'set_check',
-]
+    'AskNova',
+    'ClaimAttempt',
+    'ClaimBounds',
+    'CellChoice',
+    'Claim',
+    'Decision',
+    'PciCheck',
+    'Room',
+    'Size',
+    'allowed_pools',
+    'choose_cells',
+    'comes_alone',
+    'decide',
+    'fit_guest',
+    'free_pools',
+    'pin',
+    'pin_cell',
+    'set_check']
 
 
-def fit(
+def fit_guest(
     host: model.Host,
     guest: model.Guest,
     *,
@@ -46,28 +128,3 @@ def fit(
     if isinstance(choice, model.Refusal):
         return choice
     return pin(guest, choice.cells)
-
-
-def pin(
-    guest: model.Guest, cells: tuple[model.CellView, ...],
-) -> model.Fit:
-    """Choose the CPUs within the host cells that choose_cells gave."""
-    return model.Fit(tuple([
-        pin_cell(guest, index, cell) for index, cell in enumerate(cells)]))
-
-
-def pin_cell(
-    guest: model.Guest, index: int, cell: model.CellView,
-) -> model.CellFit:
-    """Choose the CPUs for one guest cell, given by index, in a host cell."""
-    demand = guest.demands[index]
-    cpus: tuple[int, ...] = ()
-    emulator_cpus: tuple[int, ...] = ()
-    if guest.is_pinned:
-        cpus, emulator_cpus = one_cell.pick_cpus(
-            cell, guest.thread_policy, demand)
-    return model.CellFit(
-        host_cell=cell.id,
-        pins=tuple(zip(guest.cells[index].dedicated_vcpus, cpus)),
-        emulator_cpus=emulator_cpus,
-        page_size_kib=one_cell.page_size_kib(cell, demand))

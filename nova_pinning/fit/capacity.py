@@ -1,20 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """How many guests fit at once, exactly.
 
 What a host has room for is given as the room of each of its NUMA nodes, and
-guests as sizes of equal cells. Nova puts each cell of a guest on a node of its
-own, and a node takes cells while it has CPUs and memory for them.
+guests as sizes. Nova puts each cell of a guest on its own node, and a
+node takes cells while it has CPUs and memory for them. Thread policies are
+for others to look at.
 
 The figures are what can be placed at most. Guests of one cell and one size
 get there in any order. With several sizes, or guests of several cells, it
@@ -26,52 +16,21 @@ from collections.abc import Sequence
 import functools
 import itertools
 import math
-from typing import NamedTuple
+
+from nova_pinning.fit import _sizing
 
 
 # Ways to put guests on one node from which on a simple way is tried first.
 _MANY_FILLINGS = 10000
 
 
-class Room(NamedTuple):
-    """What a NUMA node has left for pinned guests.
-
-    :param cpus: free dedicated CPUs
-    :param memory_mib: free memory, or pages; None if it is not looked at
-    """
-
-    cpus: int
-    memory_mib: int | None = None
-
-
-class Size(NamedTuple):
-    """A size of guests.
-
-    :param vcpus: of the whole guest, a multiple of cells
-    :param cells: NUMA cells that it is spread over evenly
-    :param memory_mib: of the whole guest
-    """
-
-    vcpus: int
-    cells: int = 1
-    memory_mib: int = 0
-
-    @property
-    def cell_vcpus(self) -> int:
-        return self.vcpus // self.cells
-
-    @property
-    def cell_memory_mib(self) -> int:
-        return -(-self.memory_mib // self.cells)
-
-
-def guests(rooms: Sequence[Room], size: Size) -> int:
+def guests(rooms: Sequence[_sizing.Room], size: _sizing.Size) -> int:
     """How many guests of one size fit."""
-    return spread([_cells(room, size) for room in rooms], size.cells)
+    return spread([room.takes(size) for room in rooms], size.cells)
 
 
 def spread(cells: Sequence[int], guest_cells: int) -> int:
-    """How many guests fit of so many cells, each on a node of its own.
+    """How many guests fit of so many cells, each on its own node.
 
     n guests of c cells fit if the nodes take n * c cells, none of them more
     than n: given out in turn, no guest then has two cells on one node. What
@@ -81,14 +40,14 @@ def spread(cells: Sequence[int], guest_cells: int) -> int:
     """
     count = sum(cells) // guest_cells
     while guest_cells > 1:
-        fewer = sum([min(one, count) for one in cells]) // guest_cells
+        fewer = sum([min(cell, count) for cell in cells]) // guest_cells
         if fewer == count:
             break
         count = fewer
     return count
 
 
-def order(weights: Sequence[int]) -> Iterator[int]:
+def sale_order(weights: Sequence[int]) -> Iterator[int]:
     """An endless even sequence that follows the weights.
 
     The next is the one with the largest weight / (2 * times had + 1), the
@@ -100,15 +59,15 @@ def order(weights: Sequence[int]) -> Iterator[int]:
     had = [0] * len(weights)
     while True:
         best = 0
-        for place in range(1, len(weights)):
-            if (weights[place] * (2 * had[best] + 1)
-                    > weights[best] * (2 * had[place] + 1)):
-                best = place
+        for index in range(1, len(weights)):
+            if (weights[index] * (2 * had[best] + 1)
+                    > weights[best] * (2 * had[index] + 1)):
+                best = index
         had[best] += 1
         yield best
 
 
-def mix(rooms: Sequence[Room], sizes: Sequence[Size],
+def mix(rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
         weights: Sequence[int]) -> tuple[int, ...]:
     """How many guests of each size fit, if they are sold as weights say.
 
@@ -120,7 +79,7 @@ def mix(rooms: Sequence[Room], sizes: Sequence[Size],
     return _mix(tuple(used), tuple(sizes), tuple(weights))
 
 
-def mix_bound(rooms: Sequence[Room], sizes: Sequence[Size],
+def mix_bound(rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
               weights: Sequence[int]) -> int:
     """A number of guests that no mix exceeds, found in a moment."""
     if not sizes:
@@ -133,7 +92,7 @@ def mix_bound(rooms: Sequence[Room], sizes: Sequence[Size],
 
 @functools.lru_cache(maxsize=4096)
 def _beginnings(
-    cpus: int, alone: tuple[int, ...], sizes: tuple[Size, ...],
+    cpus: int, alone: tuple[int, ...], sizes: tuple[_sizing.Size, ...],
     weights: tuple[int, ...],
 ) -> Sequence[tuple[int, ...]]:
     """What may fit of an even sequence, by its number of guests.
@@ -142,18 +101,18 @@ def _beginnings(
     :param alone: guests of each size that fit if there are no others
     """
     beginnings = [(0,) * len(sizes)]
-    for place in order(weights):
+    for index in sale_order(weights):
         counts = list(beginnings[-1])
-        counts[place] += 1
-        cpus -= sizes[place].vcpus
-        if counts[place] > alone[place] or cpus < 0:
+        counts[index] += 1
+        cpus -= sizes[index].guest_vcpus
+        if counts[index] > alone[index] or cpus < 0:
             break
         beginnings.append(tuple(counts))
     return beginnings
 
 
 @functools.lru_cache(maxsize=65536)
-def _mix(rooms: tuple[Room, ...], sizes: tuple[Size, ...],
+def _mix(rooms: tuple[_sizing.Room, ...], sizes: tuple[_sizing.Size, ...],
          weights: tuple[int, ...]) -> tuple[int, ...]:
     if not sizes:
         return ()
@@ -171,19 +130,20 @@ def _mix(rooms: tuple[Room, ...], sizes: tuple[Size, ...],
     return beginnings[low]
 
 
-def packs(rooms: Sequence[Room], sizes: Sequence[Size],
+def packs(rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
           counts: Sequence[int]) -> bool:
     """Whether so many guests of each size fit at once."""
-    wanted = sorted(
+    ordered = sorted(
         ((size, count) for size, count in zip(sizes, counts) if count),
-        key=lambda one: _rank(one[0]))
-    if _is_chain(rooms, [size for size, _count in wanted]):
-        return _chain_packs(rooms, wanted)
-    return packing(rooms, sizes, counts) is not None
+        key=lambda size_count: _rank(size_count[0]))
+    if _is_chain(rooms, [size for size, _count in ordered]):
+        return _chain_packs(rooms, ordered)
+    return find_packing(rooms, sizes, counts) is not None
 
 
-def packing(
-    rooms: Sequence[Room], sizes: Sequence[Size], counts: Sequence[int],
+def find_packing(
+    rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
+    counts: Sequence[int],
 ) -> tuple[tuple[int, ...], ...] | None:
     """A way to have so many guests of each size at once.
 
@@ -191,56 +151,49 @@ def packing(
         there is no way
     """
     order_of = sorted(
-        (place for place, count in enumerate(counts) if count),
-        key=lambda place: _rank(sizes[place]))
-    places = sorted(range(len(rooms)), key=lambda place: _key(rooms[place]))
-    found = _Packing([rooms[place] for place in places],
-                     [sizes[place] for place in order_of],
-                     [counts[place] for place in order_of]).find()
-    if found is None:
+        (index for index, count in enumerate(counts) if count),
+        key=lambda index: _rank(sizes[index]))
+    places = sorted(range(len(rooms)), key=lambda index: _key(rooms[index]))
+    fillings = _Packing([rooms[index] for index in places],
+                        [sizes[index] for index in order_of],
+                        [counts[index] for index in order_of]).find()
+    if fillings is None:
         return None
     cells = [[0] * len(sizes) for _room in rooms]
-    for room, filling in zip(places, found):
-        for place, taken in zip(order_of, filling):
-            cells[room][place] = taken
+    for room, filling in zip(places, fillings):
+        for index, taken in zip(order_of, filling):
+            cells[room][index] = taken
     return tuple(map(tuple, cells))
 
 
-def _rank(size: Size) -> tuple[int, int]:
+def _rank(size: _sizing.Size) -> tuple[int, int]:
     """A key by which the largest cells come first."""
-    return -size.cell_vcpus, -size.cell_memory_mib
+    return -size.vcpus, -size.memory_mib
 
 
-def _key(room: Room) -> tuple[int, int]:
-    return room.cpus, room.memory_mib or 0
+def _key(room: _sizing.Room) -> tuple[int, tuple[_sizing.PagePool, ...]]:
+    return room.cpus, room.pools or ()
 
 
-def _cells(room: Room, size: Size) -> int:
-    """Cells of one size that a node takes."""
-    cells = room.cpus // size.cell_vcpus
-    if room.memory_mib is None or not size.memory_mib:
-        return cells
-    return min(cells, room.memory_mib // size.cell_memory_mib)
-
-
-def _is_chain(rooms: Sequence[Room], sizes: Sequence[Size]) -> bool:
+def _is_chain(rooms: Sequence[_sizing.Room],
+              sizes: Sequence[_sizing.Size]) -> bool:
     """Whether only CPUs count, and each size divides the one before it."""
     return (all(size.cells == 1 for size in sizes)
             and not any(larger.vcpus % smaller.vcpus
                         for larger, smaller in itertools.pairwise(sizes))
             and not (any(size.memory_mib for size in sizes)
-                     and any(room.memory_mib is not None for room in rooms)))
+                     and any(room.pools is not None for room in rooms)))
 
 
-def _chain_packs(rooms: Sequence[Room],
-                 wanted: Sequence[tuple[Size, int]]) -> bool:
+def _chain_packs(rooms: Sequence[_sizing.Room],
+                 sizes: Sequence[tuple[_sizing.Size, int]]) -> bool:
     """Whether sizes fit of which each divides the one before it.
 
     A larger guest takes a whole number of places for smaller ones, wherever
     it is put, so that counting places is enough.
     """
     taken = 0
-    for size, count in wanted:
+    for size, count in sizes:
         taken += size.vcpus * count
         if taken > sum(room.cpus // size.vcpus
                        for room in rooms) * size.vcpus:
@@ -257,8 +210,10 @@ class _Packing:
     :param counts: guests of each size
     """
 
-    def __init__(self, rooms: Sequence[Room], sizes: Sequence[Size],
-                 counts: Sequence[int]) -> None:
+    def __init__(
+        self, rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
+        counts: Sequence[int],
+    ) -> None:
         self._rooms = rooms
         self._sizes = sizes
         # No two cells of a guest go on one node.
@@ -276,8 +231,8 @@ class _Packing:
             simple = self._simple()
             if simple is not None:
                 return simple
-        found = self._place(0, self._cells)
-        return found and found[::-1]
+        fillings = self._place(0, self._cells)
+        return fillings and fillings[::-1]
 
     def _simple(self) -> list[tuple[int, ...]] | None:
         """Put each cell, the largest first, where it leaves the fewest CPUs.
@@ -291,15 +246,15 @@ class _Packing:
             return None
         rooms = list(self._rooms)
         cells = [[0] * len(self._sizes) for _room in rooms]
-        for place, size in enumerate(self._sizes):
-            for _guest in range(self._cells[place]):
+        for index, size in enumerate(self._sizes):
+            for _guest in range(self._cells[index]):
                 best = min((number for number, room in enumerate(rooms)
-                            if _cells(room, size)), default=None,
+                            if room.takes(size)), default=None,
                            key=lambda number: rooms[number].cpus)
                 if best is None:
                     return None
                 rooms[best] = _left(rooms[best], (size,), (1,))
-                cells[best][place] += 1
+                cells[best][index] += 1
         return list(map(tuple, cells))
 
     def _place(self, number: int,
@@ -310,7 +265,7 @@ class _Packing:
         """
         if not any(left):
             return []
-        if sum(cells * size.cell_vcpus for cells, size
+        if sum(cells * size.vcpus for cells, size
                in zip(left, self._sizes)) > self._cpus_from[number]:
             return None
         if number == len(self._rooms) or (number, left) in self._vain:
@@ -322,52 +277,50 @@ class _Packing:
         most = tuple(map(min, left, self._limits))
         for filling in _fillings(self._rooms[number], tuple(self._sizes),
                                  most):
-            found = self._place(number + 1, tuple(
+            fillings = self._place(number + 1, tuple(
                 cells - taken for cells, taken in zip(left, filling)))
-            if found is not None:
-                found.append(filling)
-                return found
+            if fillings is not None:
+                fillings.append(filling)
+                return fillings
         self._vain.add((number, left))
         return None
 
 
 @functools.lru_cache(maxsize=65536)
-def _fillings(room: Room, sizes: tuple[Size, ...],
+def _fillings(room: _sizing.Room, sizes: tuple[_sizing.Size, ...],
               most: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """The ways to fill a node to which nothing can be added.
 
     :param most: cells of each size
     :returns: cells of each size, those first that leave the fewest CPUs
     """
-    found = []
+    fillings = []
     for filling in _some(room, sizes, most):
         left = _left(room, sizes, filling)
-        if not any(taken < limit and _cells(left, size)
+        if not any(taken < limit and left.takes(size)
                    for size, taken, limit in zip(sizes, filling, most)):
-            found.append((left.cpus, filling))
+            fillings.append((left.cpus, filling))
     return tuple(filling for _left_cpus, filling in sorted(
-        found, key=lambda one: (one[0], [-taken for taken in one[1]])))
+        fillings, key=lambda candidate: (
+            candidate[0], [-taken for taken in candidate[1]])))
 
 
-def _some(room: Room, sizes: Sequence[Size],
+def _some(room: _sizing.Room, sizes: Sequence[_sizing.Size],
           most: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Ways to fill a node, with as many cells of the last size as fit."""
     if not sizes:
         yield ()
         return
-    fit = min(_cells(room, sizes[0]), most[0])
+    fit = min(room.takes(sizes[0]), most[0])
     for taken in range(fit, -1 if len(sizes) > 1 else fit - 1, -1):
         for others in _some(_left(room, sizes[:1], (taken,)), sizes[1:],
                             most[1:]):
             yield taken, *others
 
 
-def _left(room: Room, sizes: Sequence[Size],
-          cells: Sequence[int]) -> Room:
+def _left(room: _sizing.Room, sizes: Sequence[_sizing.Size],
+          cells: Sequence[int]) -> _sizing.Room:
     """What a node has left beside so many cells of each size."""
-    cpus, memory_mib = room
     for size, count in zip(sizes, cells):
-        cpus -= count * size.cell_vcpus
-        if memory_mib is not None:
-            memory_mib -= count * size.cell_memory_mib
-    return Room(cpus, memory_mib)
+        room = room.without(size, count)
+    return room

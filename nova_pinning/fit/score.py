@@ -1,22 +1,13 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """How good a fit is for what comes after it: fragmentation, cache locality."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
+import math
 
+from nova_pinning.fit import _sizing
 from nova_pinning.fit import capacity
 from nova_pinning import model
 
@@ -27,154 +18,52 @@ COST_OF_FREE_CPU = 2 ** -10
 #: to the range from 0 to 1, whatever they are, and what only decides between
 #: equals would otherwise outweigh other weighers.
 COST_RANGE = 0.25
-_KIB_PER_MIB = 1024
-#: How many L3 domains one counts as in which another guest has CPUs too.
+#: The weight of a host on which the guest does not fit.
+UNFIT = -math.inf
+#: The weight of a host of which too little is known to weigh it.
+UNKNOWN = math.nan
+#: How many L3 domains one counts as in which others run too.
 _SHARED_DOMAIN_COST = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Size:
-    """A size of guest on sale.
-
-    :param vcpus: of each of its NUMA cells
-    :param memory_mib: of each of its NUMA cells
-    :param cells: host cells that it takes, each of its own
-    """
-
-    vcpus: int
-    memory_mib: int
-    thread_policy: model.ThreadPolicy = model.ThreadPolicy.PREFER
-    page_size_kib: int | None = None
-    cells: int = 1
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stock:
-    """What a host cell still has to sell.
-
-    :param free: free dedicated CPUs
-    :param paired: those of them on cores with two or more free threads
-    :param whole_cores: cores with every thread free, where nova can give
-        them to a guest that wants its vCPUs isolated; else 0
-    :param threads: threads of a core
-    :param memory_kib: free memory by page size; under 0 what is to be had
-        without asking for a page size
-    """
-
-    free: int
-    paired: int
-    whole_cores: int
-    threads: int
-    memory_kib: dict[int, int]
-
-
-def stock(
-    cell: model.CellView,
-    taken: model.CellFit | None = None,
-    taken_memory_mib: int = 0,
-    is_isolated: bool = False,
-) -> Stock:
-    """What the cell has left, after taken if that is given.
-
-    :param is_isolated: whether taken keeps the other threads of its cores
-        from others too
-    """
-    gone = set()
-    if taken is not None:
-        gone = {cpu for _vcpu, cpu in taken.pins}
-        gone.update(taken.emulator_cpus)
-    free = paired = whole = 0
-    sizes = cell.core_sizes
-    for core, size in zip(cell.free_cores, sizes):
-        left = len(core)
-        if left and gone:
-            taken_here = sum(cpu in gone for cpu in core)
-            left -= left if is_isolated and taken_here else taken_here
-        free += left
-        if left > 1:
-            paired += left
-        if left and left == size:
-            whole += 1
-    threads = max(sizes, default=1) or 1
-    if threads > 1 and not cell.is_legacy:
-        whole = 0
-    page_size_kib = taken.page_size_kib if taken is not None else None
-    return Stock(free, paired, whole, threads, _memory_left(
-        cell, page_size_kib, taken_memory_mib * _KIB_PER_MIB))
-
-
-def _memory_left(
-    cell: model.CellView, page_size_kib: int | None, taken_kib: int,
-) -> dict[int, int]:
-    """Free memory in KiB by page size, and under 0 that of no page size.
-
-    Who asks for no page size gets the smallest pages.
-    """
-    pools = {pool.size_kib: pool.free_kib for pool in reversed(cell.pages)
-             if pool.size_kib > 0}
-    if not pools:
-        free_mib = cell.memory_mib - cell.memory_used_mib
-        return {0: free_mib * _KIB_PER_MIB - taken_kib}
-    smallest = min(pools)
-    pools[page_size_kib or smallest] -= taken_kib
-    pools[0] = pools[smallest]
-    return pools
-
-
-def stranded(left: Stock, size: Size) -> int:
-    """Free CPUs of a cell that no further guest cell of the size can be sold.
-
-    What remains after as many of them as CPUs and memory allow: all free CPUs
-    if not one fits. With more than two threads a core, guests that want
-    whole cores may find less room than is reckoned here.
-    """
-    return left.free - room(left, size) * _cpus(left, size)
-
-
-def room(left: Stock, size: Size) -> int:
-    """How many guest cells of the size a host cell has room for."""
-    return min(_guests_by_cpu(left, size), _guests_by_memory(left, size))
-
-
-def other_room(cell: model.CellView, size: Size) -> int:
-    """The same for a host cell that the guest in question leaves alone.
-
-    A count does where it tells as much as a look at siblings, which is dear.
-    """
-    if size.thread_policy is model.ThreadPolicy.PREFER:
-        return room(
-            Stock(cell.free_count, 0, 0, 1, _memory_left(cell, None, 0)),
-            size)
-    return room(stock(cell), size)
-
-
 def loss(
-    before: Sequence[Stock],
-    after: Sequence[Stock],
+    before: Sequence[_sizing.Room],
+    after: Sequence[_sizing.Room],
     others: Sequence[int],
-    size: Size,
+    size: _sizing.Size,
 ) -> int:
     """By how many CPUs a guest raises what a host strands of one size.
 
     :param before: of the host cells that the guest goes to
     :param after: the same with the guest
-    :param others: the room in the host's other cells; of no account for a
-        size of one cell
+    :param others: what the host's other cells take; not looked at for a size
+        of one cell
     """
     sold = (
-        capacity.spread([*[room(one, size) for one in before], *others],
+        capacity.spread([*[room.takes(size) for room in before], *others],
                         size.cells)
-        - capacity.spread([*[room(one, size) for one in after], *others],
+        - capacity.spread([*[room.takes(size) for room in after], *others],
                           size.cells))
-    taken = sum([one.free - other.free for one, other in zip(before, after)])
-    return sold * size.cells * _cpus(before[0], size) - taken
+    taken = sum([room.cpus - left.cpus for room, left in zip(before, after)])
+    return sold * size.cells * before[0].cpus_of(size) - taken
+
+
+def other_room(cell: model.CellView, size: _sizing.Size) -> int:
+    """How many guest cells go on a host cell that a guest leaves alone.
+
+    A count does where it tells as much as a look at siblings, which is dear.
+    """
+    if size.thread_policy is model.ThreadPolicy.PREFER:
+        return _sizing.Room(
+            cell.free_count, _sizing.free_pools(cell)).takes(size)
+    return _sizing.Room.of(cell).takes(size)
 
 
 def fragmentation_growth(
     guest: model.Guest,
     cells: Sequence[model.CellView],
     fit: model.Fit,
-    mix: Iterable[tuple[Size, float]],
+    mix: Iterable[tuple[_sizing.Size, float]],
     others: Sequence[model.CellView] = (),
 ) -> float:
     """By how many CPUs placing the guest raises what its host strands.
@@ -192,9 +81,9 @@ def fragmentation_growth(
     :param others: the other cells of the host
     """
     is_isolated = guest.thread_policy is model.ThreadPolicy.ISOLATE
-    before = [stock(cell) for cell in cells]
+    before = [_sizing.Room.of(cell) for cell in cells]
     after = [
-        stock(cell, cell_fit, demand.memory_mib, is_isolated)
+        _sizing.Room.of(cell, cell_fit, demand.memory_mib, is_isolated)
         for demand, cell, cell_fit in zip(guest.demands, cells, fit.cells)]
     growth = 0.0
     for size, share in mix:
@@ -205,21 +94,23 @@ def fragmentation_growth(
     return growth
 
 
-def left_over(cells: Sequence[model.CellView], fit: model.Fit) -> int:
-    """The CPUs that a guest leaves free in its host cells.
+def left_over(
+    guest: model.Guest, cells: Sequence[model.CellView],
+) -> int:
+    """The CPUs that a pinned guest leaves free in its host cells.
 
     :param cells: the host cell of each guest cell
     """
     return sum([
-        cell.free_count - len(one.pins) - len(one.emulator_cpus)
-        for cell, one in zip(cells, fit.cells)])
+        cell.free_count - demand.dedicated - demand.emulator
+        for demand, cell in zip(guest.demands, cells)])
 
 
 def fragmentation_cost(
     guest: model.Guest,
     cells: Sequence[model.CellView],
     fit: model.Fit,
-    mix: Iterable[tuple[Size, float]],
+    mix: Iterable[tuple[_sizing.Size, float]],
     others: Sequence[model.CellView] = (),
 ) -> float:
     """What placing the guest costs, in CPUs: the less, the better.
@@ -228,87 +119,103 @@ def fragmentation_cost(
     fullest cells, which keeps large room in one piece.
     """
     return (fragmentation_growth(guest, cells, fit, mix, others)
-            + COST_OF_FREE_CPU * left_over(cells, fit))
-
-
-def _cpus(left: Stock, size: Size) -> int:
-    """Host CPUs that a guest cell of the size takes."""
-    if size.thread_policy is model.ThreadPolicy.ISOLATE:
-        return size.vcpus * left.threads
-    return size.vcpus
-
-
-def _guests_by_cpu(left: Stock, size: Size) -> int:
-    if size.vcpus <= 0:
-        return 0
-    if size.thread_policy is model.ThreadPolicy.REQUIRE:
-        # An odd vCPU leaves the thread beside it to nobody else who wants
-        # whole cores.
-        return left.paired // (size.vcpus + size.vcpus % 2)
-    if size.thread_policy is model.ThreadPolicy.ISOLATE:
-        return left.whole_cores // size.vcpus
-    return left.free // size.vcpus
-
-
-def _guests_by_memory(left: Stock, size: Size) -> int:
-    memory_kib = size.memory_mib * _KIB_PER_MIB
-    if not memory_kib:
-        return left.free
-    return sum(max(0, left.memory_kib.get(pages, 0)) // memory_kib
-               for pages in _allowed_pages(left, size.page_size_kib))
-
-
-def _allowed_pages(left: Stock, wanted: int | None) -> Sequence[int]:
-    """The page sizes that a guest which asks for wanted may get."""
-    if not wanted:
-        return [0]
-    sizes = sorted(key for key in left.memory_kib if key)
-    if wanted == model.PAGES_SMALL:
-        return sizes[:1]
-    if wanted == model.PAGES_LARGE:
-        return sizes[1:]
-    return sizes if wanted == model.PAGES_ANY else [wanted]
+            + COST_OF_FREE_CPU * left_over(guest, cells))
 
 
 def l3_domains(
-    cores: Sequence[Iterable[int]], cpus_per_domain: int | None,
+    cores: Sequence[Collection[int]],
+    cpus_per_domain: int | None,
+    others: Sequence[Sequence[Collection[int]]] = (),
 ) -> dict[int, int]:
     """The L3 domain of each CPU of a cell, numbered within the cell.
 
-    Cores are taken to be numbered one after the other through the domains,
-    as the kernel numbers them on x86: CPUs that are not in the list (kept for
-    the host) keep their place.
+    Cores are taken to be numbered one after the other through the domains of
+    a cell, and CPUs that are not in the lists (kept for the host) to keep
+    their place. Sibling threads may be neighbours, or come after all cores of
+    the host or of the cell. The numbers may go through one cell after the
+    other, or round all cells of the host, or round those of a group. That
+    shows in that the ranges of the cells overlap, and that the numbers of a
+    cell all leave one remainder when divided by the number of cells.
+
+    What is not in the lists can hide that. These are mistaken:
+
+    * hosts where no core has all its threads in the lists, unless these are
+      the first threads of all cores and neighbours are not siblings: cores are
+      taken to have as many threads as the largest that is listed
+    * cells that numbers go round, but of which the lists have nothing that
+      lies in the range of another cell, as where one cell alone has CPUs for
+      guests: they are taken to be numbered one after the other
 
     :param cores: the sibling sets of the cell
     :param cpus_per_domain: host CPUs that share an L3 cache; None if unknown,
         and then the whole cell is one domain
+    :param others: the sibling sets of the host's other cells, each
     :returns: domain number by CPU
     """
-    members = [sorted(core) for core in cores if core]
+    members = [core for core in cores if core]
     if cpus_per_domain is None or not members:
         return {cpu: 0 for core in members for cpu in core}
-    threads = max(map(len, members))
-    whole = [core for core in members if len(core) == threads]
-    firsts = sorted({core[0] for core in whole})
-    # The step from one core to the next: 1 where sibling threads are numbered
-    # after all cores, the number of threads where they are neighbours, the
-    # number of sockets where cores alternate between these.
-    step = min((b - a for a, b in zip(firsts, firsts[1:])), default=1)
-    offset = whole[0][-1] - whole[0][0]
-    cores_per_domain = max(1, cpus_per_domain // threads)
+    threads, offset = _threads((cores, *others))
+    numbers = _core_numbers(members, threads, offset)
+    step = 1
+    if others:
+        step = _step(numbers, [
+            _core_numbers(other, threads, offset) for other in others])
+    size = max(1, cpus_per_domain // threads) * step
+    return {cpu: number // size
+            for core, number in zip(members, numbers) for cpu in core}
 
-    def far_from_firsts(cpu: int) -> int:
-        return max(firsts[0] - cpu, cpu - firsts[-1])
 
-    domains = {}
-    for core in members:
-        first = core[0]
-        if len(core) < threads:
-            # The first thread may be the one that is kept for the host.
-            first = min(first, first - offset, key=far_from_firsts)
-        for cpu in core:
-            domains[cpu] = first // step // cores_per_domain
-    return domains
+def _threads(cells: Sequence[Sequence[Collection[int]]]) -> tuple[int, int]:
+    """Threads of a core, and how far apart the numbers of two of them are.
+
+    As the first core shows that has the most threads.
+
+    :param cells: the sibling sets of each cell, at least one of them
+    """
+    threads = max([len(core) for cores in cells for core in cores])
+    if threads == 1:
+        return 1, 1
+    whole = next(core for cores in cells for core in cores
+                 if len(core) == threads)
+    first, second = sorted(whole)[:2]
+    return threads, max(1, second - first)
+
+
+def _core_numbers(
+    cores: Iterable[Collection[int]], threads: int, offset: int,
+) -> list[int]:
+    """The number of each core, whichever of its threads are in the list.
+
+    The CPUs of a number of cores, all first threads and then all second ones
+    and so on, make a block; in one of neighbours there is one core.
+
+    :param offset: how far apart sibling threads are
+    """
+    block = threads * offset
+    return [cpu // block * offset + cpu % offset
+            for cpu in [next(iter(core)) for core in cores if core]]
+
+
+def _step(numbers: Sequence[int], others: Sequence[Sequence[int]]) -> int:
+    """How far the numbers of two cores are apart that follow in a cell.
+
+    :param numbers: of the cores of the cell
+    :param others: of those of each other cell
+    """
+    low, high = min(numbers), max(numbers)
+    among = [other for other in others
+             if other and min(other) < high and low < max(other)]
+    if not among:
+        return 1
+    # All cells of the host, or those that lie among one another.
+    for count, cells in ((len(others) + 1, [numbers, *filter(None, others)]),
+                         (len(among) + 1, [numbers, *among])):
+        remainders = [{number % count for number in cell} for cell in cells]
+        if (len(set().union(*remainders)) == sum(map(len, remainders))
+                == len(cells)):
+            return count
+    return 1
 
 
 def l3_use(
@@ -319,13 +226,53 @@ def l3_use(
 ) -> tuple[int, int]:
     """The L3 domains that a guest cell gets: how many, and what they cost.
 
-    :param domain_of: as :func:`l3_domains` found it
-    :param is_exclusive: whether a domain in which another guest has CPUs
-        costs more than one of the guest's own
+    :param domain_of: as :func:`l3_domains` found it; CPUs that it does not
+        have make up their own domain
+    :param is_exclusive: whether a domain in which others run costs more: one
+        with CPUs that other guests are pinned to or that vCPUs and emulator
+        threads float over
     """
-    used = {domain_of[cpu] for _vcpu, cpu in cell_fit.pins}
+    used = {domain_of.get(cpu) for _vcpu, cpu in cell_fit.pins}
     cost = len(used)
-    if is_exclusive:
+    if is_exclusive and used:
         others = {domain_of.get(cpu) for cpu in cell.pinned_cpus}
+        # What pinned guests may get is shared only once somebody floats.
+        if not cell.is_legacy or cell.shared_used > 0:
+            others.update([domain_of.get(cpu) for cpu in cell.shared_cpus])
         cost += (_SHARED_DOMAIN_COST - 1) * len(used & others)
     return len(used), cost
+
+
+def span(worst: float, best: float, least_range: float = 0.0) -> float:
+    """What weights are divided by, less the worst of them.
+
+    :returns: 0 if no host is better than another
+    """
+    return max(best, worst + least_range) - worst
+
+
+def normalized(
+    weights: Sequence[float], least_range: float = 0.0,
+) -> list[float]:
+    """Weights of the hosts of a request, brought to between 0 and 1.
+
+    The best gets 1 and the worst 0, as in nova.weights.normalize; all get 0
+    if none is better than another.
+
+    :param weights: more is better; UNFIT and UNKNOWN among them
+    :param least_range: the best gets less than 1 if it is not better than the
+        worst by as much as this
+    :returns: for hosts that are UNFIT as for the worst, for hosts that are
+        UNKNOWN the mean of the others
+    """
+    known = [weight for weight in weights if weight > UNFIT]
+    if not known:
+        return [0.0] * len(weights)
+    worst = min(known)
+    whole = span(worst, max(known), least_range)
+    if not whole:
+        return [0.0] * len(weights)
+    neutral = math.fsum([(weight - worst) / whole for weight in known]
+                        ) / len(known)
+    return [(weight - worst) / whole if weight > UNFIT
+            else 0.0 if weight == UNFIT else neutral for weight in weights]

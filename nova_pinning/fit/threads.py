@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The order in which nova takes the threads of a core.
 
 Nova keeps them in a set and walks over what is left of it when taken CPUs are
@@ -29,8 +18,8 @@ _MOST_THREADS = 4
 @functools.lru_cache(maxsize=None)
 def walk(core: tuple[int, ...]) -> tuple[int, ...]:
     """The order of a core's threads, or the first one that nova can have."""
-    found = [_walked(order) for order in _orders(core)]
-    return core if core in found else found[0]
+    walks = [_walked(order) for order in _orders(core)]
+    return core if core in walks else walks[0]
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,20 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 """The catalogue: a file that says what is sold, and the flavors it makes.
 
 doc/source/reference/catalogue.rst describes the format, catalogue-1.json is
 its JSON Schema.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -26,7 +17,7 @@ from nova_pinning.document import quantities
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import translate
@@ -56,7 +47,7 @@ class Catalogue:
     """
 
     name: str
-    flavors: tuple[model.Flavor, ...]
+    flavors: tuple[flavor_model.Flavor, ...]
     source: str = dataclasses.field(default='', compare=False)
 
 
@@ -80,7 +71,7 @@ def parse(text: str, source_name: str) -> Catalogue:
     return Catalogue(document.value['name'], _flavors(document), source_name)
 
 
-def _refuse_huge(document: source.Document) -> None:
+def _refuse_huge(document: source.YamlDocument) -> None:
     """Refuse what would keep the schema busy, or make too many flavors.
 
     :raises errors.InputError: if so
@@ -108,8 +99,8 @@ def _refuse_huge(document: source.Document) -> None:
 
 
 def _below(value: Any, key: str) -> Mapping[str, Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    section = value.get(key) if isinstance(value, dict) else None
+    return section if isinstance(section, dict) else {}
 
 
 def _count(series: Any) -> int:
@@ -120,13 +111,13 @@ def _count(series: Any) -> int:
     return len(series) if isinstance(series, dict | list) else 0
 
 
-def _flavors(document: source.Document) -> tuple[model.Flavor, ...]:
+def _flavors(document: source.YamlDocument) -> tuple[flavor_model.Flavor, ...]:
     """All flavors, or all that is wrong with them.
 
     What is wrong in a family is told for the first of its sizes only.
     """
     wrong: dict[errors.Location | None, errors.InputError] = {}
-    made: dict[str, model.Flavor] = {}
+    made: dict[str, flavor_model.Flavor] = {}
     numa_cell = None
     try:
         numa_cell = _numa_cell(document)
@@ -134,13 +125,13 @@ def _flavors(document: source.Document) -> tuple[model.Flavor, ...]:
         wrong[error.where] = error
     for family in document.value['families']:
         try:
-            shapes = _shapes(document, family, numa_cell)
+            sizes = _shapes(document, family, numa_cell)
         except errors.InputError as error:
             wrong.setdefault(error.where, error)
             continue
-        for one in shapes:
+        for size in sizes:
             try:
-                flavor = _flavor(one)
+                flavor = _flavor(size)
                 _refuse_namesake(flavor, made.get(flavor.name))
                 made[flavor.name] = flavor
             except errors.InputError as error:
@@ -152,15 +143,15 @@ def _flavors(document: source.Document) -> tuple[model.Flavor, ...]:
     return tuple(made.values())
 
 
-def _refuse_namesake(flavor: model.Flavor,
-                     other: model.Flavor | None) -> None:
+def _refuse_namesake(flavor: flavor_model.Flavor,
+                     other: flavor_model.Flavor | None) -> None:
     if other is not None:
         raise errors.InputError(
             f'a second flavor is called {flavor.name}', flavor.where,
             f'the first is {other.where.key} in line {other.where.line}')
 
 
-def _numa_cell(document: source.Document) -> tuple[int, int] | None:
+def _numa_cell(document: source.YamlDocument) -> tuple[int, int] | None:
     raw = document.value.get('numa_cell')
     if raw is None:
         return None
@@ -168,14 +159,15 @@ def _numa_cell(document: source.Document) -> tuple[int, int] | None:
         raw['memory'], document.locate(('numa_cell', 'memory')))
 
 
-def _shapes(document: source.Document, family: str,
-            numa_cell: tuple[int, int] | None) -> list[shape.Shape]:
-    path: source.Path = ('families', family)
-    raw = dict(document.value['families'][family])
+def _shapes(document: source.YamlDocument, name: str,
+            numa_cell: tuple[int, int] | None) -> list[shape.CatalogueEntry]:
+    """The sizes of a family."""
+    path: source.Path = ('families', name)
+    raw = dict(document.value['families'][name])
     sizes = raw.pop('sizes')
     sizes_path: source.Path = (*path, 'sizes')
-    is_named = isinstance(sizes, str)
-    if is_named:
+    key = None
+    if isinstance(sizes, str):
         series = document.value.get('sizes', {})
         if sizes not in series:
             raise document.error(
@@ -183,107 +175,110 @@ def _shapes(document: source.Document, family: str,
                 schema.nearest(sizes, series))
         sizes_path = 'sizes', sizes
         sizes = series[sizes]
+        key = document.locate(path, key=True)
+    top = {key: value for key, value in document.value.items()
+           if key == 'flavor_name'}
+    family = (shape.read_mapping(document, (), top)
+              | shape.read_mapping(document, path, raw))
     shapes = []
-    for name, size, size_path, memory_path in _sizes(
-            document, sizes, sizes_path):
-        settings, groups = shape.merge(raw, path, size, size_path)
-        memory, _path = settings.pop('memory')
-        settings['memory_mib'] = (
-            quantities.memory_mib(memory, document.locate(memory_path)),
-            memory_path)
-        shapes.append(shape.Shape(
-            document=document, family=family, size=name, family_path=path,
-            path=path if is_named else size_path, settings=settings,
-            groups=groups, numa_cell=numa_cell))
+    for size_name, size in _sizes(document, sizes, sizes_path):
+        fields = shape.merge(family, size.value)
+        memory = fields.pop('memory')
+        mib = quantities.memory_mib(memory.value, memory.where)
+        shapes.append(shape.CatalogueEntry(
+            catalogue=shape.read(document, ('name',), document.value['name']),
+            family=shape.read(document, path, name), size=size_name,
+            key=key or size.key, numa_cell=numa_cell,
+            memory_mib=dataclasses.replace(memory, value=mib), **fields))
     return shapes
 
 
-def _sizes(
-    document: source.Document, raw: Mapping[str, Any], path: source.Path,
-) -> Iterator[tuple[str, Mapping[str, Any], source.Path, source.Path]]:
-    """The sizes of a series: name, values, their path, that of the memory."""
-    if 'memory_per_vcpu' not in raw:
-        for name, size in raw.items():
-            yield name, size, (*path, name), (*path, name, 'memory')
+def _sizes(document: source.YamlDocument, series: Mapping[str, Any],
+           path: source.Path) -> Iterator[tuple[str, shape.Placed[Any]]]:
+    """The sizes of a series, by name."""
+    if 'memory_per_vcpu' not in series:
+        yield from shape.read_mapping(document, path, series).items()
         return
-    memory_path = *path, 'memory_per_vcpu'
-    each = quantities.memory_mib(
-        raw['memory_per_vcpu'], document.locate(memory_path))
-    template = raw.get('size_name', '{vcpus}')
-    _check_template(document, template, (*path, 'size_name'), _SIZE_FIELDS)
-    for position, vcpus in enumerate(raw['vcpus']):
-        memory = vcpus * each
-        name = names.fill(template, vcpus=vcpus, memory_mib=memory)
-        yield (name, {'vcpus': vcpus, 'memory': memory},
-               (*path, 'vcpus', position), memory_path)
+    fields = shape.read_mapping(document, path, series)
+    each = fields['memory_per_vcpu']
+    mib = quantities.memory_mib(each.value, each.where)
+    template = series.get('size_name', '{vcpus}')
+    if 'size_name' in fields:
+        _check_template(fields['size_name'], _SIZE_FIELDS)
+    for vcpus in fields['vcpus'].value:
+        memory = vcpus.value * mib
+        name = names.fill_template(template,
+                                   vcpus=vcpus.value,
+                                   memory_mib=memory)
+        yield name, dataclasses.replace(vcpus, value={
+            'vcpus': vcpus, 'memory': dataclasses.replace(each, value=memory)})
 
 
-def _check_template(document: source.Document, template: str,
-                    path: source.Path, known: tuple[str, ...]) -> None:
+def _check_template(template: shape.Placed[str],
+                    known: tuple[str, ...]) -> None:
     try:
-        names.check_template(template, known)
+        names.check_template(template.value, known)
     except names.TemplateError as error:
-        raise document.error(
-            f'the template {template!r} cannot be used: {error}', path,
-        ) from None
+        raise errors.InputError(
+            f'the template {template.value!r} cannot be used: {error}',
+            template.where) from None
 
 
-def _flavor(one: shape.Shape) -> model.Flavor:
-    name, name_path = _name(one)
-    specs, origins = translate.extra_specs(one)
-    access = one.get('access', 'public')
+def _flavor(size: shape.CatalogueEntry) -> flavor_model.Flavor:
+    name, name_key = _name(size)
+    specs, origins = translate.extra_specs(size)
     for key, word in _PROPERTIES.items():
-        path = one.path_of(word)
-        origins[key] = one.document.locate(path, key=True)
-    origins['name'] = one.document.locate(name_path, key=True)
-    flavor = model.Flavor(
+        setting = getattr(size, word)
+        origins[key] = setting.key if setting else size.key
+    origins['name'] = name_key
+    is_public = not size.access or size.access.value == 'public'
+    flavor = flavor_model.Flavor(
         name=name,
-        vcpus=one.vcpus,
-        memory_mib=_checked(one, 'memory_mib', one.memory_mib, 1),
-        disk_gib=_amount(one, 'disk', quantities.disk_gib),
-        ephemeral_gib=_amount(one, 'ephemeral', quantities.disk_gib),
-        swap_mib=_amount(one, 'swap', quantities.memory_mib),
-        rxtx_factor=float(one.get('rxtx_factor', 1.0)),
-        is_public=access == 'public',
-        projects=(() if access == 'public'
-                  else tuple(sorted(access['projects']))),
-        description=one.get('description', ''),
+        vcpus=size.vcpus.value,
+        memory_mib=_checked(size, size.memory_mib, size.memory_mib.value, 1),
+        disk_gib=_amount(size, size.disk, quantities.disk_gib),
+        ephemeral_gib=_amount(size, size.ephemeral, quantities.disk_gib),
+        swap_mib=_amount(size, size.swap, quantities.memory_mib),
+        rxtx_factor=float(size.rxtx_factor.value if size.rxtx_factor else 1),
+        is_public=is_public,
+        projects=() if is_public or not size.access else tuple(sorted(
+            project.value
+            for project in size.access.value['projects'].value)),
+        description=size.description.value if size.description else '',
         extra_specs=specs,
-        where=one.document.locate(one.path, key=True),
+        where=size.key,
         origins=origins)
     return dataclasses.replace(flavor, id=names.flavor_id(
-        one.document.value['name'], flavor))
+        size.catalogue.value, flavor))
 
 
-def _amount(one: shape.Shape, key: str, read: Any) -> int:
-    if one.get(key) is None:
+def _amount(size: shape.CatalogueEntry, amount: shape.Placed[str | int] | None,
+            read: Callable[[str | int, errors.Location], int]) -> int:
+    if amount is None:
         return 0
-    value = read(one.get(key), one.where(one.path_of(key)))
-    return _checked(one, key, value, 0)
+    return _checked(size, amount, read(amount.value, amount.where), 0)
 
 
-def _checked(one: shape.Shape, key: str, value: int, least: int) -> int:
+def _checked(size: shape.CatalogueEntry, of: shape.Placed[Any], value: int,
+             least: int) -> int:
     if not least <= value <= _MAX_INT:
-        raise one.error(f'{value} is not from {least} to {_MAX_INT}',
-                        one.path_of(key))
+        raise size.error(f'{value} is not from {least} to {_MAX_INT}', of)
     return value
 
 
-def _name(one: shape.Shape) -> tuple[str, source.Path]:
-    if one.get('name') is not None:
-        return one.get('name'), one.path_of('name')
-    path: source.Path = ('flavor_name',)
-    template = one.document.value.get('flavor_name', _DEFAULT_NAME)
-    if one.get('flavor_name') is not None:
-        template, path = one.get('flavor_name'), one.path_of('flavor_name')
-    _check_template(one.document, template, path, names.FIELDS)
-    name = names.fill(template, vcpus=one.vcpus, memory_mib=one.memory_mib,
-                      family=one.family, size=one.size)
+def _name(size: shape.CatalogueEntry) -> tuple[str, errors.Location]:
+    """What it is called, and what says so."""
+    if size.name:
+        return size.name.value, size.name.key
+    template = size.flavor_name or shape.Placed(
+        _DEFAULT_NAME, size.key, size.key)
+    _check_template(template, names.FIELDS)
+    name = names.fill_template(
+        template.value, vcpus=size.vcpus.value,
+        memory_mib=size.memory_mib.value, family=size.family.value,
+        size=size.size)
     if len(name) > 255 or name != name.strip() or '\n' in name:
-        raise one.error(
+        raise size.error(
             f'the name {name[:80]!r} is not of 1 to 255 characters on one '
-            'line without blanks around it', path)
-    if 'flavor_name' not in one.settings \
-            and 'flavor_name' not in one.document.value:
-        path = one.path
-    return name, path
+            'line without blanks around it', template)
+    return name, template.key

@@ -1,24 +1,13 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A flavor as the commands of OpenStackClient that create it."""
 
 from collections.abc import Iterator
 import shlex
 
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 
 
-def create_commands(flavor: model.Flavor) -> tuple[str, ...]:
+def create_commands(flavor: flavor_model.Flavor) -> tuple[str, ...]:
     """The shell commands that create a flavor, each in one or more lines.
 
     The first creates it with all its extra specs; ``openstack flavor create``
@@ -33,7 +22,7 @@ def create_commands(flavor: model.Flavor) -> tuple[str, ...]:
         f'{shlex.quote(flavor.name)}' for project in flavor.projects[1:]))
 
 
-def _options(flavor: model.Flavor) -> Iterator[str]:
+def _options(flavor: flavor_model.Flavor) -> Iterator[str]:
     if flavor.id:
         yield f'--id {shlex.quote(flavor.id)}'
     yield (f'--vcpus {flavor.vcpus} --ram {flavor.memory_mib} '

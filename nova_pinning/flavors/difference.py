@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What differs between two flavors, key by key.
 
 Pure. The keys are the fields of :class:`model.Flavor`, and those of the
@@ -20,8 +9,8 @@ from collections.abc import Iterator
 import dataclasses
 from typing import Any
 
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
-from nova_pinning.flavors import model
 
 #: What nova cannot change in a flavor that exists.
 SHAPE = ('vcpus', 'memory_mib', 'disk_gib', 'ephemeral_gib', 'swap_mib',
@@ -51,8 +40,8 @@ class Difference:
         return {'key': self.key, 'before': self.before, 'after': self.after}
 
 
-def differences(before: model.Flavor | None,
-                after: model.Flavor | None) -> tuple[Difference, ...]:
+def differences(before: flavor_model.Flavor | None,
+                after: flavor_model.Flavor | None) -> tuple[Difference, ...]:
     """What changes on the way from one flavor to another.
 
     Ids and names are left out: they are what flavors are told apart by.
@@ -72,14 +61,15 @@ def differences(before: model.Flavor | None,
                  if old.get(key) != new.get(key))
 
 
-def shape_changes(before: model.Flavor,
-                  after: model.Flavor) -> tuple[str, ...]:
+def shape_changes(before: flavor_model.Flavor,
+                  after: flavor_model.Flavor) -> tuple[str, ...]:
     """The keys that differ and that nova cannot change in place."""
-    return tuple(one.key for one in differences(before, after)
-                 if one.key in SHAPE)
+    return tuple(difference.key for difference in differences(before, after)
+                 if difference.key in SHAPE)
 
 
-def _flat(flavor: model.Flavor | None, is_brief: bool) -> dict[str, Any]:
+def _flat(flavor: flavor_model.Flavor | None,
+          is_brief: bool) -> dict[str, Any]:
     if flavor is None:
         return {}
     fields = listing.as_dict(flavor)
@@ -93,12 +83,12 @@ def _flat(flavor: model.Flavor | None, is_brief: bool) -> dict[str, Any]:
     return fields | extra_specs
 
 
-def lines(found: tuple[Difference, ...]) -> Iterator[tuple[str, str]]:
+def lines(differences: tuple[Difference, ...]) -> Iterator[tuple[str, str]]:
     """A sign, '-' or '+', and what goes or comes, for each line of a diff."""
-    for one in found:
-        for sign, value in (('-', one.before), ('+', one.after)):
+    for difference in differences:
+        for sign, value in (('-', difference.before), ('+', difference.after)):
             if value is not None:
-                yield sign, f'{one.key}: {_text(value)}'
+                yield sign, f'{difference.key}: {_text(value)}'
 
 
 def _text(value: Any) -> str:

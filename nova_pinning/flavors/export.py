@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A catalogue of flavors that exist already.
 
 What the catalogue has words for is said in them. Whether a word says what a
@@ -33,14 +22,14 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import difference
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,63}')
-_OWNERSHIP = (model.CATALOGUE_KEY, model.FAMILY_KEY)
+_OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 _CLASS_KEY = 'hw:cpu_policy'
 _CLASSES = ('dedicated', 'shared', 'mixed')
 
-# Text that is no number for anybody: names, and amounts like 8GiB.
+# Text that is not a number for anybody: names, and amounts like 8GiB.
 _PLAIN = re.compile(r'[A-Za-z]([A-Za-z0-9_:./-]*[A-Za-z0-9])?'
                     r'|[1-9][0-9]*[A-Za-z]{2,}', re.ASCII)
 
@@ -50,7 +39,7 @@ Word = tuple[str, Any, tuple[str, ...]]
 _SPECS = Mapping[str, str]
 
 
-def catalogue_text(flavors: Iterable[model.Flavor],
+def catalogue_text(flavors: Iterable[flavor_model.Flavor],
                    name: str | None = None) -> str:
     """A catalogue, version 1, as YAML.
 
@@ -71,7 +60,7 @@ def catalogue_text(flavors: Iterable[model.Flavor],
             f'{name!r} cannot be the name of a catalogue',
             errors.Location('--name'), 'a name has up to 64 letters, digits '
             "and '.', '_', '-'")
-    placed: dict[str, dict[str, model.Flavor]] = {}
+    placed: dict[str, dict[str, flavor_model.Flavor]] = {}
     for flavor in flavors:
         family, size = _place(flavor, placed)
         placed.setdefault(family, {})[size] = flavor
@@ -83,18 +72,18 @@ def catalogue_text(flavors: Iterable[model.Flavor],
     return text
 
 
-def _common_name(flavors: Sequence[model.Flavor]) -> str:
-    found = {flavor.extra_specs.get(model.CATALOGUE_KEY, '')
+def _common_name(flavors: Sequence[flavor_model.Flavor]) -> str:
+    names = {flavor.extra_specs.get(flavor_model.CATALOGUE_KEY, '')
              for flavor in flavors}
-    name = found.pop()
-    return name if not found and _NAME.fullmatch(name) else 'exported'
+    name = names.pop()
+    return name if not names and _NAME.fullmatch(name) else 'exported'
 
 
-def _place(flavor: model.Flavor,
+def _place(flavor: flavor_model.Flavor,
            taken: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     """The family and the size that a flavor is to be."""
     prefix, dot, _rest = flavor.name.rpartition('.')
-    family = flavor.extra_specs.get(model.FAMILY_KEY, '')
+    family = flavor.extra_specs.get(flavor_model.FAMILY_KEY, '')
     if not _NAME.fullmatch(family):
         family = prefix if dot and _NAME.fullmatch(prefix) else 'exported'
     size = flavor.name.removeprefix(f'{family}.')
@@ -107,19 +96,19 @@ def _place(flavor: model.Flavor,
     return family, unique
 
 
-def _class(flavors: Mapping[str, model.Flavor]) -> str | None:
+def _class(flavors: Mapping[str, flavor_model.Flavor]) -> str | None:
     """The class of a family: only families have one, and sizes do not."""
-    found = {flavor.extra_specs.get(_CLASS_KEY, '')
+    names = {flavor.extra_specs.get(_CLASS_KEY, '')
              for flavor in flavors.values()}
-    name = found.pop()
-    if found or name not in _CLASSES:
+    name = names.pop()
+    if names or name not in _CLASSES:
         return None
     sizes = {size: _said(_properties(flavor), (), _foreign_specs(
         flavor, name)) for size, flavor in flavors.items()}
     return name if len(_right(sizes, flavors, name)) == len(sizes) else None
 
 
-def _sizes(flavors: Mapping[str, model.Flavor],
+def _sizes(flavors: Mapping[str, flavor_model.Flavor],
            class_name: str | None) -> dict[str, dict[str, Any]]:
     """Flavors as sizes of a family that says nothing but its class."""
     done: dict[str, dict[str, Any]] = {}
@@ -133,7 +122,7 @@ def _sizes(flavors: Mapping[str, model.Flavor],
         flavor, class_name) for size, flavor in flavors.items()}
 
 
-def _with_all_words(flavor: model.Flavor, class_name: str | None,
+def _with_all_words(flavor: flavor_model.Flavor, class_name: str | None,
                     choice: int) -> dict[str, Any]:
     """A flavor as a size with all words that there might be.
 
@@ -144,7 +133,7 @@ def _with_all_words(flavor: model.Flavor, class_name: str | None,
         *_words(specs), *_topologies(specs)[choice]], specs)
 
 
-def _tried_out(flavor: model.Flavor,
+def _tried_out(flavor: flavor_model.Flavor,
                class_name: str | None) -> dict[str, Any]:
     """A flavor as a size, if some word does not mean what it seems to.
 
@@ -163,8 +152,8 @@ def _tried_out(flavor: model.Flavor,
     return _said(said, kept, specs)
 
 
-def _properties(flavor: model.Flavor) -> dict[str, Any]:
-    """What is no extra spec."""
+def _properties(flavor: flavor_model.Flavor) -> dict[str, Any]:
+    """What is not an extra spec."""
     said: dict[str, Any] = {
         'vcpus': flavor.vcpus, 'memory': quantities.text(flavor.memory_mib)}
     if flavor.disk_gib:
@@ -283,7 +272,7 @@ def _topologies(specs: _SPECS) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     keys = [key for key in ('sockets', 'cores', 'threads')
             if _number(specs.get(f'hw:cpu_{key}', ''))]
     if not keys:
-        # A class and a thread policy may bring a topology of their own.
+        # A class and a thread policy may bring their own topology.
         return (), (('cpu_topology', 'none', ()),)
     covered = tuple(f'hw:cpu_{key}' for key in keys)
     return (('cpu_topology', 'match-host', covered),), (
@@ -353,17 +342,17 @@ def _throttle(number: int, unit: str | None) -> int | str:
 
 
 def _traits(specs: _SPECS) -> Iterator[Word]:
-    for wanted in ('required', 'forbidden'):
+    for requirement in ('required', 'forbidden'):
         keys = tuple(sorted(
             key for key, value in specs.items()
-            if key.startswith('trait:') and value == wanted))
+            if key.startswith('trait:') and value == requirement))
         if keys:
-            yield ('traits', {wanted: [
+            yield ('traits', {requirement: [
                 key.removeprefix('trait:') for key in keys]}, keys)
 
 
 def _right(sizes: Mapping[str, Mapping[str, Any]],
-           flavors: Mapping[str, model.Flavor],
+           flavors: Mapping[str, flavor_model.Flavor],
            class_name: str | None) -> set[str]:
     """Which sizes become flavors with the same extra specs.
 
@@ -387,7 +376,7 @@ def _with_class(class_name: str | None) -> dict[str, Any]:
     return {'class': class_name} if class_name else {}
 
 
-def _foreign_specs(flavor: model.Flavor,
+def _foreign_specs(flavor: flavor_model.Flavor,
                    class_name: str | None = None) -> dict[str, str]:
     """The extra specs that come from no family, nor from its class."""
     return {key: value for key, value in flavor.extra_specs.items()
@@ -395,7 +384,8 @@ def _foreign_specs(flavor: model.Flavor,
             and not (class_name and key == _CLASS_KEY)}
 
 
-def _family(name: str, flavors: Mapping[str, model.Flavor]) -> dict[str, Any]:
+def _family(name: str,
+            flavors: Mapping[str, flavor_model.Flavor]) -> dict[str, Any]:
     """A family, which says what all its sizes have in common.
 
     :param flavors: by the names of their sizes
@@ -408,7 +398,7 @@ def _family(name: str, flavors: Mapping[str, model.Flavor]) -> dict[str, Any]:
         and all(size.get(key) == value for size in sizes)}
     specs = [size.pop('extra_specs', {}) for size in sizes]
     common_specs = {key: value for key, value in specs[0].items()
-                    if all(one.get(key) == value for one in specs)}
+                    if all(spec.get(key) == value for spec in specs)}
     if common_specs:
         common['extra_specs'] = common_specs
     named = {}
@@ -425,7 +415,7 @@ def _family(name: str, flavors: Mapping[str, model.Flavor]) -> dict[str, Any]:
     return {**common, 'sizes': named}
 
 
-def _verify(text: str, flavors: Iterable[model.Flavor]) -> None:
+def _verify(text: str, flavors: Iterable[flavor_model.Flavor]) -> None:
     """Look whether a catalogue becomes the flavors that it was made from.
 
     :raises errors.InputError: if it is too large for a catalogue
@@ -433,12 +423,16 @@ def _verify(text: str, flavors: Iterable[model.Flavor]) -> None:
     again = {flavor.name: flavor
              for flavor in catalogue.parse(text, 'export').flavors}
     for flavor in flavors:
-        for one in difference.differences(flavor, again[flavor.name]):
-            if one.key not in _OWNERSHIP:
-                raise AssertionError(f'{flavor.name}: {one}')
+        for flavor_difference in difference.differences(
+                flavor, again[flavor.name]):
+            if flavor_difference.key not in _OWNERSHIP:
+                raise AssertionError(f'{flavor.name}: {flavor_difference}')
 
 
-class _Dumper(getattr(yaml, 'CSafeDumper', yaml.SafeDumper)):  # type: ignore
+_Dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+
+
+class _CatalogueDumper(_Dumper):  # type: ignore[misc,valid-type]
     """Writes text such that no reader takes it for anything else."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -454,9 +448,13 @@ def _represent_str(dumper: Any, text: str) -> Any:
         style=None if is_plain else "'" if text.isprintable() else '"')
 
 
-_Dumper.add_representer(str, _represent_str)
+_CatalogueDumper.add_representer(str, _represent_str)
 
 
 def _dump(value: Any) -> str:
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=1 << 20,
-                     default_flow_style=False, allow_unicode=True)
+    return yaml.dump(value,
+                     Dumper=_CatalogueDumper,
+                     sort_keys=False,
+                     width=1 << 20,
+                     default_flow_style=False,
+                     allow_unicode=True)

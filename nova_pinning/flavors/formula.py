@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Formulas of a catalogue: ``500*vcpus, max 20000``.
 
 Sums, products, brackets and the names of other values, then clauses that
@@ -44,7 +33,7 @@ class FormulaError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Value:
+class FormulaValue:
     """A number, or an amount.
 
     :param bytes: power of bytes in it: 0 for numbers, 1 for amounts (or
@@ -56,18 +45,18 @@ class Value:
 
 
 #: Gives the value of a name, or raises FormulaError if there is none.
-Lookup = Callable[[str], Value]
+Lookup = Callable[[str], FormulaValue]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
+class _FormulaPart:
     """A node of the tree: a value, a name, or an operation on others."""
 
     kind: str
     position: int
-    value: Value | None = None
+    value: FormulaValue | None = None
     name: str = ''
-    of: tuple['_Part', ...] = ()
+    of: tuple['_FormulaPart', ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,9 +64,9 @@ class Formula:
     """A formula that has been read."""
 
     text: str
-    _tree: _Part = dataclasses.field(repr=False)
+    _tree: _FormulaPart = dataclasses.field(repr=False)
 
-    def evaluate(self, lookup: Lookup) -> Value:
+    def evaluate(self, lookup: Lookup) -> FormulaValue:
         """The result.
 
         :raises FormulaError: if there is none
@@ -127,7 +116,7 @@ class _Parser:
         self._token = next(self._tokens)
         self._depth = 0
 
-    def formula(self) -> _Part:
+    def formula(self) -> _FormulaPart:
         tree = self._sum()
         while self._token.text == ',':
             self._advance()
@@ -136,8 +125,8 @@ class _Parser:
                 self._fail('"max" or "min"')
             self._advance()
             # "max 20000" says that it is at most that.
-            tree = _Part(f'at {bound.text}', bound.position,
-                         of=(tree, self._sum()))
+            tree = _FormulaPart(f'at {bound.text}', bound.position,
+                                of=(tree, self._sum()))
         if self._token.kind != 'end':
             self._fail('an operator such as *, or ", max 20000"')
         return tree
@@ -146,26 +135,27 @@ class _Parser:
         self._token = next(self._tokens)
 
     def _fail(self, expected: str) -> None:
-        found = self._token
-        text = found.text if found.kind == 'end' else repr(found.text)
-        raise FormulaError(f'{text} at character {found.position}, where '
+        token = self._token
+        text = token.text if token.kind == 'end' else repr(token.text)
+        raise FormulaError(f'{text} at character {token.position}, where '
                            f'{expected} belongs')
 
-    def _sum(self) -> _Part:
+    def _sum(self) -> _FormulaPart:
         return self._chain('+-', self._product)
 
-    def _product(self) -> _Part:
+    def _product(self) -> _FormulaPart:
         return self._chain('*/', self._factor)
 
-    def _chain(self, signs: str, part: Callable[[], _Part]) -> _Part:
+    def _chain(self, signs: str, part: Callable[[],
+                                                _FormulaPart]) -> _FormulaPart:
         tree = part()
         while self._token.kind == 'sign' and self._token.text in signs:
             sign = self._token
             self._advance()
-            tree = _Part(sign.text, sign.position, of=(tree, part()))
+            tree = _FormulaPart(sign.text, sign.position, of=(tree, part()))
         return tree
 
-    def _factor(self) -> _Part:
+    def _factor(self) -> _FormulaPart:
         token = self._token
         self._depth += 1
         if self._depth > _MAX_DEPTH:
@@ -173,7 +163,9 @@ class _Parser:
                                f'{_MAX_DEPTH} deep')
         if token.text == '-':
             self._advance()
-            part = _Part('negative', token.position, of=(self._factor(),))
+            part = _FormulaPart('negative',
+                                token.position,
+                                of=(self._factor(), ))
         elif token.text == '(':
             self._advance()
             part = self._sum()
@@ -182,32 +174,32 @@ class _Parser:
             self._advance()
         elif token.kind == 'number':
             self._advance()
-            part = _Part('value', token.position, _number(token))
+            part = _FormulaPart('value', token.position, _number(token))
         elif token.kind == 'name' and token.text not in ('max', 'min'):
             self._advance()
-            part = _Part('name', token.position, name=token.text)
+            part = _FormulaPart('name', token.position, name=token.text)
         else:
             self._fail('a number or a name')
         self._depth -= 1
         return part
 
 
-def _number(token: _Token) -> Value:
+def _number(token: _Token) -> FormulaValue:
     if len(token.text) > _MAX_DIGITS:
         raise FormulaError(
             f'the number at character {token.position} is too long')
     number = fractions.Fraction(token.text)
     if not token.unit:
-        return Value(number)
+        return FormulaValue(number)
     factor = quantities.unit_bytes(token.unit)
     if factor is None:
         raise FormulaError(
             f'{token.unit!r} after the number at character {token.position} '
             'is not a unit, such as MiB or Mbit')
-    return Value(number * factor, 1)
+    return FormulaValue(number * factor, 1)
 
 
-def _evaluate(part: _Part, lookup: Lookup) -> Value:
+def _evaluate(part: _FormulaPart, lookup: Lookup) -> FormulaValue:
     # A chain such as 1+1+1 leans to the left, and may be longer than Python
     # lets functions call each other.
     chain = []
@@ -215,37 +207,41 @@ def _evaluate(part: _Part, lookup: Lookup) -> Value:
         chain.append(part)
         part = part.of[0]
     value = _operand(part, lookup)
-    for one in reversed(chain):
-        value = _combine(one, value, _evaluate(one.of[1], lookup))
+    for operation in reversed(chain):
+        value = _combine(operation, value, _evaluate(operation.of[1], lookup))
         if max(value.number.numerator.bit_length(),
                value.number.denominator.bit_length()) > _MAX_BITS:
             raise FormulaError(
-                f'the result at character {one.position} is too long')
+                f'the result at character {operation.position} is too long')
     return value
 
 
-def _operand(part: _Part, lookup: Lookup) -> Value:
+def _operand(part: _FormulaPart, lookup: Lookup) -> FormulaValue:
     if part.value is not None:
         return part.value
     if part.kind == 'name':
         return lookup(part.name)
     value = _evaluate(part.of[0], lookup)
-    return Value(-value.number, value.bytes)
+    return FormulaValue(-value.number, value.bytes)
 
 
-def _combine(part: _Part, left: Value, right: Value) -> Value:
+def _combine(part: _FormulaPart, left: FormulaValue,
+             right: FormulaValue) -> FormulaValue:
     if part.kind == '*':
-        return Value(left.number * right.number, left.bytes + right.bytes)
+        return FormulaValue(left.number * right.number,
+                            left.bytes + right.bytes)
     if part.kind == '/':
         if not right.number:
             raise FormulaError(
                 f'a division by zero at character {part.position}')
-        return Value(left.number / right.number, left.bytes - right.bytes)
+        return FormulaValue(left.number / right.number,
+                            left.bytes - right.bytes)
     if left.bytes != right.bytes:
         raise FormulaError(
             f'{part.kind.removeprefix("at ")!r} at character {part.position} '
             'has a number on one side and an amount with a unit on the other')
-    return Value(_COMBINED[part.kind](left.number, right.number), left.bytes)
+    return FormulaValue(_COMBINED[part.kind](left.number, right.number),
+                        left.bytes)
 
 
 _Number = fractions.Fraction

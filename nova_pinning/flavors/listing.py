@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Flavors side by side: what a family has in common, and where sizes differ.
 
 Pure: tables are tuples of text.
@@ -23,7 +12,13 @@ import os.path
 from typing import Any
 
 from nova_pinning.document import quantities
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
+
+
+#: What :func:`as_dict` has of each flavor.
+FIELDS = ('name', 'id', 'vcpus', 'memory_mib', 'disk_gib', 'ephemeral_gib',
+          'swap_mib', 'rxtx_factor', 'is_public', 'projects', 'description',
+          'extra_specs')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,20 +38,20 @@ class FamilyTable:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def family_tables(flavors: Iterable[model.Flavor]) -> list[FamilyTable]:
+def family_tables(flavors: Iterable[flavor_model.Flavor]) -> list[FamilyTable]:
     """A table for each family, in the order in which they come.
 
     Flavors that belong to none make a family called ''.
     """
-    families: dict[str, list[model.Flavor]] = {}
+    families: dict[str, list[flavor_model.Flavor]] = {}
     for flavor in flavors:
-        family = flavor.extra_specs.get(model.FAMILY_KEY, '')
+        family = flavor.extra_specs.get(flavor_model.FAMILY_KEY, '')
         families.setdefault(family, []).append(flavor)
     return [_family_table(*item) for item in families.items()]
 
 
 def _family_table(family: str,
-                  flavors: Sequence[model.Flavor]) -> FamilyTable:
+                  flavors: Sequence[flavor_model.Flavor]) -> FamilyTable:
     keys = list(dict.fromkeys(
         key for flavor in flavors for key in flavor.extra_specs))
     common = []
@@ -79,24 +74,26 @@ def _prefix(names: Sequence[str]) -> str:
     if len(names) < 2:
         return ''
     shared = os.path.commonprefix(names)
-    return shared[:max(shared.rfind(one) for one in '.-_') + 1]
+    return shared[:max(shared.rfind(separator) for separator in '.-_') + 1]
 
 
-def _size_rows(flavors: Sequence[model.Flavor],
+def _size_rows(flavors: Sequence[flavor_model.Flavor],
                ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What is not an extra spec; only vCPUs, memory and disk if it is 0."""
     rows = (
-        ('vCPUs', [str(one.vcpus) for one in flavors], True),
-        ('memory', [quantities.shown_memory(one.memory_mib)
-                    for one in flavors], True),
-        ('disk', [_gib(one.disk_gib) for one in flavors], True),
-        ('ephemeral disk', [_gib(one.ephemeral_gib) for one in flavors],
-         any(one.ephemeral_gib for one in flavors)),
-        ('swap', [quantities.shown_memory(one.swap_mib) if one.swap_mib else ''
-                  for one in flavors], any(one.swap_mib for one in flavors)),
-        ('projects', [_projects(one) for one in flavors],
-         any(not one.is_public for one in flavors)),
-    )
+        ('vCPUs', [str(flavor.vcpus) for flavor in flavors], True),
+        ('memory', [
+            quantities.shown_memory(flavor.memory_mib) for flavor in flavors
+        ], True),
+        ('disk', [_gib(flavor.disk_gib) for flavor in flavors], True),
+        ('ephemeral disk', [_gib(flavor.ephemeral_gib) for flavor in flavors],
+         any(flavor.ephemeral_gib for flavor in flavors)),
+        ('swap', [
+            quantities.shown_memory(flavor.swap_mib) if flavor.swap_mib else ''
+            for flavor in flavors
+        ], any(flavor.swap_mib for flavor in flavors)),
+        ('projects', [_projects(flavor) for flavor in flavors],
+         any(not flavor.is_public for flavor in flavors)))
     for heading, values, is_shown in rows:
         if is_shown:
             yield heading, tuple(values)
@@ -106,25 +103,14 @@ def _gib(size: int) -> str:
     return f'{size} GiB' if size else ''
 
 
-def _projects(flavor: model.Flavor) -> str:
+def _projects(flavor: flavor_model.Flavor) -> str:
     if flavor.is_public:
         return 'all'
     return '\n'.join(flavor.projects) or 'none yet'
 
 
-def as_dict(flavor: model.Flavor) -> dict[str, Any]:
+def as_dict(flavor: flavor_model.Flavor) -> dict[str, Any]:
     """A flavor for machines, in the units of its field names."""
-    return {
-        'name': flavor.name,
-        'id': flavor.id,
-        'vcpus': flavor.vcpus,
-        'memory_mib': flavor.memory_mib,
-        'disk_gib': flavor.disk_gib,
-        'ephemeral_gib': flavor.ephemeral_gib,
-        'swap_mib': flavor.swap_mib,
-        'rxtx_factor': flavor.rxtx_factor,
-        'is_public': flavor.is_public,
+    return {name: getattr(flavor, name) for name in FIELDS} | {
         'projects': list(flavor.projects),
-        'description': flavor.description,
-        'extra_specs': dict(flavor.extra_specs),
-    }
+        'extra_specs': dict(flavor.extra_specs)}

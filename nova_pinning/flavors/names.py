@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What flavors are called: names from a template, and their ids."""
 
 import fractions
@@ -17,7 +6,7 @@ import json
 import string
 import uuid
 
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 
 #: What a template may have in curly brackets.
 FIELDS = ('family', 'size', 'vcpus', 'memory_gib')
@@ -44,12 +33,16 @@ def check_template(template: str, known: tuple[str, ...] = FIELDS) -> None:
             continue
         if form or conversion or field not in known:
             raise TemplateError(
-                f'{{{field}}} is not known; known are '
+                f'{{{field}}} is not known; choose from '
                 + ', '.join(f'{{{name}}}' for name in known))
 
 
-def fill(template: str, *, vcpus: int, memory_mib: int, family: str = '',
-         size: str = '') -> str:
+def fill_template(template: str,
+                  *,
+                  vcpus: int,
+                  memory_mib: int,
+                  family: str = '',
+                  size: str = '') -> str:
     """A name from a template that has been checked."""
     gib = fractions.Fraction(memory_mib, 1024)
     shown = str(gib) if gib.denominator == 1 else f'{float(gib):g}'
@@ -57,7 +50,7 @@ def fill(template: str, *, vcpus: int, memory_mib: int, family: str = '',
                            memory_gib=shown)
 
 
-def flavor_id(catalogue_name: str, flavor: model.Flavor) -> str:
+def flavor_id(catalogue_name: str, flavor: flavor_model.Flavor) -> str:
     """The flavorid that a flavor of a catalogue has, in every cloud.
 
     It hangs on all that nova cannot change once a flavor exists: what

@@ -1,96 +1,122 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 """One size of one family, with all that the catalogue says about it."""
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
+from typing import Generic
+from typing import TypeVar
 
 from nova_pinning.document import source
 from nova_pinning import errors
 
-#: A value and the path to it in the document.
-Setting = tuple[Any, source.Path]
+_Value = TypeVar('_Value')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placed(Generic[_Value]):
+    """A value of the catalogue.
+
+    :param value: what is below a mapping or a list is Placed itself
+    :param where: where it stands
+    :param key: where its key does
+    """
+
+    value: _Value
+    where: errors.Location
+    key: errors.Location
+
+
+#: A number or a formula.
+Figure = Placed[int] | Placed[float] | Placed[str]
+Group = Mapping[str, Placed[Any]]
 
 #: Mappings to which a size adds key by key. It replaces other settings.
-GROUPS = ('throttles', 'pci_devices', 'extra_specs')
+_GROUPS = ('throttles', 'pci_devices', 'extra_specs')
+# What is a keyword of Python.
+_FIELDS = {'class': 'cpu_policy'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class CatalogueEntry:
     """What becomes one flavor.
 
-    :param family_path: leads to the family
-    :param path: leads to what defines this size
-    :param settings: what the size says itself, else what its family says;
-        with 'vcpus' and 'memory_mib' as numbers
-    :param groups: the same for each of GROUPS, by the keys in it
+    What the size says itself, else what its family says; None for what
+    neither does.
+
+    :param catalogue: the name of the catalogue
+    :param key: where the key of what defines this size stands
     :param numa_cell: vCPUs and MiB that a host NUMA cell offers, if the
         catalogue says
+    :param cpu_policy: its class
     """
 
-    document: source.Document
-    family: str
+    catalogue: Placed[str]
+    family: Placed[str]
     size: str
-    family_path: source.Path
-    path: source.Path
-    settings: Mapping[str, Setting]
-    groups: Mapping[str, Mapping[str, Setting]]
+    key: errors.Location
     numa_cell: tuple[int, int] | None
+    vcpus: Placed[int]
+    memory_mib: Placed[int]
+    flavor_name: Placed[str] | None = None
+    name: Placed[str] | None = None
+    description: Placed[str] | None = None
+    disk: Placed[str | int] | None = None
+    ephemeral: Placed[str | int] | None = None
+    swap: Placed[str | int] | None = None
+    rxtx_factor: Placed[float] | None = None
+    access: Placed[Any] | None = None
+    cpu_policy: Placed[str] | None = None
+    thread_policy: Placed[str] | None = None
+    emulator_threads: Placed[str] | None = None
+    dedicated_vcpus: Placed[Any] | None = None
+    numa_nodes: Placed[Any] | None = None
+    cpu_topology: Placed[Any] | None = None
+    page_size: Placed[str | int] | None = None
+    locked_memory: Placed[bool] | None = None
+    realtime: Placed[Any] | None = None
+    nic_multiqueue: Placed[bool] | None = None
+    cpu_priority: Figure | None = None
+    cpu_cap: Placed[Group] | None = None
+    traits: Placed[Mapping[str, Placed[list[Placed[str]]]]] | None = None
+    throttles: Group
+    pci_devices: Group
+    extra_specs: Group
 
-    @property
-    def vcpus(self) -> int:
-        return int(self.settings['vcpus'][0])
-
-    @property
-    def memory_mib(self) -> int:
-        return int(self.settings['memory_mib'][0])
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.settings[key][0] if key in self.settings else default
-
-    def path_of(self, key: str) -> source.Path:
-        """Where a setting comes from; where the size does if it is unset."""
-        return self.settings[key][1] if key in self.settings else self.path
-
-    def group(self, name: str) -> Iterator[tuple[str, Any, source.Path]]:
-        for key, (value, path) in self.groups[name].items():
-            yield key, value, path
-
-    def where(self, path: source.Path) -> errors.Location:
-        return self.document.locate(path)
-
-    def error(self, message: str, path: source.Path,
+    def error(self, message: str, of: Placed[Any],
               advice: str = '') -> errors.InputError:
         """An error that says which size of which family it is about."""
-        return self.document.error(
-            f'for size {self.size} of family {self.family}, {message}', path,
-            advice)
+        return errors.InputError(
+            f'for size {self.size} of family {self.family.value}, {message}',
+            of.where, advice)
 
 
-def merge(
-    family: Mapping[str, Any], family_path: source.Path,
-    size: Mapping[str, Any], size_path: source.Path,
-) -> tuple[dict[str, Setting], dict[str, dict[str, Setting]]]:
-    """The settings and groups of a size, on top of those of its family."""
-    settings: dict[str, Setting] = {}
-    groups: dict[str, dict[str, Setting]] = {name: {} for name in GROUPS}
-    for values, path in ((family, family_path), (size, size_path)):
-        for key, value in values.items():
-            if key in groups:
-                groups[key].update(
-                    (name, (one, (*path, key, name)))
-                    for name, one in value.items())
+def read(document: source.YamlDocument, path: source.Path,
+         value: Any) -> Placed[Any]:
+    """A value of a document, with all that is below it."""
+    if isinstance(value, dict):
+        value = read_mapping(document, path, value)
+    elif isinstance(value, list):
+        value = [read(document, (*path, position), below)
+                 for position, below in enumerate(value)]
+    return Placed(value, document.locate(path),
+                  document.locate(path, key=True))
+
+
+def read_mapping(document: source.YamlDocument, path: source.Path,
+                 value: Mapping[str, Any]) -> dict[str, Placed[Any]]:
+    """What is in a mapping of a document."""
+    return {key: read(document, (*path, key), below)
+            for key, below in value.items()}
+
+
+def merge(family: Group, size: Group) -> dict[str, Any]:
+    """The settings of a size on top of those of its family, by field."""
+    fields: dict[str, Any] = {name: {} for name in _GROUPS}
+    for settings in (family, size):
+        for key, setting in settings.items():
+            if key in _GROUPS:
+                fields[key] = fields[key] | setting.value
             else:
-                settings[key] = value, (*path, key)
-    return settings, groups
+                fields[_FIELDS.get(key, key)] = setting
+    return fields

@@ -1,20 +1,9 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Bringing a cloud's flavors in step with a catalogue.
 
 :func:`plan` says what is to be done, :func:`apply` does it. Both are pure
 but for the :class:`Cloud` that they are given; the real one is
-:mod:`nova_pinning.flavors.cloud`.
+:mod:`nova_pinning.flavors.flavor_cloud`.
 
 Nothing is remembered between requests. Whenever it is not known how a
 request ended, or somebody else was quicker, the flavor is read again and
@@ -34,7 +23,7 @@ from typing import Protocol
 
 from nova_pinning import errors
 from nova_pinning.flavors import difference
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 
 #: How long to wait before a flavor is tried again, in seconds.
@@ -44,13 +33,13 @@ WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 _FAILURES_IN_A_ROW = 3
 
 
-class Cloud(Protocol):
+class FlavorService(Protocol):
     """What is asked of a cloud. All of it raises errors.CloudError."""
 
     name: str
 
-    def flavors(self, with_projects: Callable[[model.Flavor], bool],
-                ) -> tuple[model.Flavor, ...]:
+    def flavors(self, with_projects: Callable[[flavor_model.Flavor], bool],
+                ) -> tuple[flavor_model.Flavor, ...]:
         """All flavors.
 
         :param with_projects: the private flavors whose projects are to be
@@ -60,7 +49,7 @@ class Cloud(Protocol):
     def has_servers(self, flavor_id: str) -> bool:
         """Whether any server uses a flavor."""
 
-    def create(self, flavor: model.Flavor) -> None:
+    def create(self, flavor: flavor_model.Flavor) -> None:
         """Create it, without its extra specs and projects."""
 
     def delete(self, flavor_id: str) -> None:
@@ -83,7 +72,7 @@ class Cloud(Protocol):
         """No longer let a project use a private flavor."""
 
 
-class Action(enum.StrEnum):
+class FlavorAction(enum.StrEnum):
     """What is to be done about one flavor."""
 
     CREATE = 'create'
@@ -96,7 +85,7 @@ class Action(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class FlavorChange:
     """What is to be done about one flavor, and why.
 
     :param wanted: as the catalogue has it; None to retire it
@@ -106,20 +95,20 @@ class Change:
         so it will be left as it is; only known after :func:`look_up_use`
     """
 
-    action: Action
+    action: FlavorAction
     name: str
-    wanted: model.Flavor | None = None
-    live: model.Flavor | None = None
+    catalogue_flavor: flavor_model.Flavor | None = None
+    live: flavor_model.Flavor | None = None
     reason: str = ''
     is_in_use: bool = False
 
     @property
     def differences(self) -> tuple[difference.Difference, ...]:
         """What differs between the cloud and the catalogue."""
-        return difference.differences(self.live, self.wanted)
+        return difference.differences(self.live, self.catalogue_flavor)
 
 
-class Status(enum.StrEnum):
+class FlavorStatus(enum.StrEnum):
     """How it ended.
 
     DONE as planned; SKIPPED since nova or an owner is in the way, and nothing
@@ -132,31 +121,34 @@ class Status(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Result:
+class FlavorResult:
     """What became of a change.
 
     :param message: why it was not done
     """
 
-    change: Change
-    status: Status
+    change: FlavorChange
+    status: FlavorStatus
     message: str = ''
 
 
-def is_owned(flavor: model.Flavor, catalogue: str) -> bool:
+def is_owned(flavor: flavor_model.Flavor, catalogue: str) -> bool:
     """Whether a flavor of a cloud belongs to a catalogue.
 
     It says so in its extra specs. One that has none at all, but the id that
     only this catalogue gives it, was being created when a run was cut off.
     """
     if flavor.extra_specs:
-        return flavor.extra_specs.get(model.CATALOGUE_KEY) == catalogue
+        return flavor.extra_specs.get(flavor_model.CATALOGUE_KEY) == catalogue
     return flavor.id == names.flavor_id(catalogue, flavor)
 
 
-def plan(wanted: Iterable[model.Flavor], live: Iterable[model.Flavor],
-         catalogue: str, *, adopts: bool = False,
-         retires: bool = True) -> tuple[Change, ...]:
+def plan(flavors: Iterable[flavor_model.Flavor],
+         live: Iterable[flavor_model.Flavor],
+         catalogue: str,
+         *,
+         adopts: bool = False,
+         retires: bool = True) -> tuple[FlavorChange, ...]:
     """What is to be done so that a cloud has the flavors of a catalogue.
 
     :param wanted: the catalogue's flavors
@@ -172,52 +164,53 @@ def plan(wanted: Iterable[model.Flavor], live: Iterable[model.Flavor],
     live = tuple(live)
     by_name = {flavor.name: flavor for flavor in live}
     by_id = {flavor.id: flavor for flavor in live}
-    wanted = tuple(wanted)
+    flavors = tuple(flavors)
     changes = [_change(flavor, by_name.get(flavor.name),
                        by_id.get(flavor.id), catalogue, adopts)
-               for flavor in wanted]
+               for flavor in flavors]
     if retires:
-        kept = {flavor.name for flavor in wanted}
-        changes += [Change(Action.RETIRE, flavor.name, live=flavor)
+        kept = {flavor.name for flavor in flavors}
+        changes += [FlavorChange(FlavorAction.RETIRE, flavor.name, live=flavor)
                     for flavor in live
                     if flavor.name not in kept
                     and is_owned(flavor, catalogue)]
     return tuple(changes)
 
 
-def _change(wanted: model.Flavor, same_name: model.Flavor | None,
-            same_id: model.Flavor | None, catalogue: str,
-            adopts: bool) -> Change:
-    def change(action: Action, reason: str = '') -> Change:
-        return Change(action, wanted.name, wanted, same_name, reason)
+def _change(flavor: flavor_model.Flavor, same_name: flavor_model.Flavor | None,
+            same_id: flavor_model.Flavor | None, catalogue: str,
+            adopts: bool) -> FlavorChange:
+    def change(action: FlavorAction, reason: str = '') -> FlavorChange:
+        return FlavorChange(action, flavor.name, flavor, same_name, reason)
 
-    if same_id and same_id.name != wanted.name:
-        return change(Action.CONFLICT,
-                      f'flavor {same_id.name!r} has its id {wanted.id}')
+    if same_id and same_id.name != flavor.name:
+        return change(FlavorAction.CONFLICT,
+                      f'flavor {same_id.name!r} has its id {flavor.id}')
     if same_name is None:
-        return change(Action.CREATE)
-    differing = difference.shape_changes(same_name, wanted)
+        return change(FlavorAction.CREATE)
+    differing = difference.shape_changes(same_name, flavor)
     if not is_owned(same_name, catalogue):
-        owner = same_name.extra_specs.get(model.CATALOGUE_KEY)
+        owner = same_name.extra_specs.get(flavor_model.CATALOGUE_KEY)
         if owner:
-            return change(Action.CONFLICT,
+            return change(FlavorAction.CONFLICT,
                           f'it belongs to catalogue {owner!r}')
         if differing:
             return change(
-                Action.CONFLICT, 'it exists, belongs to no catalogue, and '
+                FlavorAction.CONFLICT,
+                'it exists, belongs to no catalogue, and '
                 f'has another {_listed(differing)}, so that it cannot be '
                 'adopted')
         if not adopts:
-            return change(Action.CONFLICT, 'it exists and belongs to no '
+            return change(FlavorAction.CONFLICT, 'it exists and belongs to no '
                           'catalogue; --adopt takes it over')
-        return change(Action.ADOPT)
+        return change(FlavorAction.ADOPT)
     if differing:
-        return change(Action.REPLACE, f'nova cannot change '
+        return change(FlavorAction.REPLACE, f'nova cannot change '
                       f'{_listed(differing)} in place')
     # An id may differ without need for a change: adopted flavors keep theirs.
-    if difference.differences(same_name, wanted):
-        return change(Action.UPDATE)
-    return change(Action.UNCHANGED)
+    if difference.differences(same_name, flavor):
+        return change(FlavorAction.UPDATE)
+    return change(FlavorAction.UNCHANGED)
 
 
 def _listed(keys: Sequence[str]) -> str:
@@ -225,28 +218,33 @@ def _listed(keys: Sequence[str]) -> str:
     return f'{", ".join(first)} and {last}' if first else last
 
 
-def look_up_use(changes: Iterable[Change],
-                cloud: Cloud) -> tuple[Change, ...]:
+def look_up_use(changes: Iterable[FlavorChange],
+                cloud: FlavorService) -> tuple[FlavorChange, ...]:
     """The same, knowing which flavors cannot be deleted for their servers."""
     return tuple(
         dataclasses.replace(
-            change, is_in_use=bool(change.live) and cloud.has_servers(
-                change.live.id))
-        if change.live and change.action in (Action.REPLACE, Action.RETIRE)
-        else change for change in changes)
+            change,
+            is_in_use=bool(change.live) and cloud.has_servers(change.live.id)
+        ) if change.live and change.action in (FlavorAction.REPLACE,
+                                               FlavorAction.RETIRE) else change
+        for change in changes)
 
 
-def read(cloud: Cloud, wanted: Iterable[model.Flavor],
-         catalogue: str) -> tuple[model.Flavor, ...]:
+def read(cloud: FlavorService, flavors: Iterable[flavor_model.Flavor],
+         catalogue: str) -> tuple[flavor_model.Flavor, ...]:
     """A cloud's flavors with all that :func:`plan` wants to know."""
-    known = {flavor.name for flavor in wanted}
+    known = {flavor.name for flavor in flavors}
     return cloud.flavors(lambda flavor: flavor.name in known or is_owned(
         flavor, catalogue))
 
 
-def apply(changes: Iterable[Change], cloud: Cloud, catalogue: str, *,
-          waits_s: Sequence[float] = WAITS_S,
-          sleep: Callable[[float], None] = time.sleep) -> Iterator[Result]:
+def apply(
+        changes: Iterable[FlavorChange],
+        cloud: FlavorService,
+        catalogue: str,
+        *,
+        waits_s: Sequence[float] = WAITS_S,
+        sleep: Callable[[float], None] = time.sleep) -> Iterator[FlavorResult]:
     """Carry changes out, one after the other.
 
     A flavor that fails is reported, and the next one has its turn.
@@ -260,24 +258,24 @@ def apply(changes: Iterable[Change], cloud: Cloud, catalogue: str, *,
         try:
             result = _settle(change, cloud, catalogue, waits_s, sleep)
         except errors.RefusedError as error:
-            result = Result(change, Status.FAILED, str(error))
+            result = FlavorResult(change, FlavorStatus.FAILED, str(error))
         except errors.UnsettledError as error:
             in_a_row += 1
             if in_a_row == _FAILURES_IN_A_ROW:
                 raise errors.CloudError(
                     f'{in_a_row} flavors in a row failed, the last one '
                     f'({change.name}) with: {error}') from error
-            yield Result(change, Status.FAILED, str(error))
+            yield FlavorResult(change, FlavorStatus.FAILED, str(error))
             continue
         in_a_row = 0
         yield result
 
 
-def _settle(change: Change, cloud: Cloud, catalogue: str,
+def _settle(change: FlavorChange, cloud: FlavorService, catalogue: str,
             waits_s: Sequence[float],
-            sleep: Callable[[float], None]) -> Result:
+            sleep: Callable[[float], None]) -> FlavorResult:
     """Carry a change out, from where it stands, until it is done."""
-    todo: Change | None = change
+    todo: FlavorChange | None = change
     for wait_s in (*waits_s, None):
         try:
             message = _carry_out(todo, cloud) if todo else ''
@@ -287,59 +285,64 @@ def _settle(change: Change, cloud: Cloud, catalogue: str,
             sleep(wait_s)
             todo = _plan_again(change, cloud, catalogue)
         else:
-            return Result(change, Status.SKIPPED if message else Status.DONE,
-                          message)
+            return FlavorResult(
+                change, FlavorStatus.SKIPPED if message else FlavorStatus.DONE,
+                message)
     raise AssertionError('unreachable')
 
 
-def _plan_again(change: Change, cloud: Cloud,
-                catalogue: str) -> Change | None:
+def _plan_again(change: FlavorChange, cloud: FlavorService,
+                catalogue: str) -> FlavorChange | None:
     """What is left to do of a change."""
-    ids = {flavor.id for flavor in (change.wanted, change.live) if flavor}
+    ids = {
+        flavor.id
+        for flavor in (change.catalogue_flavor, change.live)
+        if flavor}
     live = [flavor for flavor in cloud.flavors(
                 lambda flavor: flavor.name == change.name)
             if flavor.name == change.name or flavor.id in ids]
-    if change.wanted:
-        return plan((change.wanted,), live, catalogue,
-                    adopts=change.action is Action.ADOPT)[0]
+    if change.catalogue_flavor:
+        return plan((change.catalogue_flavor,), live, catalogue,
+                    adopts=change.action is FlavorAction.ADOPT)[0]
     return next(iter(plan((), live, catalogue)), None)
 
 
-def _carry_out(change: Change, cloud: Cloud) -> str:
+def _carry_out(change: FlavorChange, cloud: FlavorService) -> str:
     """Do what a change takes.
 
     :returns: why nothing was done, '' if all was
     """
-    if change.action is Action.CONFLICT:
+    if change.action is FlavorAction.CONFLICT:
         return change.reason
-    live, wanted = change.live, change.wanted
-    if live and change.action in (Action.REPLACE, Action.RETIRE):
+    live, flavor = change.live, change.catalogue_flavor
+    if live and change.action in (FlavorAction.REPLACE, FlavorAction.RETIRE):
         # Names are unique: the old one goes before the new one can come.
         if cloud.has_servers(live.id):
             return f'servers use it (id {live.id})'
         cloud.delete(live.id)
         live = None
-    if wanted and not live:
-        cloud.create(wanted)
+    if flavor and not live:
+        cloud.create(flavor)
         # Until it has its extra specs a public flavor can be used without.
-        cloud.set_extra_specs(wanted.id, wanted.extra_specs)
-        for project in wanted.projects:
-            cloud.add_project(wanted.id, project)
-    elif wanted and live:
-        _update(live, wanted, cloud)
+        cloud.set_extra_specs(flavor.id, flavor.extra_specs)
+        for project in flavor.projects:
+            cloud.add_project(flavor.id, project)
+    elif flavor and live:
+        _update(live, flavor, cloud)
     return ''
 
 
-def _update(live: model.Flavor, wanted: model.Flavor, cloud: Cloud) -> None:
-    to_set = {key: value for key, value in wanted.extra_specs.items()
+def _update(live: flavor_model.Flavor, flavor: flavor_model.Flavor,
+            cloud: FlavorService) -> None:
+    to_set = {key: value for key, value in flavor.extra_specs.items()
               if live.extra_specs.get(key) != value}
     if to_set:
         cloud.set_extra_specs(live.id, to_set)
-    for key in sorted(set(live.extra_specs) - set(wanted.extra_specs)):
+    for key in sorted(set(live.extra_specs) - set(flavor.extra_specs)):
         cloud.unset_extra_spec(live.id, key)
-    if live.description != wanted.description:
-        cloud.set_description(live.id, wanted.description)
-    for project in sorted(set(wanted.projects) - set(live.projects)):
+    if live.description != flavor.description:
+        cloud.set_description(live.id, flavor.description)
+    for project in sorted(set(flavor.projects) - set(live.projects)):
         cloud.add_project(live.id, project)
-    for project in sorted(set(live.projects) - set(wanted.projects)):
+    for project in sorted(set(live.projects) - set(flavor.projects)):
         cloud.remove_project(live.id, project)

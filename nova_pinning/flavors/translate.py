@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 """A shape of the catalogue as the extra specs that nova reads.
 
 What each word becomes is in doc/source/reference/catalogue.rst. A family
@@ -20,18 +10,20 @@ well, unless ``cpu_topology`` says otherwise.
 
 from collections.abc import Iterator
 import fractions
+import math
 import re
+from typing import Any
 
+from nova_pinning import cpuset
 from nova_pinning.document import quantities
-from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.flavors import cells
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import shape
-from nova_pinning.flavors import throttles
+from nova_pinning.flavors import size_formulas
 
-#: An extra spec, its value, and where in the document it comes from.
-Spec = tuple[str, str, source.Path]
+#: An extra spec, its value, and the setting that it comes from.
+Spec = tuple[str, str, shape.Placed[Any]]
 
 # Nova's limit for keys and values (nova.api.validation.parameter_types).
 _MAX_LENGTH = 255
@@ -42,123 +34,139 @@ _MIN_QUOTA_US = 1000
 
 
 def extra_specs(
-    one: shape.Shape,
+    size: shape.CatalogueEntry,
 ) -> tuple[dict[str, str], dict[str, errors.Location]]:
-    """The extra specs of a shape, and where each comes from.
+    """The extra specs of a size, and where each comes from.
 
     :raises errors.InputError: if something in it makes no sense
     """
     specs: dict[str, str] = {}
     origins: dict[str, errors.Location] = {}
-    for key, value, path in _all(one):
+    for key, value, setting in _all(size):
         if key in specs:
-            raise one.error(
-                f'{key} is there already, from {origins[key].key}', path,
+            raise size.error(
+                f'{key} is there already, from {origins[key].key}', setting,
                 'leave one of them out')
         if len(value) > _MAX_LENGTH:
-            raise one.error(
+            raise size.error(
                 f'{key} gets longer than the {_MAX_LENGTH} characters that '
-                'nova takes', path)
+                'nova takes', setting)
         specs[key] = value
-        origins[key] = one.document.locate(path, key=True)
+        origins[key] = setting.key
     return specs, origins
 
 
-def _all(one: shape.Shape) -> Iterator[Spec]:
-    yield model.CATALOGUE_KEY, one.document.value['name'], ('name',)
-    yield model.FAMILY_KEY, one.family, one.family_path
-    guest_cells = cells.cells(one)
-    yield from _cpu_policies(one)
-    yield from _numa(one, guest_cells)
-    yield from _topology(one, guest_cells)
-    yield from _memory(one)
-    yield from _realtime(one)
-    yield from _devices(one)
-    yield from _cpu_quotas(one)
-    yield from throttles.throttles(one)
-    yield from _traits(one)
-    for key, value, path in one.group('extra_specs'):
-        # As nova's own documents write booleans.
-        yield key, (str(value).lower() if isinstance(value, bool)
-                    else str(value)), path
+def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
+    yield flavor_model.CATALOGUE_KEY, size.catalogue.value, size.catalogue
+    yield flavor_model.FAMILY_KEY, size.family.value, size.family
+    guest_cells = cells.cells_of(size)
+    yield from _cpu_policies(size)
+    yield from _numa(size, guest_cells)
+    yield from _topology(size, guest_cells)
+    yield from _memory(size)
+    yield from _realtime(size)
+    yield from _devices(size)
+    yield from _cpu_quotas(size)
+    yield from size_formulas.throttles(size)
+    if size.traits:
+        for word in ('required', 'forbidden'):
+            if word in size.traits.value:
+                for trait in size.traits.value[word].value:
+                    yield f'trait:{trait.value}', word, trait
+    for key, setting in size.extra_specs.items():
+        yield key, _text(setting.value), setting
 
 
-def _cpu_policies(one: shape.Shape) -> Iterator[Spec]:
-    for key, spec in (('class', 'hw:cpu_policy'),
-                      ('thread_policy', 'hw:cpu_thread_policy')):
-        if one.get(key):
-            yield spec, one.get(key), one.path_of(key)
+def _text(value: str | int | bool) -> str:
+    """As nova's own documents write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _plain(spec: str, setting: shape.Placed[Any] | None) -> Iterator[Spec]:
+    """An extra spec that is what the catalogue says, if it says it."""
+    if setting:
+        yield spec, _text(setting.value), setting
+
+
+def _cpu_policies(size: shape.CatalogueEntry) -> Iterator[Spec]:
+    yield from _plain('hw:cpu_policy', size.cpu_policy)
+    yield from _plain('hw:cpu_thread_policy', size.thread_policy)
     # Nova lets them run on the guest's vCPUs if nothing is said.
-    if one.get('emulator_threads', 'on-vcpus') != 'on-vcpus':
-        yield ('hw:emulator_threads_policy', one.get('emulator_threads'),
-               one.path_of('emulator_threads'))
-    if one.get('dedicated_vcpus') is not None:
-        path = one.path_of('dedicated_vcpus')
-        yield 'hw:cpu_dedicated_mask', _dedicated_mask(one, path), path
+    threads = size.emulator_threads
+    if threads and threads.value != 'on-vcpus':
+        yield 'hw:emulator_threads_policy', threads.value, threads
+    if size.dedicated_vcpus:
+        yield ('hw:cpu_dedicated_mask',
+               _dedicated_mask(size, size.dedicated_vcpus),
+               size.dedicated_vcpus)
 
 
-def _dedicated_mask(one: shape.Shape, path: source.Path) -> str:
-    asked = one.get('dedicated_vcpus')
-    if isinstance(asked, str):
-        return _mask(one, asked, path)
-    count = throttles.number(one, asked['count'], (*path, 'count'))
-    if not 0 < count < one.vcpus:
-        raise one.error(
-            f'{count} of {one.vcpus} vCPUs are no mixture', path,
+def _dedicated_mask(size: shape.CatalogueEntry,
+                    dedicated: shape.Placed[Any]) -> str:
+    if isinstance(dedicated.value, str):
+        return _mask(size, dedicated)
+    vcpus = size.vcpus.value
+    count = size_formulas.number(size, dedicated.value['count'])
+    if not 0 < count < vcpus:
+        raise size.error(
+            f'{count} of {vcpus} vCPUs are not a mixture', dedicated,
             'at least one must be dedicated, and one must not')
     # The first vCPUs float: guests do their housekeeping there.
-    return _range(one.vcpus - count, one.vcpus - 1)
+    return str(cpuset.CpuSet(range(vcpus - count, vcpus)))
 
 
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f'{first}-{last}'
-
-
-def _mask(one: shape.Shape, text: str, path: source.Path) -> str:
+def _mask(size: shape.CatalogueEntry, text: shape.Placed[str]) -> str:
     """A mask of vCPUs as nova takes it, with its ``^``."""
-    mask = ''.join(text.split())
+    mask = ''.join(text.value.split())
     if not _MASK.fullmatch(mask):
-        raise one.error(f'{text!r} is not a list of vCPUs', path,
-                        "write it like '2-7' or '^0-1'")
-    cells.cpus(one, mask, path)
+        raise size.error(f'{text.value!r} is not a list of vCPUs', text,
+                         "write it like '2-7' or '^0-1'")
+    cells.vcpus_of(size, mask, text)
     return mask
 
 
-def _numa(one: shape.Shape, found: cells.Cells | None) -> Iterator[Spec]:
-    if found is None:
+def _numa(size: shape.CatalogueEntry, guest_cells: cells.FlavorCells | None,
+          ) -> Iterator[Spec]:
+    nodes = size.numa_nodes
+    if not nodes or not guest_cells:
         return
-    path = one.path_of('numa_nodes')
-    yield 'hw:numa_nodes', str(len(found.cells)), path
-    if not found.is_explicit:
+    yield 'hw:numa_nodes', str(len(guest_cells.cells)), nodes
+    if not guest_cells.is_explicit:
         return
-    for number, cell in enumerate(found.cells):
-        here = ((*path, number) if isinstance(one.get('numa_nodes'), list)
-                else path)
-        yield f'hw:numa_cpus.{number}', str(cell.vcpus), here
-        yield f'hw:numa_mem.{number}', str(cell.memory_mib), here
+    for number, cell in enumerate(guest_cells.cells):
+        setting = (nodes.value[number] if isinstance(nodes.value, list)
+                   else nodes)
+        yield f'hw:numa_cpus.{number}', str(cell.vcpus), setting
+        yield f'hw:numa_mem.{number}', str(cell.memory_mib), setting
 
 
-def _topology(one: shape.Shape, found: cells.Cells | None) -> Iterator[Spec]:
-    is_paired = (one.get('class') == 'dedicated'
-                 and one.get('thread_policy') == 'require')
-    asked = one.get('cpu_topology', 'match-host' if is_paired else 'none')
-    path = one.path_of('cpu_topology' if 'cpu_topology' in one.settings
-                       else 'thread_policy')
-    if asked == 'none':
+def _topology(
+    size: shape.CatalogueEntry,
+    guest_cells: cells.FlavorCells | None,
+) -> Iterator[Spec]:
+    vcpus = size.vcpus.value
+    is_paired = bool(
+        size.cpu_policy and size.cpu_policy.value == 'dedicated'
+        and size.thread_policy and size.thread_policy.value == 'require')
+    setting = size.cpu_topology
+    if not setting and is_paired:
+        setting = size.thread_policy
+    if not setting or setting.value == 'none':
         return
-    if asked == 'match-host':
-        counts = ([len(cell.vcpus) for cell in found.cells] if found
-                  else [one.vcpus])
-        asked = _match_host(one.vcpus, counts, is_paired)
-    elif len(asked) == 3:
-        product = asked['sockets'] * asked['cores'] * asked['threads']
-        if product != one.vcpus:
-            raise one.error(
+    if isinstance(setting.value, str):
+        counts = ([len(cell.vcpus) for cell in guest_cells.cells]
+                  if guest_cells else [vcpus])
+        topology = _match_host(vcpus, counts, is_paired)
+    else:
+        topology = {key: below.value for key, below in setting.value.items()}
+        product = math.prod(topology.values())
+        if len(topology) == 3 and product != vcpus:
+            raise size.error(
                 f'sockets, cores and threads make {product} vCPUs, not '
-                f'{one.vcpus}', path)
+                f'{vcpus}', setting)
     for key in ('sockets', 'cores', 'threads'):
-        if key in asked:
-            yield f'hw:cpu_{key}', str(asked[key]), path
+        if key in topology:
+            yield f'hw:cpu_{key}', str(topology[key]), setting
 
 
 def _match_host(vcpus: int, counts: list[int],
@@ -169,88 +177,69 @@ def _match_host(vcpus: int, counts: list[int],
     thread policy pairs siblings and no cell has an odd number of vCPUs.
     """
     sockets = len(counts) if len(set(counts)) == 1 else 1
-    threads = (2 if is_paired and all(one % 2 == 0 for one in counts)
+    threads = (2 if is_paired and all(count % 2 == 0 for count in counts)
                else 1)
     return {'sockets': sockets, 'cores': vcpus // sockets // threads,
             'threads': threads}
 
 
-def _memory(one: shape.Shape) -> Iterator[Spec]:
-    size = one.get('page_size')
-    path = one.path_of('page_size')
-    if size in ('large', 'small', 'any'):
-        yield 'hw:mem_page_size', size, path
-    elif size is not None:
+def _memory(size: shape.CatalogueEntry) -> Iterator[Spec]:
+    page = size.page_size
+    if page and page.value in ('large', 'small', 'any'):
+        yield from _plain('hw:mem_page_size', page)
+    elif page:
         # A number of KiB: nova's check of names for units knows only some.
-        kib = quantities.page_size_kib(size, one.where(path))
+        kib = quantities.page_size_kib(page.value, page.where)
         if not kib:
-            raise one.error('a page of no size is none', path)
-        yield 'hw:mem_page_size', str(kib), path
-    yield from _flag(one, 'locked_memory', 'hw:locked_memory')
+            raise size.error('a page of no size is none', page)
+        yield 'hw:mem_page_size', str(kib), page
+    yield from _plain('hw:locked_memory', size.locked_memory)
 
 
-def _flag(one: shape.Shape, key: str, spec: str) -> Iterator[Spec]:
-    value = one.get(key)
-    if value is not None:
-        yield spec, str(value).lower(), one.path_of(key)
-
-
-def _realtime(one: shape.Shape) -> Iterator[Spec]:
-    asked = one.get('realtime', False)
-    if asked is False:
+def _realtime(size: shape.CatalogueEntry) -> Iterator[Spec]:
+    realtime = size.realtime
+    if not realtime or realtime.value is False:
         return
-    path = one.path_of('realtime')
-    yield 'hw:cpu_realtime', 'true', path
-    if asked is not True:
-        mask_path = (*path, 'vcpus')
-        yield ('hw:cpu_realtime_mask',
-               _mask(one, asked['vcpus'], mask_path), mask_path)
+    yield 'hw:cpu_realtime', 'true', realtime
+    if realtime.value is not True:
+        vcpus = realtime.value['vcpus']
+        yield 'hw:cpu_realtime_mask', _mask(size, vcpus), vcpus
 
 
-def _devices(one: shape.Shape) -> Iterator[Spec]:
+def _devices(size: shape.CatalogueEntry) -> Iterator[Spec]:
     counts = []
-    for alias, asked, path in one.group('pci_devices'):
+    for alias, setting in size.pci_devices.items():
         if alias == 'affinity':
-            yield 'hw:pci_numa_affinity_policy', asked, path
+            yield from _plain('hw:pci_numa_affinity_policy', setting)
             continue
-        count = throttles.number(one, asked, path)
+        count = size_formulas.number(size, setting)
         if not count:
-            raise one.error(f'0 devices {alias} are none', path)
+            raise size.error(f'0 devices {alias} are none', setting)
         counts.append(f'{alias}:{count}')
-        last_path = path
+        last = setting
     if counts:
-        yield 'pci_passthrough:alias', ','.join(counts), last_path
-    yield from _flag(one, 'nic_multiqueue', 'hw:vif_multiqueue_enabled')
+        yield 'pci_passthrough:alias', ','.join(counts), last
+    yield from _plain('hw:vif_multiqueue_enabled', size.nic_multiqueue)
 
 
-def _cpu_quotas(one: shape.Shape) -> Iterator[Spec]:
-    if one.get('cpu_priority') is not None:
-        path = one.path_of('cpu_priority')
-        shares = throttles.number(one, one.get('cpu_priority'), path)
-        yield 'quota:cpu_shares', str(shares), path
-    cap = one.get('cpu_cap')
-    if cap is None:
+def _cpu_quotas(size: shape.CatalogueEntry) -> Iterator[Spec]:
+    if size.cpu_priority:
+        shares = size_formulas.number(size, size.cpu_priority)
+        yield 'quota:cpu_shares', str(shares), size.cpu_priority
+    if not size.cpu_cap:
         return
-    path = one.path_of('cpu_cap')
+    cap = {key: below.value for key, below in size.cpu_cap.value.items()}
     if 'percent' in cap and 'quota_us' in cap:
-        raise one.error('percent and quota_us say the same thing twice', path,
-                        'leave one of them out')
+        raise size.error('percent and quota_us say the same thing twice',
+                         size.cpu_cap, 'leave one of them out')
     period = cap.get('period_us', _PERIOD_US)
     quota = cap.get('quota_us')
     if quota is None:
         quota = int(period * fractions.Fraction(str(cap['percent'])) / 100)
         if quota < _MIN_QUOTA_US:
-            raise one.error(
+            raise size.error(
                 f'{cap["percent"]} percent of {period} microseconds are less '
-                f'than {_MIN_QUOTA_US}, the least that libvirt takes', path,
-                'make the period longer')
-    yield 'quota:cpu_period', str(period), path
-    yield 'quota:cpu_quota', str(quota), path
-
-
-def _traits(one: shape.Shape) -> Iterator[Spec]:
-    asked = one.get('traits', {})
-    for word in ('required', 'forbidden'):
-        for position, trait in enumerate(asked.get(word, ())):
-            yield (f'trait:{trait}', word,
-                   (*one.path_of('traits'), word, position))
+                f'than {_MIN_QUOTA_US}, the least that libvirt takes',
+                size.cpu_cap, 'make the period longer')
+    yield 'quota:cpu_period', str(period), size.cpu_cap
+    yield 'quota:cpu_quota', str(quota), size.cpu_cap

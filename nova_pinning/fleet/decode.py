@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A fleet from the values of its JSON document.
 
 What JSON Schema cannot say is checked here: names that stand twice, lists of
@@ -24,23 +13,22 @@ from typing import Any
 from typing import TypeVar
 
 from nova_pinning import cpuset
-from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import encode
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 
 _PAGES = {name: number for number, name in encode.PAGE_NAMES.items()}
-_CLASSES = {str(one): one for one in hostclass.HostClass}
+_CLASSES = {str(host_class): host_class for host_class in hostclass.HostClass}
 
 _Value = TypeVar('_Value')
 _Json = Mapping[str, Any]
 
 
-def decode(document: schema.Document) -> fleet_model.Fleet:
+def decode_fleet(document: source.YamlDocument) -> snapshot.Fleet:
     """The fleet of a document that the schema allows.
 
     :raises errors.InputError: if it makes no sense all the same
@@ -51,11 +39,11 @@ def decode(document: schema.Document) -> fleet_model.Fleet:
 class _Decoder:
     """Reads one document."""
 
-    def __init__(self, document: schema.Document) -> None:
+    def __init__(self, document: source.YamlDocument) -> None:
         self._document = document
         self._value: _Json = document.value
 
-    def fleet(self) -> fleet_model.Fleet:
+    def fleet(self) -> snapshot.Fleet:
         value = self._value
         layouts = [
             self._layout(layout, ('layouts', number))
@@ -64,7 +52,7 @@ class _Decoder:
             self._topology(topology, ('topologies', number))
             for number, topology in enumerate(value.get('topologies', ()))]
         trait_sets = list(map(frozenset, value.get('trait_sets', ())))
-        fleet = fleet_model.Fleet(
+        fleet = snapshot.Fleet(
             hosts=tuple([
                 self._host(host, number, layouts, trait_sets)
                 for number, host in enumerate(value['hosts'])]),
@@ -76,7 +64,7 @@ class _Decoder:
                 for number, flavor in enumerate(value.get('flavors', ()))),
             aggregates=tuple(map(_aggregate, value.get('aggregates', ()))),
             pci_aliases={
-                name: fleet_model.PciAlias(
+                name: snapshot.PciAlias(
                     tuple(map(_kind, alias['kinds'])),
                     alias.get('policy', 'legacy'))
                 for name, alias in value.get('pci_aliases', {}).items()},
@@ -102,7 +90,7 @@ class _Decoder:
         for number, name in enumerate(names):
             if name in first:
                 raise self._document.error(
-                    f'{name} stands here a second time',
+                    f'{name} appears here a second time',
                     (section, number, key),
                     f'the first is {section}[{first[name]}]')
             first[name] = number
@@ -184,7 +172,7 @@ class _Decoder:
         layouts: Sequence[tuple[tuple[model.HostCell, ...],
                                 tuple[cpuset.CpuSet, ...]]],
         trait_sets: Sequence[frozenset[str]],
-    ) -> fleet_model.FleetHost:
+    ) -> snapshot.FleetHost:
         path = 'hosts', number
         cells, l3_domains = self._entry(
             layouts, value['layout'], 'layouts', (*path, 'layout'))
@@ -193,13 +181,13 @@ class _Decoder:
             traits = self._entry(trait_sets, value['traits'], 'trait_sets',
                                  (*path, 'traits'))
         host_class = value.get('class')
-        return fleet_model.FleetHost(
+        return snapshot.FleetHost(
             name=value['name'], cells=cells, l3_domains=l3_domains,
             host_class=_CLASSES[host_class] if host_class else None,
             traits=traits, aggregates=tuple(value.get('aggregates', ())),
             pci_pools=tuple(
-                fleet_model.PciPool(_kind(pool['kind']), pool['numa_node'],
-                                    pool['total'])
+                snapshot.PciPool(_kind(pool['kind']), pool['numa_node'],
+                                 pool['total'])
                 for pool in value.get('pci_pools', ())),
             cpu_allocation_ratio=float(value.get('cpu_allocation_ratio', 1)),
             ram_allocation_ratio=float(value.get('ram_allocation_ratio', 1)),
@@ -211,7 +199,7 @@ class _Decoder:
             disabled_reason=value.get('disabled_reason', ''))
 
     def _guest(self, value: _Json, number: int,
-               topologies: Sequence[model.Guest]) -> fleet_model.FleetGuest:
+               topologies: Sequence[model.Guest]) -> snapshot.FleetGuest:
         topology = fit = None
         if 'topology' in value:
             topology = self._entry(
@@ -222,15 +210,15 @@ class _Decoder:
                 'of topology and fit one is missing', ('guests', number))
         if topology is not None:
             fit = self._fit(value['fit'], topology, ('guests', number, 'fit'))
-        return fleet_model.FleetGuest(
+        return snapshot.FleetGuest(
             uuid=value['uuid'], host=value['host'], vcpus=value['vcpus'],
             memory_mib=value['memory_mib'],
             guest_class=_CLASSES[value['class']],
             name=value.get('name', ''), flavor=value.get('flavor', ''),
             disk_gib=value.get('disk_gib', 0), topology=topology, fit=fit,
             devices=tuple([
-                fleet_model.PciUse(_kind(use['kind']), use['numa_node'],
-                                   use['count'])
+                snapshot.PciUse(_kind(use['kind']), use['numa_node'],
+                                use['count'])
                 for use in value.get('devices', ())]),
             is_movable=value.get('is_movable', True))
 
@@ -290,8 +278,8 @@ class _Decoder:
                                   key=f'flavors[{number}]'))
 
 
-def _aggregate(value: _Json) -> fleet_model.Aggregate:
-    return fleet_model.Aggregate(
+def _aggregate(value: _Json) -> snapshot.FleetAggregate:
+    return snapshot.FleetAggregate(
         value['name'], value.get('availability_zone'),
         value.get('metadata', {}))
 
@@ -299,7 +287,7 @@ def _aggregate(value: _Json) -> fleet_model.Aggregate:
 @functools.lru_cache(maxsize=65536)
 def _sequence(text: str) -> tuple[int, ...]:
     """CPUs in an order that counts: ``4-7,44-47``."""
-    found: list[int] = []
+    numbers: list[int] = []
     for item in text.split(','):
         first, _dash, last = item.partition('-')
         cpus = range(int(first), int(last or first) + 1)
@@ -307,13 +295,13 @@ def _sequence(text: str) -> tuple[int, ...]:
             raise ValueError(f'the range {item} runs backwards')
         if cpus[-1] > cpuset.MAX_CPU_ID:
             raise ValueError(f'{item}: CPU ids end at {cpuset.MAX_CPU_ID}')
-        found += cpus
-        if len(found) > cpuset.MAX_CPU_ID + 1:
+        numbers += cpus
+        if len(numbers) > cpuset.MAX_CPU_ID + 1:
             raise ValueError(f'more than {cpuset.MAX_CPU_ID + 1:,} CPUs')
-    return tuple(found)
+    return tuple(numbers)
 
 
 @functools.lru_cache(maxsize=4096)
-def _kind(text: str) -> fleet_model.DeviceKind:
+def _kind(text: str) -> snapshot.DeviceKind:
     vendor_id, _colon, product_id = text.partition(':')
-    return fleet_model.DeviceKind(vendor_id, product_id)
+    return snapshot.DeviceKind(vendor_id, product_id)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A fleet snapshot as a file: one JSON document, version 1.
 
 A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
@@ -31,7 +20,7 @@ from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.fleet import decode
 from nova_pinning.fleet import encode
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import snapshot
 
 _SCHEMA = 'fleet-1.json'
 # How many hosts or guests are looked at for more errors after the first.
@@ -46,16 +35,16 @@ _MADE_BY = ('a fleet snapshot is made by nova-pinning fleet import, or fleet '
 _Path = source.Path
 
 
-def read(path: str | os.PathLike[str]) -> fleet_model.Fleet:
+def read(path: str | os.PathLike[str]) -> snapshot.Fleet:
     """Read a snapshot.
 
-    :raises errors.InputError: if the file cannot be read, is no JSON, is not
+    :raises errors.InputError: if the file cannot be read, is not JSON, is not
         as the schema says or makes no sense: with the place
     """
     return loads(packed.read(path), packed.name(path))
 
 
-def write(path: str | os.PathLike[str], fleet: fleet_model.Fleet) -> None:
+def write(path: str | os.PathLike[str], fleet: snapshot.Fleet) -> None:
     """Replace a file by a snapshot, as a whole.
 
     :raises errors.InputError: if the file cannot be written, or the fleet is
@@ -64,29 +53,30 @@ def write(path: str | os.PathLike[str], fleet: fleet_model.Fleet) -> None:
     packed.write(path, dumps(fleet))
 
 
-def loads(text: str, source_name: str = '') -> fleet_model.Fleet:
+def loads(text: str, source_name: str = '') -> snapshot.Fleet:
     """A fleet from the text of its document.
 
     :param source_name: what errors call it
     :raises errors.InputError: as :func:`read` does
     """
     try:
-        document = _Document(json_text.parse(text, source_name))
+        read = json_text.parse(text, source_name)
     except errors.InputError as error:
         if text.lstrip().startswith('{'):
             raise
         raise errors.InputError(
             error.message, error.where, _MADE_BY) from None
+    document = _Document(read.value, read.source, read.find, read.value)
     if not isinstance(document.value, dict):
-        raise document.error('is no fleet snapshot', advice=_MADE_BY)
+        raise document.error('is not a fleet snapshot', advice=_MADE_BY)
     if 'version' not in document.value:
-        raise document.error('is no fleet snapshot: it has no version',
+        raise document.error('is not a fleet snapshot: it has no version',
                              advice=_MADE_BY)
     _validate(document)
-    return decode.decode(document)
+    return decode.decode_fleet(document)
 
 
-def dumps(fleet: fleet_model.Fleet) -> str:
+def dumps(fleet: snapshot.Fleet) -> str:
     """The text of a fleet's document; equal fleets have equal texts.
 
     Control characters in texts for people come out as question marks.
@@ -97,7 +87,7 @@ def dumps(fleet: fleet_model.Fleet) -> str:
         something of a host is used without a guest, or a guest's fit is not
         that of its topology
     """
-    value = encode.encode(fleet)
+    value = encode.encode_fleet(fleet)
     text = ''.join(_lines(value))
     if not _is_sound(value):
         loads(text, fleet.where.source or 'snapshot')
@@ -129,50 +119,39 @@ def _is_sound(value: dict[str, Any]) -> bool:
     except fastjsonschema.JsonSchemaValueException:
         return False
     return all(
-        len({one[key] for one in value.get(section, ())})
+        len({entry[key] for entry in value.get(section, ())})
         == len(value.get(section, ())) for section, key in _NAMES.items())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Document:
+@dataclasses.dataclass(frozen=True)
+class _Document(source.YamlDocument):
     """A document whose errors name hosts and guests.
 
+    :param whole: the value of all that stands in the file
     :param shift: by how much the positions in a list are larger than they
         seem, and the list
     """
 
-    whole: json_text.Document
-    part: Any = None
+    whole: Any
     shift: tuple[str, int] = ('', 0)
 
-    @property
-    def value(self) -> Any:
-        return self.whole.value if self.part is None else self.part
-
-    @property
-    def source(self) -> str:
-        return self.whole.source
-
-    def error(self, message: str, path: _Path = (), advice: str = '',
-              key: bool = False) -> errors.InputError:
+    def locate(self, path: _Path = (), key: bool = False) -> errors.Location:
         section, places = self.shift
         if len(path) > 1 and path[0] == section and isinstance(path[1], int):
             path = (section, path[1] + places, *path[2:])
-        error = self.whole.error(message, path, advice, key)
+        where = super().locate(path, key)
         name = self._name(path)
         if not name:
-            return error
-        assert error.where
+            return where
         begun, end = source.key_text(path[:2]), source.key_text(path[2:])
-        return errors.InputError(message, dataclasses.replace(
-            error.where, key=f'{begun} ({name})' + (f'.{end}' if end else ''),
-        ), advice)
+        return dataclasses.replace(
+            where, key=f'{begun} ({name})' + (f'.{end}' if end else ''))
 
     def _name(self, path: _Path) -> str:
         if len(path) < 2 or path[0] not in _NAMES:
             return ''
         try:
-            name = self.whole.value[path[0]][path[1]][_NAMES[path[0]]]
+            name = self.whole[path[0]][path[1]][_NAMES[path[0]]]
         except (KeyError, IndexError, TypeError):
             return ''
         return name if isinstance(name, str) and name.isprintable() else ''
@@ -180,16 +159,7 @@ class _Document:
 
 @functools.cache
 def _fast_check() -> Callable[[Any], Any]:
-    # It takes a while to load.
-    import fastjsonschema
-
-    found: Callable[[Any], Any] = fastjsonschema.compile(
-        {**schema.shipped(__package__, _SCHEMA),
-         # The nearest draft that it knows; the schema keeps to what the two
-         # have in common.
-         '$schema': 'http://json-schema.org/draft-07/schema#'},
-        use_default=False)
-    return found
+    return schema.compiled(schema.shipped(__package__, _SCHEMA))
 
 
 def _validate(document: _Document) -> None:
@@ -225,4 +195,4 @@ def _near(document: _Document, path: list[str]) -> _Document:
         key: (below[begun:begun + _LOOKED_AT] if key == section else [])
         if isinstance(below, list) else below
         for key, below in value.items()}
-    return _Document(document.whole, part, (section, begun))
+    return dataclasses.replace(document, value=part, shift=(section, begun))

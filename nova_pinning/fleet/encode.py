@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A fleet as the values of its JSON document.
 
 What is as it mostly is, is left out, and what many hosts or guests have alike
@@ -24,8 +13,8 @@ from typing import Generic
 from typing import TypeVar
 
 from nova_pinning import cpuset
-from nova_pinning.flavors import model as flavor_model
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 VERSION = 1
@@ -47,7 +36,7 @@ class _Table(Generic[_Shared]):
         return self.values.setdefault(value, len(self.values))
 
 
-def encode(fleet: fleet_model.Fleet) -> dict[str, Any]:
+def encode_fleet(fleet: snapshot.Fleet) -> dict[str, Any]:
     """The document of a fleet.
 
     :raises ValueError: if a host has something used, which a snapshot does
@@ -68,16 +57,13 @@ def encode(fleet: fleet_model.Fleet) -> dict[str, Any]:
             'aggregates': list(map(_aggregate, fleet.aggregates)),
             'pci_aliases': {name: _alias(alias) for name, alias
                             in sorted(fleet.pci_aliases.items())},
-            'flavors': list(map(_flavor, fleet.flavors)),
-        }),
+            'flavors': list(map(_flavor, fleet.flavors))}),
         'layouts': [_layout(*layout) for layout in layouts.values],
         **_given({
             'trait_sets': list(map(sorted, trait_sets.values)),
-            'topologies': list(map(_topology, topologies.values)),
-        }),
+            'topologies': list(map(_topology, topologies.values))}),
         'hosts': hosts,
-        'guests': guests,
-    }
+        'guests': guests}
 
 
 def _given(values: Mapping[str, Any], **usual: Any) -> dict[str, Any]:
@@ -97,19 +83,19 @@ def _printable(text: str, also: str = '') -> str:
                    for char in text)
 
 
-def _aggregate(aggregate: fleet_model.Aggregate) -> dict[str, Any]:
+def _aggregate(aggregate: snapshot.FleetAggregate) -> dict[str, Any]:
     return _given({
         'name': aggregate.name,
         'availability_zone': aggregate.availability_zone,
         'metadata': dict(sorted(aggregate.metadata.items()))})
 
 
-def _alias(alias: fleet_model.PciAlias) -> dict[str, Any]:
+def _alias(alias: snapshot.PciAlias) -> dict[str, Any]:
     return {'kinds': list(map(_kind, alias.kinds)),
             **_given({'policy': alias.policy}, policy='legacy')}
 
 
-def _kind(kind: fleet_model.DeviceKind) -> str:
+def _kind(kind: snapshot.DeviceKind) -> str:
     return ':'.join(kind)
 
 
@@ -181,7 +167,7 @@ def _guest_cell(cell: model.GuestCell) -> dict[str, Any]:
                   else PAGE_NAMES.get(size, size)})}
 
 
-def _host(host: fleet_model.FleetHost, layouts: _Table[_Layout],
+def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
           trait_sets: _Table[frozenset[str]]) -> dict[str, Any]:
     return {
         'name': host.name,
@@ -205,49 +191,50 @@ def _host(host: fleet_model.FleetHost, layouts: _Table[_Layout],
             disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
 
 
-def _guest(guest: fleet_model.FleetGuest,
+def _guest(guest: snapshot.FleetGuest,
            topologies: _Table[model.Guest]) -> dict[str, Any]:
     # Without _given: there are very many guests.
-    found: dict[str, Any] = {'uuid': guest.uuid}
+    document: dict[str, Any] = {'uuid': guest.uuid}
     if guest.name:
-        found['name'] = _printable(guest.name)
-    found['host'] = guest.host
-    found['class'] = str(guest.guest_class)
+        document['name'] = _printable(guest.name)
+    document['host'] = guest.host
+    document['class'] = str(guest.guest_class)
     if guest.flavor:
-        found['flavor'] = guest.flavor
-    found['vcpus'] = guest.vcpus
-    found['memory_mib'] = guest.memory_mib
+        document['flavor'] = guest.flavor
+    document['vcpus'] = guest.vcpus
+    document['memory_mib'] = guest.memory_mib
     if guest.disk_gib:
-        found['disk_gib'] = guest.disk_gib
+        document['disk_gib'] = guest.disk_gib
     if guest.topology is not None:
-        found['topology'] = topologies.place(guest.topology)
+        document['topology'] = topologies.place(guest.topology)
         if guest.fit is None:
             raise ValueError(f'guest {guest.uuid} has a topology and no fit')
-        # strict: a fit of other cells is none of this topology.
-        found['fit'] = [
+        # strict: a fit of other cells is not one of this topology.
+        document['fit'] = [
             _cell_fit(cell_fit, cell.dedicated_vcpus) for cell_fit, cell
             in zip(guest.fit.cells, guest.topology.cells, strict=True)]
     if guest.devices:
-        found['devices'] = [
+        document['devices'] = [
             {'kind': _kind(use.kind), 'numa_node': use.numa_node,
              'count': use.count} for use in guest.devices]
     if not guest.is_movable:
-        found['is_movable'] = False
-    return found
+        document['is_movable'] = False
+    return document
 
 
 def _cell_fit(fit: model.CellFit, vcpus: tuple[int, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {'cell': fit.host_cell}
+    document: dict[str, Any] = {'cell': fit.host_cell}
     if fit.pins:
         if tuple([vcpu for vcpu, _cpu in fit.pins]) == vcpus:
-            found['cpus'] = _sequence(tuple([cpu for _vcpu, cpu in fit.pins]))
+            document['cpus'] = _sequence(
+                tuple([cpu for _vcpu, cpu in fit.pins]))
         else:
-            found['pins'] = list(map(list, fit.pins))
+            document['pins'] = list(map(list, fit.pins))
     if fit.emulator_cpus:
-        found['emulator_cpus'] = _sequence(fit.emulator_cpus)
+        document['emulator_cpus'] = _sequence(fit.emulator_cpus)
     if fit.page_size_kib is not None:
-        found['page_size_kib'] = fit.page_size_kib
-    return found
+        document['page_size_kib'] = fit.page_size_kib
+    return document
 
 
 @functools.lru_cache(maxsize=65536)
@@ -259,4 +246,4 @@ def _sequence(cpus: tuple[int, ...]) -> str:
             ranges[-1][1:] = [cpu]
         else:
             ranges.append([cpu])
-    return ','.join('-'.join(map(str, one)) for one in ranges)
+    return ','.join('-'.join(map(str, bounds)) for bounds in ranges)

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""Fleets out of nothing, for demonstrations, tests and studies.
+# SPDX-License-Identifier: Apache-2.0
+"""Generated fleets, for demonstrations, tests and studies.
 
 Guests come and go until the hosts are as full as is asked for, and then for a
 while longer, so that what is free is in pieces as it is on real hosts. Where
@@ -29,20 +18,21 @@ import random
 import uuid
 
 from nova_pinning import errors
-from nova_pinning import fit as engine
+from nova_pinning import fit
+from nova_pinning.fit import devices
 from nova_pinning.fit import usage
-from nova_pinning.flavors import model as flavor_model
-from nova_pinning.fleet import devices
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import shapes
-from nova_pinning.host.plan import request
+from nova_pinning.fleet import snapshot
+from nova_pinning.host.plan import plan_request
+from nova_pinning.host import plan_model
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits
+from nova_pinning.placement import placement_traits
 
 #: Of what there is to sell, how much guests have.
 FILLED = 0.8
-#: How often guests are replaced by others, in the mean.
+#: How often guests are replaced by others, on average.
 CHURN = 2.0
 _SHARED_RATIO = 4.0
 _SHARED_MIX = '1:40,2:30,4:20,8:10'
@@ -66,15 +56,15 @@ class _Sold:
     flavor: flavor_model.Flavor
     weight: int
     topology: model.Guest | None = None
-    requests: tuple[fleet_model.PciRequest, ...] = ()
+    requests: tuple[snapshot.PciRequest, ...] = ()
 
 
-def generate(
-    hosts: int, shape: str | shapes.Shape, seed: int = 0, *,
+def generate_fleet(
+    hosts: int, shape: str | shapes.HostTemplate, seed: int = 0, *,
     filled: float = FILLED, mix: str = '', shared: float = 0.0,
     churn: float = CHURN,
     tell: Callable[[float], None] = lambda part: None,
-) -> fleet_model.Fleet:
+) -> snapshot.Fleet:
     """A fleet of hosts of one shape, with guests on them.
 
     :param shape: or the name of one in ``shapes.SHAPES``
@@ -84,20 +74,21 @@ def generate(
     :param mix: the sizes of dedicated guests, as ``host plan --for`` takes
         them; '' for those of the shape
     :param shared: which part of the hosts is for shared guests, from 0 to 1
-    :param churn: how often guests are replaced by others, in the mean
+    :param churn: how often guests are replaced by others, on average
     :param tell: told how much is done, from 0 to 1
     :raises errors.InputError: for a shape that is not known, or a mix that
         is none, or has a size that goes on no such host
     """
     kind = _shape(shape) if isinstance(shape, str) else shape
-    sizes = request.parse_sizes(mix or kind.mix, errors.Location('--mix'))
+    sizes = plan_request.parse_sizes(mix or kind.mix, errors.Location('--mix'))
     shared_count = round(hosts * shared)
     made = (*_hosts(kind, hostclass.HostClass.DEDICATED,
                     hosts - shared_count),
             *_hosts(kind, hostclass.HostClass.SHARED, shared_count))
     dedicated, others = made[:hosts - shared_count], made[-shared_count:]
-    sold = [one for size in sizes for one in _dedicated(size, kind)]
-    guests: list[fleet_model.FleetGuest] = []
+    sold = list(itertools.chain.from_iterable(
+        _dedicated(size, kind) for size in sizes))
+    guests: list[snapshot.FleetGuest] = []
     if dedicated:
         _check(dedicated[0], kind, sizes)
         cpus = sum(len(host.dedicated_cpus) for host in dedicated)
@@ -110,21 +101,21 @@ def generate(
         guests += _Filler(others, floating, f'{seed} shared', tell).fill(
             vcpus * filled, churn)
         sold += floating
-    return fleet_model.Fleet(
+    return snapshot.Fleet(
         hosts=made, guests=tuple(guests),
-        flavors=tuple(one.flavor for one in sold),
+        flavors=tuple(sold_flavor.flavor for sold_flavor in sold),
         aggregates=tuple(
-            fleet_model.Aggregate(name, metadata={
+            snapshot.FleetAggregate(name, metadata={
                 flavor_model.CLASS_KEY: name})
             for name in sorted({host.aggregates[0] for host in made})),
-        pci_aliases={one.alias: fleet_model.PciAlias((one.kind,))
-                     for one in kind.devices},
+        pci_aliases={device.alias: snapshot.PciAlias((device.kind,))
+                     for device in kind.devices},
         source=f'generated: {hosts:,} hosts of shape {kind.name}, seed '
                f'{seed}, {filled:.0%} filled')
 
 
 def filled(
-    fleet: fleet_model.Fleet,
+    fleet: snapshot.Fleet,
 ) -> dict[hostclass.HostClass, float]:
     """How much is sold of each class, as :func:`generate` counts it."""
     there_is: dict[hostclass.HostClass, int] = collections.Counter()
@@ -139,18 +130,18 @@ def filled(
             guest.vcpus
             if guest.guest_class is hostclass.HostClass.DEDICATED
             else guest.memory_mib)
-    return {one: sold[one] / whole for one, whole in there_is.items()
-            if whole}
+    return {resource: sold[resource] / whole
+            for resource, whole in there_is.items() if whole}
 
 
-def _check(host: fleet_model.FleetHost, kind: shapes.Shape,
-           sizes: Iterable[request.Size]) -> None:
+def _check(host: snapshot.FleetHost, kind: shapes.HostTemplate,
+           sizes: Iterable[plan_model.GuestSize]) -> None:
     """
     :raises errors.InputError: for a size that no empty host takes
     """
     for size in sizes:
         plain = next(_dedicated(size, kind))
-        if _Place(host).take(plain) is None:
+        if _FilledHost(host).take(plain) is None:
             raise errors.InputError(
                 f'no host of shape {kind.name} has room for a guest of '
                 f'{size.vcpus:,} vCPUs in {size.cells or 1} '
@@ -160,24 +151,24 @@ def _check(host: fleet_model.FleetHost, kind: shapes.Shape,
                 f'{len(host.cells[0].dedicated_cpus)} dedicated CPUs')
 
 
-def _shape(name: str) -> shapes.Shape:
+def _shape(name: str) -> shapes.HostTemplate:
     if name not in shapes.SHAPES:
         raise errors.InputError(
             f'there is no shape {name!r}', errors.Location('--shape'),
-            f'known are {", ".join(shapes.SHAPES)}')
+            f'choose from {", ".join(shapes.SHAPES)}')
     return shapes.SHAPES[name]
 
 
-def _hosts(kind: shapes.Shape, host_class: hostclass.HostClass,
-           count: int) -> Iterator[fleet_model.FleetHost]:
+def _hosts(kind: shapes.HostTemplate, host_class: hostclass.HostClass,
+           count: int) -> Iterator[snapshot.FleetHost]:
     is_shared = host_class is hostclass.HostClass.SHARED
     cells, l3_domains = kind.cells(is_shared), kind.l3_domains()
-    own = {traits.TRAIT_OF[host_class],
-           traits.l3_trait(max(map(len, l3_domains)))}
+    own = {placement_traits.TRAIT_OF[host_class],
+           placement_traits.l3_trait(max(map(len, l3_domains)))}
     if kind.threads > 1:
         own.add('HW_CPU_HYPERTHREADING')
     for number in range(1, count + 1):
-        yield fleet_model.FleetHost(
+        yield snapshot.FleetHost(
             name=f'{host_class}-{number:05}', cells=cells,
             l3_domains=l3_domains, host_class=host_class,
             traits=frozenset(own), aggregates=(str(host_class),),
@@ -185,7 +176,8 @@ def _hosts(kind: shapes.Shape, host_class: hostclass.HostClass,
             cpu_allocation_ratio=_SHARED_RATIO if is_shared else 1.0)
 
 
-def _dedicated(size: request.Size, kind: shapes.Shape) -> Iterator[_Sold]:
+def _dedicated(size: plan_model.GuestSize,
+               kind: shapes.HostTemplate) -> Iterator[_Sold]:
     """The flavors of a size: the plain one, and one with each device."""
     cells = size.cells or 1
     vcpus = size.vcpus // cells
@@ -194,7 +186,7 @@ def _dedicated(size: request.Size, kind: shapes.Shape) -> Iterator[_Sold]:
     extra_specs = {
         'hw:cpu_policy': 'dedicated',
         flavor_model.CLASS_KEY: str(hostclass.HostClass.DEDICATED),
-        f'trait:{traits.DEDICATED}': 'required'}
+        f'trait:{placement_traits.DEDICATED}': 'required'}
     if cells > 1:
         extra_specs['hw:numa_nodes'] = str(cells)
     if page_size_kib:
@@ -207,41 +199,41 @@ def _dedicated(size: request.Size, kind: shapes.Shape) -> Iterator[_Sold]:
         model.GuestCell(tuple(range(number * vcpus, (number + 1) * vcpus)),
                         (), memory_mib, page_size_kib)
         for number in range(cells)), model.CpuPolicy.DEDICATED)
-    plain = 100 - sum(one.share for one in kind.devices)
+    plain = 100 - sum(device.share for device in kind.devices)
     yield _Sold(flavor, size.weight * plain, topology)
-    for one in kind.devices:
+    for device in kind.devices:
         yield _Sold(
             dataclasses.replace(
-                flavor, name=f'{flavor.name}-{one.alias}', extra_specs={
+                flavor, name=f'{flavor.name}-{device.alias}', extra_specs={
                     **extra_specs,
-                    'pci_passthrough:alias': f'{one.alias}:1'}),
-            size.weight * one.share, topology,
-            (fleet_model.PciRequest(one.alias, (one.kind,), 1),))
+                    'pci_passthrough:alias': f'{device.alias}:1'}),
+            size.weight * device.share, topology,
+            (snapshot.PciRequest(device.alias, (device.kind,), 1),))
 
 
 def _floating() -> Iterator[_Sold]:
     """The flavors of shared guests."""
-    for size in request.parse_sizes(_SHARED_MIX, errors.Location('')):
+    for size in plan_request.parse_sizes(_SHARED_MIX, errors.Location('')):
         yield _Sold(flavor_model.Flavor(
             name=f'shared-{size.vcpus}', vcpus=size.vcpus,
             memory_mib=size.vcpus * _SHARED_MIB_PER_VCPU, extra_specs={
                 flavor_model.CLASS_KEY: str(hostclass.HostClass.SHARED),
-                f'trait:{traits.SHARED}': 'required'}), size.weight)
+                f'trait:{placement_traits.SHARED}': 'required'}), size.weight)
 
 
-class _Place:
+class _FilledHost:
     """A host while it is being filled."""
 
-    def __init__(self, host: fleet_model.FleetHost) -> None:
+    def __init__(self, host: snapshot.FleetHost) -> None:
         self.host = host
         self._engine = model.Host(host.cells, host.cpu_allocation_ratio,
                                   host.ram_allocation_ratio)
         # Of floating guests; the others are in the engine's hands.
         self._free_mib = host.memory_mib
-        self._uses: list[fleet_model.PciUse] = []
+        self._uses: list[snapshot.PciUse] = []
 
     def take(self, sold: _Sold) -> tuple[
-            model.Fit | None, tuple[fleet_model.PciUse, ...]] | None:
+            model.Fit | None, tuple[snapshot.PciUse, ...]] | None:
         """Put a guest on the host; None if there is no room."""
         if sold.topology is None:
             if self._free_mib < sold.flavor.memory_mib:
@@ -250,7 +242,7 @@ class _Place:
             return None, ()
         pools, cells = self.host.pci_pools, self.host.cells
         check = devices.check(pools, self._uses, sold.requests, cells)
-        outcome = engine.fit(self._engine, sold.topology, pci=check)
+        outcome = fit.fit_guest(self._engine, sold.topology, pci=check)
         if isinstance(outcome, model.Refusal):
             return None
         taken = devices.take(
@@ -260,7 +252,7 @@ class _Place:
         self._engine = usage.take(self._engine, sold.topology, outcome)
         return outcome, taken
 
-    def release(self, guest: fleet_model.FleetGuest) -> None:
+    def release(self, guest: snapshot.FleetGuest) -> None:
         if guest.topology is None or guest.fit is None:
             self._free_mib += guest.memory_mib
             return
@@ -272,25 +264,25 @@ class _Place:
 class _Filler:
     """Has guests come and go on hosts of one class.
 
-    :param seed: of what is random
+    :param seed: seed seed seed seed of what is random
     :param tell: told how much is done, from 0 to 1
     """
 
-    def __init__(self, hosts: Sequence[fleet_model.FleetHost],
+    def __init__(self, hosts: Sequence[snapshot.FleetHost],
                  sold: Sequence[_Sold], seed: str,
                  tell: Callable[[float], None]) -> None:
         self._random = random.Random(seed)
-        self._places = list(map(_Place, hosts))
+        self._places = list(map(_FilledHost, hosts))
         self._sold = sold
         self._weights = list(itertools.accumulate(
-            one.weight for one in sold))
+            sold_flavor.weight for sold_flavor in sold))
         self._tell = tell
-        self._guests: list[tuple[_Place, fleet_model.FleetGuest]] = []
+        self._guests: list[tuple[_FilledHost, snapshot.FleetGuest]] = []
         self._vcpus = 0
         self._come = 0
 
     def fill(self, vcpus: float,
-             churn: float) -> tuple[fleet_model.FleetGuest, ...]:
+             churn: float) -> tuple[snapshot.FleetGuest, ...]:
         """The guests that are there in the end, by host.
 
         :param vcpus: to be sold
@@ -303,10 +295,11 @@ class _Filler:
             self._leave()
             self._grow(vcpus, _FEW_REFUSALS,
                        lambda: (1 + gone / first) / (churn + 1))
-        places = {id(place): number
-                  for number, place in enumerate(self._places)}
-        return tuple(guest for _place, guest in sorted(
-            self._guests, key=lambda one: (places[id(one[0])], one[1].name)))
+        places = {id(filled_host): number
+                  for number, filled_host in enumerate(self._places)}
+        return tuple(guest for _filled_host, guest in sorted(
+            self._guests,
+            key=lambda placed: (places[id(placed[0])], placed[1].name)))
 
     def _grow(self, vcpus: float, most_refusals: int,
               done: Callable[[], float]) -> None:
@@ -326,8 +319,8 @@ class _Filler:
 
     def _come_one(self, sold: _Sold) -> bool:
         for _try in range(_TRIES):
-            place = self._random.choice(self._places)
-            taken = place.take(sold)
+            filled_host = self._random.choice(self._places)
+            taken = filled_host.take(sold)
             if taken is not None:
                 break
         else:
@@ -335,13 +328,13 @@ class _Filler:
         self._come += 1
         fit, uses = taken
         flavor = sold.flavor
-        self._guests.append((place, fleet_model.FleetGuest(
+        self._guests.append((filled_host, snapshot.FleetGuest(
             uuid=str(uuid.UUID(int=self._random.getrandbits(128),
                                version=4)),
-            name=f'{place.host.host_class}-guest-{self._come:07}',
-            host=place.host.name, vcpus=flavor.vcpus,
+            name=f'{filled_host.host.host_class}-guest-{self._come:07}',
+            host=filled_host.host.name, vcpus=flavor.vcpus,
             memory_mib=flavor.memory_mib,
-            guest_class=place.host.host_class
+            guest_class=filled_host.host.host_class
             or hostclass.HostClass.DEDICATED,
             flavor=flavor.name, topology=sold.topology, fit=fit,
             devices=uses)))
@@ -353,6 +346,6 @@ class _Filler:
         # The last one takes its place, for which nothing has to be moved.
         self._guests[number], self._guests[-1] = (
             self._guests[-1], self._guests[number])
-        place, guest = self._guests.pop()
-        place.release(guest)
+        filled_host, guest = self._guests.pop()
+        filled_host.release(guest)
         self._vcpus -= guest.vcpus

@@ -1,65 +1,27 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What Placement alone makes of a host, before any filter sees it.
 
-As nova-compute reports its host (update_provider_tree in
-nova/virt/libvirt/driver.py) and as Placement compares (get_providers_with_
-resource and _get_trees_with_traits there).
+Resources are compared as in placement.inventory, traits as in Placement's
+_get_trees_with_traits.
 """
 
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
-import typing
-from typing import NamedTuple
+from typing import Protocol
 
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.fleet import wanted as fleet_wanted
-from nova_pinning import model
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning.placement import inventory
 
-if typing.TYPE_CHECKING:
-    from nova_pinning.fleet import standing as fleet_standing
-
-VCPU = 'VCPU'
-PCPU = 'PCPU'
-MEMORY_MB = 'MEMORY_MB'
-DISK_GB = 'DISK_GB'
-
-#: Resources of which a snapshot tells how much there is and how much is used.
-COUNTED = (VCPU, PCPU, MEMORY_MB, DISK_GB)
 _THREADS = 'HW_CPU_HYPERTHREADING'
 _TRAIT_KEY = 'trait:'
 _TENANT_KEY = 'filter_tenant_id'
 
 
-class Inventory(NamedTuple):
-    """How much of a resource class a host has, as Placement knows it.
-
-    :param total: which one guest may not exceed, either
-    """
-
-    total: int
-    reserved: int = 0
-    allocation_ratio: float = 1.0
-
-    @property
-    def capacity(self) -> float:
-        """What all guests together may have."""
-        return (self.total - self.reserved) * self.allocation_ratio
-
-
-class Kind(enum.StrEnum):
+class ExclusionKind(enum.StrEnum):
     """What Placement excludes a host for."""
 
     RESOURCES = 'resources'
@@ -80,7 +42,7 @@ class Exclusion:
     :param total: what there is of it
     """
 
-    kind: Kind
+    kind: ExclusionKind
     name: str
     need: int = 0
     have: int = 0
@@ -91,19 +53,25 @@ class Exclusion:
 
 
 _SENTENCES = {
-    Kind.RESOURCES: '{self.have:,} {self.name} left of {self.total:,}, '
-                    '{self.need:,} needed',
-    Kind.REQUIRED_TRAIT: 'has no trait {self.name}, which is required',
-    Kind.FORBIDDEN_TRAIT: 'has trait {self.name}, which is forbidden',
-    Kind.AVAILABILITY_ZONE: 'is not in availability zone {self.name}',
-    Kind.ISOLATED: 'is in aggregate {self.name}, which takes only guests '
-                   'that require its traits',
-    Kind.TENANT: 'is in aggregate {self.name}, which is for other projects',
+    ExclusionKind.RESOURCES:
+        '{self.have:,} {self.name} left of {self.total:,}, {self.need:,} '
+        'needed',
+    ExclusionKind.REQUIRED_TRAIT:
+        'has no trait {self.name}, which is required',
+    ExclusionKind.FORBIDDEN_TRAIT:
+        'has trait {self.name}, which is forbidden',
+    ExclusionKind.AVAILABILITY_ZONE:
+        'is not in availability zone {self.name}',
+    ExclusionKind.ISOLATED:
+        'is in aggregate {self.name}, which takes only guests that require '
+        'its traits',
+    ExclusionKind.TENANT:
+        'is in aggregate {self.name}, which is for other projects',
 }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Scope:
+class PlacementScope:
     """Where a guest may go at all, by the aggregates of the hosts.
 
     :param aggregates: of the fleet, by name
@@ -116,7 +84,7 @@ class Scope:
         nova's filter AggregateMultiTenancyIsolation does
     """
 
-    aggregates: Mapping[str, fleet_model.Aggregate] = dataclasses.field(
+    aggregates: Mapping[str, snapshot.FleetAggregate] = dataclasses.field(
         default_factory=dict)
     availability_zone: str | None = None
     default_zone: str = 'nova'
@@ -130,98 +98,65 @@ class Scope:
                 and self.project is None)
 
 
-def inventories(host: fleet_model.FleetHost) -> Mapping[str, Inventory]:
-    """What nova-compute reports of a host, by resource class.
-
-    On a host where pinned and floating vCPUs use the same CPUs it reports
-    VCPU only. Of a host without cells no more than the disk is known.
-    """
-    shared = host.shared_cpus
-    found = {}
-    if shared:
-        found[VCPU] = Inventory(
-            len(shared), allocation_ratio=host.cpu_allocation_ratio)
-    if _has_pcpus(host):
-        found[PCPU] = Inventory(len(host.dedicated_cpus))
-    if host.cells:
-        found[MEMORY_MB] = Inventory(
-            host.memory_mib, host.reserved_memory_mib,
-            host.ram_allocation_ratio)
+def host_inventories(
+    host: snapshot.FleetHost,
+) -> Mapping[str, inventory.Inventory]:
+    """What nova-compute reports of a host, by resource class."""
+    inventories = inventory.host_inventories(
+        occupancy.engine_host(host), host.reserved_memory_mib)
     if host.disk_gib is not None:
-        found[DISK_GB] = Inventory(
+        inventories[inventory.DISK_GB] = inventory.Inventory(
             host.disk_gib, allocation_ratio=host.disk_allocation_ratio)
-    return found
+    return inventories
 
 
-def use(
-    host: fleet_model.FleetHost,
-    vcpus: int,
-    memory_mib: int,
-    disk_gib: int,
-    topology: model.Guest | None,
-) -> Mapping[str, int]:
-    """What a guest on a host is counted with, by resource class.
+class Provider(Protocol):
+    """A host as Placement knows it.
 
-    :param vcpus: all of them
+    :ivar inventories: as :func:`inventories` gives them
+    :ivar resources_used: by its guests, by resource class
     """
-    pcpus = 0
-    # On hosts without PCPU guests come by the query with VCPU in its place.
-    if topology is not None and topology.is_pinned and _has_pcpus(host):
-        for demand in topology.demands:
-            vcpus -= demand.dedicated
-            pcpus += demand.dedicated + demand.emulator
-    return {VCPU: vcpus, PCPU: pcpus, MEMORY_MB: memory_mib,
-            DISK_GB: disk_gib}
 
+    @property
+    def host(self) -> snapshot.FleetHost: ...
 
-def _has_pcpus(host: fleet_model.FleetHost) -> bool:
-    """Whether CPUs are set aside for pinned vCPUs."""
-    return any(cell.dedicated_cpus and cell.dedicated_cpus != cell.shared_cpus
-               for cell in host.cells)
+    @property
+    def inventories(self) -> Mapping[str, inventory.Inventory]: ...
+
+    @property
+    def resources_used(self) -> Mapping[str, int]: ...
 
 
 def exclusions(
-    standing: 'fleet_standing.Standing',
-    query: fleet_wanted.Query,
-    scope: Scope = Scope(),
+    provider: Provider,
+    query: guest_request.PlacementQuery,
+    scope: PlacementScope = PlacementScope(),
 ) -> list[Exclusion]:
     """Everything that Placement would exclude a host for.
 
     What a snapshot does not tell excludes nothing: traits, see
     :func:`unknown_traits`, and resource classes of devices.
     """
+    host = provider.host
+    lacking = inventory.resource_shortages(
+        provider.inventories, provider.resources_used, {
+            name: need for name, need in query.resources.items()
+            if _is_told(host, name)})
     return [
-        *_scarce(standing, query),
-        *_by_traits(standing.host, query),
-        *by_aggregates(standing.host, query, scope)]
+        *(Exclusion(ExclusionKind.RESOURCES, *lack) for lack in lacking),
+        *_by_traits(host, query),
+        *by_aggregates(host, query, scope)]
 
 
-def _scarce(standing: 'fleet_standing.Standing',
-            query: fleet_wanted.Query) -> Iterable[Exclusion]:
-    has = standing.inventories
-    for name, need in query.resources.items():
-        if not need or name not in COUNTED:
-            continue
-        if not _is_told(standing.host, name):
-            continue
-        inventory = has.get(name, Inventory(0))
-        used = standing.resources_used.get(name, 0)
-        if used + need > inventory.capacity or need > inventory.total:
-            yield Exclusion(
-                Kind.RESOURCES, name, need,
-                max(0, int(min(inventory.capacity - used, inventory.total))),
-                inventory.total)
-
-
-def _is_told(host: fleet_model.FleetHost, name: str) -> bool:
+def _is_told(host: snapshot.FleetHost, name: str) -> bool:
     """Whether a snapshot tells how much of a resource class a host has."""
-    if name == DISK_GB:
+    if name == inventory.DISK_GB:
         return host.disk_gib is not None
-    return bool(host.cells)
+    return name in inventory.COUNTED and bool(host.cells)
 
 
-def _by_traits(host: fleet_model.FleetHost,
-               query: fleet_wanted.Query) -> Iterable[Exclusion]:
+def _by_traits(host: snapshot.FleetHost,
+               query: guest_request.PlacementQuery) -> Iterable[Exclusion]:
     if not (query.required or query.forbidden):
         return
     traits = host.traits or frozenset()
@@ -230,18 +165,18 @@ def _by_traits(host: fleet_model.FleetHost,
         traits |= {_THREADS}
     for trait in sorted(query.required - traits):
         if host.traits is not None or trait == _THREADS:
-            yield Exclusion(Kind.REQUIRED_TRAIT, trait)
+            yield Exclusion(ExclusionKind.REQUIRED_TRAIT, trait)
     for trait in sorted(query.forbidden & traits):
-        yield Exclusion(Kind.FORBIDDEN_TRAIT, trait)
+        yield Exclusion(ExclusionKind.FORBIDDEN_TRAIT, trait)
 
 
-def _has_threads(host: fleet_model.FleetHost) -> bool:
+def _has_threads(host: snapshot.FleetHost) -> bool:
     """Whether the CPUs show what nova-compute makes a trait of."""
     return any(size > 1 for cell in host.cells for size in cell.core_sizes)
 
 
-def unknown_traits(host: fleet_model.FleetHost,
-                   query: fleet_wanted.Query) -> frozenset[str]:
+def unknown_traits(host: snapshot.FleetHost,
+                   query: guest_request.PlacementQuery) -> frozenset[str]:
     """The traits asked about of which nobody knows if the host has them."""
     if host.traits is not None:
         return frozenset()
@@ -249,7 +184,9 @@ def unknown_traits(host: fleet_model.FleetHost,
 
 
 def by_aggregates(
-    host: fleet_model.FleetHost, query: fleet_wanted.Query, scope: Scope,
+    host: snapshot.FleetHost,
+    query: guest_request.PlacementQuery,
+    scope: PlacementScope,
 ) -> Iterable[Exclusion]:
     """The aggregates, or the lack of one, that keep the guest off a host."""
     if scope.is_open:
@@ -257,27 +194,30 @@ def by_aggregates(
     member_of = [scope.aggregates[name] for name in host.aggregates
                  if name in scope.aggregates]
     if scope.availability_zone is not None:
-        zones = {one.availability_zone for one in member_of} - {None}
+        zones = {aggregate.availability_zone
+                 for aggregate in member_of} - {None}
         if scope.availability_zone not in (zones or {scope.default_zone}):
             yield Exclusion(
-                Kind.AVAILABILITY_ZONE, scope.availability_zone)
+                ExclusionKind.AVAILABILITY_ZONE, scope.availability_zone)
     if scope.isolates:
-        yield from (Exclusion(Kind.ISOLATED, one.name) for one in member_of
-                    if not _isolated_by(one) <= query.required)
+        yield from (Exclusion(ExclusionKind.ISOLATED, aggregate.name)
+                    for aggregate in member_of
+                    if not _isolated_by(aggregate) <= query.required)
     if scope.project is not None:
-        kept = [one for one in member_of if _tenants(one)]
-        if kept and not any(scope.project in _tenants(one) for one in kept):
-            yield Exclusion(Kind.TENANT, kept[0].name)
+        kept = [aggregate for aggregate in member_of if _tenants(aggregate)]
+        if kept and not any(scope.project in _tenants(aggregate)
+                            for aggregate in kept):
+            yield Exclusion(ExclusionKind.TENANT, kept[0].name)
 
 
-def _isolated_by(aggregate: fleet_model.Aggregate) -> frozenset[str]:
+def _isolated_by(aggregate: snapshot.FleetAggregate) -> frozenset[str]:
     return frozenset(
         key.removeprefix(_TRAIT_KEY)
         for key, value in aggregate.metadata.items()
         if key.startswith(_TRAIT_KEY) and value == 'required')
 
 
-def _tenants(aggregate: fleet_model.Aggregate) -> frozenset[str]:
+def _tenants(aggregate: snapshot.FleetAggregate) -> frozenset[str]:
     """The projects that an aggregate is for; none if it is for all."""
     return frozenset(
         name.strip() for key, value in aggregate.metadata.items()

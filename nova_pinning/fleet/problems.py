@@ -1,429 +1,493 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""What is odd about a fleet: two guests on one CPU, guests on no host.
+# SPDX-License-Identifier: Apache-2.0
+"""Inconsistencies of a fleet: two guests on one CPU, guests on no host.
 
 A snapshot of a real cloud may have any of it, and all else goes on: what is
-found here is told, and is for people to judge.
+found here is told, and is for people to judge. An error makes figures wrong,
+or is two guests in each other's way. A warning may be meant.
 """
 
 import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
+import sys
+from typing import NamedTuple
 
+from nova_pinning.checks import check_rule
+from nova_pinning.checks.check_rule import Severity
+from nova_pinning.checks import report
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model
-from nova_pinning.model import severity
-
-#: An error makes figures wrong, or is two guests in each other's way. A
-#: warning may be meant. A note is worth knowing.
-Severity = severity.Severity
+from nova_pinning.placement import inventory
 
 _KIB_PER_MIB = 1024
 # Guests or CPUs named in a message.
 _SHOWN = 4
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is odd.
-
-    :param code: the rule's stable code, such as 'F303'
-    :param subject: what it is about, for people: 'host cmp-1'
-    :param message: what is wrong, a sentence without a full stop
-    :param why: what comes of it
-    :param advice: what to do about it
-    :param host: the name of the host, '' if it is about none
-    :param guests: uuids of the guests that it is about
-    :param mends: commands; none are known here
-    """
-
-    code: str
-    severity: Severity
-    subject: str
-    message: str
-    why: str
-    advice: str
-    host: str = ''
-    guests: tuple[str, ...] = ()
-    mends: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rule:
-    """One thing to look for.
-
-    :param code: never given to another rule
-    :param title: what is found, in a few words
-    :param why: what comes of it
-    :param advice: what to do about it
-    """
-
-    code: str
-    severity: Severity
-    title: str
-    why: str
-    advice: str
-
-
 _REREAD = ('import the snapshot again; if it is still so, look at the host '
            'with nova-pinning host check')
-
-#: All that is looked for, by code.
-RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
-    Rule('F101', Severity.WARNING, 'a host without NUMA topology',
-         'nova places no pinned guest there, nor any other that asks for NUMA '
-         'cells, huge pages or a thread policy',
-         'start nova-compute on it, with libvirt as its driver, and import '
-         'the snapshot again'),
-    Rule('F102', Severity.ERROR, 'cores of a host that cannot be told apart',
-         'which CPUs are sibling threads is not known, so no pinned guest '
-         'with a thread policy is placed rightly',
-         'import the snapshot again once nova-compute has run there, or mend '
-         'the file that it was imported from'),
-    Rule('F103', Severity.ERROR, 'CPUs that stand in two cells',
-         'they are counted twice', 'mend what the snapshot was made from'),
-    Rule('F104', Severity.WARNING, 'last-level caches that overlap',
-         'how many of them a guest is spread over comes out wrong',
-         'mend what the snapshot was made from'),
-    Rule('F105', Severity.WARNING, 'a host in an aggregate that is not listed',
-         'what the aggregate keeps off the host is not known',
-         'mend what the snapshot was made from'),
-    Rule('F106', Severity.NOTE, 'a host whose class cannot be told',
-         'it is not known whether it is for dedicated or for shared guests',
-         'mark it with openstack pinning host set'),
-    Rule('F201', Severity.ERROR, 'guests on a host that is not in the fleet',
-         'they are left out of everything',
-         'import all hosts, or delete guests whose host is gone'),
-    Rule('F202', Severity.ERROR, 'a guest on cells that its host has not',
-         'what it uses there is not counted', _REREAD),
-    Rule('F203', Severity.WARNING, 'a guest with two cells on one host cell',
-         'nova puts each cell of a guest on a host cell of its own, and '
-         'counts wrongly otherwise', _REREAD),
-    Rule('F204', Severity.ERROR, 'a guest with vCPUs that are not pinned',
-         'it has fewer CPUs than were sold, and others may get them',
-         'migrate it, which pins it again'),
-    Rule('F205', Severity.NOTE, 'guests of the other class than their host',
-         'the host is not for them',
-         'migrate them, or see openstack pinning segregation check'),
-    Rule('F301', Severity.ERROR, 'a guest pinned to CPUs that its host cell '
-         'has not',
-         'nova-compute cannot count it (CPUPinningUnknown), so no further '
-         'pinned guest is placed in the cell until it is gone', _REREAD),
-    Rule('F302', Severity.ERROR, 'a guest pinned to CPUs that are not '
-         'dedicated ones',
-         'other guests may run there, and nova places no further pinned '
-         'guest in the cell',
-         'migrate it, or put the CPUs into cpu_dedicated_set again'),
-    Rule('F303', Severity.ERROR, 'two guests on one CPU',
-         'each slows down the other, and the CPU is free only when both are '
-         'gone', 'migrate one of them'),
-    Rule('F304', Severity.WARNING, 'floating guests where no CPU is shared',
-         'their vCPUs have no CPUs to run on but those of others',
-         'migrate them, or set cpu_shared_set on the host'),
-    Rule('F401', Severity.WARNING, 'more huge pages in use than there are',
-         'what is free is taken to be nothing',
-         'give the host as many pages as guests were promised'),
-    Rule('F402', Severity.WARNING, 'more memory in use than there is',
-         'what is free is taken to be nothing',
-         'migrate guests, or see whether the allocation ratio was lowered'),
-    Rule('F501', Severity.ERROR, 'more PCI devices in use than there are',
-         'what is free is taken to be nothing',
-         'see whether [pci] device_spec was changed under the guests'),
-)}
+_SOURCE = 'correct what the snapshot was made from'
 
 
-def find(fleet: fleet_model.Fleet) -> tuple[Finding, ...]:
-    """All that is odd, by code, hosts in the fleet's order."""
-    found = sorted(_find(fleet), key=lambda one: one.code)
-    return tuple(found)
+class _Layout:
+    """What is odd about the cells of a host; very many hosts share them."""
+
+    def __init__(self, cells: tuple[model.HostCell, ...]) -> None:
+        self._cells = cells
+        self.by_id = {cell.id: cell for cell in cells}
+
+    @functools.cached_property
+    def odd_cores(self) -> tuple[str, ...]:
+        return tuple(self._odd_cores())
+
+    def _odd_cores(self) -> Iterator[str]:
+        for cell in self._cells:
+            listed = [cpu for core in cell.cores for cpu in core]
+            cores = cpuset.CpuSet(listed)
+            if len(cores) < len(listed):
+                yield f'cell {cell.id} has a CPU in two cores'
+            left_out = cell.dedicated_cpus - cores
+            if left_out:
+                yield (f'{_are(left_out, f"of cell {cell.id}")} in no core')
+
+    @functools.cached_property
+    def overlaps(self) -> tuple[str, ...]:
+        return tuple(self._overlaps())
+
+    def _overlaps(self) -> Iterator[str]:
+        seen = cpuset.CpuSet()
+        for cell in self._cells:
+            cpus = cell.dedicated_cpus | cell.shared_cpus
+            if not cpus.isdisjoint(seen):
+                yield (f'{_are(cpus & seen, f"of cell {cell.id}")} also in '
+                       'a cell before it')
+            seen |= cpus
 
 
-def _find(fleet: fleet_model.Fleet) -> Iterator[Finding]:
-    yield from _homeless(fleet)
-    guests = occupancy.guests_by_host(fleet)
-    aggregates = {one.name for one in fleet.aggregates}
-    layouts: dict[int, tuple[tuple[str, str], ...]] = {}
-    for host in fleet.hosts:
-        # Very many hosts are of one layout, which is then one object.
-        if id(host.cells) not in layouts:
-            layouts[id(host.cells)] = tuple(_layout(host.cells))
-        for code, message in layouts[id(host.cells)]:
-            yield _finding(code, host, message)
-        yield from _host(host, aggregates)
-        yield from _Guests(host, guests[host.name]).find()
+def _are(cpus: cpuset.CpuSet, where: str) -> str:
+    return f'{words.cpus(cpus)} {where} {"is" if len(cpus) == 1 else "are"}'
 
 
-def _finding(code: str, host: fleet_model.FleetHost, message: str,
-             guests: Iterable[fleet_model.FleetGuest] = (),
-             is_host: bool = True) -> Finding:
-    """A finding about a host, or about one guest on it."""
-    guests = tuple(guests)
-    subject = f'host {host.name}'
-    if not is_host:
-        subject = f'guest {_name(guests[0])} on host {host.name}'
-    return _told(code, subject, message, host.name, guests)
+class _CheckedGuestCell(NamedTuple):
+    """A cell of a guest, and where the snapshot has it.
+
+    :param cell: None if the host has no such cell
+    :param strays: its CPUs if any is not a dedicated one of the cell
+    """
+
+    guest: snapshot.FleetGuest
+    topology: model.GuestCell
+    fit: model.CellFit
+    is_pinned: bool
+    cell: model.HostCell | None
+    strays: cpuset.CpuSet | None
 
 
-def _told(code: str, subject: str, message: str, host: str = '',
-          guests: Iterable[fleet_model.FleetGuest] = ()) -> Finding:
-    rule = RULES[code]
-    return Finding(
-        code=code, severity=rule.severity, subject=subject, message=message,
-        why=rule.why, advice=rule.advice, host=host,
-        guests=tuple(guest.uuid for guest in guests))
+# No slots: what is worked out of it is kept.
+@dataclasses.dataclass(frozen=True)
+class FleetHostGuests:
+    """A host of a fleet with its guests.
+
+    :param aggregates: the names of those that the fleet lists
+    """
+
+    host: snapshot.FleetHost
+    guests: Sequence[snapshot.FleetGuest]
+    layout: _Layout
+    aggregates: frozenset[str]
+
+    @functools.cached_property
+    def guest_cells(self) -> tuple[_CheckedGuestCell, ...]:
+        """The cells of the guests whose place is known."""
+        return tuple(
+            self._guest_cell(guest, topology, fit, guest.topology.is_pinned)
+            for guest in self.guests
+            if guest.topology is not None and guest.fit is not None
+            for topology, fit in zip(guest.topology.cells, guest.fit.cells))
+
+    def _guest_cell(
+        self, guest: snapshot.FleetGuest, topology: model.GuestCell,
+        fit: model.CellFit, is_pinned: bool,
+    ) -> _CheckedGuestCell:
+        cell = self.layout.by_id.get(fit.host_cell)
+        cpus = cpuset.CpuSet([
+            *(cpu for _vcpu, cpu in fit.pins), *fit.emulator_cpus])
+        is_astray = cell and not cpus.issubset(cell.dedicated_cpus)
+        return _CheckedGuestCell(guest, topology, fit, is_pinned, cell,
+                                 cpus if is_astray else None)
+
+    def violation(
+        self, message: str, guests: Iterable[snapshot.FleetGuest] = (),
+    ) -> check_rule.Violation:
+        """What a rule sees in the host, or in all of these guests."""
+        return _violation(self.host.name, message, guests)
+
+    def guest_violation(self, message: str,
+                        guest: snapshot.FleetGuest) -> check_rule.Violation:
+        """What a rule sees in one guest."""
+        return dataclasses.replace(
+            self.violation(message, (guest,)),
+            subject=f'guest {_name(guest)} on host {self.host.name}',
+            kind='guest', id=guest.uuid, name=guest.name)
 
 
-def _name(guest: fleet_model.FleetGuest) -> str:
+def _violation(
+    host: str, message: str,
+    guests: Iterable[snapshot.FleetGuest] = (),
+) -> check_rule.Violation:
+    return check_rule.Violation(
+        subject=f'host {host}', kind='host', name=host, host=host,
+        message=message,
+        details={'guests': [guest.uuid for guest in guests]})
+
+
+def _name(guest: snapshot.FleetGuest) -> str:
     return f'{guest.uuid} ({guest.name})' if guest.name else guest.uuid
 
 
-def _names(guests: Sequence[fleet_model.FleetGuest]) -> str:
+def _names(guests: Sequence[snapshot.FleetGuest]) -> str:
     shown = ', '.join(map(_name, guests[:_SHOWN]))
     left = len(guests) - _SHOWN
     return f'{shown} and {left:,} more' if left > 0 else shown
 
 
-def _homeless(fleet: fleet_model.Fleet) -> Iterator[Finding]:
-    hosts = {host.name for host in fleet.hosts}
-    homeless = collections.defaultdict(list)
-    for guest in fleet.guests:
-        if guest.host not in hosts:
-            homeless[guest.host].append(guest)
-    for name, guests in homeless.items():
-        yield _told('F201', f'host {name}',
-                    f'{words.count(len(guests), "guest")}: {_names(guests)}',
-                    name, guests)
+@check_rule.rule(
+    'F101', Severity.WARNING, 'a host without NUMA topology',
+    why='nova places no pinned guest there, nor any other that asks for NUMA '
+        'cells, huge pages or a thread policy',
+    advice='start nova-compute on it, with libvirt as its driver, and import '
+           'the snapshot again')
+def no_topology(view: FleetHostGuests) -> check_rule.Violations:
+    if not view.host.cells:
+        yield view.violation('nova knows of no NUMA cells')
 
 
-def _layout(
-    cells: tuple[model.HostCell, ...],
-) -> Iterator[tuple[str, str]]:
-    """What is wrong with the cells themselves, as (code, message)."""
-    if not cells:
-        yield 'F101', 'nova knows of no NUMA cells'
-    for cell in cells:
-        listed = [cpu for core in cell.cores for cpu in core]
-        cores = cpuset.CpuSet(listed)
-        if len(cores) < len(listed):
-            yield 'F102', f'cell {cell.id} has a CPU in two cores'
-        left_out = cell.dedicated_cpus - cores
-        if left_out:
-            yield ('F102', f'{words.cpus(left_out)} of cell {cell.id} '
-                   f'{"is" if len(left_out) == 1 else "are"} in no core')
+@check_rule.rule(
+    'F102', Severity.ERROR, 'cores of a host that cannot be told apart',
+    why='which CPUs are sibling threads is not known, so no pinned guest '
+        'with a thread policy is placed rightly',
+    advice='import the snapshot again once nova-compute has run there, or '
+           'correct the file that it was imported from')
+def odd_cores(view: FleetHostGuests) -> check_rule.Violations:
+    return map(view.violation, view.layout.odd_cores)
+
+
+@check_rule.rule(
+    'F103', Severity.ERROR, 'CPUs that stand in two cells',
+    why='they are counted twice', advice=_SOURCE)
+def in_two_cells(view: FleetHostGuests) -> check_rule.Violations:
+    return map(view.violation, view.layout.overlaps)
+
+
+@check_rule.rule(
+    'F104', Severity.WARNING, 'last-level caches that overlap',
+    why='how many of them a guest is spread over comes out wrong',
+    advice=_SOURCE)
+def overlapping_caches(view: FleetHostGuests) -> check_rule.Violations:
     seen = cpuset.CpuSet()
-    for cell in cells:
-        cpus = cell.dedicated_cpus | cell.shared_cpus
-        if not cpus.isdisjoint(seen):
-            yield ('F103', f'{words.cpus(cpus & seen)} of cell {cell.id} '
-                   f'{"is" if len(cpus & seen) == 1 else "are"} also in a '
-                   'cell before it')
-        seen |= cpus
-
-
-def _host(host: fleet_model.FleetHost,
-          aggregates: set[str]) -> Iterator[Finding]:
-    seen = cpuset.CpuSet()
-    for domain in host.l3_domains:
+    for domain in view.host.l3_domains:
         if not domain.isdisjoint(seen):
-            yield _finding('F104', host, f'{words.cpus(domain & seen)} '
-                           'under two caches')
+            yield view.violation(
+                f'{words.cpus(domain & seen)} under two caches')
         seen |= domain
-    unlisted = [name for name in host.aggregates if name not in aggregates]
+
+
+@check_rule.rule(
+    'F105', Severity.WARNING, 'a host in an aggregate that is not listed',
+    why='what the aggregate keeps off the host is not known', advice=_SOURCE)
+def unlisted_aggregate(view: FleetHostGuests) -> check_rule.Violations:
+    unlisted = [name for name in view.host.aggregates
+                if name not in view.aggregates]
     if unlisted:
-        yield _finding('F105', host, f'in {", ".join(unlisted)}')
-    if host.host_class is None:
-        yield _finding('F106', host, 'neither dedicated nor shared')
+        yield view.violation(f'in {", ".join(unlisted)}')
 
 
-class _Guests:
-    """What is odd about the guests of one host."""
+@check_rule.rule(
+    'F106', Severity.NOTE, 'a host whose class cannot be told',
+    why='it is not known whether it is for dedicated or for shared guests',
+    advice='mark it with openstack pinning host set')
+def no_class(view: FleetHostGuests) -> check_rule.Violations:
+    if view.host.host_class is None:
+        yield view.violation('neither dedicated nor shared')
 
-    def __init__(self, host: fleet_model.FleetHost,
-                 guests: Sequence[fleet_model.FleetGuest]) -> None:
-        self._host = host
-        self._guests = guests
-        self._cells = {cell.id: cell for cell in host.cells}
 
-    def find(self) -> Iterator[Finding]:
-        strangers = [guest for guest in self._guests
-                     if self._host.host_class is not None
-                     and guest.guest_class is not self._host.host_class]
-        if strangers:
-            what = f'{strangers[0].guest_class} guest'
-            yield self._finding('F205', strangers, (
-                f'{words.count(len(strangers), what)}: {_names(strangers)}'))
-        for guest in self._guests:
-            if guest.topology is not None and guest.fit is not None:
-                yield from self._placed(guest, guest.topology, guest.fit)
-        yield from self._shared_cpus()
-        yield from self._floating()
-        yield from self._memory()
-        yield from self._pages()
-        yield from self._devices()
+UNLISTED_HOST = check_rule.Rule[FleetHostGuests](
+    'F201', Severity.ERROR, 'guests on a host that is not in the fleet',
+    why='they are left out of everything',
+    advice='import all hosts, or delete guests whose host is gone')
 
-    def _finding(self, code: str,
-                 guests: Iterable[fleet_model.FleetGuest],
-                 message: str) -> Finding:
-        return _finding(code, self._host, message, guests)
 
-    def _placed(self, guest: fleet_model.FleetGuest, topology: model.Guest,
-                fit: model.Fit) -> Iterator[Finding]:
-        """Whether a guest lies where a guest can lie."""
-        problems: list[tuple[str, str]] = []
-        seen = set()
-        for guest_cell, cell_fit in zip(topology.cells, fit.cells):
-            if cell_fit.host_cell in seen:
-                problems.append((
-                    'F203', f'on cell {cell_fit.host_cell}'))
-            seen.add(cell_fit.host_cell)
-            problems += self._cell_problems(guest_cell, cell_fit,
-                                            topology.is_pinned)
-        for code, message in problems:
-            yield _finding(code, self._host, message, (guest,), is_host=False)
+@check_rule.rule(
+    'F202', Severity.ERROR, 'a guest on cells that its host has not',
+    why='what it uses there is not counted', advice=_REREAD)
+def no_such_cell(view: FleetHostGuests) -> check_rule.Violations:
+    for placed in view.guest_cells:
+        if placed.cell is None:
+            yield view.guest_violation(
+                f'there is no cell {placed.fit.host_cell}', placed.guest)
 
-    def _cell_problems(
-        self, guest_cell: model.GuestCell, cell_fit: model.CellFit,
-        is_pinned: bool,
-    ) -> Iterator[tuple[str, str]]:
-        cell = self._cells.get(cell_fit.host_cell)
-        if cell is None:
-            yield 'F202', f'there is no cell {cell_fit.host_cell}'
-            return
-        if is_pinned and len(cell_fit.pins) < len(guest_cell.dedicated_vcpus):
-            missing = set(guest_cell.dedicated_vcpus).difference(
-                vcpu for vcpu, _cpu in cell_fit.pins)
-            yield ('F204', f'vCPU{"" if len(missing) == 1 else "s"} '
-                   f'{cpuset.CpuSet(missing)}')
-        cpus = cpuset.CpuSet([cpu for _vcpu, cpu in cell_fit.pins])
-        cpus |= cpuset.CpuSet(cell_fit.emulator_cpus)
-        if cpus.issubset(cell.dedicated_cpus):
-            return
-        there = cell.dedicated_cpus | cell.shared_cpus | cpuset.CpuSet(
-            [cpu for core in cell.cores for cpu in core])
+
+@check_rule.rule(
+    'F203', Severity.WARNING, 'a guest with two cells on one host cell',
+    why='nova puts each cell of a guest on its own host cell, and '
+        'counts wrongly otherwise', advice=_REREAD)
+def two_on_one_cell(view: FleetHostGuests) -> check_rule.Violations:
+    seen: set[tuple[int, int]] = set()
+    for placed in view.guest_cells:
+        key = id(placed.guest), placed.fit.host_cell
+        if key in seen:
+            yield view.guest_violation(
+                f'on cell {placed.fit.host_cell}', placed.guest)
+        seen.add(key)
+
+
+@check_rule.rule(
+    'F204', Severity.ERROR, 'a guest with vCPUs that are not pinned',
+    why='it has fewer CPUs than were sold, and others may get them',
+    advice='migrate it, which pins it again')
+def not_pinned(view: FleetHostGuests) -> check_rule.Violations:
+    for placed in view.guest_cells:
+        vcpus, pins = placed.topology.dedicated_vcpus, placed.fit.pins
+        if placed.cell and placed.is_pinned and len(pins) < len(vcpus):
+            missing = set(vcpus).difference(vcpu for vcpu, _cpu in pins)
+            yield view.guest_violation(
+                f'vCPU{"" if len(missing) == 1 else "s"} '
+                f'{cpuset.CpuSet(missing)}', placed.guest)
+
+
+@check_rule.rule(
+    'F205', Severity.NOTE, 'guests of the other class than their host',
+    why='the host is not for them',
+    advice='migrate them, or see openstack pinning segregation check')
+def other_class(view: FleetHostGuests) -> check_rule.Violations:
+    others = [guest for guest in view.guests
+              if view.host.host_class is not None
+              and guest.guest_class is not view.host.host_class]
+    if others:
+        yield view.violation(
+            f'{words.count(len(others), f"{others[0].guest_class} guest")}: '
+            f'{_names(others)}', others)
+
+
+def _strays(view: FleetHostGuests) -> Iterator[tuple[
+        snapshot.FleetGuest, model.HostCell, cpuset.CpuSet,
+        cpuset.CpuSet]]:
+    """Guests with CPUs that are not dedicated: cell, CPUs, all that it has."""
+    for placed in view.guest_cells:
+        cell = placed.cell
+        if cell and placed.strays:
+            yield placed.guest, cell, placed.strays, (
+                cell.dedicated_cpus | cell.shared_cpus | cpuset.CpuSet(
+                    [cpu for core in cell.cores for cpu in core]))
+
+
+@check_rule.rule(
+    'F301', Severity.ERROR, 'a guest pinned to CPUs that its host cell has '
+    'not',
+    why='nova-compute cannot count it (CPUPinningUnknown), so no further '
+        'pinned guest is placed in the cell until it is gone',
+    advice=_REREAD)
+def unknown_cpus(view: FleetHostGuests) -> check_rule.Violations:
+    for guest, cell, cpus, there in _strays(view):
         if not cpus.issubset(there):
-            yield 'F301', f'{words.cpus(cpus - there)} of cell {cell.id}'
-        stray = (cpus & there) - cell.dedicated_cpus
-        if stray:
-            yield 'F302', f'{words.cpus(stray)} of cell {cell.id}'
+            yield view.guest_violation(
+                f'{words.cpus(cpus - there)} of cell {cell.id}', guest)
 
-    def _shared_cpus(self) -> Iterator[Finding]:
-        """CPUs that two guests are pinned to, or one guest twice."""
-        taken = twice = 0
-        for _guest, cpus in self._pins():
-            for cpu in cpus:
-                twice |= taken & 1 << cpu
-                taken |= 1 << cpu
-        if not twice:
-            return
-        owners: dict[int, list[fleet_model.FleetGuest]] = (
-            collections.defaultdict(list))
-        for guest, cpus in self._pins():
-            for cpu in cpus:
-                if twice >> cpu & 1:
-                    owners[cpu].append(guest)
-        groups: dict[tuple[str, ...], list[int]] = (
-            collections.defaultdict(list))
-        guests = {guest.uuid: guest for guest in self._guests}
-        for cpu, owner in sorted(owners.items()):
-            groups[tuple(sorted({one.uuid for one in owner}))].append(cpu)
-        for uuids, cpus_of_both in groups.items():
-            both = [guests[uuid] for uuid in uuids]
-            yield self._finding('F303', both, (
-                f'{words.cpus(cpuset.CpuSet(cpus_of_both))} taken by '
-                f'{_names(both)}' + ('' if len(both) > 1 else ' twice')))
 
-    def _pins(self) -> Iterator[tuple[fleet_model.FleetGuest, list[int]]]:
-        """The CPUs that each cell of each guest has for itself."""
-        for guest in self._guests:
-            if (guest.topology is None or guest.fit is None
-                    or not guest.topology.is_pinned):
-                continue
+@check_rule.rule(
+    'F302', Severity.ERROR, 'a guest pinned to CPUs that are not dedicated '
+    'ones',
+    why='other guests may run there, and nova places no further pinned guest '
+        'in the cell',
+    advice='migrate it, or put the CPUs into cpu_dedicated_set again')
+def not_dedicated(view: FleetHostGuests) -> check_rule.Violations:
+    for guest, cell, cpus, there in _strays(view):
+        inside = (cpus & there) - cell.dedicated_cpus
+        if inside:
+            yield view.guest_violation(
+                f'{words.cpus(inside)} of cell {cell.id}', guest)
+
+
+@check_rule.rule(
+    'F303', Severity.ERROR, 'two guests on one CPU',
+    why='each slows down the other, and the CPU is free only when both are '
+        'gone', advice='migrate one of them')
+def shared_pins(view: FleetHostGuests) -> check_rule.Violations:
+    taken = twice = 0
+    for _guest, cpus in _pins(view):
+        for cpu in cpus:
+            twice |= taken & 1 << cpu
+            taken |= 1 << cpu
+    if not twice:
+        return
+    owners: dict[int, set[str]] = collections.defaultdict(set)
+    for guest, cpus in _pins(view):
+        for cpu in cpus:
+            if twice >> cpu & 1:
+                owners[cpu].add(guest.uuid)
+    groups: dict[tuple[str, ...], list[int]] = collections.defaultdict(list)
+    for cpu, uuids in sorted(owners.items()):
+        groups[tuple(sorted(uuids))].append(cpu)
+    guests = {guest.uuid: guest for guest in view.guests}
+    for group, shared in groups.items():
+        sharing = [guests[uuid] for uuid in group]
+        yield view.violation(
+            f'{words.cpus(cpuset.CpuSet(shared))} taken by {_names(sharing)}'
+            + ('' if len(sharing) > 1 else ' twice'), sharing)
+
+
+def _pins(
+    view: FleetHostGuests,
+) -> Iterator[tuple[snapshot.FleetGuest, list[int]]]:
+    """The CPUs that each cell of each guest has for itself."""
+    for guest in view.guests:
+        if (guest.topology is not None and guest.fit is not None
+                and guest.topology.is_pinned):
             for cell_fit in guest.fit.cells:
                 yield guest, [*(cpu for _vcpu, cpu in cell_fit.pins),
                               *cell_fit.emulator_cpus]
 
-    def _floating(self) -> Iterator[Finding]:
-        if self._host.shared_cpus or not self._host.cells:
-            return
-        floating = [
-            guest for guest in self._guests
-            if guest.topology is None
-            or any(cell.shared_vcpus for cell in guest.topology.cells)]
-        if floating:
-            yield self._finding('F304', floating, (
-                f'{words.count(len(floating), "guest")}: {_names(floating)}'))
 
-    def _memory(self) -> Iterator[Finding]:
-        host = self._host
-        if not host.cells:
-            return
-        used_mib = sum(guest.memory_mib for guest in self._guests)
-        limit_mib = (int(host.memory_mib * host.ram_allocation_ratio)
-                     - host.reserved_memory_mib)
-        if used_mib > max(limit_mib, 0):
-            used, limit = quantities.shown_alike(used_mib, max(limit_mib, 0))
-            yield self._finding('F402', self._guests,
-                                f'{used} in use, {limit} to sell')
+@check_rule.rule(
+    'F304', Severity.WARNING, 'floating guests where no CPU is shared',
+    why='their vCPUs have no CPUs to run on but those of others',
+    advice='migrate them, or set cpu_shared_set on the host')
+def floating(view: FleetHostGuests) -> check_rule.Violations:
+    if view.host.shared_cpus or not view.host.cells:
+        return
+    guests = [
+        guest for guest in view.guests
+        if guest.topology is None
+        or any(cell.shared_vcpus for cell in guest.topology.cells)]
+    if guests:
+        yield view.violation(
+            f'{words.count(len(guests), "guest")}: {_names(guests)}', guests)
 
-    def _pages(self) -> Iterator[Finding]:
-        """Huge pages; what is in use of the smallest may be swapped."""
-        used_kib: dict[tuple[int, int], int] = collections.Counter()
-        for guest in self._guests:
-            if guest.topology is None or guest.fit is None:
-                continue
-            for asked, cell_fit in zip(guest.topology.cells,
-                                       guest.fit.cells):
-                if cell_fit.page_size_kib and cell_fit.page_size_kib > 0:
-                    used_kib[cell_fit.host_cell, cell_fit.page_size_kib] += (
-                        asked.memory_mib * _KIB_PER_MIB)
-        for (cell_id, size_kib), amount_kib in sorted(used_kib.items()):
-            cell = self._cells.get(cell_id)
-            if cell is None:
-                continue
-            pools = {pool.size_kib: pool for pool in cell.pages}
-            pool = pools.get(size_kib, model.PagePool(size_kib, 0))
-            used = -(-amount_kib // size_kib)
-            if used > pool.total - pool.reserved:
-                size = quantities.shown_page_size(size_kib)
-                yield self._finding('F401', (), (
-                    f'cell {cell_id}: {used:,} pages of {size} in use, '
-                    f'{max(pool.total - pool.reserved, 0):,} for guests'))
 
-    def _devices(self) -> Iterator[Finding]:
-        used: dict[tuple[fleet_model.DeviceKind, int | None], int] = (
-            collections.Counter())
-        for guest in self._guests:
-            for use in guest.devices:
-                used[use.kind, use.numa_node] += use.count
-        if not used:
-            return
-        total: dict[tuple[fleet_model.DeviceKind, int | None], int] = (
-            collections.Counter())
-        for pool in self._host.pci_pools:
-            total[pool.kind, pool.numa_node] += pool.total
-        for (kind, node), count in used.items():
-            if count > total[kind, node]:
-                near = 'no cell' if node is None else f'cell {node}'
-                yield self._finding('F501', [
-                    guest for guest in self._guests if any(
+@check_rule.rule(
+    'F401', Severity.WARNING, 'more huge pages in use than there are',
+    why='what is free is taken to be nothing',
+    advice='give the host as many pages as guests were promised')
+def too_many_pages(view: FleetHostGuests) -> check_rule.Violations:
+    # What is in use of the smallest may be swapped.
+    used_kib: dict[tuple[int, int], int] = collections.Counter()
+    for placed in view.guest_cells:
+        size_kib = placed.fit.page_size_kib
+        if size_kib and size_kib > 0:
+            used_kib[placed.fit.host_cell, size_kib] += (
+                placed.topology.memory_mib * _KIB_PER_MIB)
+    for (cell_id, size_kib), amount_kib in sorted(used_kib.items()):
+        cell = view.layout.by_id.get(cell_id)
+        if cell is None:
+            continue
+        pools = {pool.size_kib: pool for pool in cell.pages}
+        pool = pools.get(size_kib, model.PagePool(size_kib, 0))
+        used = -(-amount_kib // size_kib)
+        if used > pool.total - pool.reserved:
+            size = quantities.shown_page_size(size_kib)
+            yield view.violation(
+                f'cell {cell_id}: {used:,} pages of {size} in use, '
+                f'{max(pool.total - pool.reserved, 0):,} for guests')
+
+
+@check_rule.rule(
+    'F402', Severity.WARNING, 'more memory in use than there is',
+    why='what is free is taken to be nothing',
+    advice='migrate guests, or see whether the allocation ratio was lowered')
+def too_much_memory(view: FleetHostGuests) -> check_rule.Violations:
+    host = view.host
+    if not host.cells:
+        return
+    used_mib = sum(guest.memory_mib for guest in view.guests)
+    limit_mib = max(0, int(
+        placement.host_inventories(host)[inventory.MEMORY_MB].capacity))
+    if used_mib > limit_mib:
+        used, limit = quantities.shown_alike(used_mib, limit_mib)
+        yield view.violation(f'{used} in use, {limit} to sell', view.guests)
+
+
+@check_rule.rule(
+    'F501', Severity.ERROR, 'more PCI devices in use than there are',
+    why='what is free is taken to be nothing',
+    advice='see whether [pci] device_spec was changed under the guests')
+def too_many_devices(view: FleetHostGuests) -> check_rule.Violations:
+    used: dict[tuple[snapshot.DeviceKind, int | None], int] = (
+        collections.Counter())
+    for guest in view.guests:
+        for use in guest.devices:
+            used[use.kind, use.numa_node] += use.count
+    if not used:
+        return
+    total: dict[tuple[snapshot.DeviceKind, int | None], int] = (
+        collections.Counter())
+    for pool in view.host.pci_pools:
+        total[pool.kind, pool.numa_node] += pool.total
+    for (kind, node), count in used.items():
+        if count > total[kind, node]:
+            near = 'no cell' if node is None else f'cell {node}'
+            yield view.violation(
+                f'{count:,} of {":".join(kind)} near {near} in use, '
+                f'{total[kind, node]:,} there are', [
+                    guest for guest in view.guests if any(
                         (use.kind, use.numa_node) == (kind, node)
-                        for use in guest.devices)], (
-                    f'{count:,} of {":".join(kind)} near {near} in use, '
-                    f'{total[kind, node]:,} there are'))
+                        for use in guest.devices)])
+
+
+#: All rules, by code.
+RULES: check_rule.Registry[FleetHostGuests] = check_rule.Registry(
+    sys.modules[__name__], groups={
+        'F1': 'Hosts',
+        'F2': 'Where guests are',
+        'F3': 'CPUs',
+        'F4': 'Memory',
+        'F5': 'Devices'})
+
+
+def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
+    """All that is odd, by code, hosts in the fleet's order."""
+    guests = collections.defaultdict(list)
+    for guest in fleet.guests:
+        guests[guest.host].append(guest)
+    aggregates = frozenset(aggregate.name for aggregate in fleet.aggregates)
+    # By the object: very many hosts are of one layout.
+    layouts: dict[int, _Layout] = {}
+    findings: list[check_rule.Finding] = []
+    for host in fleet.hosts:
+        if id(host.cells) not in layouts:
+            layouts[id(host.cells)] = _Layout(host.cells)
+        findings += RULES.run(FleetHostGuests(
+            host, guests.pop(host.name, ()), layouts[id(host.cells)],
+            aggregates))
+    findings += (
+        UNLISTED_HOST.finding(_violation(
+            name, f'{words.count(len(homeless), "guest")}: '
+                  f'{_names(homeless)}', homeless))
+        for name, homeless in guests.items())
+    return tuple(sorted(findings, key=lambda finding: finding.code))
+
+
+def make_report(fleet: snapshot.Fleet, findings: tuple[check_rule.Finding,
+                                                       ...],
+                source: str) -> report.CheckReport:
+    """What was found in a fleet.
+
+    :param source: the snapshot
+    """
+    hosts, guests = len(fleet.hosts), len(fleet.guests)
+    return report.CheckReport(
+        name='fleet', rules=RULES, findings=findings, source=source,
+        scope=f'in {size(fleet)}', head={'hosts': hosts, 'guests': guests},
+        figures=(report.Figure('hosts', 'Hosts of the fleet', {(): hosts}),
+                 report.Figure('guests', 'Guests of the fleet',
+                               {(): guests})))
+
+
+def size(fleet: snapshot.Fleet) -> str:
+    """'1 host with 20 guests'."""
+    return (f'{words.count(len(fleet.hosts), "host")} with '
+            f'{words.count(len(fleet.guests), "guest")}')

@@ -1,22 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of hosts that fleets are generated of, and what is sold on them."""
 
 from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning import cpuset
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 _KIB_PER_MIB = 1024
@@ -24,7 +13,7 @@ _SMALL_PAGE_KIB = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Devices:
+class TemplateDevices:
     """PCI devices that every cell has some of, under an alias.
 
     :param per_cell: devices near each cell
@@ -32,13 +21,13 @@ class Devices:
     """
 
     alias: str
-    kind: fleet_model.DeviceKind
+    kind: snapshot.DeviceKind
     per_cell: int
     share: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class HostTemplate:
     """A kind of host.
 
     Its CPUs are numbered as the kernel does on most machines: the first
@@ -69,7 +58,7 @@ class Shape:
     huge_mib: int = 0
     memory_per_vcpu_mib: int
     mix: str
-    devices: tuple[Devices, ...] = ()
+    devices: tuple[TemplateDevices, ...] = ()
 
     @property
     def cpus(self) -> int:
@@ -130,45 +119,68 @@ class Shape:
                           for cpu in core)
             for first in range(0, len(cores), self.l3_cores))
 
-    def pci_pools(self) -> tuple[fleet_model.PciPool, ...]:
+    def pci_pools(self) -> tuple[snapshot.PciPool, ...]:
         """The PCI devices of such a host."""
         return tuple(
-            fleet_model.PciPool(devices.kind, number, devices.per_cell)
+            snapshot.PciPool(devices.kind, number, devices.per_cell)
             for devices in self.devices
             for number in range(self.sockets * self.cells_per_socket))
 
 
 #: All shapes by name.
-SHAPES: Mapping[str, Shape] = {shape.name: shape for shape in (
-    Shape(
-        name='two-socket-80',
-        description='80 CPUs: two sockets of 20 cores with two threads, a '
-                    'core of each kept for the host',
-        sockets=2, cores=20, l3_cores=20, kept_cores={0: 1, 1: 1},
-        memory_mib=192 * 1024, memory_per_vcpu_mib=4096,
-        mix='2:30,4:25,8:20,16:15,32:10'),
-    Shape(
-        name='two-socket-88',
-        description='88 CPUs: two sockets of 44 cores without threads, all '
-                    'memory in pages of 2 MiB',
-        sockets=2, cores=44, threads=1, l3_cores=44,
-        memory_mib=184388, page_size_kib=2048, huge_mib=180292,
-        memory_per_vcpu_mib=2048, mix='2:16,4:42,8:18,16:11,32x2:5,64x2:6'),
-    Shape(
-        name='epyc-nps4',
-        description='256 CPUs: two sockets of 4 NUMA nodes, each with two '
-                    'caches of 8 cores with two threads; 2 cores kept',
-        sockets=2, cells_per_socket=4, cores=16, l3_cores=8,
-        kept_cores={0: 1, 4: 1}, memory_mib=128 * 1024,
-        memory_per_vcpu_mib=3072, mix='2:30,4:25,8:20,16:15,32x2:10'),
-    Shape(
-        name='two-socket-96-pci',
-        description='96 CPUs: two sockets of 24 cores with two threads, a '
-                    'core of each kept; pages of 1 GiB, GPUs and NICs',
-        sockets=2, cores=24, l3_cores=24, kept_cores={0: 1, 1: 1},
-        memory_mib=256 * 1024, page_size_kib=1024 * 1024,
-        huge_mib=240 * 1024, memory_per_vcpu_mib=4096,
-        mix='4:40,8:30,16:20,32x2:10', devices=(
-            Devices('gpu', fleet_model.DeviceKind('10de', '20b5'), 2, 10),
-            Devices('nic', fleet_model.DeviceKind('8086', '154c'), 16, 30))),
-)}
+SHAPES: Mapping[str, HostTemplate] = {
+    shape.name: shape
+    for shape in (
+        HostTemplate(
+            name='two-socket-80',
+            description='80 CPUs: two sockets of 20 cores with two threads, a '
+            'core of each kept for the host',
+            sockets=2,
+            cores=20,
+            l3_cores=20,
+            kept_cores={0: 1, 1: 1},
+            memory_mib=192 * 1024,
+            memory_per_vcpu_mib=4096,
+            mix='2:30,4:25,8:20,16:15,32:10'),
+        HostTemplate(
+            name='two-socket-88',
+            description='88 CPUs: two sockets of 44 cores without threads, '
+            'all memory in pages of 2 MiB',
+            sockets=2,
+            cores=44,
+            threads=1,
+            l3_cores=44,
+            memory_mib=184388,
+            page_size_kib=2048,
+            huge_mib=180292,
+            memory_per_vcpu_mib=2048,
+            mix='2:16,4:42,8:18,16:11,32x2:5,64x2:6'),
+        HostTemplate(
+            name='epyc-nps4',
+            description='256 CPUs: two sockets of 4 NUMA nodes, each with two '
+            'caches of 8 cores with two threads; 2 cores kept',
+            sockets=2,
+            cells_per_socket=4,
+            cores=16,
+            l3_cores=8,
+            kept_cores={0: 1, 4: 1},
+            memory_mib=128 * 1024,
+            memory_per_vcpu_mib=3072,
+            mix='2:30,4:25,8:20,16:15,32x2:10'),
+        HostTemplate(
+            name='two-socket-96-pci',
+            description='96 CPUs: two sockets of 24 cores with two threads, a '
+            'core of each kept; pages of 1 GiB, GPUs and NICs',
+            sockets=2,
+            cores=24,
+            l3_cores=24,
+            kept_cores={0: 1, 1: 1},
+            memory_mib=256 * 1024,
+            page_size_kib=1024 * 1024,
+            huge_mib=240 * 1024,
+            memory_per_vcpu_mib=4096,
+            mix='4:40,8:30,16:20,32x2:10',
+            devices=(TemplateDevices('gpu', snapshot.DeviceKind(
+                '10de', '20b5'), 2, 10),
+                     TemplateDevices('nic', snapshot.DeviceKind(
+                         '8086', '154c'), 16, 30))))}

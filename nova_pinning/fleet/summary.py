@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A fleet in figures: its hosts, what is sold of them, and to whom."""
 
 import collections
@@ -17,13 +6,13 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import problems
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.reports import findings
 
 #: Parts that hosts are told apart in by how full they are: 0 to 9 tenths,
 #: and those that are full.
@@ -33,7 +22,7 @@ _MAX_SMALL_PAGE_KIB = 64
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
-class Total:
+class FleetTotal:
     """What there is of something, and how much of it is used.
 
     :param pinned_cpus: dedicated CPUs that guests have
@@ -55,7 +44,7 @@ class Total:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kind:
+class HostKind:
     """Hosts that are alike.
 
     :param cells: (dedicated CPUs, shared CPUs, MiB) of each
@@ -85,7 +74,7 @@ class FlavorUse:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class FleetSummary:
     """A fleet in figures.
 
     :param classes: by class of the hosts, None for hosts of no known class
@@ -96,22 +85,22 @@ class Summary:
     :param homeless: guests on hosts that the fleet does not have
     """
 
-    classes: Mapping[hostclass.HostClass | None, Total]
-    kinds: Mapping[Kind, int]
+    classes: Mapping[hostclass.HostClass | None, FleetTotal]
+    kinds: Mapping[HostKind, int]
     flavors: tuple[FlavorUse, ...]
     fullness: tuple[int, ...]
     homeless: int
-    found: tuple[problems.Finding, ...]
+    findings: tuple[check_rule.Finding, ...]
 
 
-def summarise(fleet: fleet_model.Fleet) -> Summary:
+def summarise(fleet: snapshot.Fleet) -> FleetSummary:
     """The figures of a fleet."""
     guests = occupancy.guests_by_host(fleet)
-    classes: dict[hostclass.HostClass | None, Total] = {}
-    kinds: collections.Counter[Kind] = collections.Counter()
+    classes: dict[hostclass.HostClass | None, FleetTotal] = {}
+    kinds: collections.Counter[HostKind] = collections.Counter()
     fullness = [0] * BINS
     for host in fleet.hosts:
-        total = classes.setdefault(host.host_class, Total())
+        total = classes.setdefault(host.host_class, FleetTotal())
         here = guests[host.name]
         engine = occupancy.engine_host(host, here)
         taken = cpuset.union(
@@ -126,16 +115,17 @@ def summarise(fleet: fleet_model.Fleet) -> Summary:
         total.memory_used_mib += sum(guest.memory_mib for guest in here)
         total.floating_vcpus += sum(map(_floating, here))
         kinds[_kind(host)] += 1
-    return Summary(
-        classes={one: classes[one]
-                 for one in (*hostclass.HostClass, None) if one in classes},
+    return FleetSummary(
+        classes={host_class: classes[host_class]
+                 for host_class in (*hostclass.HostClass, None)
+                 if host_class in classes},
         kinds=dict(kinds.most_common()), flavors=_flavors(fleet),
         fullness=tuple(fullness),
         homeless=len(fleet.guests) - sum(map(len, guests.values())),
-        found=problems.find(fleet))
+        findings=problems.find(fleet))
 
 
-def _add(total: Total, host: fleet_model.FleetHost, pinned: int) -> None:
+def _add(total: FleetTotal, host: snapshot.FleetHost, pinned: int) -> None:
     total.hosts += 1
     total.disabled += not host.is_enabled
     total.dedicated_cpus += len(host.dedicated_cpus)
@@ -146,17 +136,17 @@ def _add(total: Total, host: fleet_model.FleetHost, pinned: int) -> None:
     total.memory_mib += max(0, host.memory_mib - host.reserved_memory_mib)
 
 
-def _floating(guest: fleet_model.FleetGuest) -> int:
+def _floating(guest: snapshot.FleetGuest) -> int:
     if guest.topology is None:
         return guest.vcpus
     return sum(len(cell.shared_vcpus) for cell in guest.topology.cells)
 
 
-def _kind(host: fleet_model.FleetHost) -> Kind:
+def _kind(host: snapshot.FleetHost) -> HostKind:
     devices: collections.Counter[str] = collections.Counter()
     for pool in host.pci_pools:
         devices[':'.join(pool.kind)] += pool.total
-    return Kind(
+    return HostKind(
         host_class=host.host_class,
         cells=tuple((len(cell.dedicated_cpus), len(cell.shared_cpus),
                      cell.memory_mib) for cell in host.cells),
@@ -170,7 +160,7 @@ def _kind(host: fleet_model.FleetHost) -> Kind:
         devices=tuple(sorted(devices.items())))
 
 
-def _flavors(fleet: fleet_model.Fleet) -> tuple[FlavorUse, ...]:
+def _flavors(fleet: snapshot.Fleet) -> tuple[FlavorUse, ...]:
     uses: dict[tuple[str, hostclass.HostClass], FlavorUse] = {}
     for guest in fleet.guests:
         key = guest.flavor, guest.guest_class
@@ -182,7 +172,7 @@ def _flavors(fleet: fleet_model.Fleet) -> tuple[FlavorUse, ...]:
         -use.vcpus, use.name, use.guest_class)))
 
 
-def as_dict(fleet: fleet_model.Fleet, summary: Summary) -> dict[str, Any]:
+def as_dict(fleet: snapshot.Fleet, summary: FleetSummary) -> dict[str, Any]:
     """The figures for JSON; every key is always there."""
     return {
         'version': 1,
@@ -191,9 +181,9 @@ def as_dict(fleet: fleet_model.Fleet, summary: Summary) -> dict[str, Any]:
         'hosts': len(fleet.hosts),
         'guests': len(fleet.guests),
         'guests_on_unknown_hosts': summary.homeless,
-        'classes': [{'class': None if one is None else str(one),
+        'classes': [{'class': None if host_class is None else str(host_class),
                      **dataclasses.asdict(total)}
-                    for one, total in summary.classes.items()],
+                    for host_class, total in summary.classes.items()],
         'kinds': [{
             'class': kind.host_class and str(kind.host_class),
             'hosts': number,
@@ -214,5 +204,4 @@ def as_dict(fleet: fleet_model.Fleet, summary: Summary) -> dict[str, Any]:
             'memory_mib': use.memory_mib} for use in summary.flavors],
         'hosts_by_tenths_of_cpus_sold': list(summary.fullness),
         'findings': {str(severity): number for severity, number
-                     in findings.count(summary.found).items()},
-    }
+                     in check_rule.count(summary.findings).items()}}

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 """Hosts from what ``virsh capabilities`` prints.
@@ -26,7 +16,7 @@ from xml.parsers import expat
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
+from nova_pinning.host import host_model
 from nova_pinning.host import problems
 
 _MAX_DEPTH = 64
@@ -63,7 +53,8 @@ class _Element:
         return next((one.text.strip() for one in self.all(*names)), '')
 
 
-def read(text: str, path: str | os.PathLike[str]) -> model.HostDescription:
+def read(text: str,
+         path: str | os.PathLike[str]) -> host_model.HostDescription:
     """The host that libvirt's capabilities describe.
 
     What nova.conf says is not in them, so its settings are all unset, and
@@ -71,17 +62,17 @@ def read(text: str, path: str | os.PathLike[str]) -> model.HostDescription:
 
     :param text: the XML
     :param path: what it was read from
-    :raises errors.InputError: if it is no such XML, or cannot be true
+    :raises errors.InputError: if it is not such XML, or cannot be true
     """
-    return _Reader(os.fspath(path)).host(text)
+    return _CapabilitiesReader(os.fspath(path)).host(text)
 
 
-class _Reader:
+class _CapabilitiesReader:
 
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def host(self, text: str) -> model.HostDescription:
+    def host(self, text: str) -> host_model.HostDescription:
         root = self._parse(text)
         if root.name != 'capabilities':
             raise self._error(
@@ -96,7 +87,7 @@ class _Reader:
             if bank.attributes.get('level') == '3']
         ids = [self._number(cell, 'id') for cell in cells]
         nodes = [self._node(cell, banks, ids) for cell in cells]
-        description = model.HostDescription(
+        description = host_model.HostDescription(
             name=pathlib.PurePath(self._source).stem or 'host',
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
             cpu_model=_cpu_model(root),
@@ -112,7 +103,7 @@ class _Reader:
             errors.InputError(
                 problem.message,
                 errors.Location(self._source, root.line), problem.advice)
-            for problem in problems.problems(description))
+            for problem in problems.inconsistencies(description))
         if found:
             raise errors.InputErrors(found)
         return description
@@ -155,7 +146,7 @@ class _Reader:
 
     def _node(
         self, cell: _Element, banks: list[cpuset.CpuSet], ids: list[int],
-    ) -> model.Node:
+    ) -> host_model.NumaNode:
         # An offline CPU has an id, but no place in the topology.
         cpus = [cpu for cpu in cell.all('cpus', 'cpu')
                 if 'siblings' in cpu.attributes]
@@ -167,7 +158,7 @@ class _Reader:
             for sibling in cell.all('distances', 'sibling')}
         pages = {self._number(page, 'size'): self._text_number(page)
                  for page in cell.all('pages')}
-        return model.Node(
+        return host_model.NumaNode(
             id=self._number(cell, 'id'),
             socket=min(sockets, default=0),
             cores=tuple(sorted(tuple(core) for core in cores if core)),
@@ -252,12 +243,12 @@ class _Reader:
         return errors.InputError(message, where, advice)
 
 
-def _cpu_model(root: _Element) -> model.CpuModel:
+def _cpu_model(root: _Element) -> host_model.CpuModel:
     features = {
         feature.attributes['name']
         for feature in root.all('host', 'cpu', 'feature')
         if 'name' in feature.attributes}
-    return model.CpuModel(
+    return host_model.CpuModel(
         arch=root.text_of('host', 'cpu', 'arch') or 'x86_64',
         model=root.text_of('host', 'cpu', 'model'),
         vendor=root.text_of('host', 'cpu', 'vendor'),

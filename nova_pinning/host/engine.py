@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A described host as nova-compute would report it, for the engine.
 
 The rules are those of nova 34's LibvirtDriver (``_get_vcpu_available``,
@@ -19,7 +8,7 @@ set up before Train.
 """
 
 from nova_pinning import cpuset
-from nova_pinning.host import model as host_model
+from nova_pinning.host import host_model
 from nova_pinning import model
 
 SMALL_PAGE_KIB = 4
@@ -46,7 +35,7 @@ def dedicated_cpus(description: host_model.HostDescription) -> cpuset.CpuSet:
 
 
 def page_pools(
-    node: host_model.Node,
+    node: host_model.NumaNode,
     nova: host_model.NovaSettings = host_model.NovaSettings(),
 ) -> tuple[model.PagePool, ...]:
     """The memory pages of a node, smallest first, as libvirt counts them.
@@ -70,20 +59,30 @@ def engine_host(
 ) -> model.Host:
     """The host as the engine takes it.
 
+    :param used: as :func:`engine_cells` takes it
+    """
+    nova = description.nova
+    return model.Host(engine_cells(description, used),
+                      nova.cpu_allocation_ratio, nova.ram_allocation_ratio)
+
+
+def engine_cells(
+    description: host_model.HostDescription,
+    used: cpuset.CpuSet = cpuset.CpuSet(),
+) -> tuple[model.HostCell, ...]:
+    """The host's cells as nova-compute would report them.
+
     :param used: CPUs that guests are pinned to already; those that are not
         dedicated ones are left out, since nova never pins to them
     """
     shared = shared_cpus(description)
     dedicated = dedicated_cpus(description)
-    nova = description.nova
-    return model.Host(
-        tuple(_cell(node, shared, dedicated, used, nova)
-              for node in description.nodes),
-        nova.cpu_allocation_ratio, nova.ram_allocation_ratio)
+    return tuple(_cell(node, shared, dedicated, used, description.nova)
+                 for node in description.nodes)
 
 
 def _cell(
-    node: host_model.Node,
+    node: host_model.NumaNode,
     shared: cpuset.CpuSet,
     dedicated: cpuset.CpuSet,
     used: cpuset.CpuSet,

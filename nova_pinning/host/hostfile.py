@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 """Host files: YAML or JSON, version 1.
@@ -31,9 +21,9 @@ from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host.plan import document as plan_document
-from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import host_model
+from nova_pinning.host import plan_document
+from nova_pinning.host import plan_model
 from nova_pinning.host import problems
 
 #: The smallest page size in KiB that is a huge page somewhere.
@@ -43,13 +33,13 @@ _MAX_CPUS = cpuset.MAX_CPU_ID + 1
 _T = TypeVar('_T')
 
 
-def read(document: source.Document) -> model.HostDescription:
+def read(document: source.YamlDocument) -> host_model.HostDescription:
     """The host that a file describes.
 
     :raises errors.InputErrors: all that is wrong with it
     """
     schema.validate(document, schema.shipped(__package__, 'host-1.json'))
-    reader = _Reader(document)
+    reader = _HostFileReader(document)
     description = reader.host()
     if not reader.errors:
         reader.check(description)
@@ -86,7 +76,7 @@ def even_domains(
 
 
 def private_domains(
-    nodes: Iterable[model.Node],
+    nodes: Iterable[host_model.NumaNode],
 ) -> dict[str, tuple[cpuset.CpuSet, ...]]:
     """What caches have for domains that no two cores share, ascending.
 
@@ -96,14 +86,13 @@ def private_domains(
     return {
         'cores': tuple(sorted(map(cpuset.CpuSet, cores))),
         'cpus': tuple(cpuset.CpuSet([cpu]) for cpu in sorted(
-            itertools.chain.from_iterable(cores))),
-    }
+            itertools.chain.from_iterable(cores)))}
 
 
-class _Reader:
+class _HostFileReader:
     """Reads a document that the schema has found good."""
 
-    def __init__(self, document: source.Document) -> None:
+    def __init__(self, document: source.YamlDocument) -> None:
         self._document = document
         self._value: dict[str, Any] = document.value
         cpu = self._value.get('cpu', {})
@@ -113,19 +102,19 @@ class _Reader:
         self._cpu_count = 0
         self.errors: list[errors.InputError] = []
 
-    def host(self) -> model.HostDescription:
+    def host(self) -> host_model.HostDescription:
         value = self._value
         cpu = value.get('cpu', {})
         nodes = [self._node(node, ('nodes', place))
                  for place, node in enumerate(value['nodes'])]
-        return model.HostDescription(
+        return host_model.HostDescription(
             name=value['name'],
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
             pci_devices=tuple(
                 self._device(device, ('pci_devices', place))
                 for place, device in enumerate(value.get('pci_devices', ()))),
             nova=self._nova(value.get('nova', {})),
-            cpu_model=model.CpuModel(
+            cpu_model=host_model.CpuModel(
                 arch=cpu.get('arch', 'x86_64'),
                 model=cpu.get('model', ''),
                 vendor=cpu.get('vendor', ''),
@@ -147,12 +136,12 @@ class _Reader:
             plan=self._plan(value['plan']) if 'plan' in value else None,
             where=self._document.locate())
 
-    def check(self, description: model.HostDescription) -> None:
+    def check(self, description: host_model.HostDescription) -> None:
         """Add what cannot be true of the host as a whole."""
         ids = [node['id'] for node in self._value['nodes']]
         # Nodes were sorted (a stable sort, which matters where ids repeat).
         places = sorted(range(len(ids)), key=ids.__getitem__)
-        for problem in problems.problems(description):
+        for problem in problems.inconsistencies(description):
             path = problem.path
             if path[0] == 'nodes' and len(path) > 1:
                 place = places[int(path[1])]
@@ -163,15 +152,16 @@ class _Reader:
                 path = self._node_path(place, path[2:])
             self._fail(problem.message, path, problem.advice)
 
-    def _node_path(self, place: int, rest: source.Path) -> source.Path:
+    def _node_path(self, index: int, rest: source.Path) -> source.Path:
         """Where a node's problem stands: CPUs have two ways to be given."""
-        node = self._value['nodes'][place]
+        node = self._value['nodes'][index]
         for key, other in (('cpus', 'cores'), ('cores', 'cpus')):
             if rest[0] == key and key not in node:
-                return 'nodes', place, other
-        return 'nodes', place, *rest
+                return 'nodes', index, other
+        return 'nodes', index, *rest
 
-    def _node(self, value: Mapping[str, Any], path: source.Path) -> model.Node:
+    def _node(self, value: Mapping[str, Any],
+              path: source.Path) -> host_model.NumaNode:
         cores = self._cores(value, path)
         if 'l3_domains' in value:
             domains = tuple(
@@ -179,7 +169,7 @@ class _Reader:
                 for place, text in enumerate(value['l3_domains']))
         else:
             domains = self._domains(cores, path)
-        return model.Node(
+        return host_model.NumaNode(
             id=value['id'],
             socket=value.get('socket', 0),
             cores=cores,
@@ -223,8 +213,8 @@ class _Reader:
 
     def _device(
         self, value: Mapping[str, Any], path: source.Path,
-    ) -> model.PciDevice:
-        return model.PciDevice(
+    ) -> host_model.PciDevice:
+        return host_model.PciDevice(
             address=value['address'].lower(),
             vendor_id=str(value['vendor_id']).lower(),
             product_id=str(value['product_id']).lower(),
@@ -248,7 +238,7 @@ class _Reader:
                             self._cpus(value['cpus'], (*path, 'cpus')))
 
     def _caches(
-        self, value: Mapping[str, Any], nodes: Sequence[model.Node],
+        self, value: Mapping[str, Any], nodes: Sequence[host_model.NumaNode],
         path: source.Path,
     ) -> hardware.Caches:
         domains = value['domains']
@@ -289,13 +279,13 @@ class _Reader:
             has_iommu=value.get('iommu'),
             mitigations=dict(value.get('mitigations', {})))
 
-    def _nova(self, value: Mapping[str, Any]) -> model.NovaSettings:
+    def _nova(self, value: Mapping[str, Any]) -> host_model.NovaSettings:
         path = 'nova', 'reserved_huge_pages'
         reserved = {
             (int(node), size): count
             for node, pages in value.get('reserved_huge_pages', {}).items()
             for size, count in self._pages(pages, (*path, node)).items()}
-        return model.NovaSettings(
+        return host_model.NovaSettings(
             dedicated_cpus=self._cpus_or_none(value, 'dedicated_cpus'),
             shared_cpus=self._cpus_or_none(value, 'shared_cpus'),
             cpu_allocation_ratio=float(
@@ -304,10 +294,11 @@ class _Reader:
                 value.get('ram_allocation_ratio', 1.0)),
             reserved_memory_mib=self._memory(
                 value.get('reserved_memory', 0), ('nova', 'reserved_memory')),
-            reserved_huge_pages=reserved)
+            reserved_huge_pages=reserved,
+            packs_cells=value.get('packs_cells'))
 
-    def _plan(self, value: Mapping[str, Any]) -> plan_model.Plan:
-        return plan_document.read(value, plan_document.Readers(
+    def _plan(self, value: Mapping[str, Any]) -> plan_model.HostPlan:
+        return plan_document.read(value, plan_document.ValueReaders(
             cpus=lambda text, path: self._cpus(text, ('plan', *path)),
             memory_mib=lambda text, path: self._memory(
                 text, ('plan', *path)),
@@ -350,10 +341,10 @@ class _Reader:
             if size is None:
                 continue
             if size < _LEAST_HUGE_KIB or size.bit_count() != 1:
-                self._fail(f'{text} is no size of huge pages', here,
+                self._fail(f'{text} is not a size of huge pages', here,
                            'write it like 2MiB or 1GiB', key=True)
             elif size in pages:
-                self._fail(f'{text} stands here a second time', here,
+                self._fail(f'{text} appears here a second time', here,
                            key=True)
             pages[size] = count
         return pages

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 """What cannot be true of a host, whatever described it."""
@@ -20,15 +10,15 @@ import dataclasses
 from typing import Any
 
 from nova_pinning import cpuset
-from nova_pinning.host import model
-from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import host_model
+from nova_pinning.host import plan_model
 
 # Of caches, on every machine that has NUMA nodes to speak of.
 _LAST_LEVEL = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
+class Inconsistency:
     """Something that cannot be.
 
     :param path: where it stands, as in a host file: ('nodes', 0, 'memory')
@@ -39,7 +29,8 @@ class Problem:
     advice: str = ''
 
 
-def problems(description: model.HostDescription) -> Iterator[Problem]:
+def inconsistencies(
+        description: host_model.HostDescription) -> Iterator[Inconsistency]:
     """Whatever cannot be true of a host.
 
     The positions in the paths are those in the description's tuples.
@@ -51,80 +42,88 @@ def problems(description: model.HostDescription) -> Iterator[Problem]:
     yield from _plan_problems(description)
 
 
-def _node_problems(nodes: Sequence[model.Node]) -> Iterator[Problem]:
+def _node_problems(
+        nodes: Sequence[host_model.NumaNode]) -> Iterator[Inconsistency]:
     everything = cpuset.union(node.cpus for node in nodes)
     nodes_by_id: dict[int, int] = {}
     node_of: dict[int, int] = {}
     for place, node in enumerate(nodes):
         path = 'nodes', place
         if node.id in nodes_by_id:
-            yield Problem((*path, 'id'), f'there are two nodes {node.id}')
+            yield Inconsistency((*path, 'id'),
+                                f'there are two nodes {node.id}')
         nodes_by_id[node.id] = place
         yield from _cpu_problems(path, node, node_of)
         yield from _memory_problems(path, node)
         yield from _cache_problems(path, node, everything)
         if node.distances and len(node.distances) != len(nodes):
-            yield Problem(
+            yield Inconsistency(
                 (*path, 'distances'),
                 f'there are {len(node.distances)} distances for '
                 f'{len(nodes)} nodes',
                 'give one for each node, this one included')
     if not everything:
-        yield Problem(('nodes',), 'the host has no CPUs')
+        yield Inconsistency(('nodes',), 'the host has no CPUs')
 
 
 def _cpu_problems(
-    path: tuple[str, int], node: model.Node, node_of: dict[int, int],
-) -> Iterator[Problem]:
+    path: tuple[str, int], node: host_model.NumaNode, node_of: dict[int, int],
+) -> Iterator[Inconsistency]:
     seen = cpuset.CpuSet()
     for core in node.cores:
         twice = seen & cpuset.CpuSet(core)
         if twice:
-            yield Problem((*path, 'cores'), f'{_cpus(twice)} in two cores')
+            yield Inconsistency((*path, 'cores'),
+                                f'{_cpus(twice)} in two cores')
         seen |= cpuset.CpuSet(core)
     for cpu in seen:
         other = node_of.setdefault(cpu, node.id)
         if other != node.id:
-            yield Problem((*path, 'cpus'),
-                          f'CPU {cpu} is in node {other} as well')
+            yield Inconsistency((*path, 'cpus'),
+                                f'CPU {cpu} is in node {other} as well')
             return
 
 
 def _memory_problems(
-    path: tuple[str, int], node: model.Node,
-) -> Iterator[Problem]:
+    path: tuple[str, int], node: host_model.NumaNode,
+) -> Iterator[Inconsistency]:
     huge_kib = sum(size * pages for size, pages in node.huge_pages.items())
     if huge_kib > node.memory_mib * 1024:
-        yield Problem(
+        yield Inconsistency(
             (*path, 'huge_pages'),
             f'the huge pages of node {node.id} are {huge_kib // 1024} MiB, '
             f'but it has {node.memory_mib} MiB of memory')
 
 
 def _cache_problems(
-    path: tuple[str, int], node: model.Node, everything: cpuset.CpuSet,
-) -> Iterator[Problem]:
+    path: tuple[str, int],
+    node: host_model.NumaNode,
+    everything: cpuset.CpuSet,
+) -> Iterator[Inconsistency]:
     seen = cpuset.CpuSet()
     for place, domain in enumerate(node.l3_domains):
         here = (*path, 'l3_domains', place)
         unknown = domain - everything
         if unknown:
-            yield Problem(here, f'{_cpus(unknown)} not in any node')
+            yield Inconsistency(here, f'{_cpus(unknown)} not in any node')
         elif domain.isdisjoint(node.cpus):
-            yield Problem(here, f'none of these CPUs is in node {node.id}')
+            yield Inconsistency(here,
+                                f'none of these CPUs is in node {node.id}')
         if domain & seen:
-            yield Problem(here, f'{_cpus(domain & seen)} in two L3 domains')
+            yield Inconsistency(here,
+                                f'{_cpus(domain & seen)} in two L3 domains')
         seen |= domain
 
 
 def _hardware_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     online = description.cpus
     twice = description.offline_cpus & online
     if twice:
-        yield Problem(('offline_cpus',), f'{_cpus(twice)} in a node as well',
-                      'list only CPUs that are online in nodes')
+        yield Inconsistency(('offline_cpus', ),
+                            f'{_cpus(twice)} in a node as well',
+                            'list only CPUs that are online in nodes')
     yield from _unique(
         ('dies',), [(die.socket, die.id) for die in description.dies], 'id',
         'there are two dies {0[1]} of socket {0[0]}')
@@ -144,18 +143,18 @@ def _hardware_problems(
 
 def _unique(
     path: tuple[str], names: Sequence[Any], key: str, message: str,
-) -> Iterator[Problem]:
+) -> Iterator[Inconsistency]:
     seen = set()
     for place, name in enumerate(names):
         if name in seen:
-            yield Problem((*path, place, key), message.format(name))
+            yield Inconsistency((*path, place, key), message.format(name))
         seen.add(name)
 
 
 def _share_problems(
     parts: Iterable[tuple[tuple[str | int, ...], cpuset.CpuSet]],
     known: cpuset.CpuSet, several: str,
-) -> Iterator[Problem]:
+) -> Iterator[Inconsistency]:
     """What cannot be of parts that CPUs are divided into.
 
     :param several: what one CPU cannot be in
@@ -163,17 +162,17 @@ def _share_problems(
     seen = cpuset.CpuSet()
     for path, cpus in parts:
         if not cpus:
-            yield Problem(path, 'there is no CPU in it')
+            yield Inconsistency(path, 'there is no CPU in it')
         if cpus - known:
-            yield Problem(path, f'{_cpus(cpus - known)} not in any node')
+            yield Inconsistency(path, f'{_cpus(cpus - known)} not in any node')
         if cpus & seen:
-            yield Problem(path, f'{_cpus(cpus & seen)} in {several}')
+            yield Inconsistency(path, f'{_cpus(cpus & seen)} in {several}')
         seen |= cpus
 
 
 def _all_caches_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     same: dict[tuple[int, str], list[tuple[tuple[str | int, ...],
                                            cpuset.CpuSet]]] = {}
     for place, caches in enumerate(description.caches):
@@ -187,8 +186,8 @@ def _all_caches_problems(
 
 
 def _last_level_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     """Where what is said of L3 caches and of nodes' L3 domains differs."""
     places = [place for place, caches in enumerate(description.caches)
               if caches.level == _LAST_LEVEL]
@@ -198,21 +197,21 @@ def _last_level_problems(
         own = {domain for domain in last if not domain.isdisjoint(node.cpus)}
         if own and node.l3_domains and own != set(node.l3_domains):
             told = ' and '.join(map(str, sorted(node.l3_domains)))
-            yield Problem(
+            yield Inconsistency(
                 ('caches', places[0], 'domains'),
                 f'node {node.id} has other L3 domains, {told}')
 
 
 def _system_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     known = description.cpus | description.offline_cpus
     system = description.system
     for key, cpus in (('isolated_cpus', system.isolated_cpus),
                       ('nohz_full_cpus', system.nohz_full_cpus)):
         if cpus - known:
-            yield Problem(('system', key),
-                          f'{_cpus(cpus - known)} not on this host')
+            yield Inconsistency(('system', key),
+                                f'{_cpus(cpus - known)} not on this host')
     yield from _share_problems(
         [(('system', 'governors', name), cpus)
          for name, cpus in system.governors.items()],
@@ -220,25 +219,25 @@ def _system_problems(
 
 
 def _device_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     nodes = {node.id for node in description.nodes}
     seen = set()
     for place, device in enumerate(description.pci_devices):
         path = 'pci_devices', place
         if device.address in seen:
-            yield Problem(
+            yield Inconsistency(
                 (*path, 'address'), f'there are two devices {device.address}')
         seen.add(device.address)
         if device.numa_node is not None and device.numa_node not in nodes:
-            yield Problem((*path, 'numa_node'),
-                          f'there is no node {device.numa_node}',
-                          'leave it out if the device belongs to none')
+            yield Inconsistency((*path, 'numa_node'),
+                                f'there is no node {device.numa_node}',
+                                'leave it out if the device belongs to none')
 
 
 def settings_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     """What cannot be true of nova's settings on this host."""
     nova = description.nova
     dedicated = nova.dedicated_cpus
@@ -248,25 +247,26 @@ def settings_problems(
         if cpus is None:
             continue
         if not cpus:
-            yield Problem(path, 'there is no CPU in it',
-                          'leave it out if nova.conf does not set it')
+            yield Inconsistency(path, 'there is no CPU in it',
+                                'leave it out if nova.conf does not set it')
         unknown = cpus - description.cpus
         if unknown:
-            yield Problem(path, f'{_cpus(unknown)} not on this host')
+            yield Inconsistency(path, f'{_cpus(unknown)} not on this host')
     if dedicated and shared and dedicated & shared:
-        yield Problem(
+        yield Inconsistency(
             ('nova', 'shared_cpus'),
             f'{_cpus(dedicated & shared)} among the dedicated CPUs as well')
     memory_mib = sum(node.memory_mib for node in description.nodes)
     if nova.reserved_memory_mib > memory_mib:
-        yield Problem(
+        yield Inconsistency(
             ('nova', 'reserved_memory'),
             f'{nova.reserved_memory_mib} MiB are reserved, but the host has '
             f'{memory_mib} MiB of memory')
     yield from _reserved_page_problems(description)
 
 
-def _plan_problems(description: model.HostDescription) -> Iterator[Problem]:
+def _plan_problems(
+        description: host_model.HostDescription) -> Iterator[Inconsistency]:
     """Where a plan is not about this host, or has a CPU for two uses."""
     plan = description.plan
     if plan is None:
@@ -275,14 +275,15 @@ def _plan_problems(description: model.HostDescription) -> Iterator[Problem]:
     for key, by_node in (('memory_kept', plan.memory_kept_mib),
                          ('poll_pages', plan.poll_pages)):
         for number in sorted(by_node.keys() - nodes):
-            yield Problem(('plan', key, str(number)),
-                          f'there is no node {number}')
+            yield Inconsistency(('plan', key, str(number)),
+                                f'there is no node {number}')
     yield from _offer_problems(plan)
     for place, one in enumerate(plan.interrupts):
         if one.cpus - plan.host_cpus:
-            yield Problem(('plan', 'interrupts', place, 'cpus'),
-                          f'{_cpus(one.cpus - plan.host_cpus)} not for the '
-                          'host')
+            yield Inconsistency(
+                ('plan', 'interrupts', place, 'cpus'),
+                f'{_cpus(one.cpus - plan.host_cpus)} not for the '
+                'host')
     empty = cpuset.CpuSet()
     nova = description.nova
     uses = [
@@ -292,27 +293,28 @@ def _plan_problems(description: model.HostDescription) -> Iterator[Problem]:
         (('nova', 'dedicated_cpus'), nova.dedicated_cpus or empty)]
     twice = plan.host_cpus & plan.poll_cpus
     if twice:
-        yield Problem(('plan', 'poll_cpus'),
-                      f'{_cpus(twice)} for the host as well')
+        yield Inconsistency(('plan', 'poll_cpus'),
+                            f'{_cpus(twice)} for the host as well')
     own = plan.host_cpus | plan.poll_cpus
     for path, cpus in uses:
         wrong = cpus - description.cpus
         if path[0] == 'plan' and wrong:
-            yield Problem(path, f'{_cpus(wrong)} not on this host')
+            yield Inconsistency(path, f'{_cpus(wrong)} not on this host')
         if path[0] == 'nova' and cpus & own:
-            yield Problem(path, f'{_cpus(cpus & own)} for the host or for '
-                          'polling as well')
+            yield Inconsistency(
+                path, f'{_cpus(cpus & own)} for the host or for '
+                'polling as well')
     if not plan.host_cpus:
-        yield Problem(('plan', 'host_cpus'), 'there is no CPU in it')
+        yield Inconsistency(('plan', 'host_cpus'), 'there is no CPU in it')
     unused = description.cpus - cpuset.union(cpus for _path, cpus in uses)
     if unused:
-        yield Problem(('plan',), f'{_cpus(unused)} for nothing',
-                      'plan again: the host has changed since')
+        yield Inconsistency(('plan',), f'{_cpus(unused)} for nothing',
+                            'plan again: the host has changed since')
     yield from _split_core_problems(
         description, [(path[1], cpus) for path, cpus in uses])
 
 
-def _offer_problems(plan: plan_model.Plan) -> Iterator[Problem]:
+def _offer_problems(plan: plan_model.HostPlan) -> Iterator[Inconsistency]:
     """Where a plan is for other guests than it says to sell."""
     sizes = [(size.vcpus, size.cells) for size in plan.sizes]
     offers: list[tuple[tuple[str | int, ...], plan_model.Offer]] = [
@@ -321,14 +323,15 @@ def _offer_problems(plan: plan_model.Plan) -> Iterator[Problem]:
                for place, one in enumerate(plan.alternatives)]
     for path, offer in offers:
         if [(sale.vcpus, sale.cells) for sale in offer.sales] != sizes:
-            yield Problem(path, 'these are not the sizes that the plan is for',
-                          'plan again')
+            yield Inconsistency(
+                path, 'these are not the sizes that the plan is for',
+                'plan again')
 
 
 def _split_core_problems(
-    description: model.HostDescription,
+    description: host_model.HostDescription,
     uses: Sequence[tuple[str, cpuset.CpuSet]],
-) -> Iterator[Problem]:
+) -> Iterator[Inconsistency]:
     for core in sorted(core for node in description.nodes
                        for core in node.cores):
         threads = cpuset.CpuSet(core)
@@ -337,25 +340,25 @@ def _split_core_problems(
         # A thread that is in two of them has been told already.
         if len(owners) > 1 and len(threads) == sum(
                 len(cpus) for _name, cpus in owners):
-            yield Problem(
+            yield Inconsistency(
                 ('plan',), f'the threads of core {threads} are for '
                 f'{owners[0][0]} and {owners[1][0]}',
                 'the threads of a core go together')
 
 
 def _reserved_page_problems(
-    description: model.HostDescription,
-) -> Iterator[Problem]:
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
     nodes = {node.id: node for node in description.nodes}
     reserved = description.nova.reserved_huge_pages
     for (number, size_kib), pages in reserved.items():
         path = 'nova', 'reserved_huge_pages', str(number)
         if number not in nodes:
-            yield Problem(path, f'there is no node {number}')
+            yield Inconsistency(path, f'there is no node {number}')
             continue
         there = nodes[number].huge_pages.get(size_kib, 0)
         if pages > there:
-            yield Problem(
+            yield Inconsistency(
                 path, f'{pages} pages of {size_kib} KiB are reserved, but '
                 f'node {number} has {there}')
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the kernel says a guest is: the threads of its QEMU, and their CPUs.
 
 Threads are told by the names that QEMU gives them, since libvirt starts it
@@ -23,7 +12,7 @@ import dataclasses
 import re
 
 from nova_pinning import cpuset
-from nova_pinning.host import domain
+from nova_pinning.host import domain_xml
 
 # Fields of /proc/PID/stat behind the name, counted from 0: see proc(5), where
 # they are 9, 39, 40 and 41.
@@ -46,7 +35,7 @@ _PAGE_SIZE = re.compile(r'\bkernelpagesize_kB=(\d+)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Thread:
+class QemuThread:
     """A thread.
 
     :param cpus: the host CPUs that the kernel lets it run on
@@ -57,13 +46,13 @@ class Thread:
     tid: int
     name: str
     cpus: cpuset.CpuSet
-    scheduler: domain.Scheduler
+    scheduler: domain_xml.ThreadScheduler
     last_cpu: int = dataclasses.field(default=0, compare=False)
     may_move: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Region:
+class MemoryRegion:
     """Memory that is bound to nodes, or in huge pages.
 
     :param bound_to: host NUMA nodes it may come from, empty for any
@@ -82,7 +71,7 @@ class Region:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Process:
+class QemuProcess:
     """A running QEMU.
 
     :param vcpus: threads by vCPU
@@ -94,24 +83,27 @@ class Process:
     """
 
     pid: int
-    vcpus: Mapping[int, Thread]
-    iothreads: Mapping[int, Thread]
-    emulator: tuple[Thread, ...]
-    vhost: tuple[Thread, ...]
+    vcpus: Mapping[int, QemuThread]
+    iothreads: Mapping[int, QemuThread]
+    emulator: tuple[QemuThread, ...]
+    vhost: tuple[QemuThread, ...]
     locked_kib: int
-    regions: tuple[Region, ...]
+    regions: tuple[MemoryRegion, ...]
 
     @property
-    def threads(self) -> tuple[Thread, ...]:
+    def threads(self) -> tuple[QemuThread, ...]:
         """All of them."""
         return (*self.vcpus.values(), *self.iothreads.values(),
                 *self.emulator, *self.vhost)
 
 
-def process(
-    pid: int, threads: Iterable[Thread], locked_kib: int,
-    regions: tuple[Region, ...], vcpu_tids: Mapping[int, int] | None = None,
-) -> Process:
+def qemu_process_of(
+    pid: int,
+    threads: Iterable[QemuThread],
+    locked_kib: int,
+    regions: tuple[MemoryRegion, ...],
+    vcpu_tids: Mapping[int, int] | None = None,
+) -> QemuProcess:
     """A QEMU, made up of its threads, those of vhost among them.
 
     :param vcpu_tids: vCPUs by the id of their thread, as far as libvirt
@@ -131,11 +123,11 @@ def process(
             vhost.append(thread)
         else:
             emulator.append(thread)
-    return Process(pid, vcpus, iothreads, tuple(emulator), tuple(vhost),
-                   locked_kib, regions)
+    return QemuProcess(pid, vcpus, iothreads, tuple(emulator), tuple(vhost),
+                       locked_kib, regions)
 
 
-def parse_thread(stat: str, cpus: cpuset.CpuSet) -> Thread:
+def parse_thread(stat: str, cpus: cpuset.CpuSet) -> QemuThread:
     """A thread, from its /proc/PID/task/TID/stat.
 
     :param cpus: Cpus_allowed_list of its status
@@ -146,11 +138,11 @@ def parse_thread(stat: str, cpus: cpuset.CpuSet) -> Thread:
     tid, _bracket, name = start.partition('(')
     numbers = rest.split()
     policy = int(numbers[_POLICY])
-    return Thread(
+    return QemuThread(
         int(tid), name, cpus,
-        domain.Scheduler(_POLICIES.get(policy, str(policy)),
-                         int(numbers[_PRIORITY])), int(numbers[_LAST_CPU]),
-        not int(numbers[_FLAGS]) & _MUST_STAY)
+        domain_xml.ThreadScheduler(_POLICIES.get(policy, str(policy)),
+                                   int(numbers[_PRIORITY])),
+        int(numbers[_LAST_CPU]), not int(numbers[_FLAGS]) & _MUST_STAY)
 
 
 def is_guest_memory(line: str) -> bool:
@@ -159,14 +151,14 @@ def is_guest_memory(line: str) -> bool:
             bool(_GUEST_FILE.search(line)))
 
 
-def parse_region(line: str) -> Region:
+def parse_region(line: str) -> MemoryRegion:
     """A line of /proc/PID/numa_maps.
 
     :raises ValueError: if it makes no sense
     """
     bound_to = _NODES.search(line)
     page_size = _PAGE_SIZE.search(line)
-    return Region(
+    return MemoryRegion(
         cpuset.CpuSet.parse(bound_to[1] if bound_to else ''),
         {int(node): int(pages) for node, pages in _PAGES.findall(line)},
         int(page_size[1]) if page_size else 0)

@@ -1,18 +1,19 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Dedicated and shared: the two classes of hosts, and of guests."""
 
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
 import enum
+import re
+from typing import Protocol
+
+#: The extra spec of flavors, and the metadata of aggregates, that names the
+#: class for HostClassFilter.
+CLASS_KEY = 'pinning:class'
+
+# Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
+_PCPU_KEY = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:PCPU')
 
 
 class HostClass(enum.StrEnum):
@@ -26,6 +27,26 @@ class HostClass(enum.StrEnum):
         """The class that it must be kept apart from."""
         return (HostClass.SHARED if self is HostClass.DEDICATED
                 else HostClass.DEDICATED)
+
+
+class NamedMetadata(Protocol):
+    """A host aggregate, whoever tells of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metadata(self) -> Mapping[str, str]: ...
+
+
+class CpusOfCell(Protocol):
+    """A host's NUMA cell: CPUs for floating vCPUs, and for pinned ones."""
+
+    @property
+    def shared_cpus(self) -> Collection[int]: ...
+
+    @property
+    def dedicated_cpus(self) -> Collection[int]: ...
 
 
 class UnknownClass(Exception):
@@ -43,3 +64,71 @@ def parse(name: str, where: str) -> HostClass:
     except ValueError:
         raise UnknownClass(
             f'{where} is {name!r}; it can be dedicated or shared') from None
+
+
+def class_of_guest(
+    extra_specs: Mapping[str, str], *policies: str | None,
+) -> HostClass:
+    """The class of hosts that a guest belongs on.
+
+    Dedicated if any of its vCPUs is to be pinned, by flavor or image, unless
+    the flavor says otherwise with ``pinning:class``.
+
+    :param extra_specs: of its flavor
+    :param policies: CPU policies that are known from elsewhere: the image's
+        hw_cpu_policy, or that of the NUMA topology
+    :raises UnknownClass: if the flavor names a class that there is not
+    """
+    named = extra_specs.get(CLASS_KEY)
+    if named is not None:
+        return parse(named, f'flavor extra spec {CLASS_KEY}')
+    if {extra_specs.get('hw:cpu_policy'), *policies} & {
+            'dedicated', 'mixed'} or any(
+                _PCPU_KEY.fullmatch(key) and value.strip(' 0')
+                for key, value in extra_specs.items()):
+        return HostClass.DEDICATED
+    return HostClass.SHARED
+
+
+def class_of_aggregates(
+    aggregates: Iterable[NamedMetadata],
+) -> HostClass | None:
+    """The class that a host's aggregates name.
+
+    :raises UnknownClass: if one names a class that there is not, or two name
+        different ones
+    """
+    classes = {
+        parse(aggregate.metadata[CLASS_KEY],
+              f'{CLASS_KEY} of aggregate {aggregate.name}')
+        for aggregate in aggregates if CLASS_KEY in aggregate.metadata}
+    if len(classes) > 1:
+        raise UnknownClass(
+            f'its aggregates name both classes under {CLASS_KEY}')
+    return classes.pop() if classes else None
+
+
+def class_of_cpus(cells: Iterable[CpusOfCell]) -> HostClass | None:
+    """The class that a host's own CPUs show.
+
+    A host with CPUs set aside for pinning is dedicated, one without is
+    shared. Where pinned and floating vCPUs use the same CPUs (vcpu_pin_set,
+    or no setting at all), it does not show.
+    """
+    has_shared = False
+    for cell in cells:
+        if cell.dedicated_cpus:
+            return (None if cell.dedicated_cpus == cell.shared_cpus
+                    else HostClass.DEDICATED)
+        has_shared = has_shared or bool(cell.shared_cpus)
+    return HostClass.SHARED if has_shared else None
+
+
+def class_of_option(unknown_host_class: str) -> HostClass | None:
+    """The class of a host of which nothing tells, None if it has none.
+
+    :param unknown_host_class: the option of group [pinning]
+    """
+    if unknown_host_class in ('dedicated', 'shared'):
+        return HostClass(unknown_host_class)
+    return None

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the engine answers: a Fit, or a Refusal that says why not."""
 
 import collections
@@ -77,7 +66,11 @@ class Reason(enum.StrEnum):
     TRAITS_STALE = 'traits-stale'
     NOVA_WRONG = 'nova-wrong'
     NOVA_SLOW = 'nova-slow'
+    NOVA_AGAIN = 'nova-again'
+    NOVA_AGAIN_WRONG = 'nova-again-wrong'
     NOVA_START = 'nova-start'
+    NOVA_REFUSES = 'nova-refuses'
+    BUDGET = 'budget'
     ERROR = 'error'
 
 
@@ -112,8 +105,8 @@ _CELL_SENTENCES = {
         '{have} MiB left under the RAM allocation ratio, {need} MiB needed'),
     Reason.PAGE_SIZE: 'no pages of the size asked for',
     Reason.PAGE_MULTIPLE: (
-        'pages of {have} KiB, of which the {need} MiB asked for are no '
-        'multiple'),
+        'pages of {have} KiB, of which the {need} MiB asked for are not '
+        'a multiple'),
     Reason.PAGES: '{have} MiB in free pages of the size asked for, {need} MiB '
                   'needed',
 }
@@ -138,7 +131,14 @@ _HOST_SENTENCES = {
     Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
                        'come out wrong',
     Reason.NOVA_SLOW: "nova-compute's own claim would take too long",
+    Reason.NOVA_AGAIN: "nova-compute's claim would find no place if one "
+                       'elsewhere was aborted before',
+    Reason.NOVA_AGAIN_WRONG: "nova-compute's claim could come out wrong if "
+                             'one elsewhere was aborted before',
     Reason.NOVA_START: 'nova-compute would refuse to start the guest',
+    Reason.NOVA_REFUSES: "nova's own filter refuses the host",
+    Reason.BUDGET: 'the time that a request may take was up before the host '
+                   'was looked at to the end',
     Reason.ERROR: 'an unexpected error',
 }
 
@@ -188,7 +188,7 @@ class Refusal:
         if not self.shortages:
             return self.detail
         cells = '; '.join(map(str, sorted(
-            self.shortages, key=lambda one: one.host_cell)))
+            self.shortages, key=lambda shortage: shortage.host_cell)))
         if not self.guest_cell:
             return cells
         return f'for guest cell {self.guest_cell}: {cells}'
@@ -209,7 +209,8 @@ class Refusal:
         """
         reason = shortages[0].reason
         if len(shortages) > 1:
-            votes = collections.Counter(one.reason for one in shortages)
+            votes = collections.Counter(
+                shortage.reason for shortage in shortages)
             reason = votes.most_common(1)[0][0]
         return cls(reason, guest_cell, shortages)
 
@@ -239,7 +240,7 @@ _SUMMARIES = {
     Reason.MEMORY: 'too little memory in any one cell',
     Reason.MEMORY_RATIO: 'the RAM allocation ratio is reached in every cell',
     Reason.PAGE_SIZE: 'no pages of the size asked for',
-    Reason.PAGE_MULTIPLE: 'memory is no multiple of the page size',
+    Reason.PAGE_MULTIPLE: 'memory is not a multiple of the page size',
     Reason.PAGES: 'too few free pages of the size asked for in any one cell',
 }
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What commands that change a cloud have in common."""
 
 import argparse
@@ -20,7 +9,7 @@ from typing import TypeVar
 
 import rich.progress
 
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
 from nova_pinning import errors
 
 _T = TypeVar('_T')
@@ -44,7 +33,8 @@ def is_agreed(cloud: str, form: str) -> bool:
     """
     if form == 'json' or not sys.stdin.isatty():
         raise errors.InputError(
-            'nobody can be asked whether to go on, so nothing was changed',
+            'there is no terminal to ask for confirmation on, so nothing was '
+            'changed',
             advice='give --yes to apply without being asked, or --dry-run to '
                    'see what would change')
     print(f'Apply to cloud {cloud}? [y/N] ', end='', file=sys.stderr,
@@ -66,7 +56,7 @@ def with_progress(results: Iterator[_T], total: int,
 
     :param what: what there are so many of
     """
-    console = base.console(sys.stderr)
+    console = base_command.console(sys.stderr)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
         yield from results
         return

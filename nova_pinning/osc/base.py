@@ -1,30 +1,22 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the commands under ``openstack pinning`` have in common."""
 
 import argparse
 import functools
 import sys
+from typing import Any
 
 from osc_lib.command import command
 
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
+from nova_pinning.cli import display
 from nova_pinning import errors
-from nova_pinning.flavors import cloud
-from nova_pinning.segregation import cloud as segregation_cloud
+from nova_pinning import extras
+from nova_pinning.flavors import flavor_cloud
+from nova_pinning.segregation import segregation_cloud
 
 
-class Command(command.Command):
+class CloudCommand(command.Command):
     """A command that asks a cloud.
 
     ``epilog`` has examples, as in nova-pinning's commands. Bad input ends in
@@ -34,19 +26,23 @@ class Command(command.Command):
     epilog = ''
 
     @property
-    def cloud(self) -> cloud.Cloud:
+    def cloud(self) -> flavor_cloud.FlavorCloud:
         """The cloud to work with."""
         return self.app.client_manager.pinning
 
     @functools.cached_property
-    def host_cloud(self) -> segregation_cloud.Cloud:
+    def host_cloud(self) -> segregation_cloud.SegregationCloud:
         """The same cloud's hosts, aggregates and servers."""
-        return segregation_cloud.Cloud(
+        return segregation_cloud.SegregationCloud(
             self.app.client_manager.sdk_connection, self.cloud.name)
 
+    def document(self, **content: Any) -> dict[str, Any]:
+        """A document for JSON about the cloud."""
+        return {'version': 1, 'cloud': self.cloud.name, **content}
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        return base.shape(super().get_parser(prog_name),
-                          self.get_description(), self.epilog)
+        return base_command.shape(super().get_parser(prog_name),
+                                  self.get_description(), self.epilog)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
@@ -54,12 +50,22 @@ class Command(command.Command):
             sys.stdout.flush()
             return status
         except errors.InputError as error:
-            return base.report_input_error(error)
+            return base_command.report_input_error(error)
+        except ModuleNotFoundError as error:
+            extras.end(error)
         except errors.CloudError as error:
             print(f'error: cloud {self.cloud.name}: {error}', file=sys.stderr)
-            return base.FINDINGS
+            return base_command.FINDINGS
         except OSError as error:
-            reported = base.report_output_error(error)
+            reported = base_command.report_output_error(error)
             if reported is None:
                 raise
             return reported
+
+
+class CloudLister(CloudCommand, display.ListDisplay):
+    """A command that lists what a cloud has."""
+
+
+class CloudShowOne(CloudCommand, display.ShowDisplay):
+    """A command that shows one thing of a cloud."""

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning flavor check, diff, apply, export."""
 
 import argparse
@@ -17,9 +6,12 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import json
 
-from nova_pinning.cli import base as cli_base
-from nova_pinning.cli import checking
-from nova_pinning.cli import options
+import rich.console
+
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.cli import display
+from nova_pinning.cli import flavor_check
 from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
@@ -30,8 +22,8 @@ from nova_pinning.osc import base
 from nova_pinning.osc import show
 
 
-class _SyncCommand(base.Command):
-    """A command about a catalogue and a cloud."""
+class _SyncCommand(base.CloudCommand):
+    """A command that compares a catalogue with a cloud."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -48,40 +40,36 @@ class _SyncCommand(base.Command):
         parser.add_argument('--brief', action='store_true',
                             help='a line for each flavor, without the keys '
                             'that differ')
-        options.add_format(parser, 'text', 'json')
         return parser
 
-    def _plan(self, sold: catalogue.Catalogue,
-              parsed_args: argparse.Namespace) -> tuple[sync.Change, ...]:
+    def _plan(
+            self, sold: catalogue.Catalogue,
+            parsed_args: argparse.Namespace) -> tuple[sync.FlavorChange, ...]:
         live = sync.read(self.cloud, sold.flavors, sold.name)
         changes = sync.plan(
             sold.flavors, live, sold.name, adopts=parsed_args.adopt,
             retires=not parsed_args.keep_unlisted)
         return sync.look_up_use(changes, self.cloud)
 
-    def _show(self, changes: Sequence[sync.Change], sold: catalogue.Catalogue,
-              parsed_args: argparse.Namespace) -> int:
-        """Print what would change.
+    def _changes(self, changes: Sequence[sync.FlavorChange],
+                 sold: catalogue.Catalogue, is_brief: bool) -> display.Answer:
+        """What would change."""
 
-        :returns: the exit status
-        """
-        if parsed_args.format == 'json':
-            print(json.dumps({
-                **self._head(sold), 'changes': [
-                    show.change_as_dict(change) for change in changes],
-            }, indent=2))
-        else:
-            show.diff(changes, cli_base.console(), parsed_args.brief)
-            print(f'catalogue {sold.name}, cloud {self.cloud.name}: '
-                  f'{show.plan_totals(changes)}')
-        return cli_base.FINDINGS if _differ(changes) else cli_base.OK
+        def page(console: rich.console.Console) -> None:
+            show.diff(changes, console, is_brief)
+            console.print(
+                f'catalogue {sold.name}, cloud {self.cloud.name}: '
+                f'{show.plan_totals(changes)}', soft_wrap=True)
 
-    def _head(self, sold: catalogue.Catalogue) -> dict[str, object]:
-        return {'version': 1, 'catalogue': sold.name,
-                'cloud': self.cloud.name}
+        return display.Answer(
+            ('action', 'name', 'id', 'new_id', 'reason', 'in_use',
+             'differences'),
+            map(show.change_as_dict, filter(_differs, changes)), page,
+            lambda: self.document(catalogue=sold.name, changes=list(
+                map(show.change_as_dict, changes))))
 
 
-class DiffFlavors(_SyncCommand):
+class DiffFlavors(_SyncCommand, base.CloudLister):
     """Show how a cloud's flavors differ from a catalogue.
 
     Ends in status 1 if they do.
@@ -92,10 +80,13 @@ class DiffFlavors(_SyncCommand):
 
           openstack --os-cloud north pinning flavor diff flavors.yaml
         """
+    page_name = 'text'
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
-        return self._show(self._plan(sold, parsed_args), sold, parsed_args)
+        changes = self._plan(sold, parsed_args)
+        self.status = _status(changes)
+        return self._changes(changes, sold, parsed_args.brief)
 
 
 class ApplyFlavors(_SyncCommand):
@@ -114,6 +105,7 @@ class ApplyFlavors(_SyncCommand):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        common_options.add_format(parser, 'text', 'json')
         applying.add_options(parser, 'only show what would change, as '
                              "'pinning flavor diff' does")
         return parser
@@ -121,13 +113,16 @@ class ApplyFlavors(_SyncCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         sold = catalogue.load(parsed_args.catalogue)
         changes = self._plan(sold, parsed_args)
-        if parsed_args.dry_run:
-            return self._show(changes, sold, parsed_args)
+        answer = self._changes(changes, sold, parsed_args.brief)
         if parsed_args.format == 'text':
-            self._show(changes, sold, parsed_args)
+            answer.page(base_command.console())
+        elif parsed_args.dry_run:
+            print(json.dumps(answer.document(), indent=2))
+        if parsed_args.dry_run:
+            return _status(changes)
         if not parsed_args.yes and any(map(_is_to_do, changes)):
             if not applying.is_agreed(self.cloud.name, parsed_args.format):
-                return cli_base.FINDINGS
+                return base_command.FINDINGS
             # The question may have stood there for long.
             if self._plan(sold, parsed_args) != changes:
                 raise errors.CloudError(
@@ -135,11 +130,10 @@ class ApplyFlavors(_SyncCommand):
                     'run the command again')
         return self._apply(changes, sold, parsed_args.format)
 
-    def _apply(self, changes: Sequence[sync.Change],
+    def _apply(self, changes: Sequence[sync.FlavorChange],
                sold: catalogue.Catalogue, form: str) -> int:
-        results: list[sync.Result] = []
-        to_do = [change for change in changes
-                 if change.action is not sync.Action.UNCHANGED]
+        results: list[sync.FlavorResult] = []
+        to_do = list(filter(_differs, changes))
         try:
             with applying.interruptible(results, len(to_do), 'flavors'):
                 for result in applying.with_progress(
@@ -150,32 +144,35 @@ class ApplyFlavors(_SyncCommand):
                         print(show.result_line(result), flush=True)
         finally:
             if form == 'json':
-                print(json.dumps({
-                    **self._head(sold), 'results': [
-                        show.result_as_dict(result) for result in results],
-                }, indent=2))
+                print(json.dumps(self.document(
+                    catalogue=sold.name, results=list(
+                        map(show.result_as_dict, results))), indent=2))
         if form == 'text' and to_do:
             print(show.result_totals(results))
-        is_done = all(result.status is sync.Status.DONE
+        is_done = all(result.status is sync.FlavorStatus.DONE
                       for result in results)
-        return cli_base.OK if is_done else cli_base.FINDINGS
+        return base_command.OK if is_done else base_command.FINDINGS
 
 
-def _differ(changes: Iterable[sync.Change]) -> bool:
-    return any(change.action is not sync.Action.UNCHANGED
-               for change in changes)
+def _status(changes: Iterable[sync.FlavorChange]) -> int:
+    return base_command.FINDINGS if any(map(_differs,
+                                            changes)) else base_command.OK
 
 
-def _is_to_do(change: sync.Change) -> bool:
-    return not change.is_in_use and change.action not in (
-        sync.Action.UNCHANGED, sync.Action.CONFLICT)
+def _differs(change: sync.FlavorChange) -> bool:
+    return change.action is not sync.FlavorAction.UNCHANGED
 
 
-class CheckFlavors(base.Command):
+def _is_to_do(change: sync.FlavorChange) -> bool:
+    return (_differs(change) and not change.is_in_use
+            and change.action is not sync.FlavorAction.CONFLICT)
+
+
+class CheckFlavors(base.CloudCommand):
     """Check a cloud's flavors, whoever made them.
 
-    The rules are those of 'nova-pinning flavor check'. Ends in status 1 for
-    errors and warnings.
+    The rules are those of 'nova-pinning flavor check'. Ends in status 1 if
+    anything is found that --fail-on counts.
     """
 
     epilog = """
@@ -186,17 +183,18 @@ class CheckFlavors(base.Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        checking.add_options(parser)
+        flavor_check.add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        return checking.run(
-            lambda: select.flavors(
+        source = f'cloud {self.cloud.name}'
+        return flavor_check.run(
+            lambda: select.named_flavors(
                 self.cloud.flavors(lambda flavor: False), parsed_args.names,
-                f'cloud {self.cloud.name}'), parsed_args)
+                source), source, parsed_args)
 
 
-class ExportFlavors(base.Command):
+class ExportFlavors(base.CloudCommand):
     """Write a catalogue of a cloud's flavors.
 
     Applied with --adopt, it takes them over as they are.
@@ -213,9 +211,9 @@ class ExportFlavors(base.Command):
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to export')
         parser.add_argument('--all', action='store_true',
-                            help='export all that there are')
+                            help='export all flavors')
         parser.add_argument('--name', metavar='CATALOGUE',
-                            help='how the catalogue is to be called')
+                            help='name of the catalogue')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -224,9 +222,9 @@ class ExportFlavors(base.Command):
                 'either name the flavors to export or give --all')
         live = self.cloud.flavors(lambda flavor: True)
         flavors = sorted(
-            select.flavors(live, parsed_args.names,
-                           f'cloud {self.cloud.name}'),
+            select.named_flavors(live, parsed_args.names,
+                                 f'cloud {self.cloud.name}'),
             # A cloud lists them by their ids.
             key=lambda one: (one.vcpus, one.memory_mib, one.name))
         print(export.catalogue_text(flavors, parsed_args.name), end='')
-        return cli_base.OK
+        return base_command.OK

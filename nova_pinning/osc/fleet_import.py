@@ -1,31 +1,20 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning fleet import."""
 
 import argparse
 import functools
 
-from nova_pinning.cli import base as cli_base
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import fleets
-from nova_pinning.cli import options
-from nova_pinning.fleet.importers import compute_api
-from nova_pinning.fleet.importers import compute_run
+from nova_pinning.importers import compute_api
+from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 
 
-class ImportFleet(base.Command):
+class ImportFleet(base.CloudCommand):
     """Take a snapshot of a cloud through its compute API and Placement.
 
     For those who cannot read nova's database, which nova-pinning fleet import
@@ -50,8 +39,10 @@ class ImportFleet(base.Command):
                             help='the snapshot to write; packed if its name '
                             'ends in .zst; - for the standard output')
         fleet_import_nova.add_hosts(parser, 'cells, CPUs and L3 domains')
-        parser.add_argument('--jobs', metavar='N',
-                            type=options.number(1, compute_run.MOST_JOBS),
+        parser.add_argument('--jobs',
+                            metavar='N',
+                            type=common_options.number(1,
+                                                       compute_run.MOST_JOBS),
                             default=compute_run.JOBS,
                             help='requests that are made at once, up to '
                             f'{compute_run.MOST_JOBS} (default: '
@@ -59,9 +50,9 @@ class ImportFleet(base.Command):
         return parser
 
     @functools.cached_property
-    def fleet_cloud(self) -> compute_api.Cloud:
+    def fleet_cloud(self) -> compute_api.ComputeCloud:
         """The cloud to read."""
-        return compute_api.Cloud(
+        return compute_api.ComputeCloud(
             self.app.client_manager.sdk_connection, self.cloud.name)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -74,4 +65,4 @@ class ImportFleet(base.Command):
         strangers = fleet_import_nova.unmatched(
             descriptions, (host.name for host in fleet.hosts))
         fleet_import_nova.warn([*notes, *left_out, *strangers])
-        return cli_base.OK
+        return base_command.OK

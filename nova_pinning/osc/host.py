@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning host list, show, set."""
 
 import argparse
@@ -19,27 +8,23 @@ import functools
 import json
 from typing import Any
 
-from nova_pinning.cli import base as cli_base
-from nova_pinning.cli import options
+import rich.console
+
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.cli import display
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show_host
-from nova_pinning.segregation import change
-from nova_pinning.segregation import model
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_model
 
 _CLASSES = (*map(str, hostclass.HostClass), show_host.NONE)
 
 
-class _HostCommand(base.Command):
-
-    def _print_json(self, **content: Any) -> None:
-        print(json.dumps({'version': 1, 'cloud': self.cloud.name, **content},
-                         indent=2))
-
-
-class ListHosts(_HostCommand):
+class ListHosts(base.CloudLister):
     """List hosts with their class, as each source tells it.
 
     The class is 'unclear' where the sources do not agree. 'trait' is the one
@@ -49,9 +34,10 @@ class ListHosts(_HostCommand):
     """
 
     epilog = """
-        Example::
+        Examples::
 
           openstack --os-cloud north pinning host list --class none
+          openstack pinning host list --class dedicated -f value -c name
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -60,22 +46,20 @@ class ListHosts(_HostCommand):
                             choices=(*_CLASSES, show_host.UNCLEAR),
                             help='only hosts of this class, or of none, or '
                             'on which the sources do not agree')
-        options.add_format(parser, 'table', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         hosts = self.host_cloud.hosts()
         if parsed_args.host_class:
             hosts = tuple(host for host in hosts if show_host.verdict(host)
                           == parsed_args.host_class)
-        if parsed_args.format == 'json':
-            self._print_json(hosts=list(map(show_host.as_dict, hosts)))
-        else:
-            show_host.table(hosts, cli_base.console())
-        return cli_base.OK
+        return display.Answer(
+            show_host.COLUMNS, map(show_host.as_record, hosts),
+            lambda console: show_host.table(hosts, console),
+            lambda: self.document(hosts=list(map(show_host.as_dict, hosts))))
 
 
-class ShowHost(_HostCommand):
+class ShowHost(base.CloudShowOne):
     """Show all that tells a host's class, and whether it agrees.
 
     With the CPUs that its resource provider offers, its servers by class, and
@@ -92,32 +76,35 @@ class ShowHost(_HostCommand):
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='HOST',
                             help="the compute service's name")
-        options.add_format(parser, 'table', 'json')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        hosts = change.find_hosts([parsed_args.host],
-                                  self.host_cloud.hosts())
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+        hosts = class_change.find_hosts([parsed_args.host],
+                                        self.host_cloud.hosts())
         details = [self._detail(host) for host in hosts]
-        if parsed_args.format == 'json':
-            self._print_json(
-                hosts=list(map(show_host.detail_as_dict, details)))
-        else:
-            for detail in details:
-                show_host.show_detail(detail, cli_base.console())
-        return cli_base.OK
 
-    def _detail(self, host: model.Host) -> show_host.Detail:
+        def show(console: rich.console.Console) -> None:
+            for detail in details:
+                show_host.show_detail(detail, console)
+
+        records = list(map(show_host.detail_as_dict, details))
+        # A service has one node, but for ironic's.
+        record = records[0] if len(records) == 1 else {
+            key: [record[key] for record in records] for key in records[0]}
+        return display.fields(self.document(hosts=records), show, record)
+
+    def _detail(self,
+                host: segregation_model.MarkedHost) -> show_host.HostDetail:
         cloud = self.host_cloud
-        return show_host.Detail(
+        return show_host.HostDetail(
             host,
             None if host.traits is None
             else cloud.placement.inventories(host.provider),
-            tuple(change.settled(cloud, one)
-                  for one in cloud.servers(host.name)))
+            tuple(class_change.with_settled_class(cloud, server)
+                  for server in cloud.servers(host.name)))
 
 
-class SetHost(_HostCommand):
+class SetHost(base.CloudCommand):
     """Turn hosts to a class, or to none.
 
     Sets the trait of each host's resource provider, and takes the host out of
@@ -140,7 +127,8 @@ class SetHost(_HostCommand):
         parser.add_argument('hosts', metavar='HOST', nargs='+',
                             help='names of compute services')
         parser.add_argument('--class', dest='host_class', required=True,
-                            choices=_CLASSES, help='what they are to be')
+                            choices=_CLASSES, help='class that the hosts are '
+                                                   'to have')
         parser.add_argument('--aggregate', metavar='NAME',
                             help='put them into this aggregate too, which '
                             'must be for hosts of the class')
@@ -153,35 +141,42 @@ class SetHost(_HostCommand):
         parser.add_argument('--dry-run', action='store_true',
                             help='only show what would change; status 1 if '
                             'anything would')
-        options.add_format(parser, 'text', 'json')
+        common_options.add_format(parser, 'text', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         host_class = _class(parsed_args.host_class)
-        hosts = change.find_hosts(parsed_args.hosts, self.host_cloud.hosts())
+        hosts = class_change.find_hosts(parsed_args.hosts,
+                                        self.host_cloud.hosts())
         aggregate = None
         if parsed_args.aggregate is not None:
             aggregate = self._aggregate(parsed_args.aggregate)
-            change.check_aggregate(aggregate, host_class)
-        changes = [change.plan(host, host_class, aggregate,
-                               keeps_traits=parsed_args.no_trait)
+            class_change.check_aggregate(aggregate, host_class)
+        changes = [class_change.plan_change(host, host_class, aggregate,
+                                            keeps_traits=parsed_args.no_trait)
                    for host in hosts]
         if parsed_args.dry_run:
             return self._dry_run(changes, parsed_args)
         return self._apply(changes, parsed_args)
 
-    def _aggregate(self, name: str) -> model.Aggregate:
-        known = {one.name: one for one in self.host_cloud.aggregates()}
+    def _aggregate(self, name: str) -> segregation_model.HostAggregate:
+        known = {
+            aggregate.name: aggregate
+            for aggregate in self.host_cloud.aggregates()}
         if name not in known:
-            raise errors.InputError(
-                f'there is no aggregate {name}',
-                errors.Location('--aggregate'), change.nearest(name, known))
+            raise errors.InputError(f'there is no aggregate {name}',
+                                    errors.Location('--aggregate'),
+                                    class_change.nearest(name, known))
         return known[name]
 
-    def _dry_run(self, changes: Sequence[change.Change],
+    def _print_json(self, **content: Any) -> None:
+        print(json.dumps(self.document(**content), indent=2))
+
+    def _dry_run(self, changes: Sequence[class_change.ClassChange],
                  parsed_args: argparse.Namespace) -> int:
-        crowds = [change.strangers(self.host_cloud, one.host, one.host_class)
-                  for one in changes]
+        crowds = [
+            class_change.strangers(self.host_cloud, change.host,
+                                   change.host_class) for change in changes]
         if parsed_args.format == 'json':
             self._print_json(changes=[
                 show_host.change_as_dict(one) | {
@@ -189,18 +184,18 @@ class SetHost(_HostCommand):
                 for one, crowd in zip(changes, crowds, strict=True)])
         else:
             for one, crowd in zip(changes, crowds, strict=True):
-                show_host.show_change(one, crowd, cli_base.console(),
+                show_host.show_change(one, crowd, base_command.console(),
                                       parsed_args.force)
         is_done = (parsed_args.force or not any(crowds)) and not any(
-            one.is_needed or one.kept for one in changes)
-        return cli_base.OK if is_done else cli_base.FINDINGS
+            change.is_needed or change.kept for change in changes)
+        return base_command.OK if is_done else base_command.FINDINGS
 
-    def _apply(self, changes: Sequence[change.Change],
+    def _apply(self, changes: Sequence[class_change.ClassChange],
                parsed_args: argparse.Namespace) -> int:
-        results: list[change.Result] = []
+        results: list[class_change.ChangeResult] = []
         is_text = parsed_args.format == 'text'
-        turned: Iterator[change.Result] = map(functools.partial(
-            change.apply, self.host_cloud, is_forced=parsed_args.force),
+        turned: Iterator[class_change.ChangeResult] = map(functools.partial(
+            class_change.apply, self.host_cloud, is_forced=parsed_args.force),
             changes)
         try:
             with applying.interruptible(results, len(changes), 'hosts'):
@@ -208,7 +203,7 @@ class SetHost(_HostCommand):
                                                      'hosts'):
                     results.append(result)
                     if is_text:
-                        show_host.show_result(result, cli_base.console())
+                        show_host.show_result(result, base_command.console())
         finally:
             if not is_text:
                 self._print_json(

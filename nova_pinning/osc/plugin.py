@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What makes this project a plugin of OpenStackClient.
 
 Every ``openstack`` command imports this module, so it has to be quick.
@@ -19,7 +8,7 @@ import argparse
 from typing import Any
 import urllib.parse
 
-from nova_pinning.flavors import cloud
+from nova_pinning.flavors import flavor_cloud
 
 DEFAULT_API_VERSION = '1'
 API_NAME = 'pinning'
@@ -30,13 +19,13 @@ API_VERSIONS = {'1': 'nova_pinning.osc.plugin'}
 _NAMELESS = ('defaults', 'envvars', '', None)
 
 
-def make_client(instance: Any) -> cloud.Cloud:
+def make_client(instance: Any) -> flavor_cloud.FlavorCloud:
     """The cloud that the command line names.
 
     :param instance: osc_lib's ClientManager
     """
     connection = instance.sdk_connection
-    return cloud.Cloud(connection, _name(connection.config))
+    return flavor_cloud.FlavorCloud(connection, _name(connection.config))
 
 
 def build_option_parser(

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning segregation apply."""
 
 import argparse
@@ -24,28 +13,28 @@ from typing import Any
 import rich.console
 import rich.text
 
-from nova_pinning.cli import base as cli_base
-from nova_pinning.cli import options
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning import errors
 from nova_pinning.host import words
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show_host
-from nova_pinning.segregation import change
-from nova_pinning.segregation import model
-from nova_pinning.segregation import site as site_lib
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_apply
+from nova_pinning.segregation import site_file
 from nova_pinning.segregation import site_plan
 
 #: Servers on a host that keep it as it is, by its provider's UUID.
-_Held = dict[str, tuple[model.Server, ...]]
+_Held = dict[str, tuple[segregation_model.HostedServer, ...]]
 
 #: Hosts that are looked at at a time.
 _SIDE_BY_SIDE = 8
 _MAX_WARNINGS = 20
 
 
-class ApplySegregation(base.Command):
+class ApplySegregation(base.CloudCommand):
     """Bring a cloud's hosts in step with a site file.
 
     The file says which hosts are dedicated and which are shared. Shows what
@@ -73,11 +62,11 @@ class ApplySegregation(base.Command):
         parser.add_argument('--force', action='store_true',
                             help='turn hosts also while servers of the other '
                                  'class are on them')
-        options.add_format(parser, 'text', 'json')
+        common_options.add_format(parser, 'text', 'json')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        site = site_lib.load(parsed_args.site)
+        site = site_file.load(parsed_args.site)
         made = self._plan(site)
         for warning in made.warnings[:_MAX_WARNINGS]:
             print(f'warning: {warning}', file=sys.stderr)
@@ -94,10 +83,10 @@ class ApplySegregation(base.Command):
             self._print_json(parsed_args.site, 'changes',
                              _changes_as_dicts(made, held))
         if parsed_args.dry_run:
-            return cli_base.FINDINGS if made.changes else cli_base.OK
+            return base_command.FINDINGS if made.changes else base_command.OK
         if made.changes and not parsed_args.yes:
             if not applying.is_agreed(self.cloud.name, parsed_args.format):
-                return cli_base.FINDINGS
+                return base_command.FINDINGS
             # The question may have stood there for long.
             if self._plan(site) != made:
                 raise errors.CloudError(
@@ -105,15 +94,15 @@ class ApplySegregation(base.Command):
                     'the command again')
         return self._apply(made, parsed_args)
 
-    def _plan(self, site: site_lib.Site) -> site_plan.Plan:
+    def _plan(self, site: site_file.Site) -> site_plan.SitePlan:
         return site_plan.plan(site, site_plan.read(site, self.host_cloud))
 
-    def _held(self, made: site_plan.Plan) -> _Held:
+    def _held(self, made: site_plan.SitePlan) -> _Held:
         """What keeps hosts as they are, unless they are forced."""
         def strangers(
             one: site_plan.HostChange,
-        ) -> tuple[str, tuple[model.Server, ...]]:
-            return one.host.provider, change.strangers(
+        ) -> tuple[str, tuple[segregation_model.HostedServer, ...]]:
+            return one.host.provider, class_change.strangers(
                 self.host_cloud, one.host, one.turn.host_class)
 
         changes = made.host_changes
@@ -125,12 +114,13 @@ class ApplySegregation(base.Command):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _show(self, made: site_plan.Plan, held: _Held,
+    def _show(self, made: site_plan.SitePlan, held: _Held,
               parsed_args: argparse.Namespace) -> None:
-        console = cli_base.console()
-        for one in made.aggregate_changes:
-            _print_lines(console, _aggregate_head(one), [
-                f'+ {key}={value}' for key, value in one.metadata.items()])
+        console = base_command.console()
+        for aggregate_change in made.aggregate_changes:
+            _print_lines(console, _aggregate_head(aggregate_change), [
+                f'+ {key}={value}'
+                for key, value in aggregate_change.metadata.items()])
         for group in _alike(made.host_changes):
             _print_lines(console, _group_head(group), _host_lines(group[0]))
         for host in made.host_changes:
@@ -148,7 +138,7 @@ class ApplySegregation(base.Command):
             f'aggregates and {len(made.host_changes)} of {len(made.hosts)} '
             'hosts to change', soft_wrap=True)
 
-    def _apply(self, made: site_plan.Plan,
+    def _apply(self, made: site_plan.SitePlan,
                parsed_args: argparse.Namespace) -> int:
         results: list[site_apply.Result] = []
         total = len(made.changes)
@@ -166,11 +156,11 @@ class ApplySegregation(base.Command):
             if not is_text:
                 self._print_json(parsed_args.site, 'results',
                                  list(map(_result_as_dict, results)))
-        left = sum(not one.is_fine for one in results)
+        left = sum(not result.is_fine for result in results)
         if is_text:
             print(f'{total - left} of {total} done' if total
                   else 'nothing to do')
-        return cli_base.FINDINGS if left else cli_base.OK
+        return base_command.FINDINGS if left else base_command.OK
 
     def _print_json(self, path: str, key: str, content: Any) -> None:
         print(json.dumps({'version': 1, 'site': path,
@@ -179,9 +169,9 @@ class ApplySegregation(base.Command):
 
 # For people.
 
-def _aggregate_head(one: site_plan.AggregateChange) -> str:
-    does = 'update' if one.live else 'create'
-    return f'{does} aggregate {one.kept.name}'
+def _aggregate_head(change: site_plan.AggregateChange) -> str:
+    does = 'update' if change.live else 'create'
+    return f'{does} aggregate {change.kept.name}'
 
 
 def _alike(
@@ -189,8 +179,9 @@ def _alike(
 ) -> Iterator[list[site_plan.HostChange]]:
     """Hosts of one group for which the same is to be done."""
     found: dict[object, list[site_plan.HostChange]] = {}
-    for one in changes:
-        found.setdefault((one.group, *_host_lines(one)), []).append(one)
+    for change in changes:
+        found.setdefault((change.group, *_host_lines(change)),
+                         []).append(change)
     yield from found.values()
 
 
@@ -200,12 +191,12 @@ def _group_head(group: Sequence[site_plan.HostChange]) -> str:
     return f'{first.group}: {_class_text(first)}: {names}'
 
 
-def _host_lines(one: site_plan.HostChange) -> list[str]:
+def _host_lines(change: site_plan.HostChange) -> list[str]:
     return [
-        *(f'- trait {trait}' for trait in sorted(one.turn.remove)),
-        *(f'+ trait {trait}' for trait in sorted(one.turn.add)),
-        *(f'- aggregate {aggregate.name}' for aggregate in one.turn.leaves),
-        *(f'+ aggregate {name}' for name in one.joins)]
+        *(f'- trait {trait}' for trait in sorted(change.turn.remove)),
+        *(f'+ trait {trait}' for trait in sorted(change.turn.add)),
+        *(f'- aggregate {aggregate.name}' for aggregate in change.turn.leaves),
+        *(f'+ aggregate {name}' for name in change.joins)]
 
 
 def _print_lines(console: rich.console.Console, head: str,
@@ -219,14 +210,14 @@ def _print_lines(console: rich.console.Console, head: str,
             soft_wrap=True)
 
 
-def _crowd(servers: Sequence[model.Server]) -> str:
+def _crowd(servers: Sequence[segregation_model.HostedServer]) -> str:
     one = servers[0]
     what = words.count(len(servers), f'{one.host_class} server')
     return f'{what} on it'
 
 
 def _print_result(result: site_apply.Result) -> None:
-    console = cli_base.console()
+    console = base_command.console()
     console.print(_result_line(result), soft_wrap=True)
     if isinstance(result, site_apply.HostResult):
         show_host.show_servers(
@@ -235,67 +226,65 @@ def _print_result(result: site_apply.Result) -> None:
 
 def _result_line(result: site_apply.Result) -> str:
     if isinstance(result, site_apply.AggregateResult):
-        head = _aggregate_head(result.wanted)
+        head = _aggregate_head(result.change)
         return (f'failed to {head}: {result.message}' if result.message
                 else f'{head}: done')
     done = result.result
-    name = result.wanted.host.name
-    if done.status is change.Status.FAILED:
+    name = result.change.host.name
+    if done.status is class_change.ChangeStatus.FAILED:
         return f'{name}: failed: {done.message}'
-    if done.status is change.Status.REFUSED:
+    if done.status is class_change.ChangeStatus.REFUSED:
         return (f'{name}: left as it is, {_crowd(done.strangers)}; move '
                 f'{"it" if len(done.strangers) == 1 else "them"} first, or '
                 'give --force')
-    line = f'{name}: {_class_text(result.wanted)}'
+    line = f'{name}: {_class_text(result.change)}'
     if done.strangers or done.left:
         line += f', but with {_crowd((*done.strangers, *done.left))}'
     return line
 
 
-def _class_text(one: site_plan.HostChange) -> str:
-    return str(one.turn.host_class or 'no class')
+def _class_text(change: site_plan.HostChange) -> str:
+    return str(change.turn.host_class or 'no class')
 
 
 # For machines.
 
-def _changes_as_dicts(made: site_plan.Plan,
+def _changes_as_dicts(made: site_plan.SitePlan,
                       held: _Held) -> dict[str, list[dict[str, Any]]]:
     return {
-        'aggregates': [_aggregate_as_dict(one)
-                       for one in made.aggregate_changes],
+        'aggregates': [_aggregate_as_dict(aggregate_change)
+                       for aggregate_change in made.aggregate_changes],
         'hosts': [
-            _host_as_dict(one) | {'strangers': [
+            _host_as_dict(host_change) | {'strangers': [
                 show_host.server_as_dict(server)
-                for server in held.get(one.host.provider, ())]}
-            for one in made.host_changes],
-    }
+                for server in held.get(host_change.host.provider, ())]}
+            for host_change in made.host_changes]}
 
 
-def _aggregate_as_dict(one: site_plan.AggregateChange) -> dict[str, Any]:
-    return {'aggregate': one.kept.name, 'create': one.live is None,
-            'metadata': dict(one.metadata)}
+def _aggregate_as_dict(change: site_plan.AggregateChange) -> dict[str, Any]:
+    return {'aggregate': change.kept.name, 'create': change.live is None,
+            'metadata': dict(change.metadata)}
 
 
-def _host_as_dict(one: site_plan.HostChange) -> dict[str, Any]:
+def _host_as_dict(change: site_plan.HostChange) -> dict[str, Any]:
     return {
-        'host': one.host.name,
-        'provider': one.host.provider,
-        'group': one.group,
-        'class': show_host.class_name(one.turn.host_class),
-        'add_traits': sorted(one.turn.add),
-        'remove_traits': sorted(one.turn.remove),
-        'join_aggregates': list(one.joins),
+        'host': change.host.name,
+        'provider': change.host.provider,
+        'group': change.group,
+        'class': show_host.class_name(change.turn.host_class),
+        'add_traits': sorted(change.turn.add),
+        'remove_traits': sorted(change.turn.remove),
+        'join_aggregates': list(change.joins),
         'leave_aggregates': [
-            aggregate.name for aggregate in one.turn.leaves],
-    }
+            aggregate.name for aggregate in change.turn.leaves]}
 
 
 def _result_as_dict(result: site_apply.Result) -> dict[str, Any]:
     if isinstance(result, site_apply.AggregateResult):
-        return _aggregate_as_dict(result.wanted) | {
+        return _aggregate_as_dict(result.change) | {
             'status': str(result.status), 'message': result.message}
     done = result.result
-    return _host_as_dict(result.wanted) | {
+    return _host_as_dict(result.change) | {
         'status': str(done.status), 'message': done.message,
         'strangers': list(map(show_host.server_as_dict, done.strangers)),
         'left': list(map(show_host.server_as_dict, done.left))}

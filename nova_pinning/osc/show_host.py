@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Hosts and their class for people, and for programs."""
 
 from collections.abc import Iterable
@@ -24,35 +13,37 @@ import rich.console
 import rich.table
 import rich.text
 
-from nova_pinning.cli import base
-from nova_pinning.drawing import topology
+from nova_pinning.cli import base_command
 from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.segregation import change
-from nova_pinning.segregation import model
+from nova_pinning.placement import placement_traits
+from nova_pinning.presentation import host_structure
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_model
 
 #: How a host of no class is called on the command line.
 NONE = 'none'
 #: And one whose class is not told the same by all that tells it.
 UNCLEAR = 'unclear'
 _STYLES = {'dedicated': 'cyan', 'shared': 'green', UNCLEAR: 'bold red'}
-_SOURCES = {model.Source.TRAIT: 'trait', model.Source.AGGREGATE: 'aggregates',
-            model.Source.ISOLATION: 'isolation'}
+_SOURCES = {
+    segregation_model.MarkSource.TRAIT: 'trait',
+    segregation_model.MarkSource.AGGREGATE: 'aggregates',
+    segregation_model.MarkSource.ISOLATION: 'isolation'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Detail:
+class HostDetail:
     """A host with what else there is to know about its class.
 
     :param inventories: of its provider, None if it has none
     :param servers: those on it
     """
 
-    host: model.Host
-    inventories: Mapping[str, client.Inventory] | None
-    servers: tuple[model.Server, ...]
+    host: segregation_model.MarkedHost
+    inventories: Mapping[str, client.ProviderInventory] | None
+    servers: tuple[segregation_model.HostedServer, ...]
 
     @property
     def suggested(self) -> frozenset[hostclass.HostClass]:
@@ -65,11 +56,11 @@ class Detail:
                 ('VCPU', hostclass.HostClass.SHARED)) if name in has)
 
     @property
-    def strangers(self) -> tuple[model.Server, ...]:
+    def strangers(self) -> tuple[segregation_model.HostedServer, ...]:
         """The servers of the class that the host is not of."""
-        host_class = model.host_class(self.host)
-        return tuple(one for one in self.servers if host_class
-                     and one.host_class is host_class.other)
+        host_class = segregation_model.host_class(self.host)
+        return tuple(server for server in self.servers if host_class
+                     and server.host_class is host_class.other)
 
 
 def class_name(host_class: hostclass.HostClass | None) -> str:
@@ -77,17 +68,20 @@ def class_name(host_class: hostclass.HostClass | None) -> str:
     return str(host_class or NONE)
 
 
-def verdict(host: model.Host) -> str:
+def verdict(host: segregation_model.MarkedHost) -> str:
     """The class of a host in one word."""
-    return (class_name(model.host_class(host)) if model.agrees(host)
-            else UNCLEAR)
+    return (class_name(segregation_model.host_class(host))
+            if segregation_model.agrees(host) else UNCLEAR)
 
 
-def _said(host: model.Host, source: model.Source) -> list[str]:
+def _said(host: segregation_model.MarkedHost,
+          source: segregation_model.MarkSource) -> list[str]:
     """The classes that a source names, each once."""
-    return list(dict.fromkeys(
-        str(mark.host_class or 'nonsense') for mark in model.marks(host)
-        if mark.source is source))
+    return list(
+        dict.fromkeys(
+            str(mark.host_class or 'nonsense')
+            for mark in segregation_model.marks(host)
+            if mark.source is source))
 
 
 def _styled(word: str) -> rich.text.Text:
@@ -97,7 +91,7 @@ def _styled(word: str) -> rich.text.Text:
 # What there is.
 
 
-def table(hosts: Sequence[model.Host],
+def table(hosts: Sequence[segregation_model.MarkedHost],
           console: rich.console.Console) -> None:
     """Print a line for each host."""
     grid = rich.table.Table(box=None, pad_edge=False, header_style='bold')
@@ -118,7 +112,7 @@ def table(hosts: Sequence[model.Host],
     console.print(_totals(hosts))
 
 
-def _totals(hosts: Sequence[model.Host]) -> str:
+def _totals(hosts: Sequence[segregation_model.MarkedHost]) -> str:
     verdicts = [verdict(host) for host in hosts]
     counts = [(verdicts.count(word), told) for word, told in (
         ('dedicated', 'dedicated'), ('shared', 'shared'),
@@ -127,41 +121,50 @@ def _totals(hosts: Sequence[model.Host]) -> str:
     return words.count(len(hosts), 'host') + (f': {told}' if told else '')
 
 
-def as_dict(host: model.Host) -> dict[str, Any]:
+def as_dict(host: segregation_model.MarkedHost) -> dict[str, Any]:
     """A host for JSON."""
     return {
         'name': host.name,
         'node': host.node,
         'provider': host.provider,
-        'class': model.host_class(host),
-        'agrees': model.agrees(host),
+        'class': segregation_model.host_class(host),
+        'agrees': segregation_model.agrees(host),
         'sources': {str(source): _said(host, source) for source in _SOURCES},
         'traits': (None if host.traits is None else sorted(host.traits)),
-        'aggregates': [one.name for one in host.aggregates],
-        'l3_cpus': placement_traits.l3_cpus(host.traits or ()),
-    }
+        'aggregates': [aggregate.name for aggregate in host.aggregates],
+        'l3_cpus': placement_traits.l3_cpus(host.traits or ())}
 
 
-def detail_as_dict(detail: Detail) -> dict[str, Any]:
+#: Of :func:`as_record`.
+COLUMNS = ('name', 'node', 'class', 'trait', 'aggregates', 'isolation',
+           'l3_cpus')
+
+
+def as_record(host: segregation_model.MarkedHost) -> dict[str, Any]:
+    """A host for a row: its class in one word, and as each source tells it."""
+    return as_dict(host) | {'class': verdict(host)} | {
+        title: _said(host, source) for source, title in _SOURCES.items()}
+
+
+def detail_as_dict(detail: HostDetail) -> dict[str, Any]:
     """A host with all that there is to know, for JSON."""
     return as_dict(detail.host) | {
         'inventories': None if detail.inventories is None else {
             name: dataclasses.asdict(one)
             for name, one in sorted(detail.inventories.items())},
         'suggested': sorted(detail.suggested),
-        'servers': [server_as_dict(one) for one in detail.servers],
-        'strangers': [one.id for one in detail.strangers],
-    }
+        'servers': [server_as_dict(server) for server in detail.servers],
+        'strangers': [stranger.id for stranger in detail.strangers]}
 
 
-def server_as_dict(server: model.Server) -> dict[str, Any]:
+def server_as_dict(server: segregation_model.HostedServer) -> dict[str, Any]:
     """A server for JSON."""
     return {'id': server.id, 'name': server.name, 'project': server.project,
             'flavor': server.flavor, 'status': server.status,
             'class': server.host_class, 'certain': server.is_certain}
 
 
-def show_detail(detail: Detail, console: rich.console.Console) -> None:
+def show_detail(detail: HostDetail, console: rich.console.Console) -> None:
     """Print all that there is to know about a host's class."""
     host = detail.host
     head = rich.text.Text(f'{host.name}: ', 'bold')
@@ -178,7 +181,7 @@ def show_detail(detail: Detail, console: rich.console.Console) -> None:
     show_servers(detail.strangers, console)
 
 
-def _rows(detail: Detail) -> Iterator[tuple[str, str]]:
+def _rows(detail: HostDetail) -> Iterator[tuple[str, str]]:
     host = detail.host
     if host.node != host.name:
         yield 'node', host.node
@@ -188,7 +191,7 @@ def _rows(detail: Detail) -> Iterator[tuple[str, str]]:
         yield 'provider', host.provider
         yield 'traits', '\n'.join(sorted(host.traits)) or 'none of ours'
     yield 'aggregates', '\n'.join(
-        _aggregate(one) for one in host.aggregates) or 'none'
+        _aggregate(aggregate) for aggregate in host.aggregates) or 'none'
     if detail.inventories is not None:
         yield 'CPUs', '\n'.join(
             _inventory(name, detail.inventories[name])
@@ -197,34 +200,35 @@ def _rows(detail: Detail) -> Iterator[tuple[str, str]]:
     yield 'servers', _server_counts(detail.servers)
 
 
-def _aggregate(aggregate: model.Aggregate) -> str:
-    told = change.metadata_of_class(aggregate)
+def _aggregate(aggregate: segregation_model.HostAggregate) -> str:
+    told = class_change.metadata_of_class(aggregate)
     return f'{aggregate.name}: {told}' if told else aggregate.name
 
 
-def _inventory(name: str, one: client.Inventory) -> str:
-    text = f'{one.total} {name}'
-    if one.reserved:
-        text += f', {one.reserved} of them reserved'
-    if one.allocation_ratio != 1:
-        text += f', each sold {one.allocation_ratio:g} times'
+def _inventory(name: str, inventory: client.ProviderInventory) -> str:
+    text = f'{inventory.total} {name}'
+    if inventory.reserved:
+        text += f', {inventory.reserved} of them reserved'
+    if inventory.allocation_ratio != 1:
+        text += f', each sold {inventory.allocation_ratio:g} times'
     return text
 
 
-def _server_counts(servers: Sequence[model.Server]) -> str:
-    counts = [(sum(one.host_class is host_class for one in servers), told)
-              for host_class, told in (
-                  (hostclass.HostClass.DEDICATED, 'dedicated'),
-                  (hostclass.HostClass.SHARED, 'shared'),
-                  (None, 'of a class that there is not'))]
+def _server_counts(servers: Sequence[segregation_model.HostedServer]) -> str:
+    counts = [(sum(server.host_class is host_class
+                   for server in servers), told)
+              for host_class, told in ((hostclass.HostClass.DEDICATED,
+                                        'dedicated'),
+                                       (hostclass.HostClass.SHARED, 'shared'),
+                                       (None, 'of a class that there is not'))]
     return ', '.join(f'{count} {told}' for count, told in counts
                      if count) or 'none'
 
 
-def _advice(detail: Detail) -> Iterator[str]:
+def _advice(detail: HostDetail) -> Iterator[str]:
     host = detail.host
-    host_class = model.host_class(host)
-    if not model.agrees(host):
+    host_class = segregation_model.host_class(host)
+    if not segregation_model.agrees(host):
         yield 'What tells its class does not agree. Say what it is to be:'
         yield ('  openstack pinning host set --class dedicated|shared|none '
                f'{shlex.quote(host.name)}')
@@ -235,15 +239,15 @@ def _advice(detail: Detail) -> Iterator[str]:
         yield 'These servers belong elsewhere:'
 
 
-def show_servers(servers: Iterable[model.Server],
+def show_servers(servers: Iterable[segregation_model.HostedServer],
                  console: rich.console.Console) -> None:
     """Print a line for each server, indented."""
     grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
     for style in ('', '', 'dim'):
         grid.add_column(overflow='fold', style=style)
-    for one in servers:
-        grid.add_row(f'    {one.id}', topology.printable(one.name),
-                     str(one.host_class))
+    for server in servers:
+        grid.add_row(f'    {server.id}', host_structure.printable(server.name),
+                     str(server.host_class))
     if grid.row_count:
         console.print(grid)
 
@@ -251,7 +255,8 @@ def show_servers(servers: Iterable[model.Server],
 # What is changed.
 
 
-def show_change(planned: change.Change, strangers: Sequence[model.Server],
+def show_change(planned: class_change.ClassChange,
+                strangers: Sequence[segregation_model.HostedServer],
                 console: rich.console.Console,
                 is_forced: bool = False) -> None:
     """Print what would change on a host.
@@ -276,22 +281,22 @@ def show_change(planned: change.Change, strangers: Sequence[model.Server],
         show_servers(strangers, console)
 
 
-def show_result(result: change.Result,
+def show_result(result: class_change.ChangeResult,
                 console: rich.console.Console) -> None:
     """Print what became of a host."""
     name = result.change.host.name
     told = class_name(result.change.host_class)
     match result.status:
-        case change.Status.DONE:
+        case class_change.ChangeStatus.DONE:
             console.print(rich.text.Text(f'{name}: now {told}', 'green'))
             _show_steps(result.change, console)
-        case change.Status.UNCHANGED if not result.change.kept:
+        case class_change.ChangeStatus.UNCHANGED if not result.change.kept:
             console.print(f'{name}: {told} already')
-        case change.Status.REFUSED:
+        case class_change.ChangeStatus.REFUSED:
             console.print(rich.text.Text(
                 f'{name}: left as it is; move these servers first, or give '
                 '--force', 'bold red'), soft_wrap=True)
-        case change.Status.FAILED:
+        case class_change.ChangeStatus.FAILED:
             console.print(rich.text.Text(
                 f'{name}: failed: {result.message}', 'bold red'),
                 soft_wrap=True)
@@ -304,12 +309,12 @@ def show_result(result: change.Result,
         show_servers(result.left, console)
 
 
-def _crowd(strangers: Sequence[model.Server]) -> str:
+def _crowd(strangers: Sequence[segregation_model.HostedServer]) -> str:
     other = strangers[0].host_class
     return f'  {words.count(len(strangers), f"{other} server")} on it'
 
 
-def _show_kept(planned: change.Change,
+def _show_kept(planned: class_change.ClassChange,
                console: rich.console.Console) -> None:
     """Print which traits say that a host is of another class."""
     for trait in sorted(planned.kept):
@@ -318,30 +323,30 @@ def _show_kept(planned: change.Change,
             'else', 'bold red'), soft_wrap=True)
 
 
-def _show_steps(planned: change.Change,
+def _show_steps(planned: class_change.ClassChange,
                 console: rich.console.Console) -> None:
     steps = [('+', f'trait {one}') for one in sorted(planned.add)]
     steps += [('-', f'trait {one}') for one in sorted(planned.remove)]
-    steps += [('+', f'aggregate {one.name}') for one in planned.joins]
-    steps += [('-', f'aggregate {one.name}') for one in planned.leaves]
+    steps += [('+', f'aggregate {join.name}') for join in planned.joins]
+    steps += [('-', f'aggregate {leave.name}') for leave in planned.leaves]
     for sign, text in steps:
         console.print(rich.text.Text(
             f'  {sign} {text}', 'green' if sign == '+' else 'red'),
             soft_wrap=True)
 
 
-def totals(results: Sequence[change.Result]) -> str:
+def totals(results: Sequence[class_change.ChangeResult]) -> str:
     """One line: how many hosts were turned and so on."""
-    counts = [(sum(one.status is status for one in results), told)
+    counts = [(sum(result.status is status for result in results), told)
               for status, told in (
-                  (change.Status.DONE, 'done'),
-                  (change.Status.UNCHANGED, 'unchanged'),
-                  (change.Status.REFUSED, 'left as they are'),
-                  (change.Status.FAILED, 'failed'))]
+                  (class_change.ChangeStatus.DONE, 'done'),
+                  (class_change.ChangeStatus.UNCHANGED, 'unchanged'),
+                  (class_change.ChangeStatus.REFUSED, 'left as they are'),
+                  (class_change.ChangeStatus.FAILED, 'failed'))]
     return ', '.join(f'{count} {told}' for count, told in counts if count)
 
 
-def change_as_dict(planned: change.Change) -> dict[str, Any]:
+def change_as_dict(planned: class_change.ClassChange) -> dict[str, Any]:
     """A change for JSON."""
     return {
         'host': planned.host.name,
@@ -349,21 +354,22 @@ def change_as_dict(planned: change.Change) -> dict[str, Any]:
         'class': planned.host_class,
         'add_traits': sorted(planned.add),
         'remove_traits': sorted(planned.remove),
-        'join_aggregates': [one.name for one in planned.joins],
-        'leave_aggregates': [one.name for one in planned.leaves],
-        'kept_traits': sorted(planned.kept),
-    }
+        'join_aggregates': [join.name for join in planned.joins],
+        'leave_aggregates': [leave.name for leave in planned.leaves],
+        'kept_traits': sorted(planned.kept)}
 
 
-def result_as_dict(result: change.Result) -> dict[str, Any]:
+def result_as_dict(result: class_change.ChangeResult) -> dict[str, Any]:
     """A change and what became of it, for JSON."""
     return change_as_dict(result.change) | {
-        'status': str(result.status), 'message': result.message,
-        'strangers': [server_as_dict(one) for one in result.strangers],
+        'status': str(result.status),
+        'message': result.message,
+        'strangers': [
+            server_as_dict(stranger) for stranger in result.strangers],
         'left': [server_as_dict(one) for one in result.left]}
 
 
-def exit_status(results: Iterable[change.Result]) -> int:
+def exit_status(results: Iterable[class_change.ChangeResult]) -> int:
     """0 if nothing is left to do."""
-    return (base.OK if all(one.is_fine for one in results)
-            else base.FINDINGS)
+    return (base_command.OK if all(result.is_fine for result in results)
+            else base_command.FINDINGS)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What is asked of Placement, on a keystoneauth1 adapter.
 
 One microversion is used whatever Placement offers, so that answers always
@@ -27,6 +16,7 @@ import urllib.parse
 from keystoneauth1 import exceptions as ksa_exceptions
 
 from nova_pinning import errors
+from nova_pinning.placement import inventory
 
 MICROVERSION = '1.22'
 
@@ -40,7 +30,7 @@ NOT_NOW = (429, 500, 502, 503, 504)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Provider:
+class ResourceProvider:
     """A resource provider.
 
     :param parent: UUID of the provider that it is a part of, None for the
@@ -54,23 +44,18 @@ class Provider:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Traits:
+class ProviderTraits:
     """A provider's traits, and the generation at which it had them."""
 
     names: frozenset[str]
     generation: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Inventory:
-    """What a provider has of one resource class."""
-
-    total: int
-    reserved: int
-    allocation_ratio: float
+#: What a provider has of one resource class.
+ProviderInventory = inventory.Inventory
 
 
-class Placement:
+class PlacementClient:
     """A cloud's Placement.
 
     All methods raise errors.CloudError when it cannot be worked with, which
@@ -95,7 +80,7 @@ class Placement:
             self._options['timeout'] = timeout_s
 
     def providers(self, *, required: str = '', name: str = '',
-                  member_of: str = '') -> tuple[Provider, ...]:
+                  member_of: str = '') -> tuple[ResourceProvider, ...]:
         """The providers that meet all that is given; Placement has no pages.
 
         :param required: a trait that they have
@@ -106,9 +91,10 @@ class Placement:
         body = self._get('/resource_providers', {
             key: value for key, value in query.items() if value})
         return tuple(
-            Provider(one['uuid'], one['name'], one['generation'],
-                     one['parent_provider_uuid'])
-            for one in body['resource_providers'])
+            ResourceProvider(
+                provider['uuid'], provider['name'], provider['generation'],
+                provider['parent_provider_uuid'])
+            for provider in body['resource_providers'])
 
     def known_traits(self, prefix: str, *,
                      is_used: bool = True) -> tuple[str, ...]:
@@ -129,22 +115,22 @@ class Placement:
 
         :returns: traits by the UUID of the provider, for those that have any
         """
-        found: dict[str, set[str]] = {}
+        by_provider: dict[str, set[str]] = {}
         for trait in self.known_traits(prefix):
             for provider in self.providers(required=trait):
-                found.setdefault(provider.uuid, set()).add(trait)
-        return {uuid: frozenset(names) for uuid, names in found.items()}
+                by_provider.setdefault(provider.uuid, set()).add(trait)
+        return {uuid: frozenset(names) for uuid, names in by_provider.items()}
 
-    def traits(self, provider: str) -> Traits:
+    def traits(self, provider: str) -> ProviderTraits:
         """All traits of a provider.
 
         :param provider: its UUID
         """
         body = self._get(f'/resource_providers/{_quoted(provider)}/traits')
-        return Traits(frozenset(body['traits']),
-                      body['resource_provider_generation'])
+        return ProviderTraits(frozenset(body['traits']),
+                              body['resource_provider_generation'])
 
-    def inventories(self, provider: str) -> Mapping[str, Inventory]:
+    def inventories(self, provider: str) -> Mapping[str, ProviderInventory]:
         """What a provider has, by resource class.
 
         :param provider: its UUID
@@ -152,9 +138,9 @@ class Placement:
         body = self._get(
             f'/resource_providers/{_quoted(provider)}/inventories')
         return {
-            name: Inventory(one['total'], one['reserved'],
-                            one['allocation_ratio'])
-            for name, one in body['inventories'].items()}
+            name: ProviderInventory(row['total'], row['reserved'],
+                                    row['allocation_ratio'])
+            for name, row in body['inventories'].items()}
 
     def consumers(self, provider: str) -> frozenset[str]:
         """The UUIDs of all that has an allocation from a provider.

@@ -1,181 +1,148 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """PinnedTopologyFilter and HostClassFilter, for nova-scheduler to load."""
 
-import abc
-from collections.abc import Iterable
-from collections.abc import Iterator
-import traceback
+from collections.abc import Sequence
+import copy
 from typing import Any
 
 from nova.scheduler import filters
 from oslo_log import log as logging
 
-from nova_pinning import conf
+from nova_pinning import fit
 from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import fitting
+from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import reasoned
 from nova_pinning.scheduler import requests
+from nova_pinning.scheduler import selftest
 from nova_pinning.scheduler import tally
 
-CONF = conf.CONF
 LOG = logging.getLogger(__name__)
 
 
-class _ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
-    """A filter that knows why it refuses a host, and never raises.
-
-    Reasons are logged at DEBUG for each host. When no host is left, one line
-    at INFO sums them up for the request, those of our filters that ran before
-    included.
-    """
-
-    RUN_ON_REBUILD = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        conf.check()
-        self._logged_errors: set[str] = set()
-
-    @abc.abstractmethod
-    def refusal(
-        self, host_state: Any, request: requests.Request,
-    ) -> Refusal | None:
-        """Why the host will not do, or None if it will.
-
-        :param host_state: nova.scheduler.host_manager.HostState
-        """
-
-    def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
-        return self._judge(host_state, spec_obj) is None
-
-    def filter_all(
-        self, filter_obj_list: Iterable[Any], spec_obj: Any,
-    ) -> Iterator[Any]:
-        if self._is_rebuild(spec_obj):
-            yield from filter_obj_list
-            return
-        try:
-            request = requests.read(spec_obj)
-        except Exception:
-            # Each host will meet the same error, and say so.
-            request = None
-        instance = _instance(spec_obj)
-        refused = tally.Tally()
-        passed = False
-        for host_state in filter_obj_list:
-            refusal = self._judge(host_state, spec_obj, request)
-            if refusal is None:
-                passed = True
-                yield host_state
-            else:
-                refused.add(host_state.host, refusal)
-        tallies = {}
-        if request is not None:
-            tallies = request.tallies.setdefault(instance, {})
-        tallies[type(self).__name__] = refused
-        if refused and not passed:
-            LOG.info('No host for instance %s. %s', instance,
-                     '. '.join(f'{name} refused {what}'
-                               for name, what in tallies.items() if what))
-
-    def _judge(
-        self,
-        host_state: Any,
-        spec_obj: Any,
-        request: requests.Request | None = None,
-    ) -> Refusal | None:
-        """What refusal() says, or what is configured if it fails."""
-        try:
-            refusal = self.refusal(
-                host_state, request or requests.read(spec_obj))
-        except Exception as error:
-            refusal = self._judge_error(host_state, spec_obj, error)
-        if refusal is not None and LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug('%s refuses host %s for instance %s: %s',
-                      type(self).__name__, host_state.host,
-                      _instance(spec_obj), refusal)
-        return refusal
-
-    def _judge_error(
-        self, host_state: Any, spec_obj: Any, error: Exception,
-    ) -> Refusal | None:
-        """What to do about a host on which the filter itself failed.
-
-        Logged once for each place in the code that fails, so that a broken
-        fleet does not flood the log.
-        """
-        place = ''.join(traceback.format_tb(error.__traceback__)[-1:])
-        key = f'{type(error).__name__} {place}'
-        if key not in self._logged_errors:
-            self._logged_errors.add(key)
-            LOG.error(
-                'Unexpected error in %s on host %s; further ones of this '
-                'kind are not logged', type(self).__name__, host_state.host,
-                exc_info=error)
-        policy = CONF.pinning.on_error
-        if policy == 'pass' or (
-                policy == 'by-class' and not self._is_dedicated(spec_obj)):
-            return None
-        return Refusal(Reason.ERROR, detail=f'{type(error).__name__}: {error}')
-
-    @staticmethod
-    def _is_dedicated(spec_obj: Any) -> bool:
-        """Whether the guest counts as dedicated; it does when in doubt."""
-        try:
-            return (requests.read(spec_obj).guest_class is not
-                    hostclass.HostClass.SHARED)
-        except Exception:
-            return True
-
-    @staticmethod
-    def _is_rebuild(spec_obj: Any) -> bool:
-        # As nova's filters do: this module is loaded while nova's scheduler
-        # package still is.
-        from nova.scheduler import utils
-        return bool(utils.request_is_rebuild(spec_obj))
-
-
-class PinnedTopologyFilter(_ReasonedFilter):
+class PinnedTopologyFilter(reasoned.ReasonedFilter):
     """Hosts on which the guest's NUMA topology fits, exactly.
 
     To be used in the place of nova's NUMATopologyFilter. It differs where
     that is wrong: see "What nova's NUMA fit gets wrong" in the admin guide.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._self_test = selftest.at_start_up()
+
     def refusal(
-        self, host_state: Any, request: requests.Request,
+        self, host_state: Any, request: requests.PinningRequest,
     ) -> Refusal | None:
-        outcome = fitting.place(host_state, request)
+        outcome = fitting.fit_on_host(host_state, request)
+        if outcome is not None and self._self_test.failures:
+            raise selftest.SelfTestFailed(self._self_test.failures[0])
         if isinstance(outcome, Refusal):
             return outcome
-        if request.requires_threads and not self._has_threads(host_state):
+        if outcome is None and not request.requires_threads:
+            return None
+        topology = host_state.numa_topology
+        if request.requires_threads and topology and not topology.has_threads:
             return Refusal(Reason.NO_THREADS)
-        if outcome is not None:
-            host_state.limits['numa_topology'] = outcome.limits
-            host_state.allocation_candidates = outcome.candidates
+        if request.requires_shared_cpus and _has_no_shared_cpus(topology):
+            return Refusal(
+                Reason.NOVA_START,
+                detail='realtime vCPUs with emulator threads policy "share" '
+                       'need [compute] cpu_shared_set, which is not set on '
+                       'the host')
         return None
 
-    @staticmethod
-    def _has_threads(host_state: Any) -> bool:
-        """Whether the host has hardware threads, or no topology to tell."""
-        topology = host_state.numa_topology
-        return not topology or topology.has_threads
+    def drawback(
+        self, host_state: Any, request: requests.PinningRequest,
+    ) -> Refusal | None:
+        placement = fitting.last_fit(host_state, request)
+        return placement.drawback if placement is not None else None
+
+    def accept(self, host_state: Any,
+               request: requests.PinningRequest) -> None:
+        placement = fitting.last_fit(host_state, request)
+        if placement is not None:
+            host_state.limits['numa_topology'] = placement.limits
+            host_state.allocation_candidates = placement.candidates
+
+    def second_choice(
+        self, second: Sequence[Any], request: requests.PinningRequest,
+    ) -> Sequence[Any]:
+        """Hosts on which the first claim is right.
+
+        Nova takes alternates from the same hosts. So those on which a second
+        attempt could be accepted though it is wrong come one at a time and
+        after all others: then there is no second attempt.
+        """
+        harmless, harmful = [], []
+        for host_state in second:
+            outcome = fitting.fit_on_host(host_state, request, is_patient=True)
+            if not isinstance(outcome, fitting.FittedGuest):
+                continue
+            drawback = outcome.drawback
+            # A Refusal counts as false.
+            if drawback is not None and fit.comes_alone(drawback):
+                harmful.append(host_state)
+            else:
+                harmless.append(host_state)
+        return harmless or harmful[:1]
+
+    def observe(
+        self, host_states: Sequence[Any], spec_obj: Any,
+        refused: tally.RefusalTally,
+    ) -> None:
+        """Say where nova's own filter decides otherwise."""
+        ours, nova = tally.RefusalTally(), tally.RefusalTally()
+        for host_state in host_states:
+            name = host_state.host
+            refusal = refused.refusal(name)
+            passes = _nova_passes(host_state, spec_obj)
+            if passes and refusal is not None:
+                ours.add(name, refusal)
+            elif not passes and refusal is None:
+                nova.add(name, Refusal(Reason.NOVA_REFUSES))
+        if not ours and not nova:
+            return
+        said = []
+        if ours:
+            said.append(f'nova passes what {self._name} would refuse: {ours}')
+        if nova:
+            said.append(f'{self._name} would pass what nova refuses: {nova}')
+        LOG.info('Observing instance %s, %d hosts: %s',
+                 reasoned.instance_of(spec_obj), len(host_states),
+                 '. '.join(said))
+        recorder = metrics.recorder()
+        for who, refusals in (('ours', ours), ('nova', nova)):
+            for reason, count in refusals.counts.items():
+                recorder.differed(self._name, who, reason, count)
 
 
-class HostClassFilter(_ReasonedFilter):
+def _has_no_shared_cpus(topology: Any) -> bool:
+    """Whether the host's topology shows that cpu_shared_set is not set."""
+    return bool(topology) and not any(
+        cell.cpuset for cell in topology.cells)
+
+
+def _nova_passes(host_state: Any, spec_obj: Any) -> bool:
+    """What nova's own filter says of a host, which it does not get to change.
+
+    A filter that fails lets no host pass.
+    """
+    # Not at the top: this module is loaded while nova's filters still are.
+    from nova.scheduler.filters import numa_topology_filter
+    seen = copy.copy(host_state)
+    seen.limits = dict(host_state.limits)
+    try:
+        return bool(numa_topology_filter.NUMATopologyFilter().host_passes(
+            seen, spec_obj))
+    except Exception:
+        return False
+
+
+class HostClassFilter(reasoned.ReasonedFilter):
     """Hosts of the guest's own class: dedicated or shared.
 
     What aggregates and traits state counts, and both have to agree. The
@@ -183,7 +150,7 @@ class HostClassFilter(_ReasonedFilter):
     """
 
     def refusal(
-        self, host_state: Any, request: requests.Request,
+        self, host_state: Any, request: requests.PinningRequest,
     ) -> Refusal | None:
         if request.guest_class is None:
             return request.class_refusal
@@ -191,16 +158,18 @@ class HostClassFilter(_ReasonedFilter):
         try:
             if view.stale and self._depends_on_traits(host_state, request):
                 return Refusal(Reason.TRAITS_STALE, detail=view.stale)
-            host_class = (classes.stated_class(host_state, view) or
-                          classes.class_from_topology(host_state) or
-                          self._default(request))
+            host_class = (
+                classes.host_class(host_state, view)
+                or hostclass.class_of_option(
+                    request.options.unknown_host_class))
         except hostclass.UnknownClass as error:
             return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
         if host_class is None:
             if request.options.unknown_host_class == 'allow':
                 return None
             return Refusal(
-                Reason.CLASS_UNKNOWN, detail="nothing tells the host's class")
+                Reason.CLASS_UNKNOWN, detail="nothing indicates the host's "
+                                             "class")
         if host_class is request.guest_class:
             return None
         return Refusal(
@@ -208,30 +177,20 @@ class HostClassFilter(_ReasonedFilter):
             detail=f'a {host_class} host, a {request.guest_class} guest')
 
     @staticmethod
-    def _depends_on_traits(host_state: Any, request: requests.Request) -> bool:
+    def _depends_on_traits(host_state: Any,
+                           request: requests.PinningRequest) -> bool:
         """Whether a guest must not go on the host by traits that are too old.
 
-        The topology does not help: it shows what a host could do, not what it
-        is for.
+        Where hosts have had traits, the topology does not help: it shows what
+        a host could do, not what it is for. Where none were ever read, it has
+        to do: a site may well do without.
         """
-        return (request.guest_class is hostclass.HostClass.DEDICATED and
-                classes.class_from_aggregates(host_state) is None)
-
-    @staticmethod
-    def _default(request: requests.Request) -> hostclass.HostClass | None:
-        """The class of a host whose class nothing tells."""
-        unknown = request.options.unknown_host_class
-        if unknown in ('dedicated', 'shared'):
-            return hostclass.HostClass(unknown)
-        return None
-
-
-def _instance(spec_obj: Any) -> str:
-    try:
-        return str(spec_obj.instance_uuid)
-    except Exception:
-        # Nova's objects raise for a field that was never set.
-        return '(unknown)'
+        if (request.guest_class is not hostclass.HostClass.DEDICATED or
+                hostclass.class_of_aggregates(
+                    host_state.aggregates) is not None):
+            return False
+        return (request.traits.were_read or
+                classes.class_from_topology(host_state) is None)
 
 
 def all_filters() -> list[type[filters.BaseHostFilter]]:

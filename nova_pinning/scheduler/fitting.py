@@ -1,57 +1,51 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """One fit for each host and request, shared by filters and weighers."""
 
 from typing import Any
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import numa
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import fit
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
+from nova_pinning.scheduler import layout
 from nova_pinning.scheduler import requests
 
 
-class Placement:
+class FittedGuest:
     """A guest that fits on a host.
 
-    :param cells: the host cell of each guest cell
     :param host_cells: all cells of the host
     :param limits: nova.objects.NUMATopologyLimits that it was found under
-    :param claimed: nova's own answer, where that was asked for
-    :ivar candidates: the allocation candidates under which it fits; the fit
-        is that of the first
+    :param candidates: the allocation candidates under which it fits; the
+        decision is that of the first
     """
 
-    __slots__ = ('_fit', 'candidates', 'cells', 'guest', 'host_cells',
-                 'limits')
+    __slots__ = ('candidates', 'decision', 'host_cells', 'limits')
 
     def __init__(
         self,
-        guest: model.Guest,
-        cells: tuple[model.CellView, ...],
+        decision: fit.Decision,
         host_cells: tuple[model.CellView, ...],
         limits: Any,
-        claimed: model.Fit | None = None,
+        candidates: list[Any],
     ) -> None:
-        self.guest = guest
-        self.cells = cells
+        self.decision = decision
         self.host_cells = host_cells
         self.limits = limits
-        self.candidates: list[Any] = []
-        self._fit = claimed
+        self.candidates = candidates
+
+    @property
+    def guest(self) -> model.Guest:
+        return self.decision.guest
+
+    @property
+    def cells(self) -> tuple[model.CellView, ...]:
+        """The host cell of each guest cell."""
+        return self.decision.cells
 
     @property
     def other_cells(self) -> list[model.CellView]:
@@ -65,41 +59,134 @@ class Placement:
 
         :raises BrokenTopology: if the sibling lists cannot be read
         """
-        if self._fit is None:
-            self._fit = fit.pin(self.guest, self.cells)
-        return self._fit
+        return self.decision.fit
+
+    @property
+    def drawback(self) -> Refusal | None:
+        """Why the host is for guests that find no other, None if it is not."""
+        return self.decision.drawback
 
 
-def place(
-    host_state: Any, request: requests.Request,
-) -> Placement | Refusal | None:
+def fit_on_host(
+    host_state: Any,
+    request: requests.PinningRequest,
+    is_patient: bool = False,
+) -> FittedGuest | Refusal | None:
     """Whether and where the guest fits on the host.
 
     The answer is kept with the request. Nova makes HostStates and topologies
-    anew for each request; within one for several instances it replaces the
-    topology of the host that takes an instance, which is how a stale answer
-    is told.
+    anew for each request; within one for several instances, a host that takes
+    one of them is looked at again.
 
     :param host_state: nova.scheduler.host_manager.HostState; not changed
+    :param is_patient: whether to ask nova for longer than its claim may take,
+        where that is why the host was refused
     :returns: None if the guest asks for no NUMA topology
     """
     if request.spec_topology is None:
         return None
-    host_topology = host_state.numa_topology
-    known = request.placements.get(host_state)
-    if known is not None and known[0] is host_topology:
-        outcome: Placement | Refusal = known[1]
-        return outcome
-    outcome = _place(host_state, request)
-    request.placements[host_state] = (host_topology, outcome)
+    host = request.hosts.get(host_state)
+    if host is None:
+        host = request.hosts[host_state] = _ScheduledHost(host_state)
+    else:
+        host.notice(host_state, request)
+        if is_patient and is_slow(host.outcome):
+            host.outcome = None
+    outcome: FittedGuest | Refusal | None = host.outcome
+    if outcome is None:
+        outcome = host.outcome = _place(host, host_state, request, is_patient)
     return outcome
 
 
+def last_fit(host_state: Any,
+             request: requests.PinningRequest) -> FittedGuest | None:
+    """What :func:`place` found last, if it was a place."""
+    host = request.hosts.get(host_state)
+    if host is not None and isinstance(host.outcome, FittedGuest):
+        return host.outcome
+    return None
+
+
+def is_slow(outcome: FittedGuest | Refusal | None) -> bool:
+    """Whether nova was not asked to the end, for its claim takes too long."""
+    return (isinstance(outcome, Refusal) and
+            outcome.reason is Reason.NOVA_SLOW)
+
+
+class _ScheduledHost:
+    """A host as it is while one request is scheduled.
+
+    When an instance of the request goes on a host, nova counts it there by
+    its own fit, in the HostState. Where that finds no place, or another than
+    the claim will, the books are wrong for the instances that follow. So they
+    are kept here, by what was found to be what the claim does.
+
+    :ivar topology: nova.objects.NUMATopology, with what instances of the
+        request take
+    :ivar pci_stats: nova.pci.stats.PciDeviceStats, likewise
+    :ivar outcome: None if it has to be found anew
+    """
+
+    __slots__ = ('_instances', '_nova_topology', '_pools', 'outcome',
+                 'pci_stats', 'topology')
+
+    def __init__(self, host_state: Any) -> None:
+        self.topology = host_state.numa_topology
+        self.pci_stats = host_state.pci_stats
+        self.outcome: FittedGuest | Refusal | None = None
+        self._pools: Any = None
+        self._nova_topology = self.topology
+        self._instances = host_state.num_instances
+
+    def _watch(self, host_state: Any) -> None:
+        self._nova_topology = host_state.numa_topology
+        self._instances = host_state.num_instances
+
+    def keep_pools(self) -> None:
+        """Remember the free devices, to be able to count from here."""
+        if self.pci_stats is not None:
+            self._pools = pci.copied_pools(self.pci_stats)
+
+    def notice(self, host_state: Any,
+               request: requests.PinningRequest) -> None:
+        """See what nova has done with the host since the last time."""
+        taken = host_state.num_instances - self._instances
+        if not taken and host_state.numa_topology is self._nova_topology:
+            return
+        has_booked = False
+        while taken > 0 and isinstance(self.outcome, FittedGuest):
+            self._count_guest(self.outcome, host_state, request)
+            taken -= 1
+            self.outcome = (
+                _place(self, host_state, request, False) if taken else None)
+            has_booked = True
+        if not has_booked or taken:
+            # Something else has changed, or took a guest, than our decision.
+            self.topology = host_state.numa_topology
+            self.pci_stats = host_state.pci_stats
+        self.outcome = None
+        self._watch(host_state)
+
+    def _count_guest(self, placement: FittedGuest, host_state: Any,
+                     request: requests.PinningRequest) -> None:
+        booked = numa.with_guest(self.topology, placement.guest, placement.fit)
+        if numa.is_used_alike(booked, host_state.numa_topology):
+            self.topology = host_state.numa_topology
+            self.pci_stats = host_state.pci_stats
+            return
+        self.topology = booked
+        if request.pci_requests and self._pools is not None:
+            self.pci_stats = pci.pools_without(
+                host_state.pci_stats, self._pools, request.pci_requests,
+                placement.candidates[0]['mappings'],
+                [cell.id for cell in placement.cells])
+
+
 def _place(
-    host_state: Any, request: requests.Request,
-) -> Placement | Refusal:
-    host_topology = host_state.numa_topology
-    if host_topology is None:
+    host: _ScheduledHost, host_state: Any, request: requests.PinningRequest,
+    is_patient: bool,
+) -> FittedGuest | Refusal:
+    if host.topology is None:
         return Refusal(Reason.NO_TOPOLOGY)
     if request.guest is None:
         assert request.guest_refusal is not None
@@ -110,63 +197,103 @@ def _place(
     ratios = host_state.cpu_allocation_ratio, host_state.ram_allocation_ratio
     limits = request.limits(ratios)
     try:
-        host = topology.host_from_nova(host_topology, *ratios)
+        packs_cells = layout.packs_cells(host_state, request.packs_cells)
+        attempt = _HostAttempt(
+            host, request, limits, packs_cells,
+            topology.host_from_nova(host.topology, *ratios), is_patient)
         if not request.pci_requests:
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
-            outcome = _try(host_state, request, host, limits, None)
-            if isinstance(outcome, Placement):
-                outcome.candidates = candidates
-            return outcome
-        outcomes = [
-            _try(host_state, request, host, limits, candidate['mappings'])
-            for candidate in candidates]
+            good, first = candidates, attempt.decide(None)
+        else:
+            good, first = attempt.decide_each(candidates)
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
-    good = [(candidate, outcome)
-            for candidate, outcome in zip(candidates, outcomes)
-            if isinstance(outcome, Placement)]
-    if not good:
-        return outcomes[0]
-    placement = good[0][1]
-    placement.candidates = [candidate for candidate, _outcome in good]
-    return placement
+    if isinstance(first, Refusal):
+        return first
+    if request.pci_requests and request.is_several:
+        host.keep_pools()
+    return FittedGuest(first, attempt.host.cells, limits, good)
 
 
-def _try(
-    host_state: Any,
-    request: requests.Request,
-    host: model.Host,
-    limits: Any,
-    mappings: dict[str, list[str]] | None,
-) -> Placement | Refusal:
-    """One allocation candidate: our fit, then what nova makes of it."""
-    assert request.guest is not None
-    stats = host_state.pci_stats
-    check = None
-    if stats is not None and (request.pci_requests or stats.pools):
-        check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-    # Nova walks through each set at least once, so what is not among the
-    # first is refused in the end anyway.
-    max_sets = (request.options.nova_claim_max_permutations
-                if request.options.check_nova_claim else None)
-    choice = fit.choose_cells(
-        host, request.guest, pack=request.packs_cells, pci=check,
-        max_sets=max_sets)
-    if isinstance(choice, Refusal):
-        return choice
-    if request.options.check_nova_claim and not choice.is_first:
-        answer = claim.foresee(
-            claim.NovaArguments(
-                host_state.numa_topology, request.spec_topology, mappings,
-                limits, request.pci_requests, check and check.as_stats()),
-            claim.Attempt(host, request.guest, check),
-            choice, request.options.nova_claim_max_permutations)
-        if isinstance(answer, Refusal):
-            return answer
-        if answer is not None:
-            views = {cell.id: cell for cell in host.cells}
-            cells = tuple(views[cell.host_cell] for cell in answer.cells)
-            return Placement(request.guest, cells, host.cells, limits,
-                             answer)
-    return Placement(request.guest, choice.cells, host.cells, limits)
+class _HostAttempt:
+    """One request on one host.
+
+    :param limits: nova.objects.NUMATopologyLimits
+    """
+
+    def __init__(
+        self,
+        seen: _ScheduledHost,
+        request: requests.PinningRequest,
+        limits: Any,
+        packs_cells: bool,
+        host: model.Host,
+        is_patient: bool,
+    ) -> None:
+        self._seen = seen
+        self._request = request
+        self._limits = limits
+        self._packs_cells = packs_cells
+        self.host = host
+        self._is_patient = is_patient
+
+    def decide_each(
+        self, candidates: list[Any],
+    ) -> tuple[list[Any], fit.Decision | Refusal]:
+        """The candidates that will do, and what was found for the first.
+
+        Candidates that allot the same devices are tried once.
+        """
+        known: dict[Any, fit.Decision | Refusal] = {}
+        good = []
+        first: fit.Decision | Refusal | None = None
+        for candidate in candidates:
+            mappings = candidate['mappings']
+            key = pci.allotment(self._request.pci_requests, mappings)
+            if key not in known:
+                known[key] = self.decide(mappings)
+            outcome = known[key]
+            if isinstance(outcome, fit.Decision):
+                good.append(candidate)
+                if not isinstance(first, fit.Decision):
+                    first = outcome
+            elif first is None:
+                first = outcome
+        assert first is not None
+        return good, first
+
+    def decide(
+        self, mappings: dict[str, list[str]] | None,
+    ) -> fit.Decision | Refusal:
+        """Where the guest goes.
+
+        :param mappings: of an allocation candidate
+        """
+        request, stats = self._request, self._seen.pci_stats
+        guest = request.guest
+        assert guest is not None
+        check = None
+        if stats is not None and (request.pci_requests or stats.pools):
+            check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
+
+        options = request.options
+        try:
+            return fit.decide(
+                self.host, guest, pack=self._packs_cells, pci=check,
+                bounds=fit.ClaimBounds(
+                    options.nova_claim_max_seconds, request.is_retried,
+                    request.budget.is_over, self._is_patient,
+                    self._ask_nova if options.check_nova_claim else None))
+        finally:
+            request.budget.pause()
+
+    def _ask_nova(
+        self, attempt: fit.ClaimAttempt, choice: fit.CellChoice,
+        bounds: fit.ClaimBounds,
+    ) -> fit.Claim | Refusal:
+        # Of few hosts, so what it takes is made here.
+        self._request.budget.resume()
+        return claim.predict_claim(
+            self._request.nova_guest(self._limits), self._seen.topology,
+            attempt, choice, bounds)

@@ -1,28 +1,17 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """How a host's CPUs share L3 caches, as far as anything tells."""
 
 from typing import Any
 
 from oslo_log import log as logging
 
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.scheduler import traits
+from nova_pinning.placement import placement_traits
+from nova_pinning.scheduler import traits_reader
 
 LOG = logging.getLogger(__name__)
 
 
-def l3_cpus(host_state: Any, view: traits.View) -> int | None:
+def l3_cpus(host_state: Any, view: traits_reader.TraitsView) -> int | None:
     """The host CPUs in each L3 domain, None if nothing tells.
 
     What aggregates say outweighs the traits of the host's provider: those
@@ -40,18 +29,40 @@ def l3_cpus(host_state: Any, view: traits.View) -> int | None:
 def l3_cpus_from_aggregates(host_state: Any) -> int | None:
     """What the host's aggregates say under ``pinning:l3_cpus``.
 
-    The smallest number if several say so; what is no positive number counts
+    The smallest number if several say so; what is not a positive number counts
     as not said, since a weigher has no way to refuse.
     """
-    found = []
+    sizes = []
     for aggregate in host_state.aggregates:
         text = aggregate.metadata.get(placement_traits.L3_KEY)
         if text is None:
             continue
         said = placement_traits.parse_l3_cpus(text)
         if said is not None:
-            found.append(said)
+            sizes.append(said)
         else:
-            LOG.debug('%s of aggregate %s is %r, which is no number of CPUs',
+            LOG.debug('%s of aggregate %s is %r, which is not a number of '
+                      'CPUs',
                       placement_traits.L3_KEY, aggregate.name, text)
-    return min(found, default=None)
+    return min(sizes, default=None)
+
+
+def packs_cells(host_state: Any, default: bool) -> bool:
+    """Whether nova-compute fills the host cells that are used most first.
+
+    What the host's aggregates say under
+    ``pinning:packing_host_numa_cells_allocation_strategy``; the default where
+    they say nothing, nonsense, or both.
+
+    :param host_state: nova.scheduler.host_manager.HostState
+    :param default: as nova-scheduler itself is configured
+    """
+    if not host_state.aggregates:
+        return default
+    values = {
+        placement_traits.parse_packing(
+            aggregate.metadata[placement_traits.PACKING_KEY])
+        for aggregate in host_state.aggregates
+        if placement_traits.PACKING_KEY in aggregate.metadata}
+    values.discard(None)
+    return bool(values.pop()) if len(values) == 1 else default

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Which sizes of guests are expected, and how much of each.
 
 Sizes count by the vCPUs that are asked for in them, not by the guests. By
@@ -17,19 +6,17 @@ guests, the small ones would nearly always win, and the few large ones, which
 are the first to find no room, would have no say in what is kept free.
 """
 
-import collections
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
-import functools
 import heapq
 import operator
 import re
+import threading
 
 from oslo_config import cfg
 
 from nova_pinning import conf
-from nova_pinning.fit import score
+from nova_pinning import fit
 from nova_pinning import model
 
 #: Sizes that the mix of recent requests is cut down to, those with the most
@@ -50,56 +37,81 @@ _KEYS = {'vcpus', 'memory_mib', 'thread_policy', 'page_size_kib', 'cells',
 
 CONF = conf.CONF
 
-Mix = tuple[tuple[score.Size, float], ...]
+Mix = tuple[tuple[fit.Size, float], ...]
 
 
 class RecentMix:
-    """The mix of what was asked for lately.
+    """The mix of what was asked for lately; threads may share it.
 
-    :param length: how many requests to remember
+    :param length: how many instances to remember
     """
 
     def __init__(self, length: int) -> None:
-        self._recent: collections.deque[list[score.Size]] = (
-            collections.deque(maxlen=length))
-        self._counts: collections.Counter[score.Size] = collections.Counter()
+        self._length = length
+        self._lock = threading.Lock()
+        #: What each instance asked for, the oldest first.
+        self._recent: dict[str, list[fit.Size]] = {}
+        self._counts: dict[fit.Size, int] = {}
 
-    def add(self, guest: model.Guest) -> None:
-        """Remember a request."""
-        if len(self._recent) == self._recent.maxlen:
-            self._counts.subtract(self._recent[0])
-            self._counts += collections.Counter()
-        asked = sizes(guest)
-        self._recent.append(asked)
-        self._counts.update(asked)
+    def add(self, instance: str, guest: model.Guest) -> None:
+        """Remember an instance, unless it is remembered already.
+
+        :param instance: its UUID
+        """
+        with self._lock:
+            if instance in self._recent:
+                return
+            if len(self._recent) >= self._length:
+                for size in self._recent.pop(next(iter(self._recent))):
+                    self._counts[size] -= 1
+                    if not self._counts[size]:
+                        del self._counts[size]
+            guest_sizes = self._recent[instance] = sizes(guest)
+            for size in guest_sizes:
+                self._counts[size] = self._counts.get(size, 0) + 1
 
     def mix(self) -> Mix:
-        vcpus = [(size, count * _vcpus(size))
-                 for size, count in self._counts.items()]
+        with self._lock:
+            vcpus = [(size, count * size.guest_vcpus)
+                     for size, count in self._counts.items()]
         return _shares(dict(heapq.nlargest(
             _MOST_SIZES, vcpus, key=operator.itemgetter(1))))
 
 
-@functools.cache
+_recent: RecentMix | None = None
+_making = threading.Lock()
+
+
 def recent() -> RecentMix:
     """The mix of what this nova-scheduler was asked for lately."""
-    return RecentMix(CONF.pinning.fragmentation_recent_requests)
+    global _recent
+    with _making:
+        if _recent is None:
+            _recent = RecentMix(CONF.pinning.fragmentation_recent_requests)
+        return _recent
 
 
-def sizes(guest: model.Guest) -> list[score.Size]:
+def forget() -> None:
+    """Begin anew with what was asked for lately."""
+    global _recent
+    with _making:
+        _recent = None
+
+
+def sizes(guest: model.Guest) -> list[fit.Size]:
     """The sizes that a pinned guest asks for.
 
     One, unless its cells differ: then one for each of them, as if they were
     guests of their own.
     """
-    found = [
-        score.Size(
+    cell_sizes = [
+        fit.Size(
             demand.dedicated, demand.memory_mib, guest.thread_policy,
             demand.page_size_kib)
         for demand in guest.demands if demand.dedicated]
-    if len(found) > 1 and len(set(found)) == 1:
-        return [dataclasses.replace(found[0], cells=len(found))]
-    return found
+    if len(cell_sizes) > 1 and len(set(cell_sizes)) == 1:
+        return [cell_sizes[0]._replace(cells=len(cell_sizes))]
+    return cell_sizes
 
 
 def configured_mix(options: Sequence[Mapping[str, str]] | None) -> Mix:
@@ -107,19 +119,19 @@ def configured_mix(options: Sequence[Mapping[str, str]] | None) -> Mix:
 
     :raises oslo_config.cfg.ConfigFileValueError: naming the option
     """
-    weights: dict[score.Size, float] = {}
+    weights: dict[fit.Size, float] = {}
     for option in options or ():
         size, weight = _parse(option)
-        weights[size] = weights.get(size, 0.0) + weight * _vcpus(size)
+        weights[size] = weights.get(size, 0.0) + weight * size.guest_vcpus
     return _shares(weights)
 
 
-def _parse(option: Mapping[str, str]) -> tuple[score.Size, float]:
+def _parse(option: Mapping[str, str]) -> tuple[fit.Size, float]:
     unknown = sorted(option.keys() - _KEYS)
     if unknown:
         raise _error(option, f'unknown key {unknown[0]!r}')
     try:
-        size = score.Size(
+        size = fit.Size(
             vcpus=_whole(option['vcpus']),
             memory_mib=_whole(option['memory_mib']),
             thread_policy=model.ThreadPolicy(
@@ -140,7 +152,7 @@ def _parse(option: Mapping[str, str]) -> tuple[score.Size, float]:
 
 def _whole(text: str) -> int:
     if not re.fullmatch('[0-9]{1,12}', text):
-        raise ValueError(f'{text!r} is no whole number')
+        raise ValueError(f'{text!r} is not a whole number')
     return int(text)
 
 
@@ -156,10 +168,6 @@ def _error(option: Mapping[str, str], why: str) -> Exception:
         f'[pinning] fragmentation_mix = {text}: {why}')
 
 
-def _vcpus(size: score.Size) -> int:
-    return size.vcpus * size.cells
-
-
-def _shares(weights: Mapping[score.Size, float]) -> Mix:
+def _shares(weights: Mapping[fit.Size, float]) -> Mix:
     total = sum(weights.values())
     return tuple((size, weight / total) for size, weight in weights.items())

@@ -1,48 +1,55 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the filters and weighers need of a request, read once."""
 
 import dataclasses
 from typing import Any
 import weakref
 
+import nova.conf
 from nova import objects
+from nova.virt import hardware
+from oslo_config import cfg
+from oslo_log import log as logging
 
+from nova_pinning.bridge import claim
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.scheduler import budget
 from nova_pinning.scheduler import classes
+from nova_pinning.scheduler import errorlog
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import tally
-from nova_pinning.scheduler import traits
+from nova_pinning.scheduler import traits_reader
 
-CONF = conf.CONF
+LOG = logging.getLogger(__name__)
+_ERRORS = errorlog.ErrorLog()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Options:
-    """The options of [pinning] that are needed for each host."""
+class PinningOptions:
+    """The options of [pinning] that may change while nova-scheduler runs."""
 
+    mode: str
+    on_error: str
     check_nova_claim: bool
-    nova_claim_max_permutations: int
+    nova_claim_max_seconds: float
+    request_budget_seconds: float
     unknown_host_class: str
-    exclusive_l3: bool
+    prefer_exclusive_l3: bool
+    fragmentation_weight_multiplier: float
+    cache_locality_weight_multiplier: float
+
+    @property
+    def observes(self) -> bool:
+        """Whether nothing is to be changed, only told."""
+        return self.mode == 'observe'
 
 
 @dataclasses.dataclass(slots=True)
-class Request:
+class PinningRequest:
     """A RequestSpec as far as it matters for pinning.
 
     :param spec_topology: nova.objects.InstanceNUMATopology, None if the
@@ -55,14 +62,24 @@ class Request:
     :param network_metadata: nova.objects.NetworkMetadata or None
     :param requires_threads: whether the flavor or image wants hosts with
         hardware threads
-    :param packs_cells: as nova is configured
-    :param recent_mix: of pinned guests, this one included
+    :param requires_shared_cpus: whether nova-compute fails to start the guest
+        where emulator threads have no shared CPUs to run on
+    :param packs_cells: as nova-scheduler is configured
+    :param is_several: whether it asks for several instances
+    :param is_retried: whether nova tries an alternate host with what a claim
+        that was aborted has left of the guest's topology
+    :param may_return: whether a host that was left aside for one instance may
+        serve another of the request
+    :param recent_mix: of pinned guests, this one included, as it was when
+        its first instance was noted; None before that
     :param options: group [pinning], read once: to look up an option takes
         about as long as half a fit
-    :param placements: for the shared fits: what was found for each HostState,
-        with the host topology that it was found for
+    :param budget: the time for searches
+    :param hosts: for the shared fits: what is known of each HostState
     :param tallies: for each instance of the request, by filter, which hosts
         that refused and why
+    :param placed: instances for which hosts were found, by filter
+    :param left_aside: HostStates of the second tier that were not needed
     """
 
     spec_topology: Any
@@ -73,26 +90,33 @@ class Request:
     pci_requests: Any
     network_metadata: Any
     requires_threads: bool
+    requires_shared_cpus: bool
     packs_cells: bool
-    recent_mix: mix.Mix
-    options: Options
-    placements: dict[Any, tuple[Any, Any]] = dataclasses.field(
+    is_several: bool
+    is_retried: bool
+    may_return: bool
+    recent_mix: mix.Mix | None
+    options: PinningOptions
+    budget: budget.RequestBudget
+    hosts: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    tallies: dict[str, dict[str, tally.RefusalTally]] = dataclasses.field(
         default_factory=dict)
-    tallies: dict[str, dict[str, tally.Tally]] = dataclasses.field(
-        default_factory=dict)
+    placed: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    left_aside: list[Any] = dataclasses.field(default_factory=list)
     _limits: dict[tuple[float, float], Any] = dataclasses.field(
         default_factory=dict)
-    _traits: traits.View | None = None
+    _nova_guest: claim.NovaGuest | None = None
+    _traits: traits_reader.TraitsView | None = None
 
     @property
-    def traits(self) -> traits.View:
+    def traits(self) -> traits_reader.TraitsView:
         """The traits of all hosts, the same for the whole request.
 
         Asked for only by what needs them, since the first request may have
         to wait.
         """
         if self._traits is None:
-            self._traits = traits.view()
+            self._traits = traits_reader.view()
         return self._traits
 
     def limits(self, ratios: tuple[float, float]) -> Any:
@@ -112,12 +136,23 @@ class Request:
             self._limits[ratios] = limits
         return limits
 
+    def nova_guest(self, limits: Any) -> claim.NovaGuest:
+        """The guest to ask nova about; made once.
+
+        :param limits: nova.objects.NUMATopologyLimits of the host
+        """
+        if self._nova_guest is None:
+            assert self.guest is not None
+            self._nova_guest = claim.NovaGuest(self.guest)
+        return self._nova_guest.under(limits)
+
 
 #: The request read from each RequestSpec that is alive.
-_known: weakref.WeakKeyDictionary[Any, Request] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[
+    Any, PinningRequest] = weakref.WeakKeyDictionary()
 
 
-def read(spec_obj: Any) -> Request:
+def read(spec_obj: Any) -> PinningRequest:
     """Read a nova.objects.RequestSpec; the answer is kept with the spec.
 
     It is never read again. Nova-scheduler gets a new spec with each request,
@@ -132,19 +167,15 @@ def read(spec_obj: Any) -> Request:
     return request
 
 
-def _read(spec_obj: Any) -> Request:
+def _read(spec_obj: Any) -> PinningRequest:
     network_metadata = None
     if 'network_metadata' in spec_obj:
         network_metadata = spec_obj.network_metadata
     guest_class, class_refusal = _guest_class(spec_obj)
     guest, guest_refusal = _guest(spec_obj.numa_topology, network_metadata)
-    recent_mix: mix.Mix = ()
-    if guest is not None and guest.is_pinned:
-        mix.recent().add(guest)
-        recent_mix = mix.recent().mix()
     pci_requests = spec_obj.pci_requests
-    options = CONF.pinning
-    return Request(
+    now = current_options()
+    return PinningRequest(
         spec_topology=spec_obj.numa_topology or None,
         guest=guest,
         guest_refusal=guest_refusal,
@@ -153,11 +184,112 @@ def _read(spec_obj: Any) -> Request:
         pci_requests=pci_requests.requests if pci_requests else None,
         network_metadata=network_metadata,
         requires_threads=_requires_threads(spec_obj),
+        requires_shared_cpus=_requires_shared_cpus(spec_obj),
         packs_cells=numa.packs_cells(),
-        recent_mix=recent_mix,
-        options=Options(
-            options.check_nova_claim, options.nova_claim_max_permutations,
-            options.unknown_host_class, options.exclusive_l3))
+        is_several=_given(spec_obj, 'num_instances', 1) > 1,
+        is_retried=_is_retried(spec_obj),
+        may_return=not _wants_affinity(spec_obj),
+        recent_mix=None,
+        options=now,
+        budget=budget.RequestBudget(now.request_budget_seconds))
+
+
+#: The options as they were good last.
+_good_options: PinningOptions | None = None
+#: Whether they stand in the place of those in the files.
+_is_overridden = False
+
+
+def current_options() -> PinningOptions:
+    """The options as they are now.
+
+    They may be changed while nova-scheduler runs; where one is wrong then,
+    all go on to apply as they were good last. Filters and weighers ask when
+    they are made, so that there are such.
+
+    :raises ValueError: if one is wrong, and none have been good
+    """
+    try:
+        return _now()
+    except (ValueError, cfg.Error) as error:
+        if _good_options is None:
+            raise
+        _ERRORS.report(
+            LOG, 'An option of [pinning] is wrong; those that were right last '
+            'still apply: %s', error, error=error)
+        return _good_options
+
+
+def last_options() -> PinningOptions:
+    """The options as they were when they were last asked for.
+
+    This takes no time, so it may be asked for each host.
+    """
+    return _good_options or current_options()
+
+
+def _now() -> PinningOptions:
+    global _good_options
+    _good_options = PinningOptions(*[
+        conf.value(field.name)
+        for field in dataclasses.fields(PinningOptions)])
+    return _good_options
+
+
+def _note_change(reloaded: cfg.ConfigOpts, _changed: Any) -> None:
+    """See to the options when nova-scheduler has read its files again.
+
+    That may be in a process that serves no requests: with native threads,
+    those that do end on SIGHUP, and their parent forks new ones. Where an
+    option is wrong, those that were good last are put in the place of all of
+    them: oslo.service logs every option of a process with eventlet threads,
+    which would end on it.
+    """
+    global _is_overridden
+    names = [field.name for field in dataclasses.fields(PinningOptions)]
+    if _is_overridden:
+        _is_overridden = False
+        for name in names:
+            reloaded.clear_override(name, 'pinning')
+    try:
+        _now()
+    except (ValueError, cfg.Error) as error:
+        LOG.error('nova-scheduler has read its configuration again, but an '
+                  'option of [pinning] is wrong; those that were right last '
+                  'still apply: %s', error)
+        if _good_options is not None:
+            for name in names:
+                reloaded.set_override(
+                    name, getattr(_good_options, name), 'pinning')
+            _is_overridden = True
+
+
+conf.CONF.register_mutate_hook(_note_change)
+
+
+def _given(spec_obj: Any, name: str, default: Any = None) -> Any:
+    """A field of a RequestSpec, or the default where it was never set."""
+    return getattr(spec_obj, name) if name in spec_obj else default
+
+
+def _is_retried(spec_obj: Any) -> bool:
+    """Whether nova tries other hosts with what an aborted claim has left.
+
+    Not where it tries once only, and not for moves, whose claims make the
+    guest's topology anew. Moves are told by the cell that nova-conductor
+    restricts them to (nova.conductor.tasks.migrate.MigrationTask.
+    _set_requested_destination_cell, and the like for other moves).
+    """
+    if nova.conf.CONF.scheduler.max_attempts < 2:
+        return False
+    destination = _given(spec_obj, 'requested_destination')
+    return not (destination and _given(destination, 'cell'))
+
+
+def _wants_affinity(spec_obj: Any) -> bool:
+    """Whether its instances have to be where the first one is."""
+    group = _given(spec_obj, 'instance_group')
+    return bool(group) and _given(group, 'policy') == 'affinity'
 
 
 def _guest_class(
@@ -196,3 +328,32 @@ def _requires_threads(spec_obj: Any) -> bool:
         extra_specs.get('hw:cpu_thread_policy'),
         classes.image_property(spec_obj, 'hw_cpu_thread_policy'))
     return 'dedicated' in policies and 'require' in thread_policies
+
+
+def _requires_shared_cpus(spec_obj: Any) -> bool:
+    """Whether the guest starts only where cpu_shared_set is set.
+
+    So do real-time guests with hw:emulator_threads_policy=share
+    (nova.virt.libvirt.driver.LibvirtDriver._get_guest_memory_backing_config).
+    """
+    flavor = spec_obj.flavor
+    return (flavor.extra_specs.get('hw:emulator_threads_policy') == 'share'
+            and bool(hardware.is_realtime_enabled(flavor)))
+
+
+def note_instance(spec_obj: Any, request: PinningRequest) -> None:
+    """Count the instance that is scheduled now into the recent mix.
+
+    An instance counts once, so filters and weighers may all say so.
+
+    :param spec_obj: nova.objects.RequestSpec; for each instance of a request
+        for several, nova sets its instance_uuid
+    :param request: what was read from it
+    """
+    if request.guest is None or not request.guest.is_pinned:
+        return
+    recent = mix.recent()
+    if 'instance_uuid' in spec_obj and spec_obj.instance_uuid:
+        recent.add(spec_obj.instance_uuid, request.guest)
+    if request.recent_mix is None:
+        request.recent_mix = recent.mix()

@@ -1,23 +1,14 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Why a request found no host, in one line."""
 
 import collections
+from collections.abc import Mapping
 
 from nova_pinning import model
+from nova_pinning.scheduler import record
 
 
-class Tally:
+class RefusalTally:
     """Counts the refusals of one request by reason.
 
     Keeps one example of each, so that the line stays short for any number of
@@ -28,10 +19,49 @@ class Tally:
         self._counts: collections.Counter[model.Reason] = (
             collections.Counter())
         self._examples: dict[model.Reason, tuple[str, model.Refusal]] = {}
+        self._refusals: dict[str, model.Refusal] = {}
 
     def add(self, host_name: str, refusal: model.Refusal) -> None:
         self._counts[refusal.reason] += 1
         self._examples.setdefault(refusal.reason, (host_name, refusal))
+        self._refusals[host_name] = refusal
+
+    def refusal(self, host_name: str) -> model.Refusal | None:
+        """What was added last of a host."""
+        return self._refusals.get(host_name)
+
+    def discard(self, host_name: str) -> None:
+        """Take back what was added last of a host, which passes after all."""
+        refusal = self._refusals.pop(host_name, None)
+        if refusal is None:
+            return
+        reason = refusal.reason
+        self._counts[reason] -= 1
+        self._counts += collections.Counter()
+        if self._examples[reason][0] == host_name:
+            for other in self._refusals.items():
+                if other[1].reason is reason:
+                    self._examples[reason] = other
+                    break
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are in it."""
+        return self._counts.total()
+
+    @property
+    def counts(self) -> Mapping[model.Reason, int]:
+        """Hosts by reason."""
+        return self._counts
+
+    @property
+    def causes(self) -> list[record.RecordedCause]:
+        """The same with an example each, the most frequent first."""
+        return [
+            record.RecordedCause(
+                reason, count, self._examples[reason][0],
+                self._examples[reason][1].figures)
+            for reason, count in self._counts.most_common()]
 
     def __bool__(self) -> bool:
         return bool(self._counts)

@@ -1,19 +1,9 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """FragmentationWeigher and CacheLocalityWeigher, for nova-scheduler."""
 
 import abc
 import math
+import time
 from typing import Any
 
 from nova.scheduler.filters import utils
@@ -22,8 +12,10 @@ from oslo_log import log as logging
 
 from nova_pinning import conf
 from nova_pinning.fit import score
+from nova_pinning.scheduler import errorlog
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import layout
+from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import requests
 
@@ -39,9 +31,18 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
     host on which the guest does not fit, or which cannot be weighed, weighs
     as little as the worst of the others.
 
+    nova-scheduler weighs for several requests at once with one weigher, so
+    nothing of a request is kept in it.
+
     :raises oslo_config.cfg.ConfigFileValueError: if an option of [pinning] is
         wrong; nova-scheduler then does not start
     """
+
+    # What weigh_objects returns is normalized already, and nova is to leave
+    # it as it is: what it would read from here after a call may be another
+    # request's by then.
+    minval = 0.0
+    maxval = 1.0
 
     #: Option of [pinning], and aggregate metadata, with the multiplier.
     multiplier_name: str
@@ -52,66 +53,93 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
     def __init__(self) -> None:
         super().__init__()
         conf.check()
-        self._has_logged_error = False
-        self._multiplier = float(getattr(CONF.pinning, self.multiplier_name))
+        requests.current_options()
+        self._errors = errorlog.ErrorLog()
 
     def weight_multiplier(self, host_state: Any) -> float:
         """As nova.scheduler.utils.get_weight_multiplier finds it.
 
-        The least of what the host's aggregates say, else the option. Nova's
-        function raises if aggregates cannot be read, and logs a line for each
-        host where they say nonsense or several things.
+        The least of what the host's aggregates say, else the option as it is
+        for the request. Nova's function raises if aggregates cannot be read,
+        and logs a line for each host where they say nonsense or several
+        things.
         """
         try:
-            value = min(map(float, utils.aggregate_values_from_key(
-                host_state, self.multiplier_name)), default=self._multiplier)
+            said = utils.aggregate_values_from_key(
+                host_state, self.multiplier_name)
+            if said:
+                value = min(map(float, said))
+                if math.isfinite(value):
+                    return value
         except Exception as error:
             LOG.debug('%s of host %s cannot be used: %s',
                       self.multiplier_name, host_state.host, error)
-            return self._multiplier
-        return value if math.isfinite(value) else self._multiplier
+        multiplier: float = getattr(
+            requests.last_options(), self.multiplier_name)
+        return multiplier
 
     @abc.abstractmethod
     def weight(
         self,
         host_state: Any,
-        request: requests.Request,
-        placement: fitting.Placement,
+        request: requests.PinningRequest,
+        placement: fitting.FittedGuest,
     ) -> float:
-        """How well the host suits the guest; more is better."""
+        """How well the host suits the guest; more is better.
+
+        :returns: any number, or ``score.UNKNOWN``
+        """
 
     def weigh_objects(
         self, weighed_obj_list: Any, weight_properties: Any,
     ) -> list[float]:
-        found = [self._weight_or_none(item.obj, weight_properties)
-                 for item in weighed_obj_list]
-        known = [weight for weight in found if weight is not None]
-        worst = min(known, default=0.0)
-        if self.least_range:
-            # Read by nova.weights.BaseWeightHandler after this.
-            self.maxval = max(max(known, default=0.0),
-                              worst + self.least_range)
-        return [worst if weight is None else weight for weight in found]
+        started = time.perf_counter()
+        request = self._request(weight_properties)
+        if request is None:
+            return [0.0] * len(weighed_obj_list)
+        unscaled = [self._weight(item.obj, request)
+                    for item in weighed_obj_list]
+        metrics.recorder().weighed(
+            type(self).__name__, len(unscaled), time.perf_counter() - started)
+        if LOG.isEnabledFor(logging.DEBUG):
+            LOG.debug('%s: before they are normalized, weights are %s',
+                      type(self).__name__, {
+                          item.obj.host: weight
+                          for item, weight in zip(weighed_obj_list, unscaled)})
+        return score.normalized(unscaled, self.least_range)
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
-        return self._weight_or_none(obj, weight_properties) or 0.0
+        # A host weighs something only beside others.
+        return 0.0
 
-    def _weight_or_none(self, host_state: Any, spec_obj: Any) -> float | None:
+    def _request(self, spec_obj: Any) -> requests.PinningRequest | None:
+        """The request, None if all hosts are to weigh nothing for it."""
         try:
             request = requests.read(spec_obj)
-            if request.guest is None or not request.guest.is_pinned:
-                return 0.0
-            placement = fitting.place(host_state, request)
-            if not isinstance(placement, fitting.Placement):
+            if request.options.observes:
                 return None
-            return self.weight(host_state, request, placement)
-        except Exception:
-            if not self._has_logged_error:
-                self._has_logged_error = True
-                LOG.exception(
-                    'Unexpected error in %s on host %s; further ones are not '
-                    'logged', type(self).__name__, host_state.host)
+            if request.guest is None or not request.guest.is_pinned:
+                return None
+            requests.note_instance(spec_obj, request)
+        except Exception as error:
+            self._errors.report(
+                LOG, 'Unexpected error in %s on a request',
+                type(self).__name__, error=error)
             return None
+        return request
+
+    def _weight(self, host_state: Any,
+                request: requests.PinningRequest) -> float:
+        try:
+            placement = fitting.fit_on_host(host_state, request)
+            if isinstance(placement, fitting.FittedGuest):
+                return self.weight(host_state, request, placement)
+        except Exception as error:
+            self._errors.report(
+                LOG, 'Unexpected error in %s on host %s',
+                type(self).__name__, host_state.host, error=error)
+            metrics.recorder().error(type(self).__name__, type(error).__name__)
+        return score.UNFIT
 
 
 class FragmentationWeigher(_FitWeigher):
@@ -130,19 +158,20 @@ class FragmentationWeigher(_FitWeigher):
     def weight(
         self,
         host_state: Any,
-        request: requests.Request,
-        placement: fitting.Placement,
+        request: requests.PinningRequest,
+        placement: fitting.FittedGuest,
     ) -> float:
         return -score.fragmentation_cost(
             placement.guest, placement.cells, placement.fit,
-            self._configured or request.recent_mix, placement.other_cells)
+            self._configured or request.recent_mix or (),
+            placement.other_cells)
 
 
 class CacheLocalityWeigher(_FitWeigher):
     """Prefers hosts where the guest's CPUs lie in the fewest L3 domains.
 
-    Aggregates and traits tell the L3 layout; where they do not, a NUMA cell
-    is one domain.
+    Aggregates and traits tell the L3 layout; hosts of which they do not are
+    neither better nor worse than the others are on average.
     """
 
     multiplier_name = 'cache_locality_weight_multiplier'
@@ -150,19 +179,19 @@ class CacheLocalityWeigher(_FitWeigher):
     def weight(
         self,
         host_state: Any,
-        request: requests.Request,
-        placement: fitting.Placement,
+        request: requests.PinningRequest,
+        placement: fitting.FittedGuest,
     ) -> float:
         l3_cpus = layout.l3_cpus(host_state, request.traits)
-        is_exclusive = request.options.exclusive_l3
-        if l3_cpus is None and not is_exclusive:
-            return -float(sum(
-                bool(cell.pins) for cell in placement.fit.cells))
+        if l3_cpus is None:
+            return score.UNKNOWN
         total = 0
         for cell, cell_fit in zip(placement.cells, placement.fit.cells):
+            others = [other.cores for other in placement.host_cells
+                      if other.id != cell.id]
             _count, cost = score.l3_use(
-                score.l3_domains(cell.cores, l3_cpus), cell, cell_fit,
-                is_exclusive)
+                score.l3_domains(cell.cores, l3_cpus, others), cell, cell_fit,
+                request.options.prefer_exclusive_l3)
             total += cost
         return float(-total)
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Bring a cloud in step with a site file, in an order that opens nothing.
 
 There is no state but the cloud's. What was cut off half way is found by the
@@ -17,10 +6,10 @@ next plan, and every request can be repeated.
 
 1. Aggregates without hosts are created, and get their metadata while that is
    said of nobody.
-2. Hosts are turned one by one (nova_pinning.segregation.change), and join the
-   aggregates that say what they are to say.
-3. Aggregates with hosts get their metadata once all of these are of the
-   class, and the hosts that waited for that join.
+2. Hosts are turned one by one (nova_pinning.segregation.class_change), and
+join the aggregates that say what they are to say. 3. Aggregates with hosts get
+their metadata once all of these are of the class, and the hosts that waited
+for that join.
 """
 
 from collections.abc import Iterator
@@ -31,8 +20,8 @@ from typing import Protocol
 
 from nova_pinning import errors
 from nova_pinning.model import hostclass
-from nova_pinning.segregation import change
-from nova_pinning.segregation import model
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_plan
 
 
@@ -44,14 +33,14 @@ class AggregateResult:
     :param message: why it failed
     """
 
-    wanted: site_plan.AggregateChange
-    status: change.Status
+    change: site_plan.AggregateChange
+    status: class_change.ChangeStatus
     message: str = ''
 
     @property
     def is_fine(self) -> bool:
         """Whether nothing is left for anybody to do."""
-        return self.status is change.Status.DONE
+        return self.status is class_change.ChangeStatus.DONE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,8 +50,8 @@ class HostResult:
     :param result: of the last that was done about it
     """
 
-    wanted: site_plan.HostChange
-    result: change.Result
+    change: site_plan.HostChange
+    result: class_change.ChangeResult
 
     @property
     def is_fine(self) -> bool:
@@ -73,20 +62,24 @@ class HostResult:
 Result = AggregateResult | HostResult
 
 
-class Cloud(change.Cloud, Protocol):
-    """What is needed of a cloud; see nova_pinning.segregation.cloud."""
+class SiteService(class_change.ClassService, Protocol):
+    """What is needed of a cloud; see
+    nova_pinning.segregation.segregation_cloud.
+    """
 
-    def aggregates(self) -> tuple[model.Aggregate, ...]: ...
+    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
 
-    def hosts(self) -> tuple[model.Host, ...]: ...
+    def hosts(self) -> tuple[segregation_model.MarkedHost, ...]: ...
 
-    def create_aggregate(self, name: str) -> model.Aggregate: ...
+    def create_aggregate(
+        self, name: str,
+    ) -> segregation_model.HostAggregate: ...
 
-    def set_metadata(self, aggregate: model.Aggregate,
+    def set_metadata(self, aggregate: segregation_model.HostAggregate,
                      metadata: Mapping[str, str | None]) -> None: ...
 
 
-def apply(made: site_plan.Plan, cloud: Cloud, *,
+def apply(made: site_plan.SitePlan, cloud: SiteService, *,
           is_forced: bool = False) -> Iterator[Result]:
     """Do what a plan says.
 
@@ -100,100 +93,105 @@ def apply(made: site_plan.Plan, cloud: Cloud, *,
 
 class _Applier:
 
-    def __init__(self, made: site_plan.Plan, cloud: Cloud,
+    def __init__(self, made: site_plan.SitePlan, cloud: SiteService,
                  is_forced: bool) -> None:
         self._made = made
         self._cloud = cloud
         self._is_forced = is_forced
         #: Aggregates that say what they are to say, by name.
-        self._ready = {one.kept.name: one.live for one in made.aggregates
-                       if one.live and not one.is_needed}
+        self._ready = {
+            aggregate.kept.name: aggregate.live
+            for aggregate in made.aggregates
+            if aggregate.live and not aggregate.is_needed}
 
     def run(self) -> Iterator[Result]:
         aggregates = self._made.aggregate_changes
-        for one in aggregates:
-            if not one.has_hosts:
-                yield self._aggregate(one)
+        for aggregate in aggregates:
+            if not aggregate.has_hosts:
+                yield self._aggregate(aggregate)
         late = []
         for host in self._made.host_changes:
             done = self._turn(host, host.turn, self._is_forced)
-            if done.status in (change.Status.DONE, change.Status.UNCHANGED) \
-                    and not self._ready.keys() >= set(host.joins):
+            is_done = done.status in (class_change.ChangeStatus.DONE,
+                                      class_change.ChangeStatus.UNCHANGED)
+            if is_done and not self._ready.keys() >= set(host.joins):
                 late.append((host, done))
             else:
                 yield HostResult(host, done)
-        for one in aggregates:
-            if one.has_hosts:
-                yield self._aggregate(one)
+        for aggregate in aggregates:
+            if aggregate.has_hosts:
+                yield self._aggregate(aggregate)
         for host, done in late:
             yield HostResult(host, self._join(host, done))
 
-    def _turn(self, wanted: site_plan.HostChange, turn: change.Change,
-              is_forced: bool) -> change.Result:
+    def _turn(self, change: site_plan.HostChange,
+              turn: class_change.ClassChange,
+              is_forced: bool) -> class_change.ChangeResult:
         """Turn a host, and put it into the aggregates that are ready."""
         turn = dataclasses.replace(turn, joins=tuple(
-            self._ready[name] for name in wanted.joins
+            self._ready[name] for name in change.joins
             if name in self._ready))
-        result = change.apply(self._cloud, turn, is_forced=is_forced)
-        if result.status is change.Status.FAILED:
+        result = class_change.apply(self._cloud, turn, is_forced=is_forced)
+        if result.status is class_change.ChangeStatus.FAILED:
             # Raises if it is not about this host at all.
             self._cloud.aggregates()
         return result
 
-    def _join(self, wanted: site_plan.HostChange,
-              done: change.Result) -> change.Result:
+    def _join(self, change: site_plan.HostChange,
+              done: class_change.ChangeResult) -> class_change.ChangeResult:
         """Put a host into the aggregates that were not ready before."""
-        turn = change.Change(wanted.host, wanted.turn.host_class)
-        missing = [name for name in wanted.joins if name not in self._ready]
+        turn = class_change.ClassChange(change.host, change.turn.host_class)
+        missing = [name for name in change.joins if name not in self._ready]
         if missing:
             return dataclasses.replace(
-                done, status=change.Status.FAILED,
+                done, status=class_change.ChangeStatus.FAILED,
                 message=f'aggregate {missing[0]} is not ready for it')
         # Who came while it was turned is told, and no reason to stop here.
-        is_turned = done.status is change.Status.DONE
-        joined = self._turn(wanted, turn, self._is_forced or is_turned)
+        is_turned = done.status is class_change.ChangeStatus.DONE
+        joined = self._turn(change, turn, self._is_forced or is_turned)
         strangers = {
-            one.id: one for one in (*done.strangers, *joined.strangers)}
+            server.id: server
+            for server in (*done.strangers, *joined.strangers)}
         return dataclasses.replace(
             joined, strangers=tuple(strangers.values()), left=done.left,
             change=dataclasses.replace(
                 done.change, joins=joined.change.joins))
 
-    def _aggregate(self, wanted: site_plan.AggregateChange) -> Result:
+    def _aggregate(self, change: site_plan.AggregateChange) -> Result:
         try:
-            message = self._let_say(wanted)
+            message = self._let_say(change)
         except (errors.RefusedError, errors.UnsettledError) as error:
             message = str(error)
         return AggregateResult(
-            wanted,
-            change.Status.FAILED if message else change.Status.DONE, message)
+            change, class_change.ChangeStatus.FAILED
+            if message else class_change.ChangeStatus.DONE, message)
 
-    def _let_say(self, wanted: site_plan.AggregateChange) -> str:
+    def _let_say(self, change: site_plan.AggregateChange) -> str:
         """Let an aggregate say of which class its hosts are.
 
         It is looked at anew: what it says is said of all that is in it now.
 
         :returns: why it cannot, '' if it does
         """
-        kept = wanted.kept
-        live = next((one for one in self._cloud.aggregates()
-                     if one.name == kept.name), None)
+        kept = change.kept
+        live = next((aggregate for aggregate in self._cloud.aggregates()
+                     if aggregate.name == kept.name), None)
         if live is None:
             live = self._cloud.create_aggregate(kept.name)
-        if model.speaks_against(live, kept.host_class):
+        if segregation_model.speaks_against(live, kept.host_class):
             return 'it is for hosts of another class by now'
         missing = site_plan.missing_metadata(kept, live)
         if missing:
             strangers = self._strangers(live, kept.host_class)
             if strangers:
-                return (f'{site_plan.some(strangers)} in it '
+                return (f'{site_plan.first_names(strangers)} in it '
                         f'{"is" if len(strangers) == 1 else "are"} not '
                         f'{kept.host_class}')
             self._cloud.set_metadata(live, missing)
         self._ready[kept.name] = live
         return ''
 
-    def _strangers(self, live: model.Aggregate,
+    def _strangers(self, live: segregation_model.HostAggregate,
                    host_class: hostclass.HostClass) -> Sequence[str]:
         if not live.hosts:
             return ()

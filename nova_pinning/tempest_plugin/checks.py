@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What must hold for guests, and what is said where it does not.
 
 Each check returns complaints, sentences with figures; none if all is well.
@@ -20,19 +9,22 @@ from collections.abc import Mapping
 import itertools
 
 from nova_pinning import cpuset
-from nova_pinning.host import domain
+from nova_pinning.host import domain_xml
 from nova_pinning.host import qemu_process
+from nova_pinning.tempest_plugin import guest_look
 from nova_pinning.tempest_plugin import hosts
-from nova_pinning.tempest_plugin import look
 from nova_pinning.tempest_plugin import machine
 from nova_pinning.tempest_plugin import topology
 
-_OTHER = domain.Scheduler('other')
+_OTHER = domain_xml.ThreadScheduler('other')
 
 
 def all_of(
-    guest: look.Guest, kept: topology.Topology, sets: hosts.CpuSets,
-    host: machine.Machine, policy: str,
+    guest: guest_look.ObservedGuest,
+    kept: topology.ServerTopology,
+    sets: hosts.CpuSets,
+    host: machine.ComputeMachine,
+    policy: str,
 ) -> list[str]:
     """What must hold for any running guest, whatever its flavor.
 
@@ -49,7 +41,8 @@ def all_of(
             *memory_of_cells(guest, kept, host)]
 
 
-def affinities(guest: look.Guest, anywhere: cpuset.CpuSet) -> list[str]:
+def affinities(guest: guest_look.ObservedGuest,
+               anywhere: cpuset.CpuSet) -> list[str]:
     """Whether the kernel runs each thread where the domain XML says.
 
     :param anywhere: where threads run for which the XML says nothing
@@ -85,7 +78,9 @@ def affinities(guest: look.Guest, anywhere: cpuset.CpuSet) -> list[str]:
 
 
 def agreement(
-    xml: domain.Domain, kept: topology.Topology, host: machine.Machine,
+    xml: domain_xml.DomainXml,
+    kept: topology.ServerTopology,
+    host: machine.ComputeMachine,
 ) -> list[str]:
     """Whether the domain XML has what nova keeps: pins, cells, memory."""
     found = []
@@ -133,7 +128,9 @@ def agreement(
 
 
 def within(
-    xml: domain.Domain, kept: topology.Topology, sets: hosts.CpuSets,
+    xml: domain_xml.DomainXml,
+    kept: topology.ServerTopology,
+    sets: hosts.CpuSets,
 ) -> list[str]:
     """Whether vCPUs are on CPUs of their kind, pinned ones each on its own."""
     found = []
@@ -154,7 +151,7 @@ def within(
     return found
 
 
-def persistence(guest: look.Guest) -> list[str]:
+def persistence(guest: guest_look.ObservedGuest) -> list[str]:
     """Whether libvirt will start the guest as it runs now."""
     return [
         f'{name} is {getattr(guest.live, name)} now and '
@@ -176,7 +173,9 @@ def disjoint(cpus: Mapping[str, cpuset.CpuSet]) -> list[str]:
 
 
 def emulator(
-    xml: domain.Domain, kept: topology.Topology, sets: hosts.CpuSets,
+    xml: domain_xml.DomainXml,
+    kept: topology.ServerTopology,
+    sets: hosts.CpuSets,
     policy: str,
 ) -> list[str]:
     """Whether emulator threads are where hw:emulator_threads_policy says.
@@ -192,10 +191,10 @@ def emulator(
                   if pins]
         return [f'{what} threads are pinned, the guest floats for nova'
                 for what in pinned]
-    cpus = xml.emulator_pin or domain.NO_CPUS
+    cpus = xml.emulator_pin or domain_xml.NO_CPUS
     found = _emulator_pin(xml, kept, sets, policy, cpus)
     for number in range(1, xml.iothreads + 1):
-        pin = xml.iothread_pins.get(number, domain.NO_CPUS)
+        pin = xml.iothread_pins.get(number, domain_xml.NO_CPUS)
         if pin != cpus:
             found.append(f'I/O thread {number} is on {_text(pin)}, the '
                          f'emulator threads are on {_text(cpus)}')
@@ -203,8 +202,8 @@ def emulator(
 
 
 def _emulator_pin(
-    xml: domain.Domain, kept: topology.Topology, sets: hosts.CpuSets,
-    policy: str, cpus: cpuset.CpuSet,
+    xml: domain_xml.DomainXml, kept: topology.ServerTopology,
+    sets: hosts.CpuSets, policy: str, cpus: cpuset.CpuSet,
 ) -> list[str]:
     # Nova takes 'share' for no policy where there is nothing to share.
     if policy == 'share' and sets.shared:
@@ -227,7 +226,8 @@ def _emulator_pin(
     return []
 
 
-def siblings(kept: topology.Topology, host: machine.Machine) -> list[str]:
+def siblings(kept: topology.ServerTopology,
+             host: machine.ComputeMachine) -> list[str]:
     """Whether pinned vCPUs share cores, as the thread policy require says."""
     pinned = kept.pinned_cpus
     return [f'{core & pinned} is alone on its core {core}'
@@ -236,7 +236,7 @@ def siblings(kept: topology.Topology, host: machine.Machine) -> list[str]:
 
 
 def isolated(
-    kept: topology.Topology, host: machine.Machine,
+    kept: topology.ServerTopology, host: machine.ComputeMachine,
     others: Mapping[str, cpuset.CpuSet],
 ) -> list[str]:
     """Whether each pinned vCPU has a core for itself: the policy isolate.
@@ -257,7 +257,9 @@ def isolated(
 
 
 def guest_threads(
-    xml: domain.Domain, kept: topology.Topology, host: machine.Machine,
+    xml: domain_xml.DomainXml,
+    kept: topology.ServerTopology,
+    host: machine.ComputeMachine,
 ) -> list[str]:
     """Whether vCPUs that the guest takes for siblings are siblings."""
     threads = xml.topology.threads if xml.topology else 1
@@ -273,7 +275,9 @@ def guest_threads(
 
 
 def memory_of_cells(
-    guest: look.Guest, kept: topology.Topology, host: machine.Machine,
+    guest: guest_look.ObservedGuest,
+    kept: topology.ServerTopology,
+    host: machine.ComputeMachine,
 ) -> list[str]:
     """Whether the memory of all cells is where nova says."""
     if guest.qemu is None or not kept.cells:
@@ -288,7 +292,7 @@ def memory_of_cells(
 
 
 def memory(
-    qemu: qemu_process.Process, node: int, page_size_kib: int,
+    qemu: qemu_process.QemuProcess, node: int, page_size_kib: int,
 ) -> list[str]:
     """Whether memory is bound to a node, in pages of a size.
 
@@ -308,7 +312,7 @@ def memory(
 
 
 def _affinity(
-    what: str, thread: qemu_process.Thread, expected: cpuset.CpuSet,
+    what: str, thread: qemu_process.QemuThread, expected: cpuset.CpuSet,
 ) -> Iterator[str]:
     if thread.cpus != expected:
         yield (f'{what} (thread {thread.tid}, {thread.name!r}) runs on '
@@ -316,7 +320,9 @@ def _affinity(
 
 
 def _scheduler(
-    what: str, thread: qemu_process.Thread, expected: domain.Scheduler,
+    what: str,
+    thread: qemu_process.QemuThread,
+    expected: domain_xml.ThreadScheduler,
 ) -> Iterator[str]:
     if thread.scheduler != expected:
         yield (f'{what} (thread {thread.tid}) is scheduled as '
@@ -324,7 +330,8 @@ def _scheduler(
                f'XML says {expected.policy} {expected.priority}')
 
 
-def _huge_page_kib(kept: topology.Topology, host: machine.Machine) -> int:
+def _huge_page_kib(kept: topology.ServerTopology,
+                   host: machine.ComputeMachine) -> int:
     """The size of the huge pages that a guest has, 0 if it has none."""
     size = kept.page_size_kib
     # It may have asked for small ones, which libvirt is not told.
@@ -332,7 +339,7 @@ def _huge_page_kib(kept: topology.Topology, host: machine.Machine) -> int:
     return size if size and is_huge else 0
 
 
-def _page_size(xml: domain.Domain, size_kib: int) -> list[str]:
+def _page_size(xml: domain_xml.DomainXml, size_kib: int) -> list[str]:
     """Whether all memory is in huge pages of a size.
 
     :param size_kib: 0 for no huge pages
@@ -348,4 +355,4 @@ def _page_size(xml: domain.Domain, size_kib: int) -> list[str]:
 
 
 def _text(*cpus: cpuset.CpuSet) -> str:
-    return ' and '.join(str(one) or 'none' for one in cpus)
+    return ' and '.join(str(cpu) or 'none' for cpu in cpus)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the tests ask of a cloud besides servers: hosts and their marks."""
 
 from collections.abc import Collection
@@ -28,7 +17,7 @@ _ATTEMPTS = 5
 
 def read_hosts(
     clients: Any, cpu_sets: Mapping[str, hosts.CpuSets],
-) -> dict[str, hosts.Host]:
+) -> dict[str, hosts.ComputeHost]:
     """The compute hosts that are up, enabled and have CPU sets, by name.
 
     :param clients: tempest.clients.Manager of an administrator
@@ -45,7 +34,7 @@ def read_hosts(
         if (name := hypervisor['service']['host']) in usable & set(cpu_sets)}
 
 
-def read_host(clients: Any, host: hosts.Host) -> hosts.Host:
+def read_host(clients: Any, host: hosts.ComputeHost) -> hosts.ComputeHost:
     """A host as it is now."""
     return _read(clients, host.name, host.provider, host.sets)
 
@@ -60,7 +49,7 @@ def allocated(clients: Any, server_id: str) -> dict[str, dict[str, int]]:
 
 @contextlib.contextmanager
 def traits(
-    clients: Any, host: hosts.Host, add: Collection[str],
+    clients: Any, host: hosts.ComputeHost, add: Collection[str],
     remove: Collection[str],
 ) -> Iterator[None]:
     """Change a host's traits, and change them back in the end."""
@@ -76,9 +65,12 @@ def traits(
 
 @contextlib.contextmanager
 def aggregate(
-    clients: Any, host: hosts.Host, name: str, metadata: Mapping[str, str],
+    clients: Any,
+    host: hosts.ComputeHost,
+    name: str,
+    metadata: Mapping[str, str],
 ) -> Iterator[None]:
-    """Have a host in an aggregate of its own for a while."""
+    """Have a host in its own aggregate for a while."""
     client = clients.aggregates_client
     with contextlib.ExitStack() as undo:
         made = client.create_aggregate(name=name)['aggregate']['id']
@@ -91,14 +83,14 @@ def aggregate(
 
 def _read(
     clients: Any, name: str, provider: str, sets: hosts.CpuSets,
-) -> hosts.Host:
+) -> hosts.ComputeHost:
     placement = clients.resource_providers_client
     inventories = placement.list_resource_provider_inventories(
         provider)['inventories']
     used = placement.list_resource_provider_usages(provider)['usages']
     found = placement.list_resource_provider_traits(provider)['traits']
-    return hosts.Host(name, provider, sets, frozenset(found),
-                      hosts.free(inventories, used))
+    return hosts.ComputeHost(name, provider, sets, frozenset(found),
+                             hosts.free(inventories, used))
 
 
 def _change_traits(

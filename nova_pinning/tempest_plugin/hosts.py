@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The compute hosts of a cloud: what they are for, and what is left."""
 
 from collections.abc import Iterable
@@ -20,7 +9,7 @@ from typing import Any
 from oslo_config import types
 
 from nova_pinning import cpuset
-from nova_pinning.placement import traits as placement_traits
+from nova_pinning.placement import placement_traits
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +51,7 @@ class CpuSetsType(types.ConfigType):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Host:
+class ComputeHost:
     """A compute host that is up.
 
     :param name: of its nova-compute service
@@ -109,7 +98,7 @@ def free(
         for name, one in inventories.items()}
 
 
-def class_specs(host: Host, is_dedicated: bool) -> dict[str, str]:
+def class_specs(host: ComputeHost, is_dedicated: bool) -> dict[str, str]:
     """The extra specs of a flavor for this very host.
 
     A trait is only named where the host is marked: Placement refuses names
@@ -123,8 +112,8 @@ def class_specs(host: Host, is_dedicated: bool) -> dict[str, str]:
 
 
 def room(
-    hosts: Iterable[Host], dedicated: int, shared: int,
-) -> list[Host]:
+    hosts: Iterable[ComputeHost], dedicated: int, shared: int,
+) -> list[ComputeHost]:
     """Those that have room, the emptiest first."""
     found = [host for host in hosts if host.has_room(dedicated, shared)]
     resource = 'PCPU' if dedicated else 'VCPU'

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a compute host is made of: its CPUs, NUMA nodes and huge pages."""
 
 from collections.abc import Mapping
@@ -39,7 +28,7 @@ true
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Machine:
+class ComputeMachine:
     """A host, as its kernel describes it.
 
     :param cores: the CPUs of each core, each core once
@@ -72,7 +61,7 @@ class Machine:
                 if mine & cpus}
 
 
-def parse(text: str) -> Machine:
+def parse(text: str) -> ComputeMachine:
     """Read what SCRIPT prints.
 
     :raises ValueError: if it makes no sense
@@ -98,7 +87,7 @@ def parse(text: str) -> Machine:
             free_pages[int(match[1]), int(match[2])] = int(line)
     if not online:
         raise ValueError('the host does not tell which CPUs it has')
-    return Machine(
+    return ComputeMachine(
         online, tuple(sorted(cores)),
         # A kernel without NUMA has no nodes; libvirt and nova see one then.
         nodes or {0: online}, free_pages,

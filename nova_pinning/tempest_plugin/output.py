@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What scripts on a host print: files behind their paths, in sections."""
 
 from collections.abc import Iterator
@@ -25,7 +14,7 @@ def mark(section: str) -> str:
 def sections(text: str) -> dict[str, str]:
     """What stands in each section, by its name.
 
-    What comes before the first is no part of any: a login shell may greet.
+    What comes before the first is not part of any: a login shell may greet.
     """
     found: dict[str, list[str]] = {}
     lines: list[str] = []

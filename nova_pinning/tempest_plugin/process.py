@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """How a compute host is asked what the kernel says of a guest."""
 
 from nova_pinning import cpuset
@@ -17,7 +6,7 @@ from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import output
 
 # UUID is part of a word wherever it stands, so that no other process than
-# QEMU has it as an argument of its own.
+# QEMU has it as its own argument.
 _SCRIPT = r"""
 for found in $(grep -lsxzF -eUUID /proc/[0-9]*/cmdline); do
     dir=${found%/cmdline}
@@ -40,7 +29,7 @@ def script(server_id: str) -> str:
     return _SCRIPT.replace('UUID', server_id)
 
 
-def parse(text: str) -> qemu_process.Process | None:
+def parse(text: str) -> qemu_process.QemuProcess | None:
     """Read what script() prints.
 
     :returns: None if there is no such process
@@ -73,5 +62,5 @@ def parse(text: str) -> qemu_process.Process | None:
     pid = pids.pop()
     leader = fields.get(f'/proc/{pid}/task/{pid}', {})
     locked = leader.get('VmLck', '0 kB').split()
-    return qemu_process.process(
+    return qemu_process.qemu_process_of(
         int(pid), threads, int(locked[0]), tuple(regions))

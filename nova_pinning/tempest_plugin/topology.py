@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Where nova says a server is: GET /servers/{id}/topology."""
 
 from collections.abc import Mapping
@@ -20,7 +9,7 @@ from nova_pinning import cpuset
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
+class ServerCell:
     """A NUMA cell of the guest, as nova keeps it.
 
     :param vcpus: pinned ones and others
@@ -34,14 +23,14 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Topology:
+class ServerTopology:
     """What nova keeps of a server.
 
     :param cells: empty for a server that floats over the whole host
     :param page_size_kib: None if it did not ask for one
     """
 
-    cells: tuple[Cell, ...]
+    cells: tuple[ServerCell, ...]
     page_size_kib: int | None
 
     @property
@@ -60,12 +49,12 @@ class Topology:
         return cpuset.CpuSet(cell.host_node for cell in self.cells)
 
 
-def parse(body: Mapping[str, Any]) -> Topology:
+def parse(body: Mapping[str, Any]) -> ServerTopology:
     """Read the API's answer, in microversion 2.78 or later."""
-    return Topology(
-        tuple(Cell(node['host_node'], cpuset.CpuSet(node['vcpu_set']),
-                   node['memory_mb'],
-                   {int(vcpu): cpu for vcpu, cpu in
-                    (node['cpu_pinning'] or {}).items()})
+    return ServerTopology(
+        tuple(ServerCell(node['host_node'], cpuset.CpuSet(node['vcpu_set']),
+                         node['memory_mb'],
+                         {int(vcpu): cpu for vcpu, cpu in
+                          (node['cpu_pinning'] or {}).items()})
               for node in body['nodes']),
         body['pagesize_kb'])

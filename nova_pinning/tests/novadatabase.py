@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Databases of nova with hosts and guests in them, for tests.
 
 The tables are nova's own models, what is JSON in them is what nova's objects
@@ -145,32 +134,32 @@ class NovaDatabase:
         """
         extra_specs = {'hw__cpu_policy': 'dedicated'}
         flavors = flavors_json(flavor(**extra_specs))
-        spots = [LARGE.cell_cpus(place % 2)[place // 2 * 4:][:4]
-                 for place in range(guests)]
+        spots = [LARGE.cell_cpus(slot % 2)[slot // 2 * 4:][:4]
+                 for slot in range(guests)]
         host_topology = topology_json(
             {0: itertools.chain.from_iterable(spots[::2]),
              1: itertools.chain.from_iterable(spots[1::2])}, shape=LARGE)
         for start in range(0, hosts, _HOSTS_AT_ONCE):
             names = [f'cmp-{number}' for number in range(
                 start, min(start + _HOSTS_AT_ONCE, hosts))]
-            own = [(name, f'{name}-{place}', place)
-                   for name in names for place in range(guests)]
+            own = [(name, f'{name}-{slot}', slot)
+                   for name in names for slot in range(guests)]
             self.insert(cell, models.ComputeNode, [
                 node_row(name, numa_topology=host_topology)
                 for name in names])
             self.insert(cell, models.Service, map(service_row, names))
             self.insert(cell, models.Instance, [
-                instance_row(guest, host) for host, guest, _place in own])
+                instance_row(guest, host) for host, guest, _slot in own])
             self.insert(cell, models.InstanceExtra, [
                 {'instance_uuid': uuid(guest), 'deleted': 0,
                  'flavor': flavors, 'migration_context': None,
-                 'numa_topology': guest_json(guest, {place % 2: spots[place]})}
-                for _host, guest, place in own])
+                 'numa_topology': guest_json(guest, {slot % 2: spots[slot]})}
+                for _host, guest, slot in own])
 
     def node_id(self, name: str, cell: str = 'north') -> int:
-        (found, *_others), = self.execute(cell, sa.select(
+        (node_id, *_others), = self.execute(cell, sa.select(
             models.ComputeNode.id).where(models.ComputeNode.host == name))
-        return found
+        return node_id
 
     def add_guest(self, name: str, host: str | None, cell: str = 'north', *,
                   extra: Mapping[str, Any] | None = None,
@@ -179,27 +168,27 @@ class NovaDatabase:
 
         :param extra: columns of instance_extra
         """
-        uuids = uuid(name)
+        instance_uuid = uuid(name)
         self.insert(cell, models.Instance, [
             instance_row(name, host, **changes)])
         self.insert(cell, models.InstanceExtra, [
-            {'instance_uuid': uuids, 'deleted': 0,
+            {'instance_uuid': instance_uuid, 'deleted': 0,
              'flavor': flavors_json(flavor()), 'numa_topology': None,
              'migration_context': None, **(extra or {})}])
-        return uuids
+        return instance_uuid
 
     def add_migration(self, name: str, source: str, dest: str,
                       cell: str = 'north', **changes: Any) -> str:
         """A migration of an instance; returns its UUID."""
-        found = uuid(f'migration of {name} {changes}')
+        migration_uuid = uuid(f'migration of {name} {changes}')
         self.insert(cell, models.Migration, [{
-            'uuid': found, 'instance_uuid': uuid(name), 'deleted': 0,
+            'uuid': migration_uuid, 'instance_uuid': uuid(name), 'deleted': 0,
             'source_compute': source, 'source_node': source,
             'dest_compute': dest, 'dest_node': dest, 'status': 'migrating',
             'migration_type': 'migration', 'old_instance_type_id': 1,
             'new_instance_type_id': 1, 'created_at': NOW,
             'cross_cell_move': False, **changes}])
-        return found
+        return migration_uuid
 
 
 @functools.cache
@@ -259,8 +248,8 @@ def flavor(name: str = 'd.4', vcpus: int = 4, memory_mib: int = 8192,
 
 def flavors_json(current: Any, old: Any = None, new: Any = None) -> str:
     return json.dumps({
-        key: one.obj_to_primitive() if one is not None else None
-        for key, one in (('cur', current), ('old', old), ('new', new))})
+        key: value.obj_to_primitive() if value is not None else None
+        for key, value in (('cur', current), ('old', old), ('new', new))})
 
 
 def topology_json(pinned: Mapping[int, Iterable[int]] | None = None,

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Whether two guests' XML say the same, but for what tells guests apart."""
 
 import collections
@@ -73,7 +62,7 @@ def _pinned_cores(domain, cores):
     pins = collections.defaultdict(lambda: (set(), set()))
     for pin in domain.findall('cputune/vcpupin'):
         cpus = cpuset.CpuSet.parse(pin.get('cpuset'))
-        core = [one for one in cores if set(cpus) <= set(one)]
+        core = [core for core in cores if set(cpus) <= set(core)]
         if core and len(cpus) == 1:
             vcpus, taken = pins[tuple(sorted(core[0]))]
             vcpus.add(int(pin.get('vcpu')))
@@ -106,11 +95,11 @@ def _texts(element, parent):
 
 
 def _attributes(element, spread=None, number=None):
-    found = []
+    shown = []
     for name, value in sorted(element.attrib.items()):
         if name == spread and number is not None:
             value = str(number)
         elif name in _LISTS:
             value = str(cpuset.CpuSet.parse(value))
-        found.append(f'{name}={value}')
-    return f'[{" ".join(found)}]' if found else ''
+        shown.append(f'{name}={value}')
+    return f'[{" ".join(shown)}]' if shown else ''

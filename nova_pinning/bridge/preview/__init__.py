@@ -1,21 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""What nova would make of a flavor on a host, before anyone buys it.
+# SPDX-License-Identifier: Apache-2.0
+"""What nova would make of a flavor on a host, before anyone boots it.
 
 Importing it imports nova's libvirt driver, which takes seconds.
 """
 
-from nova_pinning.bridge.preview.compose import preview
+from nova_pinning.bridge.preview.compose import preview_guest
 from nova_pinning.bridge.preview.result import Preview
 
-__all__ = ['Preview', 'preview']
+__all__ = ['Preview', 'preview_guest']

@@ -1,20 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A preview, put together from nova's own parts."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import functools
 from typing import Any
 
 from nova import exception
@@ -22,29 +12,29 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import order
 from nova_pinning.bridge import pci
+from nova_pinning.bridge import placement_queries
 from nova_pinning.bridge.preview import devices
 from nova_pinning.bridge.preview import guest
 from nova_pinning.bridge.preview import machine
 from nova_pinning.bridge.preview import query
 from nova_pinning.bridge.preview import result
 from nova_pinning.bridge.preview import settings
-from nova_pinning.bridge.preview import xml as guest_xml
-from nova_pinning.bridge import queries
-from nova_pinning.bridge import settings as nova_settings
+from nova_pinning.bridge.preview import xml_placement
 from nova_pinning.bridge import topology
 from nova_pinning import conf
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.flavors import model as flavor_model
-from nova_pinning.host import model as host_model
+from nova_pinning.flavors import flavor_model
+from nova_pinning.host import host_model
 from nova_pinning import model
 
 
-def preview(
+def preview_guest(
     flavor: flavor_model.Flavor,
     image_properties: Mapping[str, str],
     host: host_model.HostDescription,
@@ -68,37 +58,37 @@ def preview(
     """
     guest.prepare()
     aliases = order.pci_aliases(flavor)
-    with nova_settings.applied(settings.options(host, aliases)):
-        wanted = order.order(flavor, image_properties)
+    with nova_options.applied(settings.options(host, aliases)):
+        request = order.from_flavor(flavor, image_properties)
         with order.refusals(flavor, image_properties):
-            asked = queries.queries(wanted)
+            queries = placement_queries.queries(request)
         driver, host_topology = _start(host)
-        tracker = devices.Tracker(host, host_topology)
+        tracker = devices.DeviceTracker(host, host_topology)
         if host_topology is not None and used_cpus:
             host_topology = _use(host_topology, used_cpus)
-        outcome = _fit(wanted, host, host_topology, tracker)
-        refused = query.refusal(asked, host, used_cpus)
+        outcome = _fit(request, host, host_topology, tracker)
+        refused = query.refusal(queries, host, used_cpus)
         xml = None
         if not isinstance(outcome, model.Refusal) and refused is None:
             with order.refusals(flavor, image_properties):
-                written = _xml(driver, wanted, outcome, tracker)
+                written = _xml(driver, request, outcome, tracker)
             if isinstance(written, model.Refusal):
                 outcome = written
             else:
                 xml = written
-    placement = guest_xml.placement(xml, flavor.name) if xml else None
+    placement = xml_placement.read_placement(xml, flavor.name) if xml else None
     return result.Preview(
-        query=asked[0], fallback=asked[1], outcome=outcome,
+        query=queries[0], fallback=queries[1], outcome=outcome,
         placement_refusal=refused, xml=xml, placement=placement,
-        remarks=tuple(_remarks(asked[0], host, used_cpus, host_topology)))
+        remarks=tuple(_remarks(queries[0], host, used_cpus, host_topology)))
 
 
 def _start(
     host: host_model.HostDescription,
-) -> tuple[machine.Driver, Any]:
+) -> tuple[machine.DescribedDriver, Any]:
     """The driver, and the host as it reports it."""
     try:
-        driver = machine.Driver(host)
+        driver = machine.DescribedDriver(host)
         return driver, driver.host_topology()
     except exception.NovaException as error:
         raise errors.InputError(
@@ -121,13 +111,13 @@ def _use(host_topology: Any, used: cpuset.CpuSet) -> Any:
 
 
 def _fit(
-    wanted: order.Order,
+    order: order.ApiRequest,
     host: host_model.HostDescription,
     host_topology: Any,
-    tracker: devices.Tracker,
+    tracker: devices.DeviceTracker,
 ) -> model.Fit | model.Refusal | None:
-    requests = wanted.pci_requests.requests
-    if wanted.topology is None:
+    requests = order.pci_requests.requests
+    if order.topology is None:
         if requests and not tracker.stats.support_requests(requests, None):
             return _no_devices(
                 requests, tracker, model.Refusal(model.Reason.PCI))
@@ -139,50 +129,50 @@ def _fit(
     if requests or tracker.stats.pools:
         check = pci.NovaPciCheck(tracker.stats, requests, None)
     try:
-        attempt = claim.Attempt(
-            topology.host_from_nova(host_topology, *ratios),
-            topology.guest_from_nova(wanted.topology), check)
+        engine_host = topology.host_from_nova(host_topology, *ratios)
+        engine_guest = topology.guest_from_nova(order.topology)
     except topology.BrokenTopology as error:
         return model.Refusal(
             model.Reason.BROKEN_TOPOLOGY, detail=str(error))
-    choice = fit.choose_cells(
-        attempt.host, attempt.guest, pack=numa.packs_cells(), pci=check)
-    if isinstance(choice, model.Refusal):
-        if choice.reason is model.Reason.PCI:
-            return _no_devices(requests, tracker, choice)
-        return choice
     limits = objects.NUMATopologyLimits(
         cpu_allocation_ratio=ratios[0], ram_allocation_ratio=ratios[1])
-    foreseen = claim.foresee(
-        claim.NovaArguments(
-            host_topology, wanted.topology, None, limits, requests,
-            check and check.as_stats()),
-        attempt, choice, conf.CONF.pinning.nova_claim_max_permutations)
-    return fit.pin(attempt.guest, choice.cells) if foreseen is None \
-        else foreseen
+    decision = fit.decide(
+        engine_host, engine_guest, pack=numa.packs_cells(), pci=check,
+        bounds=fit.ClaimBounds(
+            conf.CONF.pinning.nova_claim_max_seconds, is_retried=False,
+            ask_nova=functools.partial(
+                claim.predict_claim, claim.NovaGuest(engine_guest, limits),
+                host_topology)))
+    if not isinstance(decision, model.Refusal):
+        return decision.fit
+    if decision.reason is model.Reason.PCI:
+        return _no_devices(requests, tracker, decision)
+    return decision
 
 
 def _no_devices(
-    requests: list[Any], tracker: devices.Tracker, refusal: model.Refusal,
+    requests: list[Any],
+    tracker: devices.DeviceTracker,
+    refusal: model.Refusal,
 ) -> model.Refusal:
     """The refusal with figures if there are too few devices anywhere."""
     short = []
-    for one in requests:
+    for request in requests:
         have = sum(pool['count'] for pool in tracker.stats.pools if all(
-            pool.get(key) == value for key, value in one.spec[0].items()))
-        if have < one.count:
-            short.append(f'{have} devices with alias "{one.alias_name}", '
-                         f'{one.count} needed')
+            pool.get(key) == value for key, value in request.spec[0].items()))
+        if have < request.count:
+            short.append(f'{have} devices with alias "{request.alias_name}", '
+                         f'{request.count} needed')
     if not short:
         return refusal
     return dataclasses.replace(refusal, detail='; '.join(short))
 
 
 def _xml(
-    driver: machine.Driver,
-    wanted: order.Order,
+    driver: machine.DescribedDriver,
+    order: order.ApiRequest,
     outcome: model.Fit | None,
-    tracker: devices.Tracker,
+    tracker: devices.DeviceTracker,
 ) -> str | model.Refusal:
     """The XML, or why nova-compute would not come to writing it.
 
@@ -190,35 +180,35 @@ def _xml(
     """
     placed = None
     if outcome is not None:
-        placed = numa.instance_topology_from_fit(wanted.topology, outcome)
+        placed = numa.instance_topology_from_fit(order.topology, outcome)
     server = guest.instance(
-        wanted, placed, tracker.take(wanted.pci_requests, placed))
-    disk_info, block_devices = guest.disks(wanted, server)
+        order, placed, tracker.take(order.pci_requests, placed))
+    disk_info, block_devices = guest.disks(order, server)
     try:
         return driver.guest_xml(
-            server, wanted.image, guest.network_info(), disk_info,
+            server, order.image, guest.network_info(), disk_info,
             block_devices)
     except exception.RealtimeMaskNotFoundOrInvalid:
         # Nova's words are about something else: that was checked before.
         detail = ('realtime vCPUs with emulator threads policy "share" need '
-                  '[compute] cpu_shared_set, which the host has not set')
+                  '[compute] cpu_shared_set, which is not set on the host')
     except exception.NovaException as error:
         detail = error.format_message().rstrip('.')
     return model.Refusal(model.Reason.NOVA_START, detail=detail)
 
 
 def _remarks(
-    asked: queries.Query,
+    candidates_query: placement_queries.CandidatesQuery,
     host: host_model.HostDescription,
     used: cpuset.CpuSet,
     host_topology: Any,
 ) -> Iterator[str]:
-    yield from query.trait_remarks(asked, host)
+    yield from query.trait_remarks(candidates_query, host)
     cells = host_topology.cells if host_topology else ()
     stray = used - cpuset.union(cpuset.CpuSet(cell.pcpuset) for cell in cells)
     if used - stray:
         yield (f'What else the guests on CPUs {used - stray} use is not '
                f'known: memory and devices are taken to be free')
     if stray:
-        yield (f'CPUs {stray} are said to be used but are no dedicated CPUs '
+        yield (f'CPUs {stray} are said to be used but are not dedicated CPUs '
                f'of host {host.name}, so they are left out')

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The PCI devices of a described host, as nova-compute tracks them."""
 
 import collections
@@ -23,12 +12,12 @@ from nova.pci import manager
 from nova.pci import stats
 from nova.pci import whitelist
 
-from nova_pinning.host import model as host_model
+from nova_pinning.host import host_model
 
 CONF = nova.conf.CONF
 
 
-class Tracker(manager.PciDevTracker):
+class DeviceTracker(manager.PciDevTracker):
     """Nova's tracker without a database behind it.
 
     The host's options must apply, see
@@ -51,8 +40,10 @@ class Tracker(manager.PciDevTracker):
         self.pci_devs = objects.PciDeviceList(objects=[])
         self.allocations: Any = collections.defaultdict(list)
         self.claims: Any = collections.defaultdict(list)
-        self.update_devices_from_hypervisor_resources(json.dumps([
-            _as_reported(one) for one in description.pci_devices]))
+        self.update_devices_from_hypervisor_resources(
+            json.dumps([
+                _as_reported(pci_device)
+                for pci_device in description.pci_devices]))
 
     def take(self, requests: Any, topology: Any) -> list[Any]:
         """The devices that a guest gets.
@@ -77,5 +68,4 @@ def _as_reported(device: host_model.PciDevice) -> dict[str, Any]:
         'product_id': device.product_id,
         'numa_node': device.numa_node,
         'label': f'label_{device.vendor_id}_{device.product_id}',
-        'dev_type': 'type-PCI',
-    }
+        'dev_type': 'type-PCI'}

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""A guest that has not been ordered yet, as nova-compute would have it."""
+# SPDX-License-Identifier: Apache-2.0
+"""A guest that has not been requested yet, as nova-compute would have it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +24,7 @@ def prepare() -> None:
 
 
 def instance(
-    wanted: order.Order, topology: Any, devices: Sequence[Any],
+    request: order.ApiRequest, topology: Any, devices: Sequence[Any],
 ) -> Any:
     """The server as nova-compute has it once it is claimed.
 
@@ -43,10 +32,10 @@ def instance(
         CPUs, or None
     :param devices: nova.objects.PciDevice that it gets
     """
-    flavor = wanted.flavor
-    properties = wanted.image_dict['properties']
+    flavor = request.flavor
+    properties = request.image_dict['properties']
     system_metadata = utils.get_system_metadata_from_image(
-        wanted.image_dict, flavor)
+        request.image_dict, flavor)
     # Where nova-compute would find what it has made for a virtual TPM.
     system_metadata['vtpm_secret_uuid'] = _SECRET
     return objects.Instance(
@@ -63,7 +52,7 @@ def instance(
         metadata={}, ephemeral_key_uuid=None,
         system_metadata=system_metadata,
         flavor=flavor, numa_topology=topology,
-        pci_requests=wanted.pci_requests,
+        pci_requests=request.pci_requests,
         pci_devices=objects.PciDeviceList(objects=list(devices)),
         device_metadata=None, vcpu_model=None, trusted_certs=None,
         resources=None)
@@ -82,22 +71,21 @@ def network_info() -> Any:
         delegate_create=True)])
 
 
-def disks(wanted: order.Order, server: Any) -> tuple[Any, Any]:
+def disks(order: order.ApiRequest, server: Any) -> tuple[Any, Any]:
     """The server's disks, as nova-compute hands them to the driver.
 
     :returns: nova's disk_info and block_device_info
     """
-    flavor = wanted.flavor
+    flavor = order.flavor
     devices = {
         'root_device_name': None,
         'image': [],
         'ephemerals': [_disk(size=flavor.ephemeral_gb)]
         if flavor.ephemeral_gb else [],
         'swap': _disk(swap_size=flavor.swap) if flavor.swap else None,
-        'block_device_mapping': [],
-    }
+        'block_device_mapping': []}
     return blockinfo.get_disk_info(
-        'kvm', server, wanted.image, devices), devices
+        'kvm', server, order.image, devices), devices
 
 
 def _disk(**size: int) -> dict[str, Any]:

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Nova's libvirt driver on a host that exists only as a description.
 
 The driver is nova's own; what it would ask libvirt and the kernel is answered
@@ -33,7 +22,7 @@ from nova.virt.libvirt import vif
 
 from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.host import engine
-from nova_pinning.host import model as host_model
+from nova_pinning.host import host_model
 
 #: Which machine types QEMU has is not in a description; these are the
 #: families, with the versions and distributions that are appended to them.
@@ -62,7 +51,7 @@ def capabilities_xml(description: host_model.HostDescription) -> str:
     return ElementTree.tostring(root, encoding='unicode')
 
 
-def _add_cell(cells: ElementTree.Element, node: host_model.Node) -> None:
+def _add_cell(cells: ElementTree.Element, node: host_model.NumaNode) -> None:
     cell = ElementTree.SubElement(cells, 'cell', id=str(node.id))
     ElementTree.SubElement(cell, 'memory', unit='KiB').text = str(
         node.memory_mib * 1024)
@@ -79,7 +68,7 @@ def _add_cell(cells: ElementTree.Element, node: host_model.Node) -> None:
             core_id=str(number), siblings=','.join(map(str, core)))
 
 
-class Host(host.Host):
+class DescribedHost(host.Host):
     """Nova's view of libvirt, answered from a description.
 
     What libvirt and QEMU can do is taken to be all that nova asks for.
@@ -124,7 +113,7 @@ class Host(host.Host):
         known = _MACHINE_TYPES.get(self._description.cpu_model.arch)
         if known and not re.fullmatch(known, mach_type):
             raise exception.InvalidMachineType(
-                message=f'{mach_type!r} is no machine type of '
+                message=f'{mach_type!r} is not a machine type of '
                         f'{self._description.cpu_model.arch} guests')
 
 
@@ -159,16 +148,16 @@ def possible_cpu_topologies(
     :param maxtopology: nova.objects.VirtCPUTopology
     :raises nova.exception.ImageVCPULimitsRangeImpossible: if there is none
     """
-    limits = guest_topology.Topology(
+    limits = guest_topology.CpuTopology(
         maxtopology.sockets, maxtopology.cores,
         maxtopology.threads if allow_threads else 1)
-    possible = [objects.VirtCPUTopology(**one._asdict())
-                for one in guest_topology.possible(vcpus, limits)]
+    possible = [objects.VirtCPUTopology(**topology._asdict())
+                for topology in guest_topology.possible(vcpus, limits)]
     if not possible:
         raise exception.ImageVCPULimitsRangeImpossible(
             vcpus=vcpus, **limits._asdict())
-    return sorted(possible, reverse=True, key=lambda one: (
-        one.sockets * one.cores, one.sockets, one.threads))
+    return sorted(possible, reverse=True, key=lambda topology: (
+        topology.sockets * topology.cores, topology.sockets, topology.threads))
 
 
 @contextlib.contextmanager
@@ -181,7 +170,7 @@ def _quick_cpu_topologies() -> Iterator[None]:
         hardware._get_possible_cpu_topologies = slow
 
 
-class Driver(driver.LibvirtDriver):
+class DescribedDriver(driver.LibvirtDriver):
     """Nova's libvirt driver, as far as it writes a guest's XML.
 
     The host's options must apply when it is made and while it is used, see
@@ -192,7 +181,7 @@ class Driver(driver.LibvirtDriver):
 
     def __init__(self, description: host_model.HostDescription) -> None:
         # Nova's own constructor wants libvirt, and talks to other services.
-        self._host = Host(description)
+        self._host = DescribedHost(description)
         self.vif_driver = _Vifs(self._host)
         self.image_backend = _Disks(use_cow=True)
         self.disk_cachemodes: dict[str, str] = {}

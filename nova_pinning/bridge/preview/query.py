@@ -1,34 +1,26 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""What a host has to answer to what nova-scheduler asks Placement."""
+# SPDX-License-Identifier: Apache-2.0
+"""How a host answers what nova-scheduler asks Placement."""
 
 from collections.abc import Iterator
 
 import os_traits
 
-from nova_pinning.bridge import queries
+from nova_pinning.bridge import placement_queries
 from nova_pinning import cpuset
 from nova_pinning.host import engine
-from nova_pinning.host import model as host_model
+from nova_pinning.host import host_model
 from nova_pinning import model
+from nova_pinning.placement import inventory
 
+_COMPARED = (inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB)
 _THREADS = os_traits.HW_CPU_HYPERTHREADING
 #: Traits that are looked at elsewhere, or that every host has.
-_KNOWN = (_THREADS, queries.OWNER)
+_KNOWN = (_THREADS, placement_queries.OWNER)
 
 
 def refusal(
-    asked: tuple[queries.Query, queries.Query | None],
+    both_queries: tuple[placement_queries.CandidatesQuery,
+                        placement_queries.CandidatesQuery | None],
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
 ) -> model.Refusal | None:
@@ -40,7 +32,7 @@ def refusal(
 
     :param used: CPUs that guests are pinned to
     """
-    first, second = asked
+    first, second = both_queries
     shortages = list(_shortages(first, description, used))
     if not shortages:
         return None
@@ -51,30 +43,21 @@ def refusal(
 
 
 def _shortages(
-    query: queries.Query,
+    query: placement_queries.CandidatesQuery,
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
 ) -> Iterator[str]:
-    """What a host has too little of, as nova-compute reports it.
-
-    See update_provider_tree in nova/virt/libvirt/driver.py.
-    """
-    settings = description.nova
-    memory = sum(node.memory_mib for node in description.nodes)
-    shared = len(engine.shared_cpus(description))
-    dedicated = settings.dedicated_cpus or cpuset.CpuSet()
-    for name, total, free in (
-            ('VCPU', shared, int(shared * settings.cpu_allocation_ratio)),
-            ('PCPU', len(dedicated), len(dedicated - used)),
-            ('MEMORY_MB', memory, int(
-                (memory - settings.reserved_memory_mib) *
-                settings.ram_allocation_ratio))):
-        need = query.resources.get(name, 0)
-        if need > free:
-            yield f'{free} {name} left of {total}, {need} needed'
-        elif need > total:
-            yield (f'{total} {name} in all, of which one guest may not have '
-                   f'more, {need} needed')
+    """What a host has too little of, as nova-compute reports it."""
+    dedicated = engine.dedicated_cpus(description)
+    for lack in inventory.resource_shortages(
+            inventory.host_inventories(
+                engine.engine_host(description),
+                description.nova.reserved_memory_mib),
+            {inventory.PCPU: len(dedicated & used)},
+            {name: need for name, need in query.resources.items()
+             if name in _COMPARED}):
+        yield (f'{lack.have} {lack.name} left of {lack.total}, '
+               f'{lack.need} needed')
     traits = set(description.traits)
     if any(len(core) > 1 for node in description.nodes for core in node.cores):
         traits.add(_THREADS)
@@ -89,7 +72,8 @@ def _shortages(
 
 
 def trait_remarks(
-    query: queries.Query, description: host_model.HostDescription,
+    query: placement_queries.CandidatesQuery,
+    description: host_model.HostDescription,
 ) -> Iterator[str]:
     """The traits of which a description does not say if the host has them.
 

@@ -1,21 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a preview tells."""
 
 import dataclasses
 
-from nova_pinning.bridge import queries
-from nova_pinning.drawing import plan
+from nova_pinning.bridge import placement_queries
+from nova_pinning.host import guest_affinity
 from nova_pinning import model
 
 
@@ -36,12 +25,12 @@ class Preview:
     :param remarks: what else is worth knowing, sentences without a full stop
     """
 
-    query: queries.Query
-    fallback: queries.Query | None
+    query: placement_queries.CandidatesQuery
+    fallback: placement_queries.CandidatesQuery | None
     outcome: model.Fit | model.Refusal | None
     placement_refusal: model.Refusal | None
     xml: str | None
-    placement: plan.Placement | None
+    placement: guest_affinity.GuestAffinity | None
     remarks: tuple[str, ...] = ()
 
     @property

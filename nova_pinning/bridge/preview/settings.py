@@ -1,23 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The nova.conf of a described host."""
 
 import json
 import re
 from typing import Any
 
-from nova_pinning.bridge import settings as nova_settings
-from nova_pinning.host import model as host_model
+from nova_pinning.bridge import nova_options
+from nova_pinning.host import host_model
 
 #: Vendor and product of no device: for aliases that the host does not have.
 _NO_DEVICE = ('ffff', 'ffff')
@@ -25,7 +14,7 @@ _NO_DEVICE = ('ffff', 'ffff')
 
 def options(
     description: host_model.HostDescription, aliases: set[str],
-) -> nova_settings.Options:
+) -> nova_options.Options:
     """The options that a preview depends on, by group and name.
 
     :param aliases: PCI aliases that the flavor asks for; those that no
@@ -33,9 +22,12 @@ def options(
         host is refused and not the flavor
     """
     settings = description.nova
-    devices = [one for one in description.pci_devices if one.alias]
-    known = {(one.alias, one.vendor_id, one.product_id) for one in devices}
-    missing = aliases - {one.alias for one in devices}
+    devices = [
+        pci_device for pci_device in description.pci_devices
+        if pci_device.alias]
+    known = {(device.alias, device.vendor_id, device.product_id)
+             for device in devices}
+    missing = aliases - {device.alias for device in devices}
     known |= {(alias, *_NO_DEVICE) for alias in missing}
     return {
         ('compute', 'cpu_dedicated_set'): _cpus(settings.dedicated_cpus),
@@ -53,18 +45,20 @@ def options(
                         'product_id': product, 'device_type': 'type-PCI'})
             for alias, vendor, product in sorted(known)],
         ('pci', 'device_spec'): [
-            json.dumps({'address': _address(one.address)})
-            for one in devices],
+            json.dumps({'address': _address(device.address)})
+            for device in devices],
         (None, 'instances_path'): '/var/lib/nova/instances',
         ('libvirt', 'virt_type'): 'kvm',
         ('libvirt', 'images_type'): 'qcow2',
-    }
+    } | ({} if settings.packs_cells is None else {
+        ('compute', 'packing_host_numa_cells_allocation_strategy'):
+            settings.packs_cells})
 
 
 def _address(address: str) -> dict[str, str]:
     """A PCI address as a pattern, which matches nothing else.
 
-    Nova looks up what is no pattern in the /sys of this machine.
+    Nova looks up what is not a pattern in the /sys of this machine.
 
     :param address: '0000:3b:00.0'
     """

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """P1xx: CPU policies, emulator threads and the guest's CPU topology.
 
 What nova does is in nova.virt.hardware (numa_get_constraints,
@@ -17,11 +6,10 @@ _pack_instance_onto_cores, get_best_cpu_topology) and in
 nova.virt.libvirt.driver.LibvirtDriver (_get_guest_numa_config).
 """
 
-from collections.abc import Iterator
-
+from nova_pinning.checks import check_rule
+from nova_pinning.checks.check_rule import Severity
+from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import guest_topology
-from nova_pinning.flavors.checks import rule
-from nova_pinning.flavors.finding import Severity
 from nova_pinning.model import ThreadPolicy
 
 #: The most that the kernel can be built for (CONFIG_KVM_MAX_NR_VCPUS, x86).
@@ -30,39 +18,39 @@ MAX_VCPUS = 4096
 _EMULATOR_KEY = 'hw:emulator_threads_policy'
 
 
-@rule.rule(
+@check_rule.rule(
     'P101', Severity.ERROR, 'more vCPUs than KVM runs',
     why='KVM on x86 runs at most 4096 vCPUs in one guest, most kernels fewer',
     advice='offer fewer vCPUs')
-def too_many_vcpus(subject: rule.Subject) -> Iterator[rule.Problem]:
+def too_many_vcpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.flavor.vcpus > MAX_VCPUS:
-        yield rule.Problem(f'{subject.flavor.vcpus} vCPUs are too many',
-                           ('vcpus',))
+        yield subject.violation(f'{subject.flavor.vcpus} vCPUs are too many',
+                                ('vcpus',))
 
 
-@rule.rule(
+@check_rule.rule(
     'P102', Severity.WARNING, 'thread policy isolate',
     why='nova never places it on a host with hardware threads and '
         'cpu_dedicated_set, and Placement is asked for hosts without '
         'hardware threads only',
     advice='use thread policy require, which gives the guest whole cores, or '
            'leave it only if some hosts have hardware threads switched off')
-def isolate(subject: rule.Subject) -> Iterator[rule.Problem]:
+def isolate(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.is_pinned or (
             subject.thread_policy is not ThreadPolicy.ISOLATE):
         return
     if isolate_fits_nowhere(subject):
-        yield rule.Problem(
+        yield subject.violation(
             'thread policy isolate fits none of the hosts given: all have '
             'hardware threads', subject.thread_keys,
             severity=Severity.ERROR)
     else:
-        yield rule.Problem(
+        yield subject.violation(
             'thread policy isolate fits only hosts without hardware threads',
             subject.thread_keys)
 
 
-def isolate_fits_nowhere(subject: rule.Subject) -> bool:
+def isolate_fits_nowhere(subject: checked.CheckedFlavor) -> bool:
     """Whether it is the thread policy that keeps it off all given hosts."""
     return bool(subject.hosts) and (
         subject.thread_policy is ThreadPolicy.ISOLATE) and all(
@@ -70,7 +58,7 @@ def isolate_fits_nowhere(subject: rule.Subject) -> bool:
             for host in subject.candidates)
 
 
-@rule.rule(
+@check_rule.rule(
     'P103', Severity.WARNING, 'isolated emulator threads strand a sibling',
     why='an odd number of host CPUs leaves one thread of a core over: no vCPU '
         'under thread policy require can have it, and whatever gets it, often '
@@ -80,7 +68,7 @@ def isolate_fits_nowhere(subject: rule.Subject) -> bool:
     in_catalogue=(
         'write emulator_threads: share, with cpu_shared_set on the '
         'hosts, or offer an odd number of vCPUs'))
-def stranded_sibling(subject: rule.Subject) -> Iterator[rule.Problem]:
+def stranded_sibling(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (not subject.is_pinned or subject.emulator_policy != 'isolate' or
             subject.thread_policy is ThreadPolicy.ISOLATE):
         return
@@ -91,13 +79,13 @@ def stranded_sibling(subject: rule.Subject) -> Iterator[rule.Problem]:
              else subject.flavor.vcpus)
     if count and not count % 2:
         cell = ' of the first NUMA cell' if len(subject.cells) > 1 else ''
-        yield rule.Problem(
+        yield subject.violation(
             f'{count} dedicated vCPUs{cell} and the emulator threads take '
             f'{count + 1} host CPUs and leave the sibling of one over',
             (_EMULATOR_KEY,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P104', Severity.WARNING, 'emulator threads policy on a shared guest',
     why='without pinned vCPUs there is nothing to keep emulator threads '
         'away from: nova ignores the policy, and if the guest has a NUMA '
@@ -106,16 +94,16 @@ def stranded_sibling(subject: rule.Subject) -> Iterator[rule.Problem]:
     advice='leave hw:emulator_threads_policy out',
     in_catalogue='leave emulator_threads out')
 def emulator_policy_on_shared(
-    subject: rule.Subject,
-) -> Iterator[rule.Problem]:
+    subject: checked.CheckedFlavor,
+) -> check_rule.Violations:
     # Nova itself refuses isolate.
     if not subject.is_pinned and subject.emulator_policy == 'share':
-        yield rule.Problem(
+        yield subject.violation(
             'emulator threads policy share does nothing for a guest whose '
             'vCPUs float', (_EMULATOR_KEY,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P105', Severity.WARNING, 'pinned guest without a CPU topology',
     why='nova then shows the guest a socket for every vCPU, so it knows '
         'neither its sibling threads nor its shared cache, and software that '
@@ -123,21 +111,21 @@ def emulator_policy_on_shared(
     advice='set hw:cpu_sockets, hw:cpu_cores and hw:cpu_threads, with two '
            'threads where hw:cpu_thread_policy=require pins siblings together',
     in_catalogue='write cpu_topology: match-host')
-def no_topology(subject: rule.Subject) -> Iterator[rule.Problem]:
+def no_topology(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (subject.is_pinned and subject.flavor.vcpus > 1 and
-            not guest_topology.wish(subject).keys):
-        yield rule.Problem(
+            not guest_topology.topology_constraints(subject).keys):
+        yield subject.violation(
             f'the guest sees {subject.flavor.vcpus} sockets with one core '
             'and one thread each', subject.policy_keys)
 
 
-@rule.rule(
+@check_rule.rule(
     'P106', Severity.WARNING, 'thread policy require with odd vCPUs',
     why='the guest leaves one thread of its last core over, which no vCPU '
         'under thread policy require can have, and with which any other '
         'shares the core',
     advice='offer an even number of dedicated vCPUs in every NUMA cell')
-def odd_vcpus(subject: rule.Subject) -> Iterator[rule.Problem]:
+def odd_vcpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (not subject.is_pinned or
             subject.thread_policy is not ThreadPolicy.REQUIRE):
         return
@@ -149,7 +137,7 @@ def odd_vcpus(subject: rule.Subject) -> Iterator[rule.Problem]:
         if count % 2:
             what = f'NUMA cell {number} has ' if len(
                 subject.cells) > 1 else ''
-            yield rule.Problem(
+            yield subject.violation(
                 f'{what}{count} dedicated {_vcpus(count)} on cores of two '
                 'threads', ('vcpus', f'hw:numa_cpus.{number}'))
             return
@@ -159,28 +147,28 @@ def _vcpus(count: int) -> str:
     return 'vCPU' if count == 1 else 'vCPUs'
 
 
-@rule.rule(
+@check_rule.rule(
     'P107', Severity.WARNING, 'CPU topology that cannot be had',
     why='nova drops what does not come out at the number of vCPUs, or is '
         'above a limit, without a word',
     advice='sockets times cores times threads must be the number of vCPUs')
-def topology_dropped(subject: rule.Subject) -> Iterator[rule.Problem]:
-    wish = guest_topology.wish(subject)
-    wanted = wish.dropped or wish.wanted
-    if not any(wanted) or not subject.is_accepted:
+def topology_dropped(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    constraints = guest_topology.topology_constraints(subject)
+    constrained = constraints.dropped or constraints.preferred
+    if not any(constrained) or not subject.is_accepted:
         return
     got = guest_topology.choose(
-        subject.flavor.vcpus, wish.wanted, wish.limits)
+        subject.flavor.vcpus, constraints.preferred, constraints.limits)
     if got and any(want not in (0, have)
-                   for want, have in zip(wanted, got)):
-        yield rule.Problem(
-            f'{wanted} cannot be had with {subject.flavor.vcpus} '
+                   for want, have in zip(constrained, got)):
+        yield subject.violation(
+            f'{constrained} cannot be had with {subject.flavor.vcpus} '
             f'{_vcpus(subject.flavor.vcpus)}; the guest sees {got}',
-            wish.keys)
+            constraints.keys)
 
 
-@rule.rule(
-    'P108', Severity.WARNING, 'guest threads that are no siblings',
+@check_rule.rule(
+    'P108', Severity.WARNING, 'guest threads that are not siblings',
     why="the guest's scheduler takes two vCPUs for threads of one core and "
         'loads one of them last, though they run on different cores',
     advice='set hw:cpu_threads=1, or pin siblings together with '
@@ -188,33 +176,33 @@ def topology_dropped(subject: rule.Subject) -> Iterator[rule.Problem]:
     in_catalogue=(
         'write cpu_topology: match-host, or pin siblings together '
         'with thread_policy: require'))
-def false_threads(subject: rule.Subject) -> Iterator[rule.Problem]:
+def false_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     threads, keys = _seen_threads(subject)
     if threads < 2 or subject.thread_policy is ThreadPolicy.REQUIRE:
         return
     if not subject.is_pinned:
-        yield rule.Problem(
+        yield subject.violation(
             f'the guest sees {threads} threads a core, but its vCPUs float',
             keys)
     elif subject.thread_policy is ThreadPolicy.ISOLATE:
-        yield rule.Problem(
+        yield subject.violation(
             f'the guest sees {threads} threads a core, but thread policy '
             'isolate pins each vCPU to a core of its own', keys)
     else:
-        yield rule.Problem(
+        yield subject.violation(
             f'the guest sees {threads} threads a core, but thread policy '
             'prefer also takes threads of different cores', keys,
             severity=Severity.NOTE)
 
 
-@rule.rule(
+@check_rule.rule(
     'P109', Severity.WARNING, 'sibling threads that the guest cannot see',
     why='thread policy require pins vCPUs to sibling threads in pairs, and a '
         'guest that does not know puts two busy tasks on one core while '
         'another is idle',
     advice='set hw:cpu_threads=2, with half as many cores',
     in_catalogue='write cpu_topology: match-host')
-def hidden_threads(subject: rule.Subject) -> Iterator[rule.Problem]:
+def hidden_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (not subject.is_pinned or subject.flavor.vcpus < 2 or
             subject.flavor.vcpus % 2 or
             subject.thread_policy is not ThreadPolicy.REQUIRE):
@@ -222,43 +210,46 @@ def hidden_threads(subject: rule.Subject) -> Iterator[rule.Problem]:
     threads, keys = _seen_threads(subject)
     # Without any topology it is P105.
     if keys and threads == 1:
-        yield rule.Problem(
+        yield subject.violation(
             'the guest sees one thread a core, but is pinned to pairs of '
             'threads', keys)
 
 
-def _seen_threads(subject: rule.Subject) -> tuple[int, tuple[str, ...]]:
+def _seen_threads(
+    subject: checked.CheckedFlavor,
+) -> tuple[int, tuple[str, ...]]:
     """How many threads a core the guest sees, and what makes it so."""
-    wish = guest_topology.wish(subject)
-    if not wish.keys or not subject.is_accepted:
+    constraints = guest_topology.topology_constraints(subject)
+    if not constraints.keys or not subject.is_accepted:
         return 0, ()
     got = guest_topology.choose(
-        subject.flavor.vcpus, wish.wanted, wish.limits)
-    keys = ('hw:cpu_threads', 'hw_cpu_threads', *wish.keys)
+        subject.flavor.vcpus, constraints.preferred, constraints.limits)
+    keys = ('hw:cpu_threads', 'hw_cpu_threads', *constraints.keys)
     return (got.threads if got else 0), keys
 
 
-@rule.rule(
+@check_rule.rule(
     'P110', Severity.WARNING, 'realtime mask without realtime',
     why='nova reads the mask only if hw:cpu_realtime is yes',
     advice='set hw:cpu_realtime=yes, or leave the mask out',
     in_catalogue='write realtime: {vcpus: ...} in place of the extra spec')
-def unread_realtime_mask(subject: rule.Subject) -> Iterator[rule.Problem]:
+def unread_realtime_mask(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.is_accepted and not subject.is_realtime and (
             subject.value('cpu_realtime_mask')):
-        yield rule.Problem(
+        yield subject.violation(
             f'{subject.shown("cpu_realtime_mask")} is not read',
             ('hw:cpu_realtime_mask', 'hw_cpu_realtime_mask'))
 
 
-@rule.rule(
+@check_rule.rule(
     'P111', Severity.ERROR, 'NUMA cell without dedicated vCPUs',
     why='nova sets host CPUs aside, for isolated emulator threads or cores, '
         'only next to a vCPU that it pins, and so finds no host',
     advice='give each NUMA cell a dedicated vCPU, the first one above all')
 def cell_without_dedicated(
-    subject: rule.Subject,
-) -> Iterator[rule.Problem]:
+    subject: checked.CheckedFlavor,
+) -> check_rule.Violations:
     keys = ('hw:cpu_dedicated_mask', 'hw:cpu_realtime_mask',
             'hw_cpu_realtime_mask')
     if not subject.is_pinned:
@@ -272,55 +263,49 @@ def cell_without_dedicated(
             reason = 'emulator threads policy isolate'
         else:
             continue
-        yield rule.Problem(
+        yield subject.violation(
             f'NUMA cell {number} has no dedicated vCPU, which {reason} '
             'needs', keys)
         return
 
 
-@rule.rule(
+@check_rule.rule(
     'P112', Severity.NOTE, 'realtime guest with a performance monitor',
     why='emulating the performance monitoring unit adds latency to realtime '
         'guests',
     advice='set hw:pmu=no',
     in_catalogue='write hw:pmu: false under extra_specs')
-def realtime_pmu(subject: rule.Subject) -> Iterator[rule.Problem]:
+def realtime_pmu(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.is_realtime and subject.is_pinned and (
             subject.specs.get('hw:pmu') is None and
             subject.image.get('hw_pmu') is None):
-        yield rule.Problem('hw:pmu is not set', ('hw:cpu_realtime',))
+        yield subject.violation('hw:pmu is not set', ('hw:cpu_realtime',))
 
 
-@rule.rule(
+@check_rule.rule(
     'P113', Severity.WARNING, 'CPU policy left to the image',
     why='an image with hw_cpu_policy=dedicated, which any user can make, '
-        'then turns a guest of a shared flavor into one with CPUs of its own',
+        'then turns a guest of a shared flavor into one with its own CPUs',
     advice='set hw:cpu_policy=shared',
     in_catalogue='write class: shared')
-def policy_left_to_image(subject: rule.Subject) -> Iterator[rule.Problem]:
+def policy_left_to_image(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.specs.get('hw:cpu_policy') and (
             not any(key in subject.specs for key in subject.policy_keys)):
-        yield rule.Problem(
+        yield subject.violation(
             'hw:cpu_policy is not set, so that images choose it',
             ('hw_cpu_policy',))
 
 
-@rule.rule(
+@check_rule.rule(
     'P114', Severity.NOTE, "image's CPU policy overruled by the flavor",
     why='a dedicated flavor pins all vCPUs whatever the image says',
     advice='use another flavor with this image, or leave hw_cpu_policy out')
-def image_policy_overruled(subject: rule.Subject) -> Iterator[rule.Problem]:
+def image_policy_overruled(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
     image = subject.image.get('hw_cpu_policy')
     if subject.is_accepted and image and (
             subject.specs.get('hw:cpu_policy') == 'dedicated' != image):
-        yield rule.Problem(
-            f'{rule.shown("hw_cpu_policy", image)} does nothing under '
+        yield subject.violation(
+            f'{checked.shown("hw_cpu_policy", image)} does nothing under '
             'hw:cpu_policy=dedicated', ('hw:cpu_policy',))
-
-
-RULES = (
-    too_many_vcpus, isolate, stranded_sibling, emulator_policy_on_shared,
-    no_topology, odd_vcpus, topology_dropped, false_threads, hidden_threads,
-    unread_realtime_mask, cell_without_dedicated, realtime_pmu,
-    policy_left_to_image, image_policy_overruled,
-)

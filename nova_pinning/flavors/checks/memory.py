@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """P2xx: memory, its pages and NUMA cells.
 
 What nova does is in nova.virt.hardware (numa_get_constraints,
@@ -17,12 +6,12 @@ _numa_fit_instance_cell, _get_constraint_mappings_from_flavor) and in
 nova.virt.libvirt.driver.LibvirtDriver (_get_guest_memory_backing_config).
 """
 
-from collections.abc import Iterator
 import re
 
+from nova_pinning.checks import check_rule
+from nova_pinning.checks.check_rule import Severity
 from nova_pinning.document import quantities
-from nova_pinning.flavors.checks import rule
-from nova_pinning.flavors.finding import Severity
+from nova_pinning.flavors.checks import checked
 from nova_pinning import model
 
 #: Page sizes in KiB that Linux has on any architecture that nova runs on.
@@ -36,18 +25,18 @@ _PAGE_KEYS = ('hw:mem_page_size', 'hw_mem_page_size')
 _CELL_KEY = re.compile(r'hw[:_]numa_(?:cpus|mem)\.(\d{1,9})')
 
 
-def _page_size_kib(subject: rule.Subject) -> int | None:
+def _page_size_kib(subject: checked.CheckedFlavor) -> int | None:
     """As nova stores it: see model.GuestCell."""
     return subject.cells[0].page_size_kib if subject.cells else None
 
 
-@rule.rule(
-    'P201', Severity.ERROR, 'memory is no multiple of the page size',
+@check_rule.rule(
+    'P201', Severity.ERROR, 'memory is not a multiple of the page size',
     why='nova fills each NUMA cell of the guest with whole pages and finds '
         'no host if they do not come out even',
     advice='offer memory that is a multiple of the page size in every NUMA '
            'cell, or take smaller pages')
-def page_multiple(subject: rule.Subject) -> Iterator[rule.Problem]:
+def page_multiple(subject: checked.CheckedFlavor) -> check_rule.Violations:
     size_kib = _page_size_kib(subject)
     severity = None
     what = ''
@@ -61,7 +50,7 @@ def page_multiple(subject: rule.Subject) -> Iterator[rule.Problem]:
         if cell.memory_mib * 1024 % size_kib:
             which = (f'NUMA cell {number} has ' if len(subject.cells) > 1
                      else '')
-            yield rule.Problem(
+            yield subject.violation(
                 f'{which}{cell.memory_mib} MiB of memory, no multiple of '
                 f'pages of {quantities.shown_page_size(size_kib)}{what}',
                 (f'hw:numa_mem.{number}', *_PAGE_KEYS, 'ram'),
@@ -69,7 +58,7 @@ def page_multiple(subject: rule.Subject) -> Iterator[rule.Problem]:
             return
 
 
-@rule.rule(
+@check_rule.rule(
     'P202', Severity.WARNING, 'several NUMA cells without a page size',
     why='each cell is bound to the memory of one host node, in small pages '
         'that nova neither counts against guests without a NUMA topology '
@@ -78,14 +67,14 @@ def page_multiple(subject: rule.Subject) -> Iterator[rule.Problem]:
         'pages have little left',
     advice='set hw:mem_page_size to large, small or a size such as 1GB',
     in_catalogue='write page_size: large, small or a size such as 1GiB')
-def no_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
+def no_page_size(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if len(subject.cells) > 1 and _page_size_kib(subject) is None:
-        yield rule.Problem(
+        yield subject.violation(
             f'{len(subject.cells)} NUMA cells, but no hw:mem_page_size',
             ('hw:numa_nodes', 'hw_numa_nodes'))
 
 
-@rule.rule(
+@check_rule.rule(
     'P203', Severity.WARNING, 'page size makes a shared guest a NUMA guest',
     why='with a page size nova makes a NUMA topology of one cell: all vCPUs '
         'and all memory of the guest must come from one host node, though '
@@ -95,125 +84,119 @@ def no_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
     in_catalogue=(
         'leave page_size out, or say numa_nodes: 1 if that is what '
         'is wanted'))
-def pages_without_numa(subject: rule.Subject) -> Iterator[rule.Problem]:
+def pages_without_numa(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (not subject.is_pinned and _page_size_kib(subject) is not None and
             not subject.value('numa_nodes')):
-        yield rule.Problem(
+        yield subject.violation(
             f'{subject.shown("mem_page_size")} confines the guest to one '
             'host NUMA node', _PAGE_KEYS)
 
 
-@rule.rule(
+@check_rule.rule(
     'P204', Severity.WARNING, 'NUMA cells that nova does not make',
     why='nova reads hw:numa_cpus and hw:numa_mem only if something else asks '
         'for a NUMA topology',
     advice='set hw:numa_nodes',
     in_catalogue='write numa_nodes')
-def unread_cells(subject: rule.Subject) -> Iterator[rule.Problem]:
+def unread_cells(subject: checked.CheckedFlavor) -> check_rule.Violations:
     keys = _cell_keys(subject)
     if keys and subject.is_accepted and not subject.guest:
-        yield rule.Problem(
+        yield subject.violation(
             f'{keys[0][0]} is not read, since hw:numa_nodes is not set',
             (keys[0][0],))
 
 
-@rule.rule(
+@check_rule.rule(
     'P205', Severity.WARNING, 'NUMA cell beyond the last',
     why='nova reads hw:numa_cpus.N and hw:numa_mem.N from 0 up to the first '
         'that is missing, and ignores the others',
     advice='number the cells from 0 without gaps')
-def cell_beyond(subject: rule.Subject) -> Iterator[rule.Problem]:
+def cell_beyond(subject: checked.CheckedFlavor) -> check_rule.Violations:
     count = len(subject.cells)
     for key, number in _cell_keys(subject):
         if count and number >= count:
-            yield rule.Problem(
+            yield subject.violation(
                 f'{key} is not read: the guest has {count} NUMA '
                 f'{"cell" if count == 1 else "cells"}', (key,))
             return
 
 
-def _cell_keys(subject: rule.Subject) -> list[tuple[str, int]]:
+def _cell_keys(subject: checked.CheckedFlavor) -> list[tuple[str, int]]:
     matches = (_CELL_KEY.fullmatch(key)
                for key in (*subject.specs, *subject.image))
-    return [(one[0], int(one[1])) for one in matches if one]
+    return [(match[0], int(match[1])) for match in matches if match]
 
 
-@rule.rule(
+@check_rule.rule(
     'P206', Severity.ERROR, 'page size that no host has',
     why='no kernel has pages of this size, so no host fits; a plain number '
         'is in KiB, and b stands for bits',
     advice='write a size with its unit, such as 2MB or 1GB')
-def odd_page_size(subject: rule.Subject) -> Iterator[rule.Problem]:
+def odd_page_size(subject: checked.CheckedFlavor) -> check_rule.Violations:
     size_kib = _page_size_kib(subject)
     if size_kib is not None and size_kib >= 0 and (
             size_kib not in _PAGE_SIZES_KIB):
-        yield rule.Problem(
+        yield subject.violation(
             f'{subject.shown("mem_page_size")} asks for pages of '
             f'{quantities.shown_page_size(size_kib)}', _PAGE_KEYS)
 
 
-@rule.rule(
+@check_rule.rule(
     'P207', Severity.WARNING, 'realtime without huge pages',
     why='page faults and misses of the address translation cache take longer '
         'than a realtime task can wait',
     advice='set hw:mem_page_size=large, or 1GB',
     in_catalogue='write page_size: large, or 1GiB')
-def realtime_pages(subject: rule.Subject) -> Iterator[rule.Problem]:
+def realtime_pages(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.is_realtime and subject.is_pinned and (
             subject.is_accepted) and _page_size_kib(subject) in (
                 None, 4, model.PAGES_SMALL):
-        yield rule.Problem('a realtime guest with small memory pages',
-                           (*_PAGE_KEYS, 'hw:cpu_realtime'))
+        yield subject.violation('a realtime guest with small memory pages',
+                                (*_PAGE_KEYS, 'hw:cpu_realtime'))
 
 
-@rule.rule(
+@check_rule.rule(
     'P208', Severity.NOTE, 'realtime without locked memory',
     why="nova's libvirt driver locks the memory of realtime guests whatever "
         'hw:locked_memory says; that goes unseen when memory is counted, or '
         'if realtime is taken away later',
     advice='set hw:locked_memory=yes, with a page size',
     in_catalogue='write locked_memory: true, with a page_size')
-def realtime_locked(subject: rule.Subject) -> Iterator[rule.Problem]:
+def realtime_locked(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.is_realtime or not subject.is_pinned:
         return
     keys = ('hw:locked_memory', 'hw_locked_memory', 'hw:cpu_realtime')
     locked = subject.value('locked_memory')
     if locked is None:
-        yield rule.Problem('hw:locked_memory is not set', keys)
-    elif not rule.is_true(locked):
-        yield rule.Problem(
+        yield subject.violation('hw:locked_memory is not set', keys)
+    elif not checked.is_true(locked):
+        yield subject.violation(
             f'{subject.shown("locked_memory")} does nothing on a realtime '
             'guest', keys, severity=Severity.WARNING)
 
 
-@rule.rule(
+@check_rule.rule(
     'P209', Severity.WARNING, 'memory encryption model without encryption',
     why='nova reads the model only if memory encryption is asked for',
     advice='set hw:mem_encryption=yes, or leave the model out')
 def unread_encryption_model(
-    subject: rule.Subject,
-) -> Iterator[rule.Problem]:
+    subject: checked.CheckedFlavor,
+) -> check_rule.Violations:
     if subject.value('mem_encryption_model') and not (
-            rule.is_true(subject.value('mem_encryption'))):
-        yield rule.Problem(
+            checked.is_true(subject.value('mem_encryption'))):
+        yield subject.violation(
             f'{subject.shown("mem_encryption_model")} is not read',
             ('hw:mem_encryption_model', 'hw_mem_encryption_model'))
 
 
-@rule.rule(
+@check_rule.rule(
     'P210', Severity.WARNING, 'hardly any memory',
     why='no guest system that people use starts with so little; perhaps the '
         'unit is missing, and numbers without one are MiB',
     advice='give the memory in MiB',
     in_catalogue='write memory with its unit, such as 8GiB')
-def hardly_any_memory(subject: rule.Subject) -> Iterator[rule.Problem]:
+def hardly_any_memory(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.flavor.memory_mib < _LEAST_MEMORY_MIB:
-        yield rule.Problem(f'{subject.flavor.memory_mib} MiB of memory',
-                           ('ram',))
-
-
-RULES = (
-    page_multiple, no_page_size, pages_without_numa, unread_cells,
-    cell_beyond, odd_page_size, realtime_pages, realtime_locked,
-    unread_encryption_model, hardly_any_memory,
-)
+        yield subject.violation(f'{subject.flavor.memory_mib} MiB of memory',
+                                ('ram',))

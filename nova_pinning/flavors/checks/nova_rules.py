@@ -1,77 +1,95 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """N0xx: what nova itself refuses.
 
-The checks are nova's own, see :mod:`nova_pinning.bridge.flavors`; here is
-what each of them means and which keys it is about. Nothing here imports nova.
+The checks are nova's own, see :mod:`nova_pinning.bridge.nova_judgement`; here
+is what each of them means and which keys it is about. Nothing here imports
+nova.
 """
 
 import dataclasses
+import typing
 
-from nova_pinning.flavors.checks import rule
-from nova_pinning.flavors.finding import Severity
+from nova_pinning.checks import check_rule
+from nova_pinning.checks.check_rule import Severity
+from nova_pinning import model
 
-EXTRA_SPEC = rule.Rule(
+EXTRA_SPEC = check_rule.Rule[typing.Any](
     'N001', Severity.ERROR, 'extra spec that nova-api refuses',
     'nova-api refuses to store it (from microversion 2.86 on), as its '
     'validators do not know the name or do not take the value',
     'correct the name or the value')
 
-CPU_POLICY = rule.Rule(
+CPU_POLICY = check_rule.Rule[typing.Any](
     'N002', Severity.ERROR, 'CPU policies that nova refuses',
     'nova-api refuses every server with this flavor and image',
     'thread, emulator and realtime policies and masks go with '
     'hw:cpu_policy=dedicated or mixed; a mask of dedicated or realtime vCPUs '
     'goes with mixed')
 
-NUMA = rule.Rule(
+NUMA = check_rule.Rule[typing.Any](
     'N003', Severity.ERROR, 'NUMA topology that nova refuses',
     'nova-api refuses every server with this flavor and image',
     'take a number of cells that divides vCPUs and memory, or give every '
     'cell its hw:numa_cpus.N and hw:numa_mem.N, which together are all vCPUs '
     'and all memory of the flavor')
 
-MEMORY = rule.Rule(
+MEMORY = check_rule.Rule[typing.Any](
     'N004', Severity.ERROR, 'memory settings that nova refuses',
     'nova-api refuses every server with this flavor and image',
     'locked memory needs a page size; an image may choose the page size only '
     'where the flavor says large or any')
 
-TOPOLOGY = rule.Rule(
+TOPOLOGY = check_rule.Rule[typing.Any](
     'N005', Severity.ERROR, 'guest CPU topology that nova refuses',
     'nova refuses every server with this flavor and image, or fails to start '
     'it on the host',
     'raise the hw:cpu_max_* limits, or lower what the image asks for')
 
-PCI = rule.Rule(
+PCI = check_rule.Rule[typing.Any](
     'N006', Severity.ERROR, 'PCI request that nova refuses',
     'nova-api refuses every server with this flavor and image',
     'write pci_passthrough:alias as name:count, with names that stand under '
     '[pci] alias in nova.conf')
 
-DEVICE = rule.Rule(
+DEVICE = check_rule.Rule[typing.Any](
     'N007', Severity.ERROR, 'virtual device or feature that nova refuses',
     'nova refuses every server with this flavor and image, or fails to start '
     'it on the host',
     'correct the value, or make the image agree with the flavor')
 
-FAILURE = rule.Rule(
+FAILURE = check_rule.Rule[typing.Any](
     'N008', Severity.ERROR, 'value on which nova fails',
     'nova does not handle it, and answers with an internal error (status '
     '500) where it should say what is wrong',
     'correct the value')
 
-RULES = (EXTRA_SPEC, CPU_POLICY, NUMA, MEMORY, TOPOLOGY, PCI, DEVICE, FAILURE)
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaRefusal:
+    """Something that nova refuses in a flavor.
+
+    :param keys: see checked.CheckedFlavor.violation
+    :param advice: what to write instead, if the rule's own does not do
+    """
+
+    rule: check_rule.Rule[typing.Any]
+    message: str
+    keys: tuple[str, ...]
+    advice: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """What nova makes of a flavor.
+
+    :param guest: the NUMA topology that the guest gets; None if it has none,
+        or is refused
+    :param is_accepted: whether nova would create servers with it
+    """
+
+    refusals: tuple[NovaRefusal, ...]
+    guest: model.Guest | None
+    is_accepted: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,7 +103,7 @@ class About:
     :param advice: what to write instead, if the rule's own does not do
     """
 
-    rule: rule.Rule | None
+    rule: check_rule.Rule[typing.Any] | None
     roots: tuple[str, ...] = ()
     advice: str = ''
 

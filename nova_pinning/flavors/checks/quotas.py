@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """P4xx: shares of CPU time, and caps on CPU, disk and network.
 
 Nova hands these numbers to libvirt as they are (LibvirtDriver.
@@ -18,10 +7,9 @@ nova.virt.libvirt.designer.set_vif_bandwidth_config), so a wrong one shows
 when a guest is started. The limits are those of libvirt's domain XML.
 """
 
-from collections.abc import Iterator
-
-from nova_pinning.flavors.checks import rule
-from nova_pinning.flavors.finding import Severity
+from nova_pinning.checks import check_rule
+from nova_pinning.checks.check_rule import Severity
+from nova_pinning.flavors.checks import checked
 
 _SHARES = 'quota:cpu_shares'
 _PERIOD = 'quota:cpu_period'
@@ -37,75 +25,79 @@ _VMWARE_KEYS = frozenset(
     for kind in ('limit', 'reservation', 'shares_level', 'shares_share'))
 
 
-@rule.rule(
+@check_rule.rule(
     'P401', Severity.ERROR, 'CPU weight out of range',
     why='under cgroup v2 the weight of a guest goes from 1 to 10000; libvirt '
         'refuses to start a guest with any other',
     advice='scale the weights of all flavors down; only their ratio matters')
-def shares_out_of_range(subject: rule.Subject) -> Iterator[rule.Problem]:
-    shares = rule.whole_number(subject.specs.get(_SHARES))
+def shares_out_of_range(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    shares = checked.whole_number(subject.specs.get(_SHARES))
     if shares is not None and not 1 <= shares <= _MAX_SHARES:
-        yield rule.Problem(
-            f'{rule.shown(_SHARES, str(shares))} is not in 1 to '
+        yield subject.violation(
+            f'{checked.shown(_SHARES, str(shares))} is not in 1 to '
             f'{_MAX_SHARES}', (_SHARES,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P402', Severity.ERROR, 'CPU cap out of range',
     why='libvirt refuses to start a guest with it',
     advice='quota:cpu_period goes from 1000 to 1000000 microseconds, '
            'quota:cpu_quota from 1000 up, or is negative for no cap')
-def cap_out_of_range(subject: rule.Subject) -> Iterator[rule.Problem]:
+def cap_out_of_range(subject: checked.CheckedFlavor) -> check_rule.Violations:
     # To libvirt, 0 is as good as nothing.
-    period = rule.whole_number(subject.specs.get(_PERIOD))
+    period = checked.whole_number(subject.specs.get(_PERIOD))
     if period and period not in _PERIODS_US:
-        yield rule.Problem(
+        yield subject.violation(
             f'{_PERIOD}={period} is not in 1000 to 1000000', (_PERIOD,))
-    quota = rule.whole_number(subject.specs.get(_QUOTA))
+    quota = checked.whole_number(subject.specs.get(_QUOTA))
     if quota and 0 < quota < _MIN_QUOTA_US:
-        yield rule.Problem(f'{_QUOTA}={quota} is below 1000', (_QUOTA,))
+        yield subject.violation(f'{_QUOTA}={quota} is below 1000', (_QUOTA,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P403', Severity.WARNING, 'CPU period without a quota',
     why='the period alone caps nothing',
     advice='set quota:cpu_quota, the microseconds of each period that one '
            'vCPU may run')
-def period_without_quota(subject: rule.Subject) -> Iterator[rule.Problem]:
-    if rule.whole_number(subject.specs.get(_PERIOD)) and not (
-            rule.whole_number(subject.specs.get(_QUOTA))):
-        yield rule.Problem(
-            f'{rule.shown(_PERIOD, subject.specs[_PERIOD])} without '
+def period_without_quota(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if checked.whole_number(subject.specs.get(_PERIOD)) and not (
+            checked.whole_number(subject.specs.get(_QUOTA))):
+        yield subject.violation(
+            f'{checked.shown(_PERIOD, subject.specs[_PERIOD])} without '
             f'{_QUOTA}', (_PERIOD,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P404', Severity.NOTE, 'CPU weight or cap on a dedicated guest',
     why='nobody else runs on the CPUs of a dedicated guest: a weight does '
         'nothing there, and a cap leaves CPUs idle that were paid for',
     advice='leave quota:cpu_shares, quota:cpu_period and quota:cpu_quota out',
     in_catalogue='leave cpu_priority and cpu_cap out')
-def quota_on_dedicated(subject: rule.Subject) -> Iterator[rule.Problem]:
+def quota_on_dedicated(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.cpu_policy != 'dedicated':
         return
     if _SHARES in subject.specs:
-        yield rule.Problem(
-            f'{rule.shown(_SHARES, subject.specs[_SHARES])} does nothing '
+        yield subject.violation(
+            f'{checked.shown(_SHARES, subject.specs[_SHARES])} does nothing '
             'for a guest that shares no CPU', (_SHARES,))
-    if (rule.whole_number(subject.specs.get(_QUOTA)) or 0) > 0:
-        yield rule.Problem(
-            f'{rule.shown(_QUOTA, subject.specs[_QUOTA])} leaves dedicated '
+    if (checked.whole_number(subject.specs.get(_QUOTA)) or 0) > 0:
+        yield subject.violation(
+            f'{checked.shown(_QUOTA, subject.specs[_QUOTA])} leaves dedicated '
             'CPUs idle', (_QUOTA,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P405', Severity.WARNING, 'network peak or burst without an average',
     why='nova writes the limits of a direction only if it has an average',
     advice='set the average of this direction, in KB/s',
     in_catalogue=(
         'write network_in or network_out, the average of this '
         'direction'))
-def burst_without_average(subject: rule.Subject) -> Iterator[rule.Problem]:
+def burst_without_average(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
     for direction in ('inbound', 'outbound'):
         average = f'quota:vif_{direction}_average'
         if subject.specs.get(average):
@@ -113,42 +105,36 @@ def burst_without_average(subject: rule.Subject) -> Iterator[rule.Problem]:
         for kind in ('peak', 'burst'):
             key = f'quota:vif_{direction}_{kind}'
             if key in subject.specs:
-                yield rule.Problem(
-                    f'{rule.shown(key, subject.specs[key])} does nothing '
+                yield subject.violation(
+                    f'{checked.shown(key, subject.specs[key])} does nothing '
                     f'without {average}', (key,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P406', Severity.ERROR, 'total disk limit next to one for reads or writes',
     why='libvirt takes either the total or one for each, and refuses to '
         'start a guest with both',
     advice='leave out one of them')
-def total_and_single(subject: rule.Subject) -> Iterator[rule.Problem]:
+def total_and_single(subject: checked.CheckedFlavor) -> check_rule.Violations:
     for unit in ('bytes', 'iops'):
         total = f'quota:disk_total_{unit}_sec'
-        if not rule.whole_number(subject.specs.get(total)):
+        if not checked.whole_number(subject.specs.get(total)):
             continue
         for kind in ('read', 'write'):
             key = f'quota:disk_{kind}_{unit}_sec'
-            if rule.whole_number(subject.specs.get(key)):
-                yield rule.Problem(f'{total} and {key} exclude each other',
-                                   (key,))
+            if checked.whole_number(subject.specs.get(key)):
+                yield subject.violation(
+                    f'{total} and {key} exclude each other', (key,))
 
 
-@rule.rule(
+@check_rule.rule(
     'P407', Severity.WARNING, 'limit that only VMware has',
     why="nova's libvirt driver does not read it",
     advice='use quota:cpu_shares, cpu_period and cpu_quota, '
            'quota:disk_*_sec and quota:vif_*_average')
-def vmware_only(subject: rule.Subject) -> Iterator[rule.Problem]:
+def vmware_only(subject: checked.CheckedFlavor) -> check_rule.Violations:
     for key, value in subject.specs.items():
         if key in _VMWARE_KEYS:
-            yield rule.Problem(
-                f'{rule.shown(key, value)} does nothing under libvirt',
+            yield subject.violation(
+                f'{checked.shown(key, value)} does nothing under libvirt',
                 (key,))
-
-
-RULES = (
-    shares_out_of_range, cap_out_of_range, period_without_quota,
-    quota_on_dedicated, burst_without_average, total_and_single, vmware_only,
-)

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""Commands that mend what a check finds, as a shell takes them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that put right what a check finds, as a shell takes them."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -27,7 +16,7 @@ def move_thread(tid: int, cpus: cpuset.CpuSet) -> str:
 
 
 def move_process(
-    process: facts.Process, astray: Iterable[qemu_process.Thread],
+    process: facts.HostProcess, astray: Iterable[qemu_process.QemuThread],
     cpus: cpuset.CpuSet,
 ) -> Iterator[str]:
     """Let threads of a process run on these CPUs only.
@@ -42,7 +31,7 @@ def move_process(
 
 
 def pin_vcpu(
-    guest: facts.Guest, vcpu: int, cpus: cpuset.CpuSet,
+    guest: facts.RunningGuest, vcpu: int, cpus: cpuset.CpuSet,
 ) -> str:
     """Pin a vCPU."""
     if guest.domain is None:
@@ -50,7 +39,8 @@ def pin_vcpu(
     return f'virsh vcpupin {shlex.quote(guest.name)} {vcpu} {cpus} --live'
 
 
-def pin_emulator(guest: facts.Guest, cpus: cpuset.CpuSet) -> Iterator[str]:
+def pin_emulator(guest: facts.RunningGuest,
+                 cpus: cpuset.CpuSet) -> Iterator[str]:
     """Pin all that is neither a vCPU nor an I/O thread."""
     if guest.domain is None:
         for thread in (*guest.qemu.emulator, *guest.qemu.vhost):
@@ -60,7 +50,7 @@ def pin_emulator(guest: facts.Guest, cpus: cpuset.CpuSet) -> Iterator[str]:
 
 
 def pin_iothread(
-    guest: facts.Guest, iothread: int, cpus: cpuset.CpuSet,
+    guest: facts.RunningGuest, iothread: int, cpus: cpuset.CpuSet,
 ) -> str:
     """Pin an I/O thread."""
     if guest.domain is None:

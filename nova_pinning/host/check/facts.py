@@ -1,29 +1,92 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a check looks at: a host as it is, gathered before it is judged."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+from typing import Any
 
 from nova_pinning import cpuset
-from nova_pinning.host.check import finding
-from nova_pinning.host import domain as domain_module
-from nova_pinning.host import model
+from nova_pinning.host import domain_xml
+from nova_pinning.host import host_model
+from nova_pinning.host import plan_model
 from nova_pinning.host import qemu_process
+from nova_pinning.host import words
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HostEvidence:
+    """Where on the host a finding shows. What does not apply is left out.
+
+    :param pid: of the process
+    :param tid: of the thread
+    :param name: of the thread, service, device or file
+    :param interrupt: its number
+    :param node: NUMA node
+    :param cpus: the CPUs that it is about
+    :param expected_cpus: the CPUs that it should be
+    :param run_seconds: how long it ran on CPUs that are not for it
+    :param is_estimate: whether run_seconds is one, because nobody can tell
+        when exactly the thread changed CPUs
+    :param count: how often it happened
+    """
+
+    pid: int | None = None
+    tid: int | None = None
+    name: str = ''
+    interrupt: int | None = None
+    node: int | None = None
+    cpus: cpuset.CpuSet | None = None
+    expected_cpus: cpuset.CpuSet | None = None
+    run_seconds: float | None = None
+    is_estimate: bool = False
+    count: int | None = None
+
+    def __str__(self) -> str:
+        """'pid 7 tid 9 CPU 1/KVM: CPUs 0-3, should be 2'."""
+        what = ' '.join(filter(None, (
+            *(f'{name} {value}' for name, value in (
+                ('pid', self.pid), ('tid', self.tid),
+                ('interrupt', self.interrupt)) if value is not None),
+            self.name.removesuffix(':'),
+            '' if self.node is None else f'node {self.node}')))
+        return ': '.join(filter(None, (what, ', '.join(self._facts()))))
+
+    def _facts(self) -> Iterator[str]:
+        if self.cpus is not None:
+            yield words.cpus(self.cpus)
+        if self.expected_cpus is not None:
+            yield f'should be {self.expected_cpus or "none"}'
+        if self.run_seconds is not None:
+            about = 'about ' if self.is_estimate else ''
+            yield f'{about}{words.duration(self.run_seconds)}'
+        if self.count is not None:
+            yield 'once' if self.count == 1 else f'{self.count:,} times'
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for JSON; CPUs are lists as the kernel writes them."""
+        values = {field.name: getattr(self, field.name)
+                  for field in dataclasses.fields(self)}
+        return {name: str(value) if isinstance(value, cpuset.CpuSet)
+                else value for name, value in values.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Process:
+class Unread:
+    """Something that could not be looked at.
+
+    :param path: a file, or what else it is
+    :param reason: 'permission denied'
+    :param hides: what therefore is not known
+    """
+
+    path: str
+    reason: str
+    hides: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostProcess:
     """A process, or a thread of the kernel.
 
     :param name: its comm
@@ -38,7 +101,7 @@ class Process:
     name: str
     arguments: tuple[str, ...]
     unit: str
-    threads: tuple[qemu_process.Thread, ...]
+    threads: tuple[qemu_process.QemuThread, ...]
     may_move: bool = True
 
     @property
@@ -47,7 +110,7 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Guest:
+class RunningGuest:
     """A running QEMU, and what libvirt was told of it.
 
     :param name: libvirt's, or else what its command line says
@@ -61,11 +124,11 @@ class Guest:
         (swtpm, virtiofsd) have the same
     """
 
-    qemu: qemu_process.Process
+    qemu: qemu_process.QemuProcess
     name: str
     uuid: str
-    domain: domain_module.Domain | None
-    stored: domain_module.Domain | None = None
+    domain: domain_xml.DomainXml | None
+    stored: domain_xml.DomainXml | None = None
     is_stranger: bool = False
     is_asked_for: bool = True
     unit: str = ''
@@ -118,28 +181,28 @@ class NovaConf:
     """
 
     files: tuple[str, ...]
-    settings: model.NovaSettings
+    settings: host_model.NovaSettings
     offered_devices: frozenset[str] | None = None
     has_file_backed_memory: bool = False
     manages_cpu_power: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Facts:
+class HostFacts:
     """A host as it is.
 
     :param host: what discovering it says now
     :param processes: all, but for those of guests
     :param default_interrupt_cpus: where new interrupts are allowed
         (/proc/irq/default_smp_affinity), None if not known
-    :param irqbalance: None if none runs, or its settings must not be read
+    :param irqbalance: None if none runs, or its settings cannot be read
     :param workqueue_cpus: where the kernel's unbound work runs, None if not
         known
     :param numa_balancing: whether the kernel moves memory between nodes by
         itself
     :param merges_pages: whether the kernel merges equal pages (KSM)
     :param free_pages: free huge pages by node and size in KiB
-    :param nova_conf: None if it could not be loaded, or must not be read
+    :param nova_conf: None if it could not be loaded, or cannot be read
     :param nova_conf_error: what is wrong with it, if nova-compute could not
         load it either; '' if nothing is known to be
     :param outdated: processes of nova-compute that were started before the
@@ -147,9 +210,9 @@ class Facts:
     :param unread: what could not be looked at
     """
 
-    host: model.HostDescription
-    processes: tuple[Process, ...] = ()
-    guests: tuple[Guest, ...] = ()
+    host: host_model.HostDescription
+    processes: tuple[HostProcess, ...] = ()
+    guests: tuple[RunningGuest, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
     default_interrupt_cpus: cpuset.CpuSet | None = None
     irqbalance: Irqbalance | None = None
@@ -160,5 +223,59 @@ class Facts:
         default_factory=dict)
     nova_conf: NovaConf | None = None
     nova_conf_error: str = ''
-    outdated: tuple[Process, ...] = ()
-    unread: tuple[finding.Unread, ...] = ()
+    outdated: tuple[HostProcess, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CheckedHost:
+    """A host as it was planned, and as it is.
+
+    :param planned: has a plan
+    :ivar online_cpus: those that the host really has
+    """
+
+    planned: host_model.HostDescription
+    facts: HostFacts
+    # Asked for thousands of times, and gathered from all cores.
+    online_cpus: cpuset.CpuSet = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'online_cpus', self.facts.host.cpus)
+
+    @property
+    def plan(self) -> plan_model.HostPlan:
+        assert self.planned.plan is not None
+        return self.planned.plan
+
+    @property
+    def is_other_machine(self) -> bool:
+        """Whether the plan is for quite another machine.
+
+        Then more than half of the CPUs of one of the two are not those of
+        the other, be they online or not.
+        """
+        planned = self.planned.cpus | self.planned.offline_cpus
+        there = self.online_cpus | self.facts.host.offline_cpus
+        return 2 * len(planned & there) < max(len(planned), len(there))
+
+    @property
+    def dedicated_cpus(self) -> cpuset.CpuSet:
+        """CPUs for pinned vCPUs, as planned."""
+        return self.planned.nova.dedicated_cpus or cpuset.CpuSet()
+
+    @property
+    def shared_cpus(self) -> cpuset.CpuSet:
+        """CPUs for floating vCPUs and emulator threads, as planned."""
+        return self.planned.nova.shared_cpus or cpuset.CpuSet()
+
+    @property
+    def taken_cpus(self) -> cpuset.CpuSet:
+        """Those that nobody is to run on who was not put there."""
+        return self.dedicated_cpus | self.plan.poll_cpus
+
+    @property
+    def guests(self) -> tuple[RunningGuest, ...]:
+        """Those that findings are wanted about."""
+        return tuple(
+            guest for guest in self.facts.guests if guest.is_asked_for)

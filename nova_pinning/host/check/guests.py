@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Running guests, and what libvirt was told of them.
 
 libvirt keeps the state of each domain that runs in /run/libvirt/qemu, with
@@ -28,9 +17,9 @@ import re
 from xml.etree import ElementTree
 
 from nova_pinning.host.check import facts
-from nova_pinning.host import domain
+from nova_pinning.host import domain_xml
+from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
-from nova_pinning.host import tree as tree_module
 
 STATES = '/run/libvirt/qemu'
 STORED = '/etc/libvirt/qemu'
@@ -52,26 +41,26 @@ class _State:
     """
 
     pid: int
-    domain: domain.Domain
+    domain: domain_xml.DomainXml
     vcpu_tids: Mapping[int, int]
 
 
-def place(tree: tree_module.Tree, path: str,
-          processes: Iterable[facts.Process]) -> str | None:
+def place(tree: machine_files.Tree, path: str,
+          processes: Iterable[facts.HostProcess]) -> str | None:
     """Where a directory of libvirt's is to be seen, None if nowhere.
 
     In a container libvirt may have one that the host has not.
     """
-    roots = [''] + [f'/proc/{one.pid}/root' for one in processes
-                    if tree.is_live and one.name in _DAEMONS]
+    roots = [''] + [f'/proc/{process.pid}/root' for process in processes
+                    if tree.is_live and process.name in _DAEMONS]
     return next((f'{root}{path}' for root in roots
                  if tree.exists(f'{root}{path}')), None)
 
 
 def split(
-    tree: tree_module.Tree, processes: Iterable[facts.Process],
+    tree: machine_files.Tree, processes: Iterable[facts.HostProcess],
     asked_for: Collection[int] | None = None,
-) -> tuple[tuple[facts.Process, ...], tuple[facts.Guest, ...]]:
+) -> tuple[tuple[facts.HostProcess, ...], tuple[facts.RunningGuest, ...]]:
     """Tell guests from other processes.
 
     :param asked_for: the processes of the guests that findings are wanted
@@ -82,11 +71,11 @@ def split(
     records = place(tree, STATES, processes)
     stored = place(tree, STORED, processes) or STORED
     states = {state.pid: state for state in _states(tree, records)}
-    # If a record must not be read, nobody is called a stranger.
+    # If a record cannot be read, nobody is called a stranger.
     is_complete = records is not None and not any(
         path.startswith(records) for path in tree.unread)
     others, qemus = [], []
-    vhost: dict[int, list[qemu_process.Thread]] = {}
+    vhost: dict[int, list[qemu_process.QemuThread]] = {}
     for process in processes:
         worker = _VHOST.fullmatch(process.name)
         if process.of_kernel and worker:
@@ -107,7 +96,7 @@ def split(
         if not (process.of_kernel and _works_for(process) in running)), guests
 
 
-def _works_for(process: facts.Process) -> int | None:
+def _works_for(process: facts.HostProcess) -> int | None:
     """The process that a vhost thread of the kernel moves packets for."""
     match = _VHOST.fullmatch(process.name)
     return int(match[1]) if match else None
@@ -123,7 +112,7 @@ def _is_guest(arguments: Sequence[str]) -> bool:
             not _option(arguments, 'machine').startswith('none'))
 
 
-def _is_of(state: _State | None, process: facts.Process) -> bool:
+def _is_of(state: _State | None, process: facts.HostProcess) -> bool:
     """Whether a domain's record is of this process, not of an earlier one."""
     return state is not None and bool(state.domain.uuid) and (
         state.domain.uuid in process.arguments)
@@ -150,19 +139,19 @@ def _name(arguments: Sequence[str]) -> str:
 
 
 def _guest(
-    tree: tree_module.Tree, process: facts.Process, state: _State | None,
-    stored: str, vhost: Sequence[qemu_process.Thread], is_complete: bool,
+    tree: machine_files.Tree, process: facts.HostProcess, state: _State | None,
+    stored: str, vhost: Sequence[qemu_process.QemuThread], is_complete: bool,
     is_asked_for: bool,
-) -> facts.Guest:
+) -> facts.RunningGuest:
     known = state.domain if state else None
     status = tree.text(f'/proc/{process.pid}/status') or ''
     locked = _LOCKED.search(status)
-    qemu = qemu_process.process(
+    qemu = qemu_process.qemu_process_of(
         process.pid, (*process.threads, *vhost),
         int(locked[1]) if locked else 0, tuple(_regions(tree, process.pid)),
         state.vcpu_tids if state else None)
     name = (known.name if known else '') or _name(process.arguments)
-    return facts.Guest(
+    return facts.RunningGuest(
         qemu, name or f'QEMU {process.pid}',
         known.uuid if known else _option(process.arguments, 'uuid'), known,
         _stored(tree, f'{stored}/{known.name}.xml') if known else None,
@@ -170,8 +159,8 @@ def _guest(
 
 
 def _regions(
-    tree: tree_module.Tree, pid: int,
-) -> Iterator[qemu_process.Region]:
+    tree: machine_files.Tree, pid: int,
+) -> Iterator[qemu_process.MemoryRegion]:
     maps = tree.text(f'/proc/{pid}/numa_maps') or ''
     for line in maps.splitlines():
         # Most lines are of memory that was never touched.
@@ -182,7 +171,7 @@ def _regions(
                 yield region
 
 
-def _states(tree: tree_module.Tree,
+def _states(tree: machine_files.Tree,
             directory: str | None) -> Iterator[_State]:
     for name in tree.names(directory) if directory else ():
         if name.endswith('.xml'):
@@ -192,23 +181,24 @@ def _states(tree: tree_module.Tree,
 
 
 def _state(text: str | None) -> _State | None:
-    """None if it is no state of a domain: libvirt may be writing it."""
+    """None if it is not a state of a domain: libvirt may be writing it."""
     try:
         root = ElementTree.fromstring(text or '')
         inner = root.find('domain')
         if inner is None:
             return None
         return _State(
-            int(root.get('pid', '')), domain.read(inner),
+            int(root.get('pid', '')), domain_xml.read(inner),
             {int(vcpu.get('pid', '')): int(vcpu.get('id', ''))
              for vcpu in root.iterfind('vcpus/vcpu')})
     except (ElementTree.ParseError, ValueError):
         return None
 
 
-def _stored(tree: tree_module.Tree, path: str) -> domain.Domain | None:
+def _stored(tree: machine_files.Tree,
+            path: str) -> domain_xml.DomainXml | None:
     text = tree.text(path)
     try:
-        return domain.parse(text) if text else None
+        return domain_xml.parse(text) if text else None
     except ValueError:
         return None

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Processes and their threads, from /proc.
 
 They begin and end while they are looked at: what has gone half way is left
@@ -22,8 +11,8 @@ import re
 
 from nova_pinning import cpuset
 from nova_pinning.host.check import facts
+from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
-from nova_pinning.host import tree as tree_module
 
 # PF_KTHREAD of include/linux/sched.h.
 _OF_KERNEL = 0x00200000
@@ -40,13 +29,13 @@ _SLICE = re.compile(r'/([^/]+\.slice)(?=/|$)')
 _parse_cpus = functools.lru_cache(maxsize=1024)(cpuset.CpuSet.parse)
 
 
-def pids(tree: tree_module.Tree) -> list[int]:
+def pids(tree: machine_files.Tree) -> list[int]:
     """All processes that there are now, ascending."""
     return sorted(int(name) for name in tree.names('/proc')
                   if name.isdecimal())
 
 
-def process(tree: tree_module.Tree, pid: int) -> facts.Process | None:
+def process(tree: machine_files.Tree, pid: int) -> facts.HostProcess | None:
     """A process with all its threads.
 
     :returns: None if there is none, or it has ended and only waits for its
@@ -61,15 +50,15 @@ def process(tree: tree_module.Tree, pid: int) -> facts.Process | None:
     all_threads = tuple(threads(tree, pid))
     if not all_threads:
         return None
-    return facts.Process(
+    return facts.HostProcess(
         pid, name, () if flags & _OF_KERNEL else _arguments(tree, pid, name),
         _unit(tree.text(f'/proc/{pid}/cgroup') or ''), all_threads,
         any(thread.may_move for thread in all_threads))
 
 
 def threads(
-    tree: tree_module.Tree, pid: int,
-) -> Iterator[qemu_process.Thread]:
+    tree: machine_files.Tree, pid: int,
+) -> Iterator[qemu_process.QemuThread]:
     """The threads of a process, as far as they do not end meanwhile."""
     for tid in tree.names(f'/proc/{pid}/task'):
         directory = f'/proc/{pid}/task/{tid}'
@@ -80,7 +69,7 @@ def threads(
             yield qemu_process.parse_thread(stat, _parse_cpus(cpus[1]))
 
 
-def started(tree: tree_module.Tree, pid: int) -> float | None:
+def started(tree: machine_files.Tree, pid: int) -> float | None:
     """When a process was started, in seconds since the epoch."""
     stat = tree.text(f'/proc/{pid}/stat')
     booted = _BOOTED.search(tree.text('/proc/stat') or '')
@@ -98,7 +87,7 @@ def _state(stat: str) -> tuple[str, str, int]:
 
 
 def _arguments(
-    tree: tree_module.Tree, pid: int, name: str,
+    tree: machine_files.Tree, pid: int, name: str,
 ) -> tuple[str, ...]:
     """The command line; the name if a program has wiped it out."""
     line = tree.text(f'/proc/{pid}/cmdline') or ''

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The PCI devices of a machine that matter to guests and to the host's CPUs.
 
 These are network cards, NVMe disks, graphics cards and accelerators, virtual
@@ -24,8 +13,8 @@ import re
 
 from nova_pinning.host.discover import use
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host import tree as files
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
 
 PCI = '/sys/bus/pci/devices'
 _ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
@@ -45,7 +34,7 @@ _DISK = re.compile(r'nvme\d+(?:c\d+)?n\d+', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Service:
+class _DeviceService:
     """What a device does for the host by way of its driver."""
 
     names: tuple[str, ...] = ()
@@ -54,14 +43,15 @@ class _Service:
     in_use: str = ''
 
 
-def read(tree: files.Tree,
-         nodes: Iterable[model.Node]) -> tuple[model.PciDevice, ...]:
+def read(
+        tree: machine_files.Tree, nodes: Iterable[host_model.NumaNode]
+) -> tuple[host_model.PciDevice, ...]:
     """The devices by address.
 
     :param nodes: a device that is near none of them belongs to none
     """
     nodes = tuple(nodes)
-    services = _Services(tree)
+    services = _DeviceServices(tree)
     return tuple(
         device for address in sorted(tree.names(PCI))
         if _ADDRESS.fullmatch(address)
@@ -69,9 +59,11 @@ def read(tree: files.Tree,
 
 
 def _device(
-    tree: files.Tree, address: str, nodes: tuple[model.Node, ...],
-    services: '_Services',
-) -> Iterator[model.PciDevice]:
+    tree: machine_files.Tree,
+    address: str,
+    nodes: tuple[host_model.NumaNode, ...],
+    services: '_DeviceServices',
+) -> Iterator[host_model.PciDevice]:
     path = f'{PCI}/{address}'
     number = _hex(tree, f'{path}/class', 6)
     kind = next((kind for digits, kind in _KINDS.items()
@@ -83,7 +75,7 @@ def _device(
     service = services.of(path, kind)
     driver = tree.link_name(f'{path}/driver')
     group = tree.link_name(f'{path}/iommu_group')
-    yield model.PciDevice(
+    yield host_model.PciDevice(
         address=address,
         vendor_id=vendor,
         product_id=product,
@@ -99,8 +91,8 @@ def _device(
         physical_function=tree.link_name(f'{path}/physfn'))
 
 
-def _numa_node(tree: files.Tree, path: str,
-               nodes: tuple[model.Node, ...]) -> int | None:
+def _numa_node(tree: machine_files.Tree, path: str,
+               nodes: tuple[host_model.NumaNode, ...]) -> int | None:
     """The node; where firmware gives none, what the near CPUs tell."""
     number = tree.number(f'{path}/numa_node')
     if number is not None and number >= 0:
@@ -113,7 +105,7 @@ def _numa_node(tree: files.Tree, path: str,
     return None
 
 
-def _interrupts(tree: files.Tree, path: str) -> tuple[int, ...]:
+def _interrupts(tree: machine_files.Tree, path: str) -> tuple[int, ...]:
     messages = [int(name) for name in tree.names(f'{path}/msi_irqs')
                 if name.isdecimal()]
     if messages:
@@ -122,45 +114,46 @@ def _interrupts(tree: files.Tree, path: str) -> tuple[int, ...]:
     return (wire,) if wire and wire > 0 else ()
 
 
-class _Services:
+class _DeviceServices:
     """Looks at what devices do; the tables of the kernel are read once."""
 
-    def __init__(self, tree: files.Tree) -> None:
+    def __init__(self, tree: machine_files.Tree) -> None:
         self._tree = tree
         self._mounts = use.mounts(tree)
         self._routes = use.routes(tree)
 
-    def of(self, path: str, kind: hardware.PciKind) -> _Service:
+    def of(self, path: str, kind: hardware.PciKind) -> _DeviceService:
         if kind is hardware.PciKind.NIC:
             return self._network(path)
         if kind is hardware.PciKind.NVME:
             return self._disks(path)
         if kind is hardware.PciKind.GPU:
             is_console = self._tree.number(f'{path}/boot_vga') == 1
-            return _Service(in_use='console' if is_console else '')
-        return _Service()
+            return _DeviceService(in_use='console' if is_console else '')
+        return _DeviceService()
 
-    def _network(self, path: str) -> _Service:
+    def _network(self, path: str) -> _DeviceService:
         tree = self._tree
         interfaces = [f'{parent}/net/{name}' for parent in self._parents(path)
                       for name in tree.names(f'{parent}/net')]
-        speeds = (tree.number(f'{one}/speed') or 0 for one in interfaces)
-        return _Service(
+        speeds = (tree.number(f'{interface}/speed') or 0
+                  for interface in interfaces)
+        return _DeviceService(
             names=_names(interfaces),
-            queues=sum(_queues(tree.names(f'{one}/queues'))
-                       for one in interfaces),
+            queues=sum(_queues(tree.names(f'{interface}/queues'))
+                       for interface in interfaces),
             # -1, or 2^32 - 1 with some drivers, is for a link that is down.
             speed_mbps=sum(speed for speed in speeds
                            if 0 < speed < 2 ** 31 - 1),
-            in_use=use.say(use.of_interface(tree, name, self._routes)
-                           for name in _names(interfaces)))
+            in_use=use.describe_uses(use.of_interface(tree, name, self._routes)
+                                     for name in _names(interfaces)))
 
     def _parents(self, path: str) -> list[str]:
         """What the interfaces are below: the device, or its virtio device."""
         return [path, *(f'{path}/{name}' for name in self._tree.names(path)
                         if name.startswith('virtio'))]
 
-    def _disks(self, path: str) -> _Service:
+    def _disks(self, path: str) -> _DeviceService:
         tree = self._tree
         controllers = [f'{path}/nvme/{name}'
                        for name in tree.names(f'{path}/nvme')]
@@ -172,13 +165,13 @@ class _Services:
             _NVME_PATH.sub(r'\1\2', name) for name in _names(found)))
         queues = [len(tree.names(f'{one}/mq')) for one in found]
         # One of them is for administration.
-        counts = [(tree.number(f'{one}/queue_count') or 1) - 1
-                  for one in controllers]
-        return _Service(
+        counts = [(tree.number(f'{controller}/queue_count') or 1) - 1
+                  for controller in controllers]
+        return _DeviceService(
             names=disks,
             queues=max(queues, default=0) or max(counts, default=0),
-            in_use=use.say(use.of_disk(tree, name, self._mounts)
-                           for name in disks))
+            in_use=use.describe_uses(use.of_disk(tree, name, self._mounts)
+                                     for name in disks))
 
 
 def _names(paths: Iterable[str]) -> tuple[str, ...]:
@@ -190,6 +183,6 @@ def _queues(names: Iterable[str]) -> int:
     return max(kinds.count('rx'), kinds.count('tx'))
 
 
-def _hex(tree: files.Tree, path: str, digits: int) -> str:
+def _hex(tree: machine_files.Tree, path: str, digits: int) -> str:
     match = _HEX.fullmatch(tree.text(path) or '')
     return match[1].zfill(digits) if match else ''

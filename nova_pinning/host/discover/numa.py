@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The NUMA nodes of a machine, as in the kernel's
 Documentation/ABI/stable/sysfs-devices-node.
 """
@@ -22,8 +11,8 @@ import re
 from nova_pinning import cpuset
 from nova_pinning.host.discover import processors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host import tree as files
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
 
 NODE = '/sys/devices/system/node'
 _NODE_NAME = re.compile(r'node(\d{1,5})', re.ASCII)
@@ -41,11 +30,11 @@ class Numa:
         node without memory here, since no guest with NUMA nodes can use them.
     """
 
-    nodes: tuple[model.Node, ...]
+    nodes: tuple[host_model.NumaNode, ...]
     stray: cpuset.CpuSet
 
 
-def read(tree: files.Tree, machine: processors.Processors,
+def read(tree: machine_files.Tree, machine: processors.Processors,
          caches: Iterable[hardware.Caches]) -> Numa:
     """The nodes that are online; one node if the kernel knows of none."""
     numbers = _numbers(tree)
@@ -60,7 +49,7 @@ def read(tree: files.Tree, machine: processors.Processors,
                for domain in alike.domains]
     distances = {node: _distances(tree, node) for node in cpus}
     complete = all(len(row) == len(cpus) for row in distances.values())
-    nodes = (model.Node(
+    nodes = (host_model.NumaNode(
         id=node,
         socket=min((machine.sockets[cpu] for cpu in own), default=0),
         cores=tuple(sorted(
@@ -74,14 +63,14 @@ def read(tree: files.Tree, machine: processors.Processors,
     return Numa(tuple(nodes), stray)
 
 
-def _numbers(tree: files.Tree) -> list[int]:
+def _numbers(tree: machine_files.Tree) -> list[int]:
     there = [int(match[1]) for match in map(
         _NODE_NAME.fullmatch, tree.names(NODE)) if match]
     online = tree.cpus(f'{NODE}/online')
     return [node for node in there if online is None or node in online]
 
 
-def _cpus(tree: files.Tree, node: int) -> cpuset.CpuSet:
+def _cpus(tree: machine_files.Tree, node: int) -> cpuset.CpuSet:
     """What the node says, which may name CPUs that are offline."""
     found = tree.mask(f'{NODE}/node{node}/cpumap')
     if found is None:
@@ -89,7 +78,7 @@ def _cpus(tree: files.Tree, node: int) -> cpuset.CpuSet:
     return found or cpuset.CpuSet()
 
 
-def _own_node(tree: files.Tree, stray: cpuset.CpuSet,
+def _own_node(tree: machine_files.Tree, stray: cpuset.CpuSet,
               taken: Mapping[int, cpuset.CpuSet]) -> int:
     """The number for a node of CPUs that are in none of the others."""
     for cpu in stray:
@@ -100,7 +89,7 @@ def _own_node(tree: files.Tree, stray: cpuset.CpuSet,
     return next(node for node in range(len(taken) + 1) if node not in taken)
 
 
-def all_memory_mib(tree: files.Tree) -> int:
+def all_memory_mib(tree: machine_files.Tree) -> int:
     """What the kernel has, 0 if it does not tell.
 
     That can be more than its nodes know of: what a virtual machine was given
@@ -109,7 +98,7 @@ def all_memory_mib(tree: files.Tree) -> int:
     return _total_mib(tree.text(_MEMINFO))
 
 
-def _memory_mib(tree: files.Tree, node: int, lone: bool) -> int:
+def _memory_mib(tree: machine_files.Tree, node: int, lone: bool) -> int:
     text = tree.text(f'{NODE}/node{node}/meminfo')
     if text is None and lone:
         text = tree.text(_MEMINFO)
@@ -121,7 +110,8 @@ def _total_mib(text: str | None) -> int:
     return int(match[1]) // 1024 if match else 0
 
 
-def _huge_pages(tree: files.Tree, node: int, lone: bool) -> dict[int, int]:
+def _huge_pages(tree: machine_files.Tree, node: int,
+                lone: bool) -> dict[int, int]:
     """How many there are by size in KiB, with sizes there are none of."""
     path = f'{NODE}/node{node}/hugepages'
     if lone and not tree.exists(path):
@@ -131,6 +121,6 @@ def _huge_pages(tree: files.Tree, node: int, lone: bool) -> dict[int, int]:
         for match in map(_HUGE_PAGES.fullmatch, tree.names(path)) if match}
 
 
-def _distances(tree: files.Tree, node: int) -> tuple[int, ...]:
+def _distances(tree: machine_files.Tree, node: int) -> tuple[int, ...]:
     words = (tree.text(f'{NODE}/node{node}/distance') or '').split()
     return tuple(map(int, words)) if all(map(str.isdecimal, words)) else ()

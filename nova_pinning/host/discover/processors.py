@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The CPUs of a machine: which there are, and what they share.
 
 Most of it is described in the kernel's
@@ -24,7 +13,7 @@ import re
 
 from nova_pinning import cpuset
 from nova_pinning.host import hardware
-from nova_pinning.host import tree as files
+from nova_pinning.host import machine_files
 
 CPU = '/sys/devices/system/cpu'
 _CPU_NAME = re.compile(r'cpu(\d{1,5})', re.ASCII)
@@ -58,7 +47,7 @@ class Processors:
     dies: Mapping[int, int]
 
 
-def read(tree: files.Tree) -> Processors:
+def read(tree: machine_files.Tree) -> Processors:
     """What CPUs there are."""
     there = cpuset.CpuSet(
         int(match[1]) for match in map(
@@ -94,7 +83,7 @@ def dies(processors: Processors, *, always: bool) -> tuple[hardware.Die, ...]:
                  for (socket, die), cpus in sorted(found.items()))
 
 
-def caches(tree: files.Tree,
+def caches(tree: machine_files.Tree,
            online: cpuset.CpuSet) -> tuple[hardware.Caches, ...]:
     """The caches of every level, as far as CPUs that are online use them."""
     found: dict[tuple[int, str, int], list[cpuset.CpuSet]] = {}
@@ -124,7 +113,7 @@ def caches(tree: files.Tree,
 
 
 def core_kinds(
-    tree: files.Tree, online: cpuset.CpuSet,
+    tree: machine_files.Tree, online: cpuset.CpuSet,
 ) -> tuple[hardware.CoreKind, ...]:
     """The kinds of cores, () if all are alike, the fastest first."""
     capacities = {
@@ -147,7 +136,7 @@ def core_kinds(
 
 
 def _cores(
-    tree: files.Tree, online: cpuset.CpuSet,
+    tree: machine_files.Tree, online: cpuset.CpuSet,
 ) -> tuple[cpuset.CpuSet, ...]:
     cores = []
     left = online
@@ -163,7 +152,7 @@ def _cores(
     return tuple(cores)
 
 
-def _shared(tree: files.Tree, *paths: str, cpu: int) -> cpuset.CpuSet:
+def _shared(tree: machine_files.Tree, *paths: str, cpu: int) -> cpuset.CpuSet:
     """The CPUs that share something with one, by the first file there is."""
     own = cpuset.CpuSet([cpu])
     for path in paths:
@@ -174,7 +163,7 @@ def _shared(tree: files.Tree, *paths: str, cpu: int) -> cpuset.CpuSet:
 
 
 def _ids(
-    tree: files.Tree, online: cpuset.CpuSet, name: str,
+    tree: machine_files.Tree, online: cpuset.CpuSet, name: str,
 ) -> dict[int, int]:
     """A number of each CPU's place; 0 where there is none, or -1."""
     found = {cpu: tree.number(f'{CPU}/cpu{cpu}/topology/{name}')

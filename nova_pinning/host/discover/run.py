@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A whole machine, from its files."""
 
 from nova_pinning import cpuset
@@ -18,12 +7,13 @@ from nova_pinning.host.discover import devices
 from nova_pinning.host.discover import numa
 from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import system
-from nova_pinning.host import model
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
 from nova_pinning.host import problems
-from nova_pinning.host import tree as files
 
 
-def discover(tree: files.Tree, name: str = '') -> model.HostDescription:
+def discover_host(tree: machine_files.Tree,
+                  name: str = '') -> host_model.HostDescription:
     """The host that a machine's /sys and /proc describe.
 
     What the files do not tell is left out. What nova.conf says is not looked
@@ -36,14 +26,14 @@ def discover(tree: files.Tree, name: str = '') -> model.HostDescription:
     where = errors.Location(str(tree.root))
     if not tree.names(processors.CPU):
         raise errors.InputError(
-            "is no machine's root directory: there is no "
+            "is not a machine's root directory: there is no "
             f'{processors.CPU.lstrip("/")} in it', where,
             'give the directory that has its sys and proc')
     machine = processors.read(tree)
     caches = processors.caches(tree, machine.online)
     found = numa.read(tree, machine, caches)
     info = system.cpu_info(tree)
-    description = model.HostDescription(
+    description = host_model.HostDescription(
         name=name or system.name(tree),
         nodes=found.nodes,
         pci_devices=devices.read(tree, found.nodes),
@@ -57,13 +47,13 @@ def discover(tree: files.Tree, name: str = '') -> model.HostDescription:
         system=system.read(tree, machine, info),
         where=where)
     wrong = tuple(errors.InputError(problem.message, where)
-                  for problem in problems.problems(description))
+                  for problem in problems.inconsistencies(description))
     if wrong:
         raise errors.InputErrors(wrong)
     return description
 
 
-def _has_wide_node(nodes: tuple[model.Node, ...],
+def _has_wide_node(nodes: tuple[host_model.NumaNode, ...],
                    machine: processors.Processors) -> bool:
     """Whether a node has CPUs of several sockets, and so does not tell."""
     return any(len({machine.sockets[cpu] for cpu in node.cpus}) > 1

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The kernel of a machine, how it was told to run, and what the CPUs are."""
 
 from collections.abc import Mapping
@@ -20,8 +9,8 @@ from nova_pinning import cpuset
 from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import text
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host import tree as files
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
 
 _CPU = processors.CPU
 _NOT_AFFECTED = 'Not affected'
@@ -33,7 +22,7 @@ _NO_NAME = re.compile(r'[^A-Za-z0-9._-]+')
 _ARCH = re.compile(r'[a-z0-9_]+', re.ASCII)
 
 
-def cpu_info(tree: files.Tree) -> dict[str, str]:
+def cpu_info(tree: machine_files.Tree) -> dict[str, str]:
     """What /proc/cpuinfo says of the first CPU.
 
     To be read once: kernels may wake up every CPU for it.
@@ -44,7 +33,7 @@ def cpu_info(tree: files.Tree) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _colon, value in pairs}
 
 
-def read(tree: files.Tree, machine: processors.Processors,
+def read(tree: machine_files.Tree, machine: processors.Processors,
          info: Mapping[str, str]) -> hardware.System:
     """The kernel, and how it was told to run.
 
@@ -76,17 +65,18 @@ def read(tree: files.Tree, machine: processors.Processors,
         mitigations=_mitigations(tree))
 
 
-def cpu_model(tree: files.Tree, info: Mapping[str, str]) -> model.CpuModel:
+def cpu_model(tree: machine_files.Tree,
+              info: Mapping[str, str]) -> host_model.CpuModel:
     """What the CPUs are; libvirt's name for the model is in no file.
 
     :param info: what :func:`cpu_info` returns
     """
-    return model.CpuModel(
+    return host_model.CpuModel(
         arch=_arch(tree, info),
         vendor=_VENDORS.get(info.get('vendor_id', ''), ''))
 
 
-def name(tree: files.Tree) -> str:
+def name(tree: machine_files.Tree) -> str:
     """The machine's host name, else that of the directory of its files."""
     found = (tree.text('/proc/sys/kernel/hostname')
              or tree.text('/etc/hostname')
@@ -94,12 +84,12 @@ def name(tree: files.Tree) -> str:
     return _NO_NAME.sub('-', found).lstrip('._-')[:255] or 'host'
 
 
-def _cpus(tree: files.Tree, file: str) -> cpuset.CpuSet:
+def _cpus(tree: machine_files.Tree, file: str) -> cpuset.CpuSet:
     # Kernels that have no nohz_full say '(null)'.
     return tree.cpus(f'{_CPU}/{file}') or cpuset.CpuSet()
 
 
-def _mitigations(tree: files.Tree) -> dict[str, str]:
+def _mitigations(tree: machine_files.Tree) -> dict[str, str]:
     """Vulnerabilities that the CPUs do have."""
     path = f'{_CPU}/vulnerabilities'
     found = {name: tree.text(f'{path}/{name}') for name in tree.names(path)}
@@ -107,7 +97,7 @@ def _mitigations(tree: files.Tree) -> dict[str, str]:
             for name, said in found.items() if said and said != _NOT_AFFECTED}
 
 
-def _has_iommu(tree: files.Tree) -> bool | None:
+def _has_iommu(tree: machine_files.Tree) -> bool | None:
     groups = '/sys/kernel/iommu_groups'
     if tree.names(groups):
         return True
@@ -119,7 +109,7 @@ def _virtualization(info: Mapping[str, str]) -> str:
     return next((flag for flag in ('vmx', 'svm') if flag in flags), '')
 
 
-def _arch(tree: files.Tree, info: Mapping[str, str]) -> str:
+def _arch(tree: machine_files.Tree, info: Mapping[str, str]) -> str:
     said = tree.text('/proc/sys/kernel/arch')
     if not said and tree.root == tree.root.parent:
         said = os.uname().machine

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a machine itself does with its disks and network interfaces.
 
 Only what files tell: whether an interface has an IPv4 address, say, they do
@@ -24,7 +13,7 @@ import dataclasses
 import re
 
 from nova_pinning.host.discover import text
-from nova_pinning.host import tree as files
+from nova_pinning.host import machine_files
 
 _BLOCK = '/sys/class/block'
 _DEV = '/dev/'
@@ -42,7 +31,7 @@ _ESCAPE = re.compile(r'\\([0-7]{3})', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Use:
+class DeviceUse:
     """What something is used for.
 
     :param inside: what it is a part of: a bond, a bridge, a volume
@@ -68,7 +57,7 @@ class Mounts:
     swaps: frozenset[str]
 
 
-def mounts(tree: files.Tree) -> Mounts:
+def mounts(tree: machine_files.Tree) -> Mounts:
     """What is mounted, and what is swapped to."""
     points: dict[str, dict[str, None]] = {}
     for words in _rows(tree, '/proc/self/mountinfo', 5):
@@ -84,7 +73,7 @@ def mounts(tree: files.Tree) -> Mounts:
                   for words in _rows(tree, '/proc/swaps', 2)))
 
 
-def routes(tree: files.Tree) -> dict[str, str]:
+def routes(tree: machine_files.Tree) -> dict[str, str]:
     """Which interfaces have routes: 'default route', or others only."""
     found: dict[str, str] = {}
     for words in _rows(tree, '/proc/net/route', 8):
@@ -100,7 +89,7 @@ def routes(tree: files.Tree) -> dict[str, str]:
     return found
 
 
-def of_disk(tree: files.Tree, name: str, mounted: Mounts) -> Use:
+def of_disk(tree: machine_files.Tree, name: str, mounted: Mounts) -> DeviceUse:
     """What a disk is used for, with its partitions and what is made of them.
 
     :param name: 'nvme0n1'
@@ -119,12 +108,12 @@ def of_disk(tree: files.Tree, name: str, mounted: Mounts) -> Use:
         for key in (number, one, f'mapper/{labels.get(one, one)}'):
             points.update(dict.fromkeys(mounted.points.get(key, ())))
             is_swap |= key in mounted.swaps
-    return Use(tuple(labels.values()), tuple(points),
-               (_SWAP,) if is_swap else ())
+    return DeviceUse(tuple(labels.values()), tuple(points),
+                     (_SWAP,) if is_swap else ())
 
 
-def of_interface(tree: files.Tree, name: str,
-                 routed: Mapping[str, str]) -> Use:
+def of_interface(tree: machine_files.Tree, name: str,
+                 routed: Mapping[str, str]) -> DeviceUse:
     """What a network interface is used for.
 
     :param name: 'eth0'
@@ -132,15 +121,15 @@ def of_interface(tree: files.Tree, name: str,
     """
     above = _above([name], lambda one: _masters(tree, one))
     found = {routed[one] for one in (name, *above) if one in routed}
-    return Use(above, (), (min(found),) if found else ())
+    return DeviceUse(above, (), (min(found),) if found else ())
 
 
-def say(uses: Iterable[Use]) -> str:
+def describe_uses(uses: Iterable[DeviceUse]) -> str:
     """All of it in short: 'in vg-root, vg-var; mounted on /, /var'."""
     uses = tuple(uses)
-    inside = _shown(name for one in uses for name in one.inside)
-    mounted = _shown(name for one in uses for name in one.mounted)
-    other = _shown(name for one in uses for name in one.other)
+    inside = _shown(name for use in uses for name in use.inside)
+    mounted = _shown(name for use in uses for name in use.mounted)
+    other = _shown(name for use in uses for name in use.other)
     return '; '.join(filter(None, (
         inside and f'in {inside}', mounted and f'mounted on {mounted}',
         other)))
@@ -168,7 +157,7 @@ def _above(
     return tuple(found)[len(start):]
 
 
-def _masters(tree: files.Tree, name: str) -> Iterator[str]:
+def _masters(tree: machine_files.Tree, name: str) -> Iterator[str]:
     """The bond, bridge, VLAN or the like that an interface is a part of."""
     path = f'{_NET}/{name}'
     for link in ('master', 'brport/bridge'):
@@ -180,7 +169,8 @@ def _masters(tree: files.Tree, name: str) -> Iterator[str]:
             yield entry.removeprefix('upper_')
 
 
-def _rows(tree: files.Tree, path: str, least: int) -> Iterator[list[str]]:
+def _rows(tree: machine_files.Tree, path: str,
+          least: int) -> Iterator[list[str]]:
     """The words of each line of a table that has enough of them."""
     for line in (tree.text(path) or '').splitlines():
         words = line.split()

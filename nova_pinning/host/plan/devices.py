@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The devices of a host: which guests get, and who serves the others."""
 
 from collections.abc import Iterator
@@ -20,9 +9,9 @@ import re
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host.plan import ground
-from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host import plan_model
 from nova_pinning.host import words
 
 _ADDRESS = re.compile(
@@ -36,9 +25,9 @@ _WHERE = errors.Location('--pci-alias')
 
 
 def with_aliases(
-    devices: tuple[model.PciDevice, ...],
+    devices: tuple[host_model.PciDevice, ...],
     aliases: tuple[tuple[str, str], ...],
-) -> tuple[tuple[model.PciDevice, ...], tuple[model.PciDevice, ...]]:
+) -> tuple[tuple[host_model.PciDevice, ...], tuple[host_model.PciDevice, ...]]:
     """Devices with the aliases by which flavors ask for them.
 
     :param aliases: (alias, what it names)
@@ -47,7 +36,7 @@ def with_aliases(
         get, or a device has two
     """
     given: dict[str, str] = {}
-    in_use: dict[str, model.PciDevice] = {}
+    in_use: dict[str, host_model.PciDevice] = {}
     physical = {device.physical_function for device in devices}
     for alias, what in aliases:
         named = [device for device in devices if _is_meant(
@@ -77,7 +66,7 @@ def with_aliases(
         for device in devices), tuple(in_use.values())
 
 
-def _is_meant(device: model.PciDevice, what: str,
+def _is_meant(device: host_model.PciDevice, what: str,
               has_functions: bool) -> bool:
     """Whether an alias for this names a device.
 
@@ -95,13 +84,13 @@ def _is_meant(device: model.PciDevice, what: str,
     return False
 
 
-def name(device: model.PciDevice) -> str:
+def name(device: host_model.PciDevice) -> str:
     """What people know a device by."""
     return device.names[0] if device.names else device.address
 
 
 def interrupts(
-    description: model.HostDescription, host_cpus: cpuset.CpuSet,
+    description: host_model.HostDescription, host_cpus: cpuset.CpuSet,
 ) -> tuple[tuple[plan_model.Interrupts, str], ...]:
     """CPUs for the interrupts of each device that serves the host.
 
@@ -114,12 +103,13 @@ def interrupts(
     """
     return tuple(
         (plan_model.Interrupts(device.address, name(device), cpus), reason)
-        for device in description.pci_devices if ground.serves_host(device)
-        for cpus, reason in (_near(description, device, host_cpus),))
+        for device in description.pci_devices
+        if allocatable_cores.serves_host(device)
+        for cpus, reason in (_near(description, device, host_cpus), ))
 
 
 def _near(
-    description: model.HostDescription, device: model.PciDevice,
+    description: host_model.HostDescription, device: host_model.PciDevice,
     host_cpus: cpuset.CpuSet,
 ) -> tuple[cpuset.CpuSet, str]:
     number = device.numa_node
@@ -141,35 +131,35 @@ def _near(
 
 
 def _by_distance(
-    description: model.HostDescription, number: int,
-) -> Mapping[int, list[model.Node]]:
+    description: host_model.HostDescription, number: int,
+) -> Mapping[int, list[host_model.NumaNode]]:
     """Nodes by their distance from one; 0 is that node itself."""
     here = next((node for node in description.nodes if node.id == number),
                 None)
-    found: dict[int, list[model.Node]] = {}
-    for place, node in enumerate(description.nodes):
+    by_distance: dict[int, list[host_model.NumaNode]] = {}
+    for index, node in enumerate(description.nodes):
         if node is here:
             distance = 0
         elif here is not None and here.distances:
-            distance = here.distances[place]
+            distance = here.distances[index]
         else:
             distance = 1
-        found.setdefault(distance, []).append(node)
-    return found
+        by_distance.setdefault(distance, []).append(node)
+    return by_distance
 
 
-def poll_nodes(description: model.HostDescription) -> tuple[int, ...]:
+def poll_nodes(description: host_model.HostDescription) -> tuple[int, ...]:
     """The nodes of the host's NICs, by id; without NICs all that have CPUs."""
     nodes = {node.id for node in description.nodes if node.cores}
-    found = {device.numa_node for device in nics(description)} & nodes
-    return tuple(sorted(number for number in found or nodes
+    near = {device.numa_node for device in nics(description)} & nodes
+    return tuple(sorted(number for number in near or nodes
                         if number is not None))
 
 
 def nics(
-    description: model.HostDescription,
-) -> Iterator[model.PciDevice]:
+    description: host_model.HostDescription,
+) -> Iterator[host_model.PciDevice]:
     """The NICs that serve the host."""
     return (device for device in description.pci_devices
             if device.kind is hardware.PciKind.NIC
-            and ground.serves_host(device))
+            and allocatable_cores.serves_host(device))

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Why a plan is as it is, in words, and how other choices compare."""
 
 from collections.abc import Iterator
@@ -19,12 +8,12 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
-from nova_pinning.host import model as host_model
-from nova_pinning.host.plan import ground
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import memory
-from nova_pinning.host.plan import model
-from nova_pinning.host.plan import request as plan_request
-from nova_pinning.host.plan import search
+from nova_pinning.host.plan import plan_request
+from nova_pinning.host import plan_model
 from nova_pinning.host import words
 
 # What choices are compared by, beside what they sell.
@@ -34,43 +23,43 @@ _NEIGHBOURS = 'CPUs of guests in L3 domains with CPUs for the host'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Priced:
+class PricedChoice:
     """A choice, what it sells, and what becomes of memory with it."""
 
-    choice: search.Choice
-    offer: model.Offer
-    memory: memory.Memory
+    choice: cpu_search.CpuChoice
+    offer: plan_model.Offer
+    memory: memory.MemoryPlan
 
     def unsold(self, description: host_model.HostDescription,
                ) -> Mapping[int, cpuset.CpuSet]:
         """Dedicated CPUs by node without memory for guests there."""
-        found = {node.id: node.cpus & self.choice.dedicated_cpus
-                 for node in description.nodes
-                 if not self.memory.guest_mib[node.id]}
-        return {node: cpus for node, cpus in found.items() if cpus}
+        unsold = {node.id: node.cpus & self.choice.dedicated_cpus
+                  for node in description.nodes
+                  if not self.memory.guest_mib[node.id]}
+        return {node: cpus for node, cpus in unsold.items() if cpus}
 
 
 def reasons(
     description: host_model.HostDescription,
-    request: plan_request.Request,
-    taken: Priced,
-    others: Sequence[Priced],
-) -> Iterator[model.Reason]:
+    request: plan_request.PlanRequest,
+    taken: PricedChoice,
+    others: Sequence[PricedChoice],
+) -> Iterator[plan_model.PlanReason]:
     """A reason for each choice but those of interrupts."""
     choice, offer = taken.choice, taken.offer
     yield from _host_reasons(description, request, taken, others)
     if choice.poll_cpus:
-        yield model.Reason(
+        yield plan_model.PlanReason(
             'poll_cpus', f'{_spread(description, choice.poll_cpus)} poll '
             'NICs for OVS-DPDK: they are shared out to the nodes of the '
             "host's NICs, since such a thread serves NICs of its own node")
     if choice.shared_cpus:
-        yield model.Reason('shared_cpus', _shared_reason(
+        yield plan_model.PlanReason('shared_cpus', _shared_reason(
             description, request, choice, offer))
     if choice.dedicated_cpus:
         stranded = sum(offer.stranded_cpus.values())
         unsold = sum(map(len, taken.unsold(description).values()))
-        yield model.Reason(
+        yield plan_model.PlanReason(
             'dedicated_cpus',
             f'all that is left is {"dedicated" if unsold else "sold"}, '
             f'{words.count(len(choice.dedicated_cpus), "CPU")}; '
@@ -84,13 +73,13 @@ def reasons(
         if device.alias and (device.driver or device.names):
             aliases.setdefault(device.alias, []).append(device.address)
     for alias, addresses in aliases.items():
-        yield model.Reason(
+        yield plan_model.PlanReason(
             'pci_devices', f'for guests as {alias}, and no longer for the '
             f'host: {words.listed(addresses)}')
 
 
 def difference(description: host_model.HostDescription,
-               taken: Priced, other: Priced) -> str:
+               taken: PricedChoice, other: PricedChoice) -> str:
     """What another choice is better and worse at than the one taken."""
     cpus = other.choice.host_cpus
     parts = [_sales(taken.offer, other.offer) or 'sells the same']
@@ -111,9 +100,9 @@ def difference(description: host_model.HostDescription,
 
 
 def _host_reasons(
-    description: host_model.HostDescription, request: plan_request.Request,
-    taken: Priced, others: Sequence[Priced],
-) -> Iterator[model.Reason]:
+    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    taken: PricedChoice, others: Sequence[PricedChoice],
+) -> Iterator[plan_model.PlanReason]:
     cpus = taken.choice.host_cpus
     if request.host_cpus is None:
         mbps = plan_request.nic_mbps(description)
@@ -128,14 +117,15 @@ def _host_reasons(
         number = f'as asked for with --host-cpus {request.host_cpus}'
         if len(cpus) > request.host_cpus:
             number += ', rounded up to whole cores'
-    yield model.Reason('host_cpus', f'{_spread(description, cpus)} for the '
-                       f'host: {number}')
+    yield plan_model.PlanReason(
+        'host_cpus', f'{_spread(description, cpus)} for the '
+        f'host: {number}')
     figures = _figures(taken.offer)
     worse = next((other for other in others
                   if _figures(other.offer) < figures), None)
     if worse is not None and not any(
             _figures(other.offer) > figures for other in others):
-        yield model.Reason(
+        yield plan_model.PlanReason(
             'host_cpus', 'this leaves most to sell: '
             f'{_taken(description, worse.choice)} would leave '
             + _sales(taken.offer, worse.offer))
@@ -143,20 +133,20 @@ def _host_reasons(
     for what, is_in_use in _NEAR:
         nodes = _device_nodes(description, is_in_use)
         if nodes:
-            yield model.Reason(
+            yield plan_model.PlanReason(
                 'host_cpus', f'{what} {_ON_NODE}: '
                 f'{sum(node in near for node in nodes)} of {len(nodes)}')
     guests = _l3_neighbours(description, taken.choice)
     if guests is not None:
-        yield model.Reason('host_cpus', f'{_NEIGHBOURS}: {guests}')
+        yield plan_model.PlanReason('host_cpus', f'{_NEIGHBOURS}: {guests}')
 
 
 def _shared_reason(
-    description: host_model.HostDescription, request: plan_request.Request,
-    choice: search.Choice, offer: model.Offer,
+    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    choice: cpu_search.CpuChoice, offer: plan_model.Offer,
 ) -> str:
     spread = _spread(description, choice.shared_cpus)
-    if request.purpose is model.Purpose.DEDICATED:
+    if request.purpose is plan_model.Purpose.DEDICATED:
         return (f'{spread} for emulator threads, and for vhost threads, which '
                 'run where emulator threads do (libvirt\'s emulatorpin): '
                 'apart from vCPUs, and on the nodes of the guests as far as '
@@ -167,33 +157,34 @@ def _shared_reason(
             f'{words.count(offer.shared_vcpus, "vCPU")} together and at most '
             f'{len(choice.shared_cpus)} for each, and for emulator and vhost '
             'threads of all guests')
-    if request.purpose is model.Purpose.BOTH and request.shared_cpus is None:
+    if (request.purpose is plan_model.Purpose.BOTH
+            and request.shared_cpus is None):
         text += '; nobody said how many, so it is half of what is left'
     return text
 
 
 def _memory_reasons(
-    description: host_model.HostDescription, request: plan_request.Request,
-    choice: search.Choice, shared_out: memory.Memory,
-) -> Iterator[model.Reason]:
+    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    choice: cpu_search.CpuChoice, shared_out: memory.MemoryPlan,
+) -> Iterator[plan_model.PlanReason]:
     own = quantities.shown_memory(shared_out.reserved_mib)
     if request.host_memory_mib is None:
         how = '8 GiB and 4 % of all memory, up to a quarter of it'
     else:
         how = (f'{quantities.shown_memory(request.host_memory_mib)} for the '
                'host')
-    yield model.Reason(
+    yield plan_model.PlanReason(
         'memory', f'{own} kept from guests: {how}, half of it from all '
         'nodes and half from those with CPUs for the host, and what does not '
         'make up pages or is on nodes without CPUs for guests')
     if not shared_out.page_size_kib:
-        yield model.Reason('huge_pages', 'guests get no huge pages')
+        yield plan_model.PlanReason('huge_pages', 'guests get no huge pages')
         return
     size = quantities.shown_page_size(shared_out.page_size_kib)
     all_in_pages = (bool(request.poll_cpus)
-                    or request.purpose is not model.Purpose.BOTH)
+                    or request.purpose is not plan_model.Purpose.BOTH)
     guest_cpus = choice.dedicated_cpus
-    if all_in_pages and request.purpose is not model.Purpose.DEDICATED:
+    if all_in_pages and request.purpose is not plan_model.Purpose.DEDICATED:
         guest_cpus |= choice.shared_cpus
     parts = []
     for node in description.nodes:
@@ -203,19 +194,19 @@ def _memory_reasons(
             mib = pages * shared_out.page_size_kib // 1024
             parts.append(f'{pages} on node {node.id} ('
                          f'{mib / 1024 / cpus:.1f} GiB for each CPU)')
-    yield model.Reason(
+    yield plan_model.PlanReason(
         'huge_pages', f'all memory for {"" if all_in_pages else "pinned "}'
         f'guests is in pages of {size}: '
         + (', '.join(parts) or 'none')
         + '; flavors ask for them with hw:mem_page_size, and a guest whose '
         'flavor does not takes memory that the host keeps')
     if shared_out.poll_pages:
-        yield model.Reason(
+        yield plan_model.PlanReason(
             'poll_pages', 'OVS-DPDK has 4 GiB on each node with CPUs for '
             'polling, enough for frames of 9000 bytes')
 
 
-def _sales(taken: model.Offer, other: model.Offer) -> str:
+def _sales(taken: plan_model.Offer, other: plan_model.Offer) -> str:
     """Where another offer differs from the one taken."""
     parts = [
         f'{words.count(sale.alone, "guest")} of '
@@ -230,13 +221,13 @@ def _sales(taken: model.Offer, other: model.Offer) -> str:
     return ', '.join(parts)
 
 
-def _figures(offer: model.Offer) -> tuple[int, ...]:
+def _figures(offer: plan_model.Offer) -> tuple[int, ...]:
     return (sum(sale.mixed for sale in offer.sales),
             *(sale.alone for sale in offer.sales))
 
 
 def _facts(description: host_model.HostDescription,
-           choice: search.Choice) -> Iterator[tuple[str, int]]:
+           choice: cpu_search.CpuChoice) -> Iterator[tuple[str, int]]:
     """Figures by which choices can be compared, after what they count."""
     near = {node.id for node in description.nodes
             if node.cpus & choice.host_cpus}
@@ -249,13 +240,15 @@ def _facts(description: host_model.HostDescription,
 def _device_nodes(description: host_model.HostDescription,
                   is_in_use: bool) -> list[int]:
     """The node of each device that serves the host and belongs to one."""
-    return [device.numa_node for device in description.pci_devices
-            if ground.serves_host(device) and device.numa_node is not None
-            and ground.is_in_use(device) == is_in_use]
+    return [
+        device.numa_node
+        for device in description.pci_devices
+        if allocatable_cores.serves_host(device) and device.numa_node
+        is not None and allocatable_cores.is_in_use(device) == is_in_use]
 
 
 def _l3_neighbours(description: host_model.HostDescription,
-                   choice: search.Choice) -> int | None:
+                   choice: cpu_search.CpuChoice) -> int | None:
     """CPUs of guests in L3 domains with CPUs for the host; None if unknown."""
     domains = {domain for node in description.nodes
                for domain in node.l3_domains}
@@ -279,7 +272,7 @@ def _spread(description: host_model.HostDescription,
 
 
 def _taken(description: host_model.HostDescription,
-           choice: search.Choice) -> str:
+           choice: cpu_search.CpuChoice) -> str:
     """The CPUs that are not sold to pinned guests, with what they are for."""
     text = f'{_spread(description, choice.host_cpus)} for the host'
     if choice.shared_cpus:

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A host's memory: for the host, in huge pages, and for shared guests."""
 
 from collections.abc import Mapping
@@ -18,10 +7,10 @@ import math
 
 from nova_pinning.document import quantities
 from nova_pinning import errors
-from nova_pinning.host import model as host_model
-from nova_pinning.host.plan import model
-from nova_pinning.host.plan import request as plan_request
-from nova_pinning.host.plan import search
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import cpu_search
+from nova_pinning.host.plan import plan_request
+from nova_pinning.host import plan_model
 
 #: Memory on each node with CPUs for polling that OVS-DPDK takes: enough for
 #: frames of 9000 bytes.
@@ -31,7 +20,7 @@ _LEAST_HOST_MIB = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryPlan:
     """What becomes of a host's memory; all by node.
 
     :param page_size_kib: 0 if there are no huge pages
@@ -60,7 +49,8 @@ class Memory:
 
 
 def share(description: host_model.HostDescription,
-          request: plan_request.Request, choice: search.Choice) -> Memory:
+          request: plan_request.PlanRequest,
+          choice: cpu_search.CpuChoice) -> MemoryPlan:
     """Share out the memory.
 
     Half of what the host has comes from all nodes alike, for the kernel and
@@ -102,14 +92,15 @@ def share(description: host_model.HostDescription,
         guest_mib[node.id] = in_pages_mib if page_size_kib else floating_mib
         kept_mib[node.id] = node.memory_mib - in_pages_mib
         reserved_mib += kept_mib[node.id] - floating_mib
-    return Memory(page_size_kib, guest_pages,
-                  {node: pages for node, pages in poll_pages.items() if pages},
-                  guest_mib, kept_mib, reserved_mib)
+    return MemoryPlan(page_size_kib, guest_pages, {
+        node: pages
+        for node, pages in poll_pages.items()
+        if pages}, guest_mib, kept_mib, reserved_mib)
 
 
 def _shares(
-    node: host_model.Node, request: plan_request.Request,
-    choice: search.Choice, memory_mib: int, has_pages: bool,
+    node: host_model.NumaNode, request: plan_request.PlanRequest,
+    choice: cpu_search.CpuChoice, memory_mib: int, has_pages: bool,
 ) -> tuple[int, int]:
     """What of a node's memory is to be in pages, and what for shared guests.
 
@@ -117,16 +108,16 @@ def _shares(
     """
     dedicated = len(node.cpus & choice.dedicated_cpus)
     floating = 0
-    if request.purpose is not model.Purpose.DEDICATED:
+    if request.purpose is not plan_model.Purpose.DEDICATED:
         floating = len(node.cpus & choice.shared_cpus)
     if not has_pages:
         return 0, memory_mib
     if request.poll_cpus:
         # OVS-DPDK reaches into the memory of all guests.
         return memory_mib if dedicated or floating else 0, 0
-    if request.purpose is model.Purpose.DEDICATED:
+    if request.purpose is plan_model.Purpose.DEDICATED:
         return memory_mib if dedicated else 0, 0
-    if request.purpose is model.Purpose.SHARED:
+    if request.purpose is plan_model.Purpose.SHARED:
         return memory_mib if floating else 0, 0
     in_pages_mib = 0
     if dedicated:
@@ -136,23 +127,23 @@ def _shares(
 
 
 def _host_memory(
-    description: host_model.HostDescription, request: plan_request.Request,
-    choice: search.Choice,
+    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    choice: cpu_search.CpuChoice,
 ) -> Mapping[int, int]:
     """Memory for the host by node, in MiB."""
     total_mib = sum(node.memory_mib for node in description.nodes)
-    wanted_mib = request.host_memory_mib
-    if wanted_mib is None:
-        wanted_mib = plan_request.default_host_memory_mib(description)
-    elif wanted_mib < (least_mib := min(_LEAST_HOST_MIB, total_mib // 4)):
+    kept_mib = request.host_memory_mib
+    if kept_mib is None:
+        kept_mib = plan_request.default_host_memory_mib(description)
+    elif kept_mib < (least_mib := min(_LEAST_HOST_MIB, total_mib // 4)):
         raise errors.InputError(
-            f'{quantities.shown_memory(wanted_mib)} for the host is too '
+            f'{quantities.shown_memory(kept_mib)} for the host is too '
             'little to boot with',
             errors.Location('--host-memory'), 'take at least '
             f'{quantities.shown_memory(least_mib)}')
-    elif wanted_mib >= total_mib:
+    elif kept_mib >= total_mib:
         raise errors.InputError(
-            f'{quantities.shown_memory(wanted_mib)} for the host leave '
+            f'{quantities.shown_memory(kept_mib)} for the host leave '
             f'nothing of the {quantities.shown_memory(total_mib)} that it has',
             errors.Location('--host-memory'))
     own = choice.host_cpus | choice.poll_cpus
@@ -160,24 +151,24 @@ def _host_memory(
             if node.memory_mib}
     if not any(cpus.values()):
         cpus = dict.fromkeys(cpus, 1)
-    found = {}
-    left_mib = wanted_mib
+    by_node = {}
+    left_mib = kept_mib
     for node in description.nodes:
-        by_memory = wanted_mib * node.memory_mib / max(1, total_mib) / 2
-        by_cpus = (wanted_mib * cpus.get(node.id, 0)
+        by_memory = kept_mib * node.memory_mib / max(1, total_mib) / 2
+        by_cpus = (kept_mib * cpus.get(node.id, 0)
                    / max(1, sum(cpus.values())) / 2)
-        found[node.id] = min(node.memory_mib, round(by_memory + by_cpus))
-        left_mib -= found[node.id]
+        by_node[node.id] = min(node.memory_mib, round(by_memory + by_cpus))
+        left_mib -= by_node[node.id]
     # What rounding has left, or a node that is too small for its part: all
     # others share it by what they have, so that none loses everything.
-    missing_mib, room_mib = left_mib, total_mib - wanted_mib + left_mib
+    missing_mib, room_mib = left_mib, total_mib - kept_mib + left_mib
     for node in description.nodes:
-        room = node.memory_mib - found[node.id]
+        room = node.memory_mib - by_node[node.id]
         part_mib = math.ceil(missing_mib * room / max(1, room_mib))
-        more = max(-found[node.id], min(left_mib, room, part_mib))
-        found[node.id] += more
+        more = max(-by_node[node.id], min(left_mib, room, part_mib))
+        by_node[node.id] += more
         left_mib -= more
-    return found
+    return by_node
 
 
 def _pages(memory_mib: int, page_size_kib: int) -> int:

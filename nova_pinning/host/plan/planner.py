@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A host's description with a plan, from one without."""
 
 from collections.abc import Iterable
@@ -21,31 +10,32 @@ import functools
 import itertools
 
 from nova_pinning import errors
+from nova_pinning import fit
 from nova_pinning.fit import capacity
-from nova_pinning.host import model as host_model
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import devices
-from nova_pinning.host.plan import doubts
 from nova_pinning.host.plan import explain
-from nova_pinning.host.plan import ground
 from nova_pinning.host.plan import memory
-from nova_pinning.host.plan import model
 from nova_pinning.host.plan import offer
-from nova_pinning.host.plan import request as plan_request
-from nova_pinning.host.plan import search
+from nova_pinning.host.plan import plan_request
+from nova_pinning.host.plan import plan_warnings
+from nova_pinning.host import plan_model
 from nova_pinning.host import words
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits
+from nova_pinning.placement import placement_traits
 
 #: Choices that are looked for: the one to take and those to compare it with.
 CHOICES = 4
-#: Choices that can be had at all, where a host has so many.
+#: Choices that can be obtained at all, where a host has so many.
 MOST_CHOICES = 20
 # What to plan for where none of the usual sizes fits.
-_SMALLEST = (model.GuestSize(1),)
+_SMALLEST = (plan_model.GuestSize(1),)
 
 
 def plan(description: host_model.HostDescription,
-         request: plan_request.Request) -> host_model.HostDescription:
+         request: plan_request.PlanRequest) -> host_model.HostDescription:
     """The host as it is to be.
 
     A plan that it has is dropped, and so are nova's settings for CPUs and
@@ -57,15 +47,15 @@ def plan(description: host_model.HostDescription,
         description.pci_devices, request.pci_aliases)
     description = dataclasses.replace(
         description, pci_devices=pci_devices, plan=None)
-    sizes, found = _choose(description, request)
-    if request.choice > len(found):
+    sizes, priced = _choose(description, request)
+    if request.choice > len(priced):
         raise errors.InputError(
             f'there is no choice {request.choice}', errors.Location(
-                '--choice'), f'this host has {len(found)} to compare')
-    taken = found.pop(request.choice - 1)
+                '--choice'), f'this host has {len(priced)} to compare')
+    taken = priced.pop(request.choice - 1)
     shared_out = taken.memory
     interrupts = devices.interrupts(description, taken.choice.host_cpus)
-    planned = model.Plan(
+    planned = plan_model.HostPlan(
         purpose=request.purpose,
         host_cpus=taken.choice.host_cpus,
         poll_cpus=taken.choice.poll_cpus,
@@ -74,39 +64,39 @@ def plan(description: host_model.HostDescription,
         page_size_kib=shared_out.page_size_kib,
         memory_kept_mib=shared_out.kept_mib,
         poll_pages=shared_out.poll_pages,
-        interrupts=tuple(one for one, _reason in interrupts),
-        reasons=(
-            *explain.reasons(description, request, taken, found),
-            *(model.Reason('interrupts', f'{", ".join(names)}: {reason}')
-              for reason, names in _by_reason(interrupts).items())),
-        warnings=doubts.warnings(
-            description, request, taken.choice, shared_out, used),
+        interrupts=tuple(interrupt for interrupt, _reason in interrupts),
+        reasons=(*explain.reasons(description, request, taken, priced),
+                 *(plan_model.PlanReason('interrupts',
+                                         f'{", ".join(names)}: {reason}')
+                   for reason, names in _by_reason(interrupts).items())),
+        warnings=plan_warnings.warnings(description, request, taken.choice,
+                                        shared_out, used),
         alternatives=tuple(
-            model.Alternative(
+            plan_model.PlanAlternative(
                 other.choice.host_cpus, other.choice.poll_cpus,
                 other.choice.shared_cpus, other.choice.dedicated_cpus,
                 other.offer, explain.difference(description, taken, other))
-            for other in found),
+            for other in priced),
         choice=request.choice)
     return _applied(description, request, taken.choice, shared_out, planned)
 
 
 def _by_reason(
-    interrupts: Sequence[tuple[model.Interrupts, str]],
+    interrupts: Sequence[tuple[plan_model.Interrupts, str]],
 ) -> Mapping[str, list[str]]:
     """Names of devices of which the same is to be said."""
-    found: dict[str, list[str]] = {}
-    for one, reason in interrupts:
-        found.setdefault(reason, []).append(one.name)
-    return found
+    by_reason: dict[str, list[str]] = {}
+    for interrupt, reason in interrupts:
+        by_reason.setdefault(reason, []).append(interrupt.name)
+    return by_reason
 
 
 def _applied(
     description: host_model.HostDescription,
-    request: plan_request.Request,
-    choice: search.Choice,
-    shared_out: memory.Memory,
-    planned: model.Plan,
+    request: plan_request.PlanRequest,
+    choice: cpu_search.CpuChoice,
+    shared_out: memory.MemoryPlan,
+    planned: plan_model.HostPlan,
 ) -> host_model.HostDescription:
     """The host with nova's settings, huge pages and traits of a plan."""
     pages = {
@@ -115,9 +105,9 @@ def _applied(
         for node in description.nodes}
     # A host of both classes is none to the filter, and with both traits no
     # guest would get there.
-    host_class = None if request.purpose is model.Purpose.BOTH else (
+    host_class = None if request.purpose is plan_model.Purpose.BOTH else (
         hostclass.HostClass(request.purpose.value))
-    wanted, unwanted = traits.class_traits(host_class)
+    required, unwanted = placement_traits.class_traits(host_class)
     return dataclasses.replace(
         description,
         nodes=tuple(
@@ -134,76 +124,79 @@ def _applied(
             reserved_memory_mib=shared_out.reserved_mib,
             reserved_huge_pages={
                 (node, shared_out.page_size_kib): count
-                for node, count in shared_out.poll_pages.items()}),
-        traits=description.traits - unwanted | wanted,
+                for node, count in shared_out.poll_pages.items()},
+            packs_cells=description.nova.packs_cells),
+        traits=description.traits - unwanted | required,
         plan=planned)
 
 
 def _choose(
-    description: host_model.HostDescription, request: plan_request.Request,
-) -> tuple[tuple[model.GuestSize, ...], list[explain.Priced]]:
+    description: host_model.HostDescription, request: plan_request.PlanRequest,
+) -> tuple[tuple[plan_model.GuestSize, ...], list[explain.PricedChoice]]:
     """Choices of CPUs, the best first, and the sizes they are for.
 
     :raises errors.InputError: if there is none, or a size does not fit
     """
     sizes = _sizes(description, request)
     while True:
-        found = _priced(description, request, sizes)
-        missing = [place for place, sale in enumerate(found[0].offer.sales)
+        priced = _priced(description, request, sizes)
+        missing = [index for index, sale in enumerate(priced[0].offer.sales)
                    if not sale.alone]
         if not missing:
-            return sizes, found
+            return sizes, priced
         # It would fit on the bare host: the CPUs that others take count.
         if not request.sizes and sizes != _SMALLEST:
-            sizes = tuple(size for place, size in enumerate(sizes)
-                          if place not in missing) or _SMALLEST
+            sizes = tuple(size for index, size in enumerate(sizes)
+                          if index not in missing) or _SMALLEST
             continue
-        _check_memory(description, found[0])
+        _check_memory(description, priced[0])
         sizes = tuple(
             _in_more_cells(
-                description, size, found[0],
-                cells=request.sizes[place].cells if request.sizes else None)
-            if place in missing else size
-            for place, size in enumerate(sizes))
+                description, size, priced[0],
+                cells=request.sizes[index].cells if request.sizes else 0)
+            if index in missing else size
+            for index, size in enumerate(sizes))
         _check_different(sizes)
 
 
 def _priced(
     description: host_model.HostDescription,
-    request: plan_request.Request,
-    sizes: Sequence[model.GuestSize],
-) -> list[explain.Priced]:
+    request: plan_request.PlanRequest,
+    sizes: Sequence[plan_model.GuestSize],
+) -> list[explain.PricedChoice]:
     """Choices of CPUs, those first that sell most.
 
     Which nodes have memory for guests depends on where the host's CPUs are.
     So where the best choice leaves none on a node, it is looked for others
     once more, as if that node sold nothing at all.
     """
-    ratio = (0.0 if request.purpose is model.Purpose.DEDICATED
+    ratio = (0.0 if request.purpose is plan_model.Purpose.DEDICATED
              else plan_request.shared_ratio(description, request))
     count = max(CHOICES, min(request.choice, MOST_CHOICES))
-    found: dict[search.Choice, explain.Priced] = {}
+    priced: dict[cpu_search.CpuChoice, explain.PricedChoice] = {}
     full: set[int] = set()
     while True:
-        for choice in _search(description, request, ground.grounds(
-                description, full), sizes, count):
-            if choice not in found:
+        for choice in _search(
+                description, request,
+                allocatable_cores.allocatable_nodes(description, full), sizes,
+                count):
+            if choice not in priced:
                 shared_out = memory.share(description, request, choice)
                 selling = [node for node, memory_mib
                            in shared_out.guest_mib.items() if memory_mib]
-                found[choice] = explain.Priced(choice, offer.offer(
+                priced[choice] = explain.PricedChoice(choice, offer.offer_of(
                     description, choice, sizes, ratio, selling), shared_out)
-        best = sorted(found.values(), reverse=True,
-                      key=lambda one: _value(sizes, one.offer))
+        best = sorted(priced.values(), reverse=True,
+                      key=lambda choice: _value(sizes, choice.offer))
         more = set(best[0].unsold(description)) - full
         if not more:
             return best[:count]
         full |= more
 
 
-def _value(sizes: Sequence[model.GuestSize],
-           offered: model.Offer) -> search.Value:
-    return search.Value(
+def _value(sizes: Sequence[plan_model.GuestSize],
+           offered: plan_model.Offer) -> cpu_search.SaleValue:
+    return cpu_search.SaleValue(
         sum(sale.mixed for sale in offered.sales),
         sum(sale.alone * sale.vcpus * size.weight
             for size, sale in zip(sizes, offered.sales)),
@@ -211,7 +204,7 @@ def _value(sizes: Sequence[model.GuestSize],
 
 
 def _check_memory(description: host_model.HostDescription,
-                  best: explain.Priced) -> None:
+                  best: explain.PricedChoice) -> None:
     """Refuse a host none of whose nodes has memory left for its guests.
 
     :raises errors.InputError: if it is one
@@ -228,11 +221,11 @@ def _check_memory(description: host_model.HostDescription,
 
 def _search(
     description: host_model.HostDescription,
-    request: plan_request.Request,
-    grounds: Sequence[ground.Ground],
-    sizes: Sequence[model.GuestSize],
+    request: plan_request.PlanRequest,
+    allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
+    sizes: Sequence[plan_model.GuestSize],
     count: int,
-) -> list[search.Choice]:
+) -> list[cpu_search.CpuChoice]:
     poll_cpus = _poll_cpus(description, request)
     host_cpus = request.host_cpus
     if host_cpus is None:
@@ -241,18 +234,18 @@ def _search(
     if host_cpus < 1:
         raise errors.InputError(
             'the host cannot do without CPUs', errors.Location('--host-cpus'))
-    if request.purpose is model.Purpose.BOTH and request.shared_cpus == 0:
+    if request.purpose is plan_model.Purpose.BOTH and request.shared_cpus == 0:
         raise errors.InputError(
             'a host for both classes cannot do without shared CPUs',
             errors.Location('--shared-cpus'), 'plan it for class dedicated')
     for host, shared in _totals(description, request, host_cpus,
                                 sum(poll_cpus.values())):
-        found = search.search(grounds, search.Demand(
+        choices = cpu_search.search(allocatable_nodes, cpu_search.CpuDemand(
             request.purpose, host, shared, poll_cpus,
-            tuple(capacity.Size(size.vcpus, size.cells) for size in sizes),
+            tuple(size.size for size in sizes),
             tuple(size.weight for size in sizes)), count)
-        if found:
-            return found
+        if choices:
+            return choices
     raise errors.InputError(
         f'host {description.name} has too few CPUs, '
         f'{len(description.cpus)}: none would be left for guests',
@@ -260,7 +253,7 @@ def _search(
 
 
 def _totals(
-    description: host_model.HostDescription, request: plan_request.Request,
+    description: host_model.HostDescription, request: plan_request.PlanRequest,
     host_cpus: int, poll_cpus: int,
 ) -> Iterator[tuple[int, int | None]]:
     """Numbers of host and shared CPUs that may make up whole cores.
@@ -280,13 +273,13 @@ def _totals(
             return
         if host not in sums:
             continue
-        if request.purpose is model.Purpose.SHARED:
+        if request.purpose is plan_model.Purpose.SHARED:
             yield host, None
             continue
         shared = request.shared_cpus
         if shared is None:
             shared = (max(left // 2, 1)
-                      if request.purpose is model.Purpose.BOTH
+                      if request.purpose is plan_model.Purpose.BOTH
                       else 0)
         for more in range(widest if shared else 1):
             if (shared + more < left and shared + more in sums
@@ -295,7 +288,7 @@ def _totals(
 
 
 def _poll_cpus(description: host_model.HostDescription,
-               request: plan_request.Request) -> Mapping[int, int]:
+               request: plan_request.PlanRequest) -> Mapping[int, int]:
     """CPUs for polling by node, in whole cores.
 
     :raises errors.InputError: if a node has not that many
@@ -303,50 +296,58 @@ def _poll_cpus(description: host_model.HostDescription,
     if not request.poll_cpus:
         return {}
     nodes = devices.poll_nodes(description)
-    found = {}
+    by_node = {}
     left = request.poll_cpus
-    for place, number in enumerate(nodes):
-        node = next(one for one in description.nodes if one.id == number)
-        wanted = -(-left // (len(nodes) - place))
+    for index, number in enumerate(nodes):
+        node = next(node for node in description.nodes if node.id == number)
+        share = -(-left // (len(nodes) - index))
         sums = _core_sums(map(len, node.cores))
-        if wanted >= max(sums):
+        if share >= max(sums):
             raise errors.InputError(
                 f'node {number} has {words.count(len(node.cpus), "CPU")}, and '
-                f'{wanted} of them would poll NICs',
+                f'{share} of them would poll NICs',
                 errors.Location('--poll-cpus'),
                 'ask for fewer')
-        if wanted > 0:
-            found[number] = min(one for one in sums if one >= wanted)
-            left -= found[number]
-    return found
+        if share > 0:
+            by_node[number] = min(total for total in sums if total >= share)
+            left -= by_node[number]
+    return by_node
 
 
 def _core_sums(sizes: Iterable[int]) -> set[int]:
     """The numbers of CPUs that whole cores can make up."""
-    found = functools.reduce(lambda sums, size: sums | sums << size, sizes, 1)
-    return {one for one in range(found.bit_length()) if found >> one & 1}
+    sums = functools.reduce(lambda sums, size: sums | sums << size, sizes, 1)
+    return {total for total in range(sums.bit_length()) if sums >> total & 1}
 
 
-def _sizes(description: host_model.HostDescription,
-           request: plan_request.Request) -> tuple[model.GuestSize, ...]:
+def _sizes(
+        description: host_model.HostDescription,
+        request: plan_request.PlanRequest) -> tuple[plan_model.GuestSize, ...]:
     """The sizes to plan for, in as few cells as the bare host allows."""
-    if request.purpose is model.Purpose.SHARED:
+    if request.purpose is plan_model.Purpose.SHARED:
         return ()
     sizes = request.sizes or plan_request.default_sizes(description)
     rooms = _bare_rooms(description)
-    found = []
+    with_cells = []
     for size in sizes:
         cells = size.cells or next(
-            (number for number in _divisors(size.vcpus) if capacity.guests(
-                rooms, capacity.Size(size.vcpus, number))), 1)
-        if not capacity.guests(rooms, capacity.Size(size.vcpus, cells)):
+            (number for number in _divisors(size.vcpus)
+             if _fits(size, number, rooms)), 1)
+        if not _fits(size, cells, rooms):
             raise _too_large(description, size.vcpus, size.cells, rooms)
-        found.append(model.GuestSize(size.vcpus, size.weight, cells))
-    _check_different(found)
-    return tuple(found)
+        with_cells.append(dataclasses.replace(size, cells=cells))
+    _check_different(with_cells)
+    return tuple(with_cells)
 
 
-def _check_different(sizes: Iterable[model.GuestSize]) -> None:
+def _fits(size: plan_model.GuestSize, cells: int,
+          rooms: Sequence[fit.Room]) -> bool:
+    """Whether a guest of a size in so many cells fits."""
+    return capacity.guests(
+        rooms, dataclasses.replace(size, cells=cells).size) > 0
+
+
+def _check_different(sizes: Iterable[plan_model.GuestSize]) -> None:
     """Refuse sizes that have come to be the same.
 
     :raises errors.InputError: if there are any
@@ -354,27 +355,27 @@ def _check_different(sizes: Iterable[model.GuestSize]) -> None:
     for some, other in itertools.combinations(sizes, 2):
         if (some.vcpus, some.cells) == (other.vcpus, other.cells):
             raise errors.InputError(
-                f'{_guest(some.vcpus, some.cells)} is there twice',
+                f'{_guest(some.vcpus, some.cells)} appears twice',
                 errors.Location('--for'), 'give it once, with one weight')
 
 
 def _in_more_cells(
-    description: host_model.HostDescription, size: model.GuestSize,
-    best: explain.Priced, cells: int | None,
-) -> model.GuestSize:
+    description: host_model.HostDescription, size: plan_model.GuestSize,
+    best: explain.PricedChoice, cells: int,
+) -> plan_model.GuestSize:
     """A size in the next larger number of cells.
 
-    :param cells: how many it has to have, None if that is not said
+    :param cells: how many it has to have, 0 if that is not said
     :raises errors.InputError: if its cells are given, or there is none
     """
     rooms = _bare_rooms(description)
     more = next(
         (number for number in _divisors(size.vcpus) if number > size.cells
-         and capacity.guests(rooms, capacity.Size(size.vcpus, number))), None)
-    if cells is not None or more is None:
+         and _fits(size, number, rooms)), None)
+    if cells or more is None:
         left = tuple(
-            capacity.Room(len(node.cpus & best.choice.dedicated_cpus)
-                          if best.memory.guest_mib[node.id] else 0)
+            fit.Room(len(node.cpus & best.choice.dedicated_cpus)
+                     if best.memory.guest_mib[node.id] else 0)
             for node in description.nodes if node.memory_mib)
         raise _too_large(description, size.vcpus, cells, left)
     return dataclasses.replace(size, cells=more)
@@ -382,34 +383,35 @@ def _in_more_cells(
 
 def _bare_rooms(
     description: host_model.HostDescription,
-) -> tuple[capacity.Room, ...]:
-    return tuple(capacity.Room(len(node.cpus))
+) -> tuple[fit.Room, ...]:
+    return tuple(fit.Room(len(node.cpus))
                  for node in description.nodes if node.memory_mib)
 
 
 def _too_large(
-    description: host_model.HostDescription, vcpus: int, cells: int | None,
-    rooms: Sequence[capacity.Room],
+    description: host_model.HostDescription, vcpus: int, cells: int,
+    rooms: Sequence[fit.Room],
 ) -> errors.InputError:
     """What to say of a size that does not fit."""
     nodes = [node for node in description.nodes if node.memory_mib]
     if not nodes:
         return errors.InputError(
             'no node of this host has memory', description.where)
-    room, node = max(zip(rooms, nodes), key=lambda one: (
-        one[0].cpus, -one[1].id))
+    room, node = max(zip(rooms, nodes), key=lambda room_of_node: (
+        room_of_node[0].cpus, -room_of_node[1].id))
     return errors.InputError(
-        f'{_guest(vcpus, cells)} does not fit: the biggest node, {node.id}, '
+        f'{_guest(vcpus, cells)} does not fit: the largest node, {node.id}, '
         f'has {words.count(room.cpus, "CPU")} for guests, all nodes together '
-        f'{sum(one.cpus for one in rooms)}', errors.Location('--for'),
+        f'{sum(room.cpus for room in rooms)}', errors.Location('--for'),
         'plan for smaller guests')
 
 
-def _guest(vcpus: int, cells: int | None) -> str:
+def _guest(vcpus: int, cells: int) -> str:
     """'a guest of 8 vCPUs in 2 cells'."""
     within = f' in {words.count(cells, "cell")}' if cells else ''
     return f'a guest of {words.count(vcpus, "vCPU")}{within}'
 
 
 def _divisors(number: int) -> Iterator[int]:
-    return (one for one in range(1, number + 1) if not number % one)
+    return (divisor for divisor in range(1, number + 1)
+            if not number % divisor)

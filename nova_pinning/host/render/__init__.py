@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The files that put a plan into force.
 
 Nothing here writes to a disk, but for ``directory``.
@@ -18,32 +7,32 @@ Nothing here writes to a disk, but for ``directory``.
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from nova_pinning.host import model
+from nova_pinning.host import host_model
 from nova_pinning.host.render import deploy
 from nova_pinning.host.render import interrupts
 from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import openvswitch
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import provider
-from nova_pinning.host.render import quiet
 from nova_pinning.host.render import readme
+from nova_pinning.host.render import runtime_settings
 from nova_pinning.host.render import systemd
 from nova_pinning.host.render import tuned
 
 _DEPLOYED = {
-    options.Format.ANSIBLE: deploy.ansible,
-    options.Format.KOLLA: deploy.kolla,
-    options.Format.OPENSTACK_ANSIBLE: deploy.openstack_ansible,
+    options.RenderFormat.ANSIBLE: deploy.ansible,
+    options.RenderFormat.KOLLA: deploy.kolla,
+    options.RenderFormat.OPENSTACK_ANSIBLE: deploy.openstack_ansible,
 }
 
 
 def files(
-    planned: model.HostDescription,
-    wanted: options.Options = options.Options(),
-) -> Mapping[str, options.File]:
+    planned: host_model.HostDescription,
+    options: options.RenderOptions = options.RenderOptions(),
+) -> Mapping[str, options.RenderedFile]:
     """All files for one kind of host.
 
     The same plan and options give the same files.
@@ -52,25 +41,25 @@ def files(
     :raises errors.InputError: if there is no plan, or it cannot be put into
         force the way it is wanted
     """
-    layout = layouts.layout(planned)
-    found = tuple(_plain(layout, wanted))
-    if wanted.format in _DEPLOYED:
-        found = tuple(_DEPLOYED[wanted.format](layout, wanted, found))
-    found += (readme.file(layout, wanted, found),)
-    return {one.path: one for one in found}
+    layout = planned_host.planned_host_of(planned)
+    rendered = tuple(_plain(layout, options))
+    if options.format in _DEPLOYED:
+        rendered = tuple(_DEPLOYED[options.format](layout, options, rendered))
+    rendered += (readme.file(layout, options, rendered),)
+    return {file.path: file for file in rendered}
 
 
-def _plain(layout: layouts.Layout,
-           wanted: options.Options) -> Iterator[options.File]:
+def _plain(layout: planned_host.PlannedHost,
+           options: options.RenderOptions) -> Iterator[options.RenderedFile]:
     """The files as they go on a host."""
-    yield kernel.grub(layout, wanted)
-    yield kernel.plain(layout, wanted)
+    yield kernel.grub(layout, options)
+    yield kernel.plain(layout, options)
     yield from kernel.pages(layout)
-    yield from systemd.files(layout, wanted)
+    yield from systemd.files(layout, options)
     yield irqbalance.file(layout)
     yield from interrupts.files(layout)
-    yield from quiet.files(layout)
-    yield from tuned.files(layout, wanted)
+    yield from runtime_settings.files(layout)
+    yield from tuned.files(layout, options)
     yield from openvswitch.files(layout)
-    yield nova_conf.file(layout, wanted)
+    yield nova_conf.file(layout, options)
     yield from provider.files(layout)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The same, as variables for those who run Ansible."""
 
 from collections.abc import Iterable
@@ -22,14 +11,14 @@ from typing import Any
 
 import yaml
 
+from nova_pinning.host import provider_config
 from nova_pinning.host.render import kernel
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import openvswitch
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import provider
 from nova_pinning.host.render import systemd
-from nova_pinning.placement import provider_config
 
 #: Under this the files lie that go on the hosts as they are.
 HOST_FILES = 'host'
@@ -53,13 +42,13 @@ class _Template(str):
     __slots__ = ()
 
 
-class _Dumper(yaml.SafeDumper):
+class _PlaybookDumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _text_node(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+def _text_node(dumper: _PlaybookDumper, text: str) -> yaml.ScalarNode:
     tag = 'tag:yaml.org,2002:str'
     if not isinstance(text, _Template) and any(
             mark in text for mark in _TEMPLATE_MARKS):
@@ -69,28 +58,31 @@ def _text_node(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar(tag, str(text), style)
 
 
-_Dumper.add_representer(str, _text_node)
-_Dumper.add_representer(_Template, _text_node)
+_PlaybookDumper.add_representer(str, _text_node)
+_PlaybookDumper.add_representer(_Template, _text_node)
 
 
-def ansible(layout: layouts.Layout, wanted: options.Options,
-            files: Iterable[options.File]) -> Iterator[options.File]:
+def ansible(
+        layout: planned_host.PlannedHost, options: options.RenderOptions,
+        files: Iterable[options.RenderedFile]
+) -> Iterator[options.RenderedFile]:
     """All values, and all files, as variables of one's own playbooks."""
     yield from _variables(
-        layout, wanted, 'nova_compute', _own_variables(layout, wanted) | {
+        layout, options, 'nova_compute', _own_variables(layout, options) | {
             'nova_pinning_files': [{
-                'dest': f'/{one.path}',
-                'mode': '0755' if one.executable else '0644',
-                'content': one.text,
-            } for one in files if one.path != kernel.TEXT_PATH]},
+                'dest': f'/{file.path}',
+                'mode': '0755' if file.executable else '0644',
+                'content': file.text,
+            } for file in files if file.path != kernel.TEXT_PATH]},
         'what the plan says, as variables of Ansible',
         'when a playbook uses them',
         f'nova_pinning_files are the files for the host; {PLAYBOOK} copies '
         'them there.')
-    yield _playbook(layout, ':'.join(wanted.hosts) or 'nova_compute')
+    yield _playbook(layout, ':'.join(options.hosts) or 'nova_compute')
 
 
-def _playbook(layout: layouts.Layout, hosts: str) -> options.File:
+def _playbook(layout: planned_host.PlannedHost,
+              hosts: str) -> options.RenderedFile:
     """Copies the files; what needs a reboot is left to people."""
     summary = 'a playbook that copies the files to the hosts'
     takes_effect = (f'after ansible-playbook -i INVENTORY {PLAYBOOK}; '
@@ -111,14 +103,14 @@ def _playbook(layout: layouts.Layout, hosts: str) -> options.File:
             'loop_control': {'label': _Template('{{ item.dest }}')}}
     play = {'name': 'What a plan of host CPUs needs', 'hosts': hosts,
             'become': True, 'tasks': tasks}
-    return options.File(
+    return options.RenderedFile(
         PLAYBOOK, options.head(layout.name, summary, takes_effect)
-        + '---\n' + yaml.dump([play], Dumper=_Dumper, sort_keys=False),
+        + '---\n' + yaml.dump([play], Dumper=_PlaybookDumper, sort_keys=False),
         summary, takes_effect)
 
 
-def _own_variables(layout: layouts.Layout,
-                   wanted: options.Options) -> dict[str, Any]:
+def _own_variables(layout: planned_host.PlannedHost,
+                   options: options.RenderOptions) -> dict[str, Any]:
     nova = layout.host.nova
     return {
         'nova_pinning_plan': layout.name,
@@ -129,38 +121,47 @@ def _own_variables(layout: layouts.Layout,
         'nova_pinning_poll_cpus': str(layout.poll_cpus),
         'nova_pinning_irqbalance_banned_cpus': str(layout.banned_cpus),
         'nova_pinning_kernel_command_line': [
-            str(flag) for flag in kernel.flags(layout, wanted)],
+            str(flag) for flag in kernel.flags(layout, options)],
         'nova_pinning_huge_pages': [
-            {'node': node, 'size_kib': size, 'pages': pages}
+            {
+                'node': node,
+                'size_kib': size,
+                'pages': pages}
             for size in layout.page_sizes_kib
             for node, pages in sorted(layout.huge_pages(size).items())],
-        'nova_pinning_reserved_huge_pages': [
-            {'node': node, 'size_kib': size, 'pages': pages}
-            for (node, size), pages in sorted(
-                nova.reserved_huge_pages.items())],
+        'nova_pinning_reserved_huge_pages': [{
+            'node': node,
+            'size_kib': size,
+            'pages': pages
+        } for (node, size), pages in sorted(nova.reserved_huge_pages.items())],
         'nova_pinning_reserved_memory_mib': nova.reserved_memory_mib,
         'nova_pinning_cpu_allocation_ratio': nova.cpu_allocation_ratio,
         'nova_pinning_ram_allocation_ratio': nova.ram_allocation_ratio,
-        'nova_pinning_pci_device_spec': [
-            {'address': one.address} for one in layout.devices],
-        'nova_pinning_pci_alias': nova_conf.aliases(layout, wanted),
-        'nova_pinning_interrupts': [
-            {'address': one.address, 'name': one.name, 'cpus': str(one.cpus)}
-            for one in layout.plan.interrupts],
-        'nova_pinning_services': list(systemd.services(wanted)),
+        **({} if nova.packs_cells is None else {
+               'nova_pinning_packs_cells': nova.packs_cells}),
+        'nova_pinning_pci_device_spec': [{
+            'address': device.address} for device in layout.devices],
+        'nova_pinning_pci_alias': nova_conf.aliases(layout, options),
+        'nova_pinning_interrupts': [{
+            'address': interrupt.address,
+            'name': interrupt.name,
+            'cpus': str(interrupt.cpus)
+        } for interrupt in layout.plan.interrupts],
+        'nova_pinning_services': list(systemd.services(options)),
         'nova_pinning_openvswitch_other_config': dict(
             openvswitch.settings(layout)),
-        'nova_pinning_traits': _traits(layout),
-    }
+        'nova_pinning_traits': _traits(layout)}
 
 
-def _traits(layout: layouts.Layout) -> Sequence[str]:
+def _traits(layout: planned_host.PlannedHost) -> Sequence[str]:
     made = provider.make(layout)
     return sorted(made.entry.traits if made else layout.host.traits)
 
 
-def kolla(layout: layouts.Layout, wanted: options.Options,
-          files: Iterable[options.File]) -> Iterator[options.File]:
+def kolla(
+        layout: planned_host.PlannedHost, chosen: options.RenderOptions,
+        files: Iterable[options.RenderedFile]
+) -> Iterator[options.RenderedFile]:
     """What Kolla Ansible merges into its containers' configuration.
 
     It reads node_custom_config (roles/nova-cell/tasks/config.yml), and
@@ -169,16 +170,16 @@ def kolla(layout: layouts.Layout, wanted: options.Options,
     """
     summary = 'what nova may use of the CPUs, the memory and the devices'
     takes_effect = 'with kolla-ansible reconfigure'
-    where = ([f'config/nova/{host}/nova.conf' for host in wanted.hosts]
+    where = ([f'config/nova/{host}/nova.conf' for host in chosen.hosts]
              or ['config/nova/nova-compute.conf'])
     for path in where:
-        yield options.File(
+        yield options.RenderedFile(
             path, options.head(
                 layout.name, summary, takes_effect,
                 'It belongs into the directory that node_custom_config '
                 'names, from where Kolla Ansible merges it into the '
                 'nova.conf of nova_compute.')
-            + nova_conf.text(layout, wanted), summary, takes_effect)
+            + nova_conf.text(layout, chosen), summary, takes_effect)
     variables: dict[str, Any] = {
         f'{container}_dimensions': _dimensions(layout, container)
         for container in KOLLA_CONTAINERS}
@@ -187,18 +188,18 @@ def kolla(layout: layouts.Layout, wanted: options.Options,
         variables['nova_cell_compute_provider_config'] = yaml.safe_load(
             provider_config.text(made, layout.name))
     yield from _variables(
-        layout, wanted, 'compute', variables,
+        layout, chosen, 'compute', variables,
         'CPUs of containers, and the traits of the hosts', takes_effect,
         'The variables are those of the roles neutron, nova-cell and '
         'openvswitch. nova_libvirt has none here: guests run below it, and '
         'need all CPUs.')
     yield from _on_host(
-        one for one in files
-        if one.path not in (nova_conf.PATH, provider.PATH)
-        and not any(f'/{unit}.d/' in one.path for unit in systemd.SERVICES))
+        file for file in files
+        if file.path not in (nova_conf.PATH, provider.PATH)
+        and not any(f'/{unit}.d/' in file.path for unit in systemd.SERVICES))
 
 
-def _dimensions(layout: layouts.Layout, container: str) -> _Template:
+def _dimensions(layout: planned_host.PlannedHost, container: str) -> _Template:
     # A cgroup binds polling threads as well.
     cpus = layout.host_cpus
     if container == 'openvswitch_vswitchd':
@@ -208,16 +209,16 @@ def _dimensions(layout: layouts.Layout, container: str) -> _Template:
 
 
 def openstack_ansible(
-    layout: layouts.Layout, wanted: options.Options,
-    files: Iterable[options.File],
-) -> Iterator[options.File]:
+    layout: planned_host.PlannedHost, options: options.RenderOptions,
+    files: Iterable[options.RenderedFile],
+) -> Iterator[options.RenderedFile]:
     """What the role os_nova of OpenStack-Ansible takes.
 
     See its defaults/main.yml and templates/nova.conf.j2.
     """
     nova = layout.host.nova
     overrides: dict[str, dict[str, Any]] = {}
-    for setting in nova_conf.settings(layout, wanted):
+    for setting in nova_conf.settings(layout, options):
         if setting.name == 'reserved_huge_pages':
             # Several values of one option: the keys of a mapping.
             overrides.setdefault(setting.group, {})[setting.name] = {
@@ -228,43 +229,50 @@ def openstack_ansible(
     variables: dict[str, Any] = {
         'nova_nova_conf_overrides': overrides,
         'nova_reserved_host_memory_mb': nova.reserved_memory_mib,
-        'nova_ram_allocation_ratio': nova.ram_allocation_ratio,
-    }
+        'nova_ram_allocation_ratio': nova.ram_allocation_ratio}
     if layout.shared_cpus:
         variables['nova_cpu_allocation_ratio'] = nova.cpu_allocation_ratio
     if layout.devices:
         variables['nova_device_spec'] = [
-            {'address': one.address} for one in layout.devices]
+            {'address': device.address} for device in layout.devices]
         variables['nova_pci_alias'] = [
-            json.dumps(one).replace('$', '$$')
-            for one in nova_conf.aliases(layout, wanted)]
+            json.dumps(alias).replace('$', '$$')
+            for alias in nova_conf.aliases(layout, options)]
     yield from _variables(
-        layout, wanted, 'nova_compute', variables,
+        layout, options, 'nova_compute', variables,
         'variables of the role os_nova',
         'with openstack-ansible os-nova-install.yml',
         'It belongs below /etc/openstack_deploy. A variable that is set '
         'somewhere else too is not merged with this one: what '
         'nova_nova_conf_overrides and nova_pci_alias have there belongs in '
         'here. nova-api needs nova_pci_alias as well.')
-    yield from _on_host(one for one in files if one.path != nova_conf.PATH)
+    yield from _on_host(file for file in files if file.path != nova_conf.PATH)
 
 
-def _on_host(files: Iterable[options.File]) -> Iterator[options.File]:
-    for one in files:
-        yield dataclasses.replace(one, path=f'{HOST_FILES}/{one.path}')
+def _on_host(
+        files: Iterable[options.RenderedFile]
+) -> Iterator[options.RenderedFile]:
+    for file in files:
+        yield dataclasses.replace(file, path=f'{HOST_FILES}/{file.path}')
 
 
 def _variables(
-    layout: layouts.Layout, wanted: options.Options, group: str,
-    variables: Mapping[str, Any], summary: str, takes_effect: str,
+    layout: planned_host.PlannedHost,
+    chosen: options.RenderOptions,
+    group: str,
+    variables: Mapping[str, Any],
+    summary: str,
+    takes_effect: str,
     note: str,
-) -> Iterator[options.File]:
+) -> Iterator[options.RenderedFile]:
     """A file of variables, of a group or of each host."""
-    text = options.head(
-        layout.name, summary, takes_effect, note) + '---\n' + yaml.dump(
-        dict(variables), Dumper=_Dumper, sort_keys=False, width=10 ** 6)
-    where = ([f'host_vars/{host}' for host in wanted.hosts]
+    text = options.head(layout.name, summary, takes_effect,
+                        note) + '---\n' + yaml.dump(dict(variables),
+                                                    Dumper=_PlaybookDumper,
+                                                    sort_keys=False,
+                                                    width=10**6)
+    where = ([f'host_vars/{host}' for host in chosen.hosts]
              or [f'group_vars/{group}'])
     for directory in where:
-        yield options.File(f'{directory}/nova_pinning.yml', text, summary,
-                           takes_effect)
+        yield options.RenderedFile(f'{directory}/nova_pinning.yml', text,
+                                   summary, takes_effect)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A directory of rendered files, which remembers what it was given.
 
 A manifest in it says which files render has written, and what was in them, so
@@ -30,7 +19,7 @@ import os
 import pathlib
 import stat
 
-from nova_pinning.document import files as documents
+from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.host.render import options
 
@@ -43,7 +32,7 @@ _Known = Mapping[str, frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Changes:
+class DirectoryChanges:
     """What a rendering changes in a directory; paths relative to it.
 
     :param kept: files that render would write no longer, but which somebody
@@ -56,7 +45,8 @@ class Changes:
     kept: tuple[str, ...] = ()
 
 
-def compare(directory: str, files: Mapping[str, options.File]) -> Changes:
+def compare(directory: str,
+            files: Mapping[str, options.RenderedFile]) -> DirectoryChanges:
     """What :func:`write` would change.
 
     :raises errors.InputError: if it would refuse
@@ -66,7 +56,7 @@ def compare(directory: str, files: Mapping[str, options.File]) -> Changes:
 
 
 def difference(directory: str,
-               files: Mapping[str, options.File]) -> Iterator[str]:
+               files: Mapping[str, options.RenderedFile]) -> Iterator[str]:
     """The same, line by line, as diff -u shows it.
 
     :raises errors.InputError: if :func:`write` would refuse
@@ -81,7 +71,8 @@ def difference(directory: str,
             '/dev/null' if path in changes.removed else path, lineterm='')
 
 
-def write(directory: str, files: Mapping[str, options.File]) -> Changes:
+def write(directory: str,
+          files: Mapping[str, options.RenderedFile]) -> DirectoryChanges:
     """Have a directory hold these files.
 
     :param directory: new, empty, or one that was written by this before
@@ -116,17 +107,17 @@ def _alone(root: pathlib.Path) -> Iterator[None]:
 
 
 def _write(root: pathlib.Path,
-           files: Mapping[str, options.File]) -> Changes:
+           files: Mapping[str, options.RenderedFile]) -> DirectoryChanges:
     known = _known(root)
     changes = _compare(root, files, known)
-    new = {path: frozenset({_digest(one.text)})
-           for path, one in files.items()}
+    new = {path: frozenset({_digest(rendered.text)})
+           for path, rendered in files.items()}
     left = {path: known[path] for path in changes.removed}
     _write_manifest(root, left | {
         path: digests | known.get(path, frozenset())
         for path, digests in new.items()})
-    for path, one in files.items():
-        _write_file(root / path, one)
+    for path, rendered in files.items():
+        _write_file(root / path, rendered)
     for path in changes.removed:
         _remove(root, path)
     _write_manifest(root, new)
@@ -134,39 +125,41 @@ def _write(root: pathlib.Path,
 
 
 def _no_directory(path: pathlib.Path) -> errors.InputError:
-    return errors.InputError('is no directory', errors.Location(str(path)))
+    return errors.InputError('is not a directory', errors.Location(str(path)))
 
 
-def _compare(root: pathlib.Path, files: Mapping[str, options.File],
-             known: _Known) -> Changes:
-    found: dict[str, list[str]] = {
+def _compare(root: pathlib.Path, files: Mapping[str, options.RenderedFile],
+             known: _Known) -> DirectoryChanges:
+    by_change: dict[str, list[str]] = {
         'added': [], 'changed': [], 'removed': [], 'kept': []}
-    for path, one in files.items():
+    for path, rendered in files.items():
         _check_place(root, path)
         old = _read(root / path)
         if old is None:
-            found['added'].append(path)
+            by_change['added'].append(path)
         elif path not in known:
             raise errors.InputError(
                 'is in the way: render has not written this file',
                 errors.Location(str(root / path)),
                 'move it away, or name another directory')
-        elif old != one.text and _digest(old) not in known[path]:
+        elif old != rendered.text and _digest(old) not in known[path]:
             raise errors.InputError(
                 'was changed since it was rendered',
                 errors.Location(str(root / path)),
-                'move it away to have it rendered anew, or name another '
+                'move it away to have it rendered again, or name another '
                 'directory')
-        elif old != one.text or _is_executable(
-                root / path) != one.executable:
-            found['changed'].append(path)
+        elif old != rendered.text or _is_executable(
+                root / path) != rendered.executable:
+            by_change['changed'].append(path)
     for path in sorted(known.keys() - files.keys()):
         _check_place(root, path)
         old = _read(root / path)
         if old is not None:
             ours = _digest(old) in known[path]
-            found['removed' if ours else 'kept'].append(path)
-    return Changes(**{key: tuple(paths) for key, paths in found.items()})
+            by_change['removed' if ours else 'kept'].append(path)
+    return DirectoryChanges(**{
+        key: tuple(paths)
+        for key, paths in by_change.items()})
 
 
 def _known(root: pathlib.Path) -> _Known:
@@ -228,7 +221,7 @@ def _check_place(root: pathlib.Path, path: str) -> None:
                 errors.Location(str(place)), 'move it away')
         if number < len(parts) and place.is_file():
             raise errors.InputError(
-                'is in the way: it is no directory',
+                'is in the way: it is not a directory',
                 errors.Location(str(place)), 'move it away')
 
 
@@ -240,7 +233,7 @@ def _read(path: pathlib.Path) -> str | None:
     try:
         if stat.S_ISREG(path.lstat().st_mode):
             return path.read_bytes().decode(errors='surrogateescape')
-        reason = 'is in the way: it is no regular file'
+        reason = 'is in the way: it is not a regular file'
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -256,20 +249,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()
 
 
-def _write_file(path: pathlib.Path, one: options.File) -> None:
+def _write_file(path: pathlib.Path, rendered: options.RenderedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if _read(path) != one.text:
-        documents.replace(path, one.text)
+    if _read(path) != rendered.text:
+        atomic_file.replace(path, rendered.text)
     mode = stat.S_IMODE(path.stat().st_mode)
     # Who may read it may run it.
     runnable = (mode & 0o444) >> 2
-    wanted = mode & ~0o111 | (runnable if one.executable else 0)
-    if mode != wanted:
-        path.chmod(wanted)
+    right_mode = mode & ~0o111 | (runnable if rendered.executable else 0)
+    if mode != right_mode:
+        path.chmod(right_mode)
 
 
 def _write_manifest(root: pathlib.Path, known: _Known) -> None:
-    documents.replace(root / MANIFEST, json.dumps({
+    atomic_file.replace(root / MANIFEST, json.dumps({
         'version': _VERSION,
         'files': {path: sorted(digests)
                   for path, digests in sorted(known.items())},

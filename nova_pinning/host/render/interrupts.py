@@ -1,21 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Interrupts on the CPUs for the host, placed by a unit of ours."""
 
 from collections.abc import Iterator
 
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 
 UNIT = 'nova-pinning-interrupts.service'
 SCRIPT = 'usr/local/sbin/nova-pinning-interrupts'
@@ -27,15 +16,15 @@ EITHER = (
     'has put them.')
 
 
-def files(layout: layouts.Layout) -> Iterator[options.File]:
+def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
     """A unit that places interrupts, and its script."""
     summary = 'interrupts: where each goes'
     takes_effect = ('after systemctl disable --now irqbalance and systemctl '
                     f'enable --now {UNIT}; with systemctl restart {UNIT} '
                     'after queues were changed')
-    yield options.File(SCRIPT, _script(layout, summary, takes_effect),
-                       summary, takes_effect, executable=True)
-    yield options.File(
+    yield options.RenderedFile(SCRIPT, _script(layout, summary, takes_effect),
+                               summary, takes_effect, executable=True)
+    yield options.RenderedFile(
         f'etc/systemd/system/{UNIT}', options.head(
             layout.name, summary, takes_effect, EITHER) + f"""\
 [Unit]
@@ -55,11 +44,12 @@ WantedBy=multi-user.target
 """, summary, takes_effect)
 
 
-def _script(layout: layouts.Layout, summary: str, takes_effect: str) -> str:
+def _script(layout: planned_host.PlannedHost, summary: str,
+            takes_effect: str) -> str:
     devices = [
-        f'spread {one.address} {" ".join(map(str, one.cpus))}'
-        f'  # {_printable(one.name)}\n'
-        for one in layout.plan.interrupts if one.cpus]
+        f'spread {interrupt.address} {" ".join(map(str, interrupt.cpus))}'
+        f'  # {_printable(interrupt.name)}\n'
+        for interrupt in layout.plan.interrupts if interrupt.cpus]
     return ''.join((
         '#!/bin/sh\n',
         options.head(

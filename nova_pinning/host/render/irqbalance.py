@@ -1,25 +1,14 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What irqbalance is told."""
 
 from nova_pinning.host.render import interrupts
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 
 PATH = 'etc/default/irqbalance'
 
 
-def file(layout: layouts.Layout) -> options.File:
+def file(layout: planned_host.PlannedHost) -> options.RenderedFile:
     """What irqbalance reads as its environment."""
     summary = 'the CPUs that irqbalance leaves alone'
     takes_effect = 'when irqbalance is restarted'
@@ -46,7 +35,7 @@ def file(layout: layouts.Layout) -> options.File:
             '(later ones prefer it and complain):'))
         lines.append(
             f'#IRQBALANCE_BANNED_CPUS={cpus.kernel_mask}\n')
-    return options.File(
+    return options.RenderedFile(
         PATH, options.head(
             layout.name, summary, takes_effect, *why) + ''.join(lines),
         summary, takes_effect)

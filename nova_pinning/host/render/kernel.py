@@ -1,23 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The kernel's command line, and huge pages that it cannot set aside."""
 
 from collections.abc import Iterator
 import dataclasses
 
 from nova_pinning import errors
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 
 GRUB_PATH = f'etc/default/grub.d/{options.NAME}.cfg'
 TEXT_PATH = 'kernel-command-line.txt'
@@ -33,7 +22,7 @@ _MANAGED_SINCE = 5, 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Flag:
+class KernelFlag:
     """A word of the kernel's command line.
 
     :param why: what it does and why it is there
@@ -47,23 +36,23 @@ class Flag:
         return f'{self.name}={self.value}'
 
 
-def flags(layout: layouts.Layout,
-          wanted: options.Options) -> tuple[Flag, ...]:
+def flags(layout: planned_host.PlannedHost,
+          options: options.RenderOptions) -> tuple[KernelFlag, ...]:
     """What the plan adds to the command line, in this order.
 
     :raises errors.InputError: if CPUs are to be isolated and there are none
     """
     return tuple((*_page_flags(layout), *_device_flags(layout),
-                  *_isolation_flags(layout, wanted)))
+                  *_isolation_flags(layout, options)))
 
 
-def needs_pages_unit(layout: layouts.Layout) -> bool:
+def needs_pages_unit(layout: planned_host.PlannedHost) -> bool:
     """Whether huge pages are to be set aside after the kernel has booted."""
     return any(_boot_pages(layout, size) is None
                for size in layout.page_sizes_kib)
 
 
-def _boot_pages(layout: layouts.Layout, size_kib: int) -> str | None:
+def _boot_pages(layout: planned_host.PlannedHost, size_kib: int) -> str | None:
     """The value of hugepages=, None if no value does it."""
     pages = layout.huge_pages(size_kib)
     if len(set(pages.values())) == 1:
@@ -75,9 +64,9 @@ def _boot_pages(layout: layouts.Layout, size_kib: int) -> str | None:
                     if count)
 
 
-def _page_flags(layout: layouts.Layout) -> Iterator[Flag]:
+def _page_flags(layout: planned_host.PlannedHost) -> Iterator[KernelFlag]:
     if layout.plan.page_size_kib:
-        yield Flag(
+        yield KernelFlag(
             'default_hugepagesz', _size(layout.plan.page_size_kib),
             'The size of the pages that programs get which do not name one, '
             'and of what is mounted at /dev/hugepages.')
@@ -85,9 +74,9 @@ def _page_flags(layout: layouts.Layout) -> Iterator[Flag]:
         pages = _boot_pages(layout, size)
         if pages is None:
             continue
-        yield Flag('hugepagesz', _size(size),
-                   'The size of the pages that the next flag counts.')
-        yield Flag(
+        yield KernelFlag('hugepagesz', _size(size),
+                         'The size of the pages that the next flag counts.')
+        yield KernelFlag(
             'hugepages', pages,
             f'{_share(layout, size)}. They are set aside while booting, when '
             'memory is not in pieces yet; guests cannot get what the host '
@@ -95,7 +84,7 @@ def _page_flags(layout: layouts.Layout) -> Iterator[Flag]:
             'boot with them.')
 
 
-def _share(layout: layouts.Layout, size_kib: int) -> str:
+def _share(layout: planned_host.PlannedHost, size_kib: int) -> str:
     pages = layout.huge_pages(size_kib)
     listed = ', '.join(f'{count} on node {node}'
                        for node, count in sorted(pages.items()))
@@ -109,57 +98,59 @@ def _size(kib: int) -> str:
     return f'{kib}K'
 
 
-def _device_flags(layout: layouts.Layout) -> Iterator[Flag]:
+def _device_flags(layout: planned_host.PlannedHost) -> Iterator[KernelFlag]:
     """The IOMMU, where guests or OVS-DPDK get devices as a whole."""
     if not layout.devices and not layout.poll_cpus:
         return
     cpu = layout.host.cpu_model
     if cpu.arch != 'x86_64':
-        yield Flag('iommu.passthrough', '1',
-                   "The host's own devices do without the IOMMU's "
-                   'translation; those of guests have it.')
+        yield KernelFlag('iommu.passthrough', '1',
+                         "The host's own devices do without the IOMMU's "
+                         'translation; those of guests have it.')
         return
     # AMD's needs no switch: it is on unless it is switched off.
     if (layout.host.system.virtualization != 'svm'
             and 'amd' not in cpu.vendor.lower()):
-        yield Flag('intel_iommu', 'on',
-                   'Switches the IOMMU on, without which no device can be '
-                   'passed through. It means nothing to other than Intel '
-                   'CPUs.')
-    yield Flag('iommu', 'pt',
-               "The host's own devices do without the IOMMU's translation, "
-               'which costs them speed; those of guests have it.')
+        yield KernelFlag(
+            'intel_iommu', 'on',
+            'Switches the IOMMU on, without which no device can be '
+            'passed through. It means nothing to other than Intel '
+            'CPUs.')
+    yield KernelFlag(
+        'iommu', 'pt',
+        "The host's own devices do without the IOMMU's translation, "
+        'which costs them speed; those of guests have it.')
 
 
-def _isolation_flags(layout: layouts.Layout,
-                     wanted: options.Options) -> Iterator[Flag]:
-    yield Flag(
+def _isolation_flags(layout: planned_host.PlannedHost,
+                     chosen: options.RenderOptions) -> Iterator[KernelFlag]:
+    yield KernelFlag(
         'irqaffinity', str(layout.host_cpus),
         'The CPUs for interrupts that nobody has placed, new ones among '
         'them: those of the host.')
-    if wanted.isolation is options.Isolation.NONE:
+    if chosen.isolation is options.Isolation.NONE:
         return
     cpus = layout.quiet_cpus
     if not cpus:
         raise errors.InputError(
-            f'--isolation {wanted.isolation} has nothing to isolate: the '
+            f'--isolation {chosen.isolation} has nothing to isolate: the '
             'plan has no dedicated CPUs and none that poll',
             layout.host.where, 'leave it out')
     boot = (' CPU 0 is among them: many kernels leave the CPU that booted '
             'out, since one has to keep time.' if 0 in cpus else '')
-    yield Flag(
+    yield KernelFlag(
         'nohz_full', str(cpus),
         'No timer tick on these CPUs while just one thread wants to run. '
         'Every entry to the kernel becomes slower there, so guests with much '
         'I/O may lose more than they win: measure.' + boot)
-    yield Flag(
+    yield KernelFlag(
         'rcu_nocbs', str(cpus),
         "RCU's deferred work of these CPUs is done by threads that can run "
         'elsewhere. nohz_full implies it; kernels built without nohz_full '
         'know it by itself.')
-    if wanted.isolation is options.Isolation.FULL:
+    if chosen.isolation is options.Isolation.FULL:
         managed = (layout.kernel or _MANAGED_SINCE) >= _MANAGED_SINCE
-        yield Flag(
+        yield KernelFlag(
             'isolcpus', f'{"managed_irq," if managed else ""}domain,{cpus}',
             ('managed_irq: interrupts that the kernel places by itself (NVMe '
              'queues) keep off these CPUs as far as they can. '
@@ -170,38 +161,42 @@ def _isolation_flags(layout: layouts.Layout,
             'have no shared CPUs, and floating guests, pile up on one CPU.')
 
 
-def grub(layout: layouts.Layout, wanted: options.Options) -> options.File:
+def grub(layout: planned_host.PlannedHost,
+         chosen: options.RenderOptions) -> options.RenderedFile:
     """For Debian's and Ubuntu's update-grub, which reads it as a script."""
-    found = flags(layout, wanted)
+    command_line = flags(layout, chosen)
     summary = "additions to the kernel's command line, for GRUB"
     takes_effect = 'after update-grub and a reboot'
     lines = [options.head(layout.name, summary, takes_effect,
-                          *_notes(layout, found))]
+                          *_notes(layout, command_line))]
     variable = 'GRUB_CMDLINE_LINUX_DEFAULT'
-    for one in found:
-        lines += ['\n', options.comment(one.why),
-                  f'{variable}="${variable} {one}"\n']
-    return options.File(GRUB_PATH, ''.join(lines), summary, takes_effect)
+    for flag in command_line:
+        lines += ['\n', options.comment(flag.why),
+                  f'{variable}="${variable} {flag}"\n']
+    return options.RenderedFile(GRUB_PATH, ''.join(lines), summary,
+                                takes_effect)
 
 
-def plain(layout: layouts.Layout, wanted: options.Options) -> options.File:
+def plain(layout: planned_host.PlannedHost,
+          chosen: options.RenderOptions) -> options.RenderedFile:
     """For all other boot loaders."""
-    found = flags(layout, wanted)
+    command_line = flags(layout, chosen)
     summary = "additions to the kernel's command line, on one line"
     takes_effect = 'after a reboot, once the boot loader has them'
-    return options.File(
+    return options.RenderedFile(
         TEXT_PATH, options.head(
             layout.name, summary, takes_effect,
             'Where grubby writes the configuration of the boot loader:',
             'grubby --update-kernel=ALL '
             "--args=\"$(grep -v '^#' kernel-command-line.txt)\"",
-            *(f'{one}: {one.why}' for one in found),
-            *_notes(layout, found),
-        ) + ' '.join(map(str, found)) + '\n', summary, takes_effect)
+            *(f'{flag}: {flag.why}' for flag in command_line),
+            *_notes(layout, command_line),
+        ) + ' '.join(map(str, command_line)) + '\n', summary, takes_effect)
 
 
-def _notes(layout: layouts.Layout, found: tuple[Flag, ...]) -> Iterator[str]:
-    stale = contradictions(layout, found)
+def _notes(layout: planned_host.PlannedHost,
+           command_line: tuple[KernelFlag, ...]) -> Iterator[str]:
+    stale = contradictions(layout, command_line)
     if stale:
         yield ('The kernel that runs has these, which contradict the plan or '
                f'come twice with it; take them away: {" ".join(stale)}')
@@ -211,11 +206,11 @@ def _notes(layout: layouts.Layout, found: tuple[Flag, ...]) -> Iterator[str]:
                'told that here.')
 
 
-def contradictions(layout: layouts.Layout,
-                   found: tuple[Flag, ...]) -> tuple[str, ...]:
+def contradictions(layout: planned_host.PlannedHost,
+                   command_line: tuple[KernelFlag, ...]) -> tuple[str, ...]:
     """What is on the command line that was found, and must go."""
-    ours = {str(one) for one in found}
-    names = {one.name for one in found} | {
+    ours = {str(flag) for flag in command_line}
+    names = {flag.name for flag in command_line} | {
         'default_hugepagesz', 'hugepagesz', 'hugepages', 'irqaffinity',
         'isolcpus', 'nohz_full', 'rcu_nocbs'}
     return tuple(dict.fromkeys(
@@ -223,16 +218,16 @@ def contradictions(layout: layouts.Layout,
         if word.partition('=')[0] in names and word not in ours))
 
 
-def pages(layout: layouts.Layout) -> Iterator[options.File]:
+def pages(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
     """A unit that sets huge pages aside by node, and its script."""
     if not needs_pages_unit(layout):
         return
     summary = 'huge pages by NUMA node, for pages that boot cannot spread so'
     takes_effect = f'after systemctl enable --now {PAGES_UNIT}'
-    yield options.File(
+    yield options.RenderedFile(
         PAGES_SCRIPT, _pages_script(layout, summary, takes_effect), summary,
         takes_effect, executable=True)
-    yield options.File(
+    yield options.RenderedFile(
         f'etc/systemd/system/{PAGES_UNIT}', options.head(
             layout.name, summary, takes_effect,
             'It runs early, before memory is in pieces.') + f"""\
@@ -253,7 +248,7 @@ WantedBy=sysinit.target
 """, summary, takes_effect)
 
 
-def _pages_script(layout: layouts.Layout, summary: str,
+def _pages_script(layout: planned_host.PlannedHost, summary: str,
                   takes_effect: str) -> str:
     lines = [
         f'set_aside {node} {size} {count}\n'

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The part of nova.conf that a plan decides."""
 
 from collections.abc import Iterator
@@ -18,8 +7,9 @@ import dataclasses
 import json
 
 from nova_pinning import errors
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
+from nova_pinning.placement import placement_traits
 
 PATH = f'etc/nova/nova.conf.d/{options.NAME}.conf'
 
@@ -41,17 +31,18 @@ class Setting:
     many: bool = False
 
 
-def settings(layout: layouts.Layout,
-             wanted: options.Options) -> tuple[Setting, ...]:
+def settings(layout: planned_host.PlannedHost,
+             options: options.RenderOptions) -> tuple[Setting, ...]:
     """All options that a plan decides, those of a group together."""
     return tuple((*_default(layout), *_compute(layout),
-                  *_pci(layout, wanted)))
+                  *_pci(layout, options)))
 
 
-def file(layout: layouts.Layout, wanted: options.Options) -> options.File:
+def file(layout: planned_host.PlannedHost,
+         chosen: options.RenderOptions) -> options.RenderedFile:
     """The file that nova reads after nova.conf."""
     takes_effect = 'when nova-compute is restarted'
-    return options.File(
+    return options.RenderedFile(
         PATH, options.head(
             layout.name, _SUMMARY, takes_effect,
             'Take the options that stand here out of nova.conf. nova reads '
@@ -62,16 +53,17 @@ def file(layout: layouts.Layout, wanted: options.Options) -> options.File:
             'vcpu_pin_set and reserved_host_cpus have to go as well: with '
             'either of them nova-compute does not start, or does not heed '
             'what is here.',
-        ) + text(layout, wanted), _SUMMARY, takes_effect)
+        ) + text(layout, chosen), _SUMMARY, takes_effect)
 
 
-def text(layout: layouts.Layout, wanted: options.Options) -> str:
+def text(layout: planned_host.PlannedHost,
+         chosen: options.RenderOptions) -> str:
     """The sections, each option explained."""
     sections = []
-    found = settings(layout, wanted)
-    for group in dict.fromkeys(one.group for one in found):
+    config_settings = settings(layout, chosen)
+    for group in dict.fromkeys(setting.group for setting in config_settings):
         lines = [f'\n[{group}]\n']
-        for setting in found:
+        for setting in config_settings:
             if setting.group == group:
                 lines.append(options.comment(setting.why))
                 lines += (f'{setting.name} = {_escaped(value)}'.rstrip() + '\n'
@@ -91,7 +83,7 @@ def _escaped(value: str) -> str:
     return value.replace('$', '$$')
 
 
-def _default(layout: layouts.Layout) -> Iterator[Setting]:
+def _default(layout: planned_host.PlannedHost) -> Iterator[Setting]:
     nova = layout.host.nova
     yield Setting(
         'DEFAULT', 'reserved_host_memory_mb', (str(nova.reserved_memory_mib),),
@@ -121,7 +113,7 @@ def _number(ratio: float) -> str:
     return repr(float(ratio))
 
 
-def _compute(layout: layouts.Layout) -> Iterator[Setting]:
+def _compute(layout: planned_host.PlannedHost) -> Iterator[Setting]:
     # A set that is empty is one that is not set, to nova. Left out, one that
     # stands in another file would still apply.
     yield Setting(
@@ -135,22 +127,31 @@ def _compute(layout: layouts.Layout) -> Iterator[Setting]:
         if layout.shared_cpus else
         'No CPUs for vCPUs that float or for emulator threads, whatever '
         'another file says.')
+    packs_cells = layout.host.nova.packs_cells
+    if packs_cells is not None:
+        yield Setting(
+            'compute', 'packing_host_numa_cells_allocation_strategy',
+            (str(packs_cells).lower(),),
+            'Which NUMA node a guest gets first: one that is in use, or the '
+            'one with most room. nova-scheduler has to have the same, or be '
+            'told by the metadata of an aggregate: '
+            f'{placement_traits.PACKING_KEY}={str(packs_cells).lower()}')
 
 
-def _pci(layout: layouts.Layout,
-         wanted: options.Options) -> Iterator[Setting]:
+def _pci(layout: planned_host.PlannedHost,
+         options: options.RenderOptions) -> Iterator[Setting]:
     devices = layout.devices
     if not devices:
         return
     yield Setting(
         'pci', 'device_spec',
-        tuple(json.dumps({'address': one.address}) for one in devices),
+        tuple(json.dumps({'address': device.address}) for device in devices),
         'The devices that guests may get, one by one: others of their kind '
         'stay with the host. The address of a physical function stands for '
         'its virtual functions, too.', many=True)
     yield Setting(
-        'pci', 'alias', tuple(json.dumps(one) for one in aliases(
-            layout, wanted)),
+        'pci', 'alias', tuple(json.dumps(alias) for alias in aliases(
+            layout, options)),
         'What flavors ask for in pci_passthrough:alias. The same lines have '
         'to be in the nova.conf of nova-api. The NUMA policy is left to '
         'flavors (hw:pci_numa_affinity_policy). Devices that can be split '
@@ -158,16 +159,17 @@ def _pci(layout: layouts.Layout,
         'say so with --device-type, for the plan does not tell.', many=True)
 
 
-def aliases(layout: layouts.Layout,
-            wanted: options.Options) -> Sequence[dict[str, str]]:
+def aliases(layout: planned_host.PlannedHost,
+            options: options.RenderOptions) -> Sequence[dict[str, str]]:
     """[pci] alias: one for each product that goes by a name.
 
     :raises errors.InputError: if nova could not give out all devices of one
     """
     products = dict.fromkeys(
-        (one.alias, one.vendor_id, one.product_id) for one in layout.devices)
+        (device.alias, device.vendor_id, device.product_id)
+        for device in layout.devices)
     # Nova compares the types of aliases of one name, so all of them have one.
-    types = {alias: wanted.device_types.get(alias) or _type(layout, alias)
+    types = {alias: options.device_types.get(alias) or _type(layout, alias)
              for alias, _vendor, _product in products}
     return [{
         'name': alias, 'vendor_id': vendor, 'product_id': product,
@@ -175,18 +177,20 @@ def aliases(layout: layouts.Layout,
     } for alias, vendor, product in sorted(products)]
 
 
-def _type(layout: layouts.Layout, alias: str) -> options.DeviceType:
+def _type(layout: planned_host.PlannedHost, alias: str) -> options.DeviceType:
     """What nova will take the devices of an alias for.
 
     :raises errors.InputError: if they are of several types
     """
     # As _get_pcidev_info of nova.virt.libvirt.host.
-    physical = {one.physical_function for one in layout.host.pci_devices}
+    physical = {
+        pci_device.physical_function
+        for pci_device in layout.host.pci_devices}
     types = {
-        options.DeviceType.VF if one.physical_function else
-        options.DeviceType.PF if one.address in physical else
+        options.DeviceType.VF if device.physical_function else
+        options.DeviceType.PF if device.address in physical else
         options.DeviceType.PCI
-        for one in layout.devices if one.alias == alias}
+        for device in layout.devices if device.alias == alias}
     if len(types) > 1:
         raise errors.InputError(
             f'the devices of PCI alias {alias!r} are '

@@ -1,45 +1,33 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Open vSwitch with DPDK, where a plan has CPUs for its polling threads."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 
 SCRIPT = 'usr/local/sbin/nova-pinning-openvswitch'
 
 
-def settings(layout: layouts.Layout) -> Mapping[str, str]:
+def settings(layout: planned_host.PlannedHost) -> Mapping[str, str]:
     """Keys of other_config in the table Open_vSwitch.
 
     :returns: {} if the plan has no CPUs that poll
     """
     if not layout.poll_cpus:
         return {}
-    found = {
+    other_config = {
         'dpdk-init': 'true',
-        'dpdk-lcore-mask': layouts.hexadecimal(layout.host_cpus),
-        'pmd-cpu-mask': layouts.hexadecimal(layout.poll_cpus),
-    }
+        'dpdk-lcore-mask': planned_host.hexadecimal(layout.host_cpus),
+        'pmd-cpu-mask': planned_host.hexadecimal(layout.poll_cpus)}
     memory = _socket_memory(layout)
     if memory:
-        found['dpdk-socket-mem'] = memory
-    return found
+        other_config['dpdk-socket-mem'] = memory
+    return other_config
 
 
-def _socket_memory(layout: layouts.Layout) -> str:
+def _socket_memory(layout: planned_host.PlannedHost) -> str:
     """MiB for DPDK by node, in the order of all ids from 0 on."""
     plan = layout.plan
     mib = {node: pages * plan.page_size_kib // 1024
@@ -50,10 +38,10 @@ def _socket_memory(layout: layouts.Layout) -> str:
     return ','.join(str(mib.get(node, 0)) for node in range(last + 1))
 
 
-def files(layout: layouts.Layout) -> Iterator[options.File]:
+def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
     """A script that hands the settings to ovs-vsctl."""
-    found = settings(layout)
-    if not found:
+    other_config = settings(layout)
+    if not other_config:
         return
     summary = 'the CPUs and the memory of Open vSwitch with DPDK'
     takes_effect = ('when it is run once; Open vSwitch keeps it, and has to '
@@ -65,12 +53,12 @@ def files(layout: layouts.Layout) -> Iterator[options.File]:
         'be shared with Open vSwitch, and that is memory in huge pages: '
         'flavors need hw:mem_page_size=large or a size. No kernel threads '
         '(vhost) carry their packets.']
-    if 'dpdk-socket-mem' not in found:
+    if 'dpdk-socket-mem' not in other_config:
         why.append('The plan has no huge pages for DPDK, so its memory is '
                    "left to dpdk-socket-mem's default.")
     pairs = ' \\\n'.join(f"    other_config:{key}='{value}'"
-                         for key, value in sorted(found.items()))
-    yield options.File(
+                         for key, value in sorted(other_config.items()))
+    yield options.RenderedFile(
         SCRIPT, '#!/bin/sh\n' + options.head(
             layout.name, summary, takes_effect, *why)
         + f'exec ovs-vsctl --no-wait set Open_vSwitch . \\\n{pairs}\n',

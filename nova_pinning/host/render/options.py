@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What is to be rendered, and what comes out."""
 
 from collections.abc import Iterable
@@ -29,7 +18,7 @@ _UNIT = re.compile(r'[A-Za-z0-9:_.@\\-]{1,247}', re.ASCII)
 _HOST = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}', re.ASCII)
 
 
-class Format(enum.StrEnum):
+class RenderFormat(enum.StrEnum):
     """What the files are for."""
 
     FILES = 'files'
@@ -66,7 +55,7 @@ class DeviceType(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Options:
+class RenderOptions:
     """What a plan does not say of the files.
 
     :param services: further systemd units of the host
@@ -74,7 +63,7 @@ class Options:
     :param hosts: names in an Ansible inventory; () for variables of a group
     """
 
-    format: Format = Format.FILES
+    format: RenderFormat = RenderFormat.FILES
     services: tuple[str, ...] = ()
     confinement: Confinement = Confinement.AFFINITY
     isolation: Isolation = Isolation.NONE
@@ -92,7 +81,7 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class File:
+class RenderedFile:
     """A file that was rendered.
 
     :param path: relative to the root of the host, or to what the format has
@@ -133,7 +122,7 @@ def service_unit(name: str) -> str:
     unit = name if name.endswith('.service') else f'{name}.service'
     if not _UNIT.fullmatch(unit) or unit.startswith('.'):
         raise errors.InputError(
-            f'{name!r} is no name of a systemd service',
+            f'{name!r} is not a name of a systemd service',
             errors.Location('--service'), 'write it like nova-compute')
     return unit
 
@@ -143,16 +132,16 @@ def device_types(items: Iterable[tuple[str, str]]) -> dict[str, DeviceType]:
 
     :raises errors.InputError: for a type that nova does not know
     """
-    found = {}
+    types = {}
     for alias, text in items:
         try:
-            found[alias] = DeviceType(text)
+            types[alias] = DeviceType(text)
         except ValueError:
             raise errors.InputError(
-                f'{text!r} is no type of PCI device',
+                f'{text!r} is not a type of PCI device',
                 errors.Location('--device-type'),
                 f'nova knows {", ".join(DeviceType)}') from None
-    return found
+    return types
 
 
 def inventory_host(name: str) -> str:

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """README.txt: which file is for what, and in which order they go in."""
 
 from collections.abc import Iterable
@@ -19,24 +8,24 @@ import textwrap
 from nova_pinning.host.render import deploy
 from nova_pinning.host.render import interrupts
 from nova_pinning.host.render import kernel
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
-from nova_pinning.host.render import quiet
+from nova_pinning.host.render import planned_host
+from nova_pinning.host.render import runtime_settings
 
 PATH = 'README.txt'
 
 _FORMATS = {
-    options.Format.FILES:
+    options.RenderFormat.FILES:
         'The files lie as they go below the root of a host.',
-    options.Format.ANSIBLE:
+    options.RenderFormat.ANSIBLE:
         'The variables belong beside an Ansible inventory; the files for the '
         'hosts are among them.',
-    options.Format.KOLLA:
+    options.RenderFormat.KOLLA:
         'What is below config/ belongs into the directory node_custom_config '
         'of Kolla Ansible, group_vars/ or host_vars/ beside its inventory; '
         f'what is below {deploy.HOST_FILES}/ goes below the root of the '
         'hosts, where Kolla Ansible does not come.',
-    options.Format.OPENSTACK_ANSIBLE:
+    options.RenderFormat.OPENSTACK_ANSIBLE:
         'group_vars/ or host_vars/ belong into /etc/openstack_deploy; what '
         f'is below {deploy.HOST_FILES}/ goes below the root of the hosts.',
 }
@@ -44,45 +33,45 @@ _FORMATS = {
 
 # How the files get to where they belong.
 _COPY = {
-    options.Format.FILES:
+    options.RenderFormat.FILES:
         'Copy the files, keeping their modes: scripts are executable.',
-    options.Format.ANSIBLE:
+    options.RenderFormat.ANSIBLE:
         f'Put group_vars/ or host_vars/ beside the inventory, and run '
         f'ansible-playbook -i INVENTORY {deploy.PLAYBOOK}',
-    options.Format.KOLLA:
+    options.RenderFormat.KOLLA:
         'Put config/, and group_vars/ or host_vars/, where they belong; copy '
         f'the files below {deploy.HOST_FILES}/ to the host, keeping their '
         'modes; run kolla-ansible reconfigure for the host.',
-    options.Format.OPENSTACK_ANSIBLE:
+    options.RenderFormat.OPENSTACK_ANSIBLE:
         'Put group_vars/ or host_vars/ where they belong; copy the files '
         f'below {deploy.HOST_FILES}/ to the host, keeping their modes; run '
         'the playbook os-nova-install.yml for the host.',
 }
 
 
-def file(layout: layouts.Layout, wanted: options.Options,
-         files: Iterable[options.File]) -> options.File:
+def file(layout: planned_host.PlannedHost, chosen: options.RenderOptions,
+         files: Iterable[options.RenderedFile]) -> options.RenderedFile:
     """What to read first."""
     paragraphs = [
         f'Files for hosts like {layout.name}, written by nova-pinning host '
-        'render. ' + _FORMATS[wanted.format],
+        'render. ' + _FORMATS[chosen.format],
         *_cpus(layout),
         'In this order:',
         *(f'{number}. {step}'
-          for number, step in enumerate(_steps(layout, wanted.format), 1)),
-        *_choices(wanted),
+          for number, step in enumerate(_steps(layout, chosen.format), 1)),
+        *_choices(chosen),
         'The files, and how each takes effect where a host is not booted '
-        'anew:',
-    ]
+        'anew:']
     text = '\n\n'.join(textwrap.fill(
         paragraph, 78, break_long_words=False, break_on_hyphens=False,
         subsequent_indent='   ' if paragraph[:1].isdigit() else '')
         for paragraph in paragraphs)
-    return options.File(PATH, text + '\n\n' + '\n'.join(_listed(files)),
-                        'what to read first', 'by reading')
+    return options.RenderedFile(PATH,
+                                text + '\n\n' + '\n'.join(_listed(files)),
+                                'what to read first', 'by reading')
 
 
-def _cpus(layout: layouts.Layout) -> Iterator[str]:
+def _cpus(layout: planned_host.PlannedHost) -> Iterator[str]:
     parts = [
         f'{name} {cpus}' for name, cpus in (
             ('host', layout.host_cpus), ('poll', layout.poll_cpus),
@@ -91,15 +80,15 @@ def _cpus(layout: layouts.Layout) -> Iterator[str]:
     yield f'CPUs: {"; ".join(parts)}.'
 
 
-def _steps(layout: layouts.Layout,
-           wanted: options.Format) -> Iterator[str]:
+def _steps(layout: planned_host.PlannedHost,
+           render_format: options.RenderFormat) -> Iterator[str]:
     yield ('Empty the host: disable its nova-compute and migrate its guests '
            'away. Guests keep the CPUs they had.')
-    yield _COPY[wanted]
+    yield _COPY[render_format]
     yield ('Settle who places interrupts (see below). For the unit: systemctl '
            f'disable irqbalance; systemctl enable {interrupts.UNIT}.')
     if layout.quiet_cpus:
-        yield f'systemctl enable {quiet.UNIT}'
+        yield f'systemctl enable {runtime_settings.UNIT}'
     if kernel.needs_pages_unit(layout):
         yield f'systemctl enable {kernel.PAGES_UNIT}'
     yield ('update-grub, or hand kernel-command-line.txt to the boot loader; '
@@ -112,7 +101,7 @@ def _steps(layout: layouts.Layout,
     yield 'Enable nova-compute again.'
 
 
-def _choices(wanted: options.Options) -> Iterator[str]:
+def _choices(chosen: options.RenderOptions) -> Iterator[str]:
     yield ('Interrupts: ' + interrupts.EITHER + ' The unit keeps the queues '
            'of the planned devices where the plan has them, and is the one '
            'for hosts that do not change; irqbalance, with its banned CPUs, '
@@ -132,20 +121,20 @@ def _choices(wanted: options.Options) -> Iterator[str]:
         options.Confinement.BOTH:
             'by CPUAffinity= of systemd, and by AllowedCPUs= of the slices '
             'that they are in (cgroups v2), which leaves no way out. Guests '
-            'are in machine.slice, for which nothing is set.',
-    }
+            'are in machine.slice, for which nothing is set.'}
     yield 'Host services are kept off the CPUs of guests ' + (
-        why[wanted.confinement])
+        why[chosen.confinement])
     yield ("tuned: its profile cpu-partitioning does much of the same. Use "
            'its variables and leave out the files for systemd and irqbalance, '
-           f'isolation and {quiet.UNIT}, or leave tuned alone.')
+           f'isolation and {runtime_settings.UNIT}, or leave tuned alone.')
 
 
-def _listed(files: Iterable[options.File]) -> Iterator[str]:
-    for one in files:
-        mode = ' (executable)' if one.executable else ''
-        yield f'{one.path}{mode}'
-        for line in (one.summary, f'takes effect: {one.takes_effect}'):
+def _listed(files: Iterable[options.RenderedFile]) -> Iterator[str]:
+    for rendered in files:
+        mode = ' (executable)' if rendered.executable else ''
+        yield f'{rendered.path}{mode}'
+        for line in (rendered.summary,
+                     f'takes effect: {rendered.takes_effect}'):
             yield textwrap.fill(line, 78, initial_indent='    ',
                                 subsequent_indent='    ',
                                 break_on_hyphens=False)

@@ -1,22 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Host services on the CPUs for the host: what systemd is told."""
 
 from collections.abc import Iterator
 
 from nova_pinning import cpuset
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 
 MANAGER_PATH = f'etc/systemd/system.conf.d/{options.NAME}.conf'
 
@@ -44,28 +33,28 @@ SLICES = ('init.scope', 'system.slice', 'user.slice')
 _RELOAD = 'after systemctl daemon-reload and a restart of the service'
 
 
-def files(layout: layouts.Layout,
-          wanted: options.Options) -> Iterator[options.File]:
+def files(layout: planned_host.PlannedHost,
+          options: options.RenderOptions) -> Iterator[options.RenderedFile]:
     """What keeps host services off the CPUs of guests.
 
     :raises errors.InputError: for a service that cannot be one
     """
-    if wanted.with_affinity:
+    if options.with_affinity:
         yield _manager(layout)
-        for unit in services(wanted):
+        for unit in services(options):
             yield _drop_in(layout, unit)
-    if wanted.with_cgroups:
+    if options.with_cgroups:
         for unit in SLICES:
             yield _slice(layout, unit)
 
 
-def services(wanted: options.Options) -> tuple[str, ...]:
+def services(chosen: options.RenderOptions) -> tuple[str, ...]:
     """The units that get a drop-in."""
     return tuple(dict.fromkeys((
-        *SERVICES, *map(options.service_unit, wanted.services))))
+        *SERVICES, *map(options.service_unit, chosen.services))))
 
 
-def allowed_cpus(layout: layouts.Layout, unit: str) -> cpuset.CpuSet:
+def allowed_cpus(layout: planned_host.PlannedHost, unit: str) -> cpuset.CpuSet:
     """The CPUs for all that is in a slice."""
     # A cgroup binds OVS's polling threads too, which systemd keeps in
     # system.slice.
@@ -74,7 +63,7 @@ def allowed_cpus(layout: layouts.Layout, unit: str) -> cpuset.CpuSet:
     return layout.host_cpus
 
 
-def policy_node(layout: layouts.Layout, unit: str) -> int | None:
+def policy_node(layout: planned_host.PlannedHost, unit: str) -> int | None:
     """The node whose memory a service is to prefer, None for no policy."""
     if unit in _PARENTS_OF_GUESTS or (layout.poll_cpus and unit in _POLLING):
         return None
@@ -83,11 +72,11 @@ def policy_node(layout: layouts.Layout, unit: str) -> int | None:
     return nodes[0] if len(nodes) == 1 < len(layout.host.nodes) else None
 
 
-def _manager(layout: layouts.Layout) -> options.File:
+def _manager(layout: planned_host.PlannedHost) -> options.RenderedFile:
     summary = 'the CPUs of all that systemd starts'
     takes_effect = ('after a reboot; after systemctl daemon-reexec for what '
                     'is started from then on')
-    return options.File(
+    return options.RenderedFile(
         MANAGER_PATH, options.head(
             layout.name, summary, takes_effect,
             'Guests do not inherit this: libvirt gives every QEMU an '
@@ -103,7 +92,8 @@ CPUAffinity={layout.host_cpus}
 """, summary, takes_effect)
 
 
-def _drop_in(layout: layouts.Layout, unit: str) -> options.File:
+def _drop_in(layout: planned_host.PlannedHost,
+             unit: str) -> options.RenderedFile:
     name = unit.removesuffix('.service')
     summary = f'the CPUs of {name}'
     lines = ['[Service]', '# The empty line drops what the unit itself says.',
@@ -123,13 +113,14 @@ def _drop_in(layout: layouts.Layout, unit: str) -> options.File:
         why.append('Polling threads go to the CPUs of pmd-cpu-mask '
                    'nevertheless: OVS moves them there itself. DPDK chooses '
                    'the nodes of its memory, so there is no NUMA policy.')
-    return options.File(
+    return options.RenderedFile(
         f'{_UNITS}/{unit}.d/{options.NAME}.conf',
         options.head(layout.name, summary, _RELOAD, *why)
         + '\n'.join(lines) + '\n', summary, _RELOAD)
 
 
-def _slice(layout: layouts.Layout, unit: str) -> options.File:
+def _slice(layout: planned_host.PlannedHost,
+           unit: str) -> options.RenderedFile:
     summary = f'the CPUs of all that is in {unit}'
     takes_effect = 'at once after systemctl daemon-reload'
     cpus = allowed_cpus(layout, unit)
@@ -144,7 +135,7 @@ def _slice(layout: layouts.Layout, unit: str) -> options.File:
                    'OVS-DPDK; CPUAffinity= (--confine both) keeps the other '
                    'services off them.')
     kind = 'Scope' if unit.endswith('.scope') else 'Slice'
-    return options.File(
+    return options.RenderedFile(
         f'{_UNITS}/{unit}.d/{options.NAME}.conf',
         options.head(layout.name, summary, takes_effect, *why)
         + f'[{kind}]\nAllowedCPUs=\nAllowedCPUs={cpus}\n',

@@ -1,27 +1,16 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Variables of tuned's profile cpu-partitioning."""
 
 from collections.abc import Iterator
 
-from nova_pinning.host.render import layout as layouts
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 
 PATH = 'etc/tuned/cpu-partitioning-variables.conf'
 
 
-def files(layout: layouts.Layout,
-          wanted: options.Options) -> Iterator[options.File]:
+def files(layout: planned_host.PlannedHost,
+          chosen: options.RenderOptions) -> Iterator[options.RenderedFile]:
     """The variables, unless there is nothing to keep quiet."""
     cpus = layout.quiet_cpus
     if not cpus:
@@ -33,10 +22,10 @@ def files(layout: layouts.Layout,
         f'isolated_cores={cpus}\n',
         '# So do queue interrupts that the kernel places (5.6 or later).\n',
         'isolate_managed_irq=Y\n']
-    if wanted.isolation is options.Isolation.FULL:
+    if chosen.isolation is options.Isolation.FULL:
         lines += ['# Over these the scheduler balances no load.\n',
                   f'no_balance_cores={cpus}\n']
-    yield options.File(PATH, options.head(
+    yield options.RenderedFile(PATH, options.head(
         layout.name, summary, takes_effect,
         'Of use only to hosts on which that profile is on. The profile sets '
         'CPUAffinity= of systemd, the banned CPUs of irqbalance, the CPUs of '

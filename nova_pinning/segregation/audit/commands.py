@@ -1,23 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""The commands that mend what the audit finds."""
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that put right what the audit finds."""
 
 from collections.abc import Iterable
 import shlex
 
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
-from nova_pinning.segregation import model
+from nova_pinning.segregation import segregation_model
 
 # With --amend an inventory keeps what is not named; aggregates are set
 # without a generation before 1.19, and traits are there since 1.6.
@@ -27,13 +16,14 @@ _AGGREGATES = ('openstack --os-placement-api-version 1.18 '
                'resource provider aggregate')
 
 
-def set_class(host: model.Host, host_class: hostclass.HostClass) -> str:
+def set_class(host: segregation_model.MarkedHost,
+              host_class: hostclass.HostClass) -> str:
     """Mark a host."""
     return f'openstack pinning host set --class {host_class} ' \
            f'{_named(host.name)}'
 
 
-def move_away(server: model.Server) -> tuple[str, ...]:
+def move_away(server: segregation_model.HostedServer) -> tuple[str, ...]:
     """Have nova move a server to a host where it belongs.
 
     Empty if nova would not, as it is (the check_instance_state of
@@ -63,24 +53,35 @@ def unset_extra_spec(flavor: flavor_model.Flavor, key: str) -> str:
             f'{_named(flavor.name)}')
 
 
-def set_metadata(aggregate: model.Aggregate, key: str, value: str) -> str:
+def set_metadata(aggregate: segregation_model.HostAggregate, key: str,
+                 value: str) -> str:
     """Set some of an aggregate's metadata."""
     return ('openstack aggregate set --property '
             f'{shlex.quote(f"{key}={value}")} {_named(aggregate.name)}')
 
 
-def add_host(aggregate: model.Aggregate, host: model.Host) -> str:
+def unset_metadata(aggregate: segregation_model.HostAggregate,
+                   key: str) -> str:
+    """Take some of an aggregate's metadata away."""
+    return ('openstack aggregate unset --property '
+            f'{shlex.quote(key)} {_named(aggregate.name)}')
+
+
+def add_host(aggregate: segregation_model.HostAggregate,
+             host: segregation_model.MarkedHost) -> str:
     """Put a host into an aggregate."""
     return ('openstack aggregate add host '
             f'{_named(aggregate.name, host.name)}')
 
 
-def join_in_placement(aggregate: model.Aggregate, host: model.Host) -> str:
+def join_in_placement(aggregate: segregation_model.HostAggregate,
+                      host: segregation_model.MarkedHost) -> str:
     """Put a provider into an aggregate, where Placement has it."""
     return _set_anew(_AGGREGATES, 'aggregate', host, add=aggregate.uuid)
 
 
-def leave_in_placement(aggregate: model.Aggregate, host: model.Host) -> str:
+def leave_in_placement(aggregate: segregation_model.HostAggregate,
+                       host: segregation_model.MarkedHost) -> str:
     """Take a provider out of an aggregate, where Placement has it."""
     return _set_anew(_AGGREGATES, 'aggregate', host, remove=(aggregate.uuid,))
 
@@ -90,17 +91,19 @@ def create_trait(trait: str) -> str:
     return f'openstack --os-placement-api-version 1.6 trait create {trait}'
 
 
-def add_trait(host: model.Host, trait: str) -> tuple[str, ...]:
+def add_trait(host: segregation_model.MarkedHost,
+              trait: str) -> tuple[str, ...]:
     """Give a trait to a host's provider, which keeps the others."""
     return (create_trait(trait), _set_anew(_TRAITS, 'trait', host, add=trait))
 
 
-def remove_traits(host: model.Host, names: Iterable[str]) -> str:
+def remove_traits(host: segregation_model.MarkedHost,
+                  names: Iterable[str]) -> str:
     """Take traits off a host's provider, which keeps the others."""
     return _set_anew(_TRAITS, 'trait', host, remove=sorted(names))
 
 
-def _set_anew(command: str, option: str, host: model.Host, *,
+def _set_anew(command: str, option: str, host: segregation_model.MarkedHost, *,
               add: str = '', remove: Iterable[str] = ()) -> str:
     """Set all that a provider has of something.
 
@@ -115,7 +118,8 @@ def _set_anew(command: str, option: str, host: model.Host, *,
             f"sed -n 's/./--{option} &/p') {host.provider}")
 
 
-def set_allocation_ratio(host: model.Host, resource_class: str) -> str:
+def set_allocation_ratio(host: segregation_model.MarkedHost,
+                         resource_class: str) -> str:
     """Stop a provider from offering more of something than it has."""
     return (f'{_INVENTORY} --resource {resource_class}:allocation_ratio=1.0 '
             f'{host.provider}')

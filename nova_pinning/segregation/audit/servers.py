@@ -1,53 +1,40 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """S1xx: servers on hosts of the other class."""
 
 from collections.abc import Iterator
 
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.checks import check_rule
+from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
+from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import commands
-from nova_pinning.segregation.audit import rule
-from nova_pinning.segregation import finding
-from nova_pinning.segregation import model
+from nova_pinning.segregation import segregation_model
 
 _MOVE = ('have nova move it, or turn the host to its class if that is what is '
          'wrong; a server keeps the extra specs that its flavor had when it '
          'got it, so an old one may need HostClassFilter or isolating '
          'aggregates to land in the right place')
 
-SHARED_ON_DEDICATED = rule.Rule(
-    'S101', finding.Severity.ERROR, 'shared server on a dedicated host',
+SHARED_ON_DEDICATED = check_rule.Rule[audited.AuditedCloud](
+    'S101', check_rule.Severity.ERROR, 'shared server on a dedicated host',
     why='its vCPUs float over the CPUs that the host sets aside for the '
         'emulator threads of its guests, which then wait for a CPU, and it '
         'takes memory of NUMA cells that pinned guests count on',
     advice=_MOVE)
-DEDICATED_ON_SHARED = rule.Rule(
-    'S102', finding.Severity.ERROR, 'dedicated server on a shared host',
+DEDICATED_ON_SHARED = check_rule.Rule[audited.AuditedCloud](
+    'S102', check_rule.Severity.ERROR, 'dedicated server on a shared host',
     why='it holds CPUs that the host is to share, and its neighbours are '
         'oversubscribed guests that it was sold to be kept from',
     advice=_MOVE)
-NO_SUCH_CLASS = rule.Rule(
-    'S103', finding.Severity.WARNING,
+NO_SUCH_CLASS = check_rule.Rule[audited.AuditedCloud](
+    'S103', check_rule.Severity.WARNING,
     'server whose flavor names a class that there is not',
     why='HostClassFilter refuses it everywhere, so it can be neither moved '
         'nor evacuated',
     advice='resize it to a flavor that names none, or the right one')
 
-RULES = (SHARED_ON_DEDICATED, DEDICATED_ON_SHARED, NO_SUCH_CLASS)
 
-
-def has_to_be_settled(server: model.Server,
+def has_to_be_settled(server: segregation_model.HostedServer,
                       host_class: hostclass.HostClass | None,
                       has_pcpu: bool) -> bool:
     """Whether it matters that a server's class is not known for sure.
@@ -65,9 +52,10 @@ def has_to_be_settled(server: model.Server,
 
 
 def findings(
-    server: model.Server, host_class: hostclass.HostClass | None,
+    server: segregation_model.HostedServer,
+    host_class: hostclass.HostClass | None,
     is_unclear: bool = False,
-) -> Iterator[finding.Finding]:
+) -> Iterator[check_rule.Finding]:
     """What is wrong with a server on a host of this class.
 
     :param is_unclear: whether the host may turn out to be of the other one
@@ -75,17 +63,17 @@ def findings(
     if server.host_class is None:
         # Of a server whose cell is down nothing is known.
         if server.is_certain:
-            yield NO_SUCH_CLASS.finding(rule.Problem(
+            yield NO_SUCH_CLASS.finding(audited.violation(
                 server, f'flavor {server.flavor} names a class that there is '
                 f'not, in {flavor_model.CLASS_KEY}'))
     elif host_class and server.host_class is not host_class:
-        one = (SHARED_ON_DEDICATED if host_class is
-               hostclass.HostClass.DEDICATED else DEDICATED_ON_SHARED)
-        mends = () if is_unclear else commands.move_away(server)
+        rule = (SHARED_ON_DEDICATED if host_class is
+                hostclass.HostClass.DEDICATED else DEDICATED_ON_SHARED)
+        remediation = () if is_unclear else commands.move_away(server)
         message = (f'a {server.host_class} server, flavor {server.flavor}, '
                    f'on {host_class} host {server.host}')
         if is_unclear:
             message += '; but what marks the host does not agree'
-        elif not mends:
+        elif not remediation:
             message += f'; nova does not move it while it is {server.status}'
-        yield one.finding(rule.Problem(server, message, mends))
+        yield rule.finding(audited.violation(server, message, remediation))

@@ -1,38 +1,28 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Dedicated, shared and mixed guests on the CPUs of their kind."""
 
 from nova_pinning import cpuset
-from nova_pinning.host import domain
-from nova_pinning.tempest_plugin import base
+from nova_pinning.host import domain_xml
 from nova_pinning.tempest_plugin import checks
 from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import pinning_test
 
 _MIXED = {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0'}
 
 
-class AffinityTest(base.PinningTest):
+class AffinityTest(pinning_test.PinningTest):
     """Which CPUs the threads of a guest run on."""
 
     def test_dedicated(self) -> None:
         """Each vCPU is pinned to a dedicated CPU of its own."""
         host, = self.pick(dedicated=2)
-        seen = self.boot(host, 2, base.DEDICATED)
+        seen = self.boot(host, 2, pinning_test.DEDICATED)
         self.assertEqual({0, 1}, set(seen.kept.pins))
 
     def test_two_dedicated_guests_share_no_cpu(self) -> None:
         host, = self.pick(dedicated=2)
-        guests = [self.boot(host, 1, base.DEDICATED) for _number in range(2)]
+        guests = [
+            self.boot(host, 1, pinning_test.DEDICATED) for _number in range(2)]
         self.assert_clean(checks.disjoint({
             seen.server_id: seen.kept.pinned_cpus for seen in guests}))
 
@@ -71,7 +61,7 @@ class AffinityTest(base.PinningTest):
                 self.machine_of(host).can_lock_memory),
             what='that lets guests run in real time and lock memory')
         seen = self.boot(host, 2, {
-            **base.DEDICATED, 'hw:cpu_realtime': 'yes',
+            **pinning_test.DEDICATED, 'hw:cpu_realtime': 'yes',
             'hw:cpu_realtime_mask': '^0'})
         schedulers = seen.guest.live.vcpu_schedulers
         self.assertEqual({1}, set(schedulers))
@@ -79,8 +69,8 @@ class AffinityTest(base.PinningTest):
         self.assertTrue(seen.guest.live.locked)
 
 
-class EmulatorTest(base.PinningTest):
-    """Where the threads of a guest run that are no vCPUs.
+class EmulatorTest(pinning_test.PinningTest):
+    """Where the threads of a guest run that are not vCPUs.
 
     Each boot is checked against the policy of its flavor.
     """
@@ -93,7 +83,7 @@ class EmulatorTest(base.PinningTest):
         """They have a dedicated CPU, which Placement knows of."""
         host, = self.pick(dedicated=2)
         seen = self._boot(host, 'isolate')
-        emulator = seen.guest.live.emulator_pin or domain.NO_CPUS
+        emulator = seen.guest.live.emulator_pin or domain_xml.NO_CPUS
         self.assert_clean(checks.disjoint({
             'vCPUs': seen.kept.pinned_cpus, 'emulator': emulator}))
         self.assert_allocated(seen, PCPU=2)
@@ -102,25 +92,25 @@ class EmulatorTest(base.PinningTest):
         host, = self.pick(dedicated=2)
         self._boot(host, '', 2)
 
-    def _boot(self, host: hosts.Host, policy: str,
-              vcpus: int = 1) -> base.Seen:
+    def _boot(self, host: hosts.ComputeHost, policy: str,
+              vcpus: int = 1) -> pinning_test.ServerViews:
         specs = {'hw:emulator_threads_policy': policy} if policy else {}
-        return self.boot(host, vcpus, {**base.DEDICATED, **specs})
+        return self.boot(host, vcpus, {**pinning_test.DEDICATED, **specs})
 
 
-class ThreadPolicyTest(base.PinningTest):
+class ThreadPolicyTest(pinning_test.PinningTest):
     """What becomes of the sibling threads of a host's cores."""
 
-    def _pick_with_threads(self, dedicated: int) -> hosts.Host:
+    def _pick_with_threads(self, dedicated: int) -> hosts.ComputeHost:
         host, = self.pick(
             dedicated=dedicated, where=lambda host: self.machine_of(
                 host).has_threads(host.sets.dedicated),
             what='with hardware threads')
         return host
 
-    def _pick_without_threads(self, dedicated: int) -> hosts.Host:
+    def _pick_without_threads(self, dedicated: int) -> hosts.ComputeHost:
         """A host without any: nova also looks at threads it does not use."""
-        def has_none(host: hosts.Host) -> bool:
+        def has_none(host: hosts.ComputeHost) -> bool:
             found = self.machine_of(host)
             return not found.has_threads(found.online)
 
@@ -128,9 +118,9 @@ class ThreadPolicyTest(base.PinningTest):
                           what='without hardware threads')
         return host
 
-    def _boot(self, host: hosts.Host, vcpus: int,
-              specs: dict[str, str]) -> base.Seen:
-        return self.boot(host, vcpus, {**base.DEDICATED, **specs})
+    def _boot(self, host: hosts.ComputeHost, vcpus: int,
+              specs: dict[str, str]) -> pinning_test.ServerViews:
+        return self.boot(host, vcpus, {**pinning_test.DEDICATED, **specs})
 
     def test_require(self) -> None:
         host = self._pick_with_threads(2)
@@ -140,7 +130,7 @@ class ThreadPolicyTest(base.PinningTest):
     def test_require_is_refused_without_threads(self) -> None:
         host = self._pick_without_threads(2)
         self.refused(host, 2, self.specs_for(host, {
-            **base.DEDICATED, 'hw:cpu_thread_policy': 'require'}))
+            **pinning_test.DEDICATED, 'hw:cpu_thread_policy': 'require'}))
 
     def test_isolate(self) -> None:
         """A guest that is booted after it is on another core."""
@@ -154,7 +144,7 @@ class ThreadPolicyTest(base.PinningTest):
         """Nova fits it on no host that has both threads and dedicated CPUs."""
         host = self._pick_with_threads(2)
         self.refused(host, 1, self.specs_for(host, {
-            **base.DEDICATED, 'hw:cpu_thread_policy': 'isolate'}))
+            **pinning_test.DEDICATED, 'hw:cpu_thread_policy': 'isolate'}))
 
     def test_prefer(self) -> None:
         """Where a whole core is free, siblings are taken."""
@@ -168,7 +158,8 @@ class ThreadPolicyTest(base.PinningTest):
         seen = self._boot(host, 4, {
             'hw:cpu_thread_policy': 'require', 'hw:cpu_sockets': '1',
             'hw:cpu_cores': '2', 'hw:cpu_threads': '2'})
-        self.assertEqual(domain.Topology(1, 2, 2), seen.guest.live.topology)
+        self.assertEqual(domain_xml.DomainTopology(1, 2, 2),
+                         seen.guest.live.topology)
         self.assert_clean(checks.guest_threads(
             seen.guest.live, seen.kept, self.machine_of(host)))
 
@@ -176,9 +167,9 @@ class ThreadPolicyTest(base.PinningTest):
         """What the flavor asks for, and by default one socket a vCPU."""
         host, = self.pick(dedicated=2)
         for specs, expected in (
-                ({}, domain.Topology(2, 1, 1)),
+                ({}, domain_xml.DomainTopology(2, 1, 1)),
                 ({'hw:cpu_sockets': '1', 'hw:cpu_cores': '2'},
-                 domain.Topology(1, 2, 1))):
+                 domain_xml.DomainTopology(1, 2, 1))):
             seen = self._boot(host, 2, specs)
             self.assertEqual(expected, seen.guest.live.topology)
             self.assertEqual(cpuset.CpuSet(range(2)),

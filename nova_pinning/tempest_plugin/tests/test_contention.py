@@ -1,27 +1,16 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Several boots want the same CPU."""
 
 from concurrent import futures
 
-from nova_pinning.tempest_plugin import base
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import pinning_test
 
 _BOOTS = 10
 
 
-class ContentionTest(base.PinningTest):
+class ContentionTest(pinning_test.PinningTest):
     """What is there once is given once."""
 
     def test_last_cpu(self) -> None:
@@ -35,7 +24,8 @@ class ContentionTest(base.PinningTest):
                 host.free['PCPU'] == len(host.sets.dedicated)),
             what='of which none is taken')
         self._fill(host)
-        flavor_id = self.flavor(1, self.specs_for(host, base.DEDICATED))
+        flavor_id = self.flavor(1, self.specs_for(host,
+                                                  pinning_test.DEDICATED))
         with futures.ThreadPoolExecutor(_BOOTS) as pool:
             asked = [pool.submit(self.start, host, flavor_id)
                      for _number in range(_BOOTS)]
@@ -53,7 +43,7 @@ class ContentionTest(base.PinningTest):
             self.delete(server_id)
         self.assert_whole(host)
 
-    def _fill(self, host: hosts.Host) -> None:
+    def _fill(self, host: hosts.ComputeHost) -> None:
         """Take all but one of the dedicated CPUs of a host.
 
         A guest takes those of one node, so there is one for each node; the
@@ -63,7 +53,7 @@ class ContentionTest(base.PinningTest):
         sizes = sorted(map(len, per_node.values()), reverse=True)
         sizes[-1] -= 1
         for vcpus in filter(None, sizes):
-            self.boot(host, vcpus, base.DEDICATED)
+            self.boot(host, vcpus, pinning_test.DEDICATED)
 
     def _lift_quota(self) -> None:
         """Let this test's project have as many servers as it needs."""

@@ -1,27 +1,16 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """PCI devices and network interfaces."""
 
 from tempest import config
 
-from nova_pinning.host import domain
-from nova_pinning.tempest_plugin import base
+from nova_pinning.host import domain_xml
 from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import pinning_test
 
 CONF = config.CONF
 
 
-class PciTest(base.PinningTest):
+class PciTest(pinning_test.PinningTest):
     """A PCI device near a guest."""
 
     @classmethod
@@ -52,12 +41,12 @@ class PciTest(base.PinningTest):
                        for one in (node, seen.kept.cells[0].host_node)}
             self.assertEqual(1, len(sockets))
 
-    def _socket(self, host: hosts.Host, cpu: int) -> str:
+    def _socket(self, host: hosts.ComputeHost, cpu: int) -> str:
         return self.commands.run(host.name, [
             'cat', f'/sys/devices/system/cpu/cpu{cpu}/topology/'
             f'physical_package_id'])
 
-    def _boot(self, policy: str) -> tuple[base.Seen, int]:
+    def _boot(self, policy: str) -> tuple[pinning_test.ServerViews, int]:
         """Boot a guest with the device.
 
         :returns: the server, and the device's node on its host, or -1
@@ -65,7 +54,7 @@ class PciTest(base.PinningTest):
         host, = self.pick(dedicated=1)
         # Which hosts have the device, only nova knows.
         server_id = self.start(None, self.flavor(1, self.specs_for(host, {
-            **base.DEDICATED, 'hw:pci_numa_affinity_policy': policy,
+            **pinning_test.DEDICATED, 'hw:pci_numa_affinity_policy': policy,
             'pci_passthrough:alias': f'{CONF.pinning.pci_alias}:1'})))
         self.wait(server_id, 'ACTIVE')
         seen = self.check(server_id)
@@ -75,7 +64,7 @@ class PciTest(base.PinningTest):
         return seen, node
 
 
-class NetworkTest(base.PinningTest):
+class NetworkTest(pinning_test.PinningTest):
     """Network interfaces of pinned guests."""
 
     @classmethod
@@ -88,12 +77,12 @@ class NetworkTest(base.PinningTest):
     def setup_credentials(cls) -> None:
         cls.set_network_resources(network=True, subnet=True)
         # Not that of the parent, which asks for no network.
-        super(base.PinningTest, cls).setup_credentials()
+        super(pinning_test.PinningTest, cls).setup_credentials()
 
-    def _boot(self, specs: dict[str, str]) -> base.Seen:
+    def _boot(self, specs: dict[str, str]) -> pinning_test.ServerViews:
         host, = self.pick(dedicated=2)
         network = self.get_tenant_network(credentials_type='admin')
-        return self.boot(host, 2, {**base.DEDICATED, **specs},
+        return self.boot(host, 2, {**pinning_test.DEDICATED, **specs},
                          networks=[{'uuid': network['id']}])
 
     def test_queues(self) -> None:
@@ -110,7 +99,7 @@ class NetworkTest(base.PinningTest):
         seen = self._boot({})
         if not seen.qemu.vhost:
             raise self.skipException('the hosts run no vhost threads')
-        own = seen.guest.live.emulator_pin or domain.NO_CPUS
+        own = seen.guest.live.emulator_pin or domain_xml.NO_CPUS
         for thread in seen.qemu.vhost:
             self.assertTrue(thread.cpus.issubset(own), thread)
 

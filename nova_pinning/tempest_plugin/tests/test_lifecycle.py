@@ -1,43 +1,32 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a guest goes through in its life leaves its pins right."""
 
 from tempest import config
 
-from nova_pinning.tempest_plugin import base
 from nova_pinning.tempest_plugin import checks
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import pinning_test
 
 CONF = config.CONF
 
 
 def _require(feature: str) -> None:
     if not getattr(CONF.compute_feature_enabled, feature):
-        raise base.PinningTest.skipException(
+        raise pinning_test.PinningTest.skipException(
             f'{feature} of [compute-feature-enabled] is off in tempest.conf')
 
 
-class InPlaceTest(base.PinningTest):
+class InPlaceTest(pinning_test.PinningTest):
     """A guest that stays on its host keeps its CPUs."""
 
     def setUp(self) -> None:
         super().setUp()
         host, = self.pick(dedicated=2)
-        self.before = self.boot(host, 2, base.DEDICATED)
+        self.before = self.boot(host, 2, pinning_test.DEDICATED)
         self.server_id = self.before.server_id
 
-    def _check_same(self) -> base.Seen:
+    def _check_same(self) -> pinning_test.ServerViews:
         after = self.check(self.server_id)
         self.assertEqual(self.before.host.name, after.host.name)
         self.assertEqual(self.before.kept, after.kept)
@@ -92,15 +81,15 @@ class InPlaceTest(base.PinningTest):
         self._check_same()
 
     def test_delete(self) -> None:
-        """All its CPUs can be had again."""
+        """All its CPUs can be obtained again."""
         self.delete(self.server_id)
         self.assert_whole(self.before.host)
 
 
-class MoveTest(base.PinningTest):
+class MoveTest(pinning_test.PinningTest):
     """A guest that moves gets CPUs there and gives back those it had."""
 
-    def _boot(self, count: int = 2) -> base.Seen:
+    def _boot(self, count: int = 2) -> pinning_test.ServerViews:
         """Boot a guest on the first of several dedicated hosts.
 
         On the others, its CPUs are taken, so that it cannot keep its pins
@@ -110,28 +99,29 @@ class MoveTest(base.PinningTest):
         for host in others:
             # When all guests are gone.
             self.addCleanup(self.assert_whole, host)
-        seen = self.boot(self.source, 1, base.DEDICATED)
+        seen = self.boot(self.source, 1, pinning_test.DEDICATED)
         for host in others:
-            taken = self.boot(host, 1, base.DEDICATED)
+            taken = self.boot(host, 1, pinning_test.DEDICATED)
             if host.sets == self.source.sets:
                 self.assertEqual(taken.kept.pins, seen.kept.pins)
         self.target = others[0] if others else self.source
         return seen
 
-    def _assert_moved(self, before: base.Seen) -> None:
+    def _assert_moved(self, before: pinning_test.ServerViews) -> None:
         after = self.check(before.server_id)
         self.assertEqual(self.target.name, after.host.name)
         if self.target.sets == self.source.sets:
             self.assertNotEqual(before.kept.pins, after.kept.pins)
         self._assert_alone(after)
 
-    def _assert_alone(self, seen: base.Seen) -> None:
+    def _assert_alone(self, seen: pinning_test.ServerViews) -> None:
         """Check that no other guest of this test has its CPUs."""
         self.assert_clean(checks.disjoint({
             server_id: self.kept(server_id).pinned_cpus
             for server_id in self.guests_on(seen.host)}))
 
-    def _assert_left(self, seen: base.Seen, host: hosts.Host) -> None:
+    def _assert_left(self, seen: pinning_test.ServerViews,
+                     host: hosts.ComputeHost) -> None:
         """Check that nothing of a guest is left on a host."""
         self.assert_not_on(host, seen.server_id)
         self.assert_whole(host)
@@ -168,7 +158,7 @@ class MoveTest(base.PinningTest):
         self.assertEqual(seen.kept, after.kept)
         self.assert_not_on(self.target, seen.server_id)
 
-    def _migrate(self) -> base.Seen:
+    def _migrate(self) -> pinning_test.ServerViews:
         _require('cold_migration')
         seen = self._boot()
         self.servers.migrate_server(seen.server_id, host=self.target.name)
@@ -186,7 +176,7 @@ class MoveTest(base.PinningTest):
         self._assert_left(seen, self.source)
 
 
-class ResizeTest(base.PinningTest):
+class ResizeTest(pinning_test.PinningTest):
     """A guest changes its class."""
 
     def setUp(self) -> None:
@@ -200,12 +190,12 @@ class ResizeTest(base.PinningTest):
 
     def test_shared_to_dedicated(self) -> None:
         before = self.boot(self.shared)
-        after = self._resize(before, self.dedicated, base.DEDICATED)
+        after = self._resize(before, self.dedicated, pinning_test.DEDICATED)
         self.assertEqual({0}, set(after.kept.pins))
         self.assert_allocated(after, PCPU=1, VCPU=0)
 
     def test_dedicated_to_shared(self) -> None:
-        before = self.boot(self.dedicated, 1, base.DEDICATED)
+        before = self.boot(self.dedicated, 1, pinning_test.DEDICATED)
         after = self._resize(before, self.shared, {})
         self.assertEqual({}, after.guest.live.vcpu_pins)
         self.assert_allocated(after, PCPU=0, VCPU=1)
@@ -213,7 +203,8 @@ class ResizeTest(base.PinningTest):
     def test_reverted(self) -> None:
         """The host that it did not go to has all its CPUs again."""
         before = self.boot(self.shared)
-        moved = self._start_resize(before, self.dedicated, base.DEDICATED)
+        moved = self._start_resize(before, self.dedicated,
+                                   pinning_test.DEDICATED)
         self.servers.revert_resize_server(before.server_id)
         self.wait(before.server_id, 'ACTIVE')
         after = self.check(before.server_id)
@@ -222,8 +213,9 @@ class ResizeTest(base.PinningTest):
         self.assert_not_on(moved.host, before.server_id)
         self.assert_whole(moved.host)
 
-    def _resize(self, before: base.Seen, model: hosts.Host,
-                specs: dict[str, str]) -> base.Seen:
+    def _resize(self, before: pinning_test.ServerViews,
+                model: hosts.ComputeHost,
+                specs: dict[str, str]) -> pinning_test.ServerViews:
         self._start_resize(before, model, specs)
         self.servers.confirm_resize_server(before.server_id)
         self.wait(before.server_id, 'ACTIVE')
@@ -232,8 +224,9 @@ class ResizeTest(base.PinningTest):
         self.assert_whole(before.host)
         return after
 
-    def _start_resize(self, before: base.Seen, model: hosts.Host,
-                      specs: dict[str, str]) -> base.Seen:
+    def _start_resize(self, before: pinning_test.ServerViews,
+                      model: hosts.ComputeHost,
+                      specs: dict[str, str]) -> pinning_test.ServerViews:
         """Resize a guest to another class.
 
         :param model: a host of that class; nova may choose another

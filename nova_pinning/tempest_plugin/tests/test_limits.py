@@ -1,21 +1,10 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Limits that a flavor sets, as they arrive at libvirt."""
 
-from nova_pinning.tempest_plugin import base
+from nova_pinning.tempest_plugin import pinning_test
 
 
-class LimitsTest(base.PinningTest):
+class LimitsTest(pinning_test.PinningTest):
     """What keeps guests from taking more than they are sold."""
 
     def test_cpu(self) -> None:

@@ -1,27 +1,16 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """NUMA cells, huge pages and locked memory."""
 
 from collections.abc import Callable
 
-from nova_pinning.tempest_plugin import base
 from nova_pinning.tempest_plugin import hosts
 from nova_pinning.tempest_plugin import machine
+from nova_pinning.tempest_plugin import pinning_test
 
 _PAGE_KIB = 2048
 
 
-class MemoryTest(base.PinningTest):
+class MemoryTest(pinning_test.PinningTest):
     """Where the memory of a guest comes from.
 
     Each boot is checked for what the kernel says of it.
@@ -30,19 +19,20 @@ class MemoryTest(base.PinningTest):
     def test_one_cell(self) -> None:
         """Memory is bound to the node that the vCPUs are on."""
         host, = self.pick(dedicated=1)
-        seen = self.boot(host, 1, base.DEDICATED)
+        seen = self.boot(host, 1, pinning_test.DEDICATED)
         cell, = seen.kept.cells
         node = self.machine_of(host).nodes[cell.host_node]
         self.assertTrue(seen.kept.pinned_cpus.issubset(node))
 
     def test_two_cells(self) -> None:
-        """Each cell is on a node of its own, vCPUs and memory."""
+        """Each cell is on its own node, vCPUs and memory."""
         host, = self.pick(
             dedicated=2,
             where=lambda host: len(
                 self.machine_of(host).per_node(host.sets.dedicated)) > 1,
             what='on two NUMA nodes')
-        seen = self.boot(host, 2, {**base.DEDICATED, 'hw:numa_nodes': '2'})
+        seen = self.boot(host, 2, {
+            **pinning_test.DEDICATED, 'hw:numa_nodes': '2'})
         nodes = {cell.host_node: cell for cell in seen.kept.cells}
         self.assertEqual(2, len(nodes))
         for node, cell in nodes.items():
@@ -55,12 +45,12 @@ class MemoryTest(base.PinningTest):
             where=lambda host: len(self.machine_of(host).nodes) == 1,
             what='with one NUMA node')
         self.refused(host, 2, self.specs_for(
-            host, {**base.DEDICATED, 'hw:numa_nodes': '2'}))
+            host, {**pinning_test.DEDICATED, 'hw:numa_nodes': '2'}))
 
     def test_huge_pages(self) -> None:
         host = self._pick_with_pages()
         seen = self.boot(host, 1, {
-            **base.DEDICATED, 'hw:mem_page_size': str(_PAGE_KIB)})
+            **pinning_test.DEDICATED, 'hw:mem_page_size': str(_PAGE_KIB)})
         self.assertEqual(_PAGE_KIB, seen.kept.page_size_kib)
         self.assertEqual(
             [_PAGE_KIB],
@@ -71,20 +61,22 @@ class MemoryTest(base.PinningTest):
             lambda machine: machine.can_lock_memory,
             'that lets guests lock memory')
         seen = self.boot(host, 1, {
-            **base.DEDICATED, 'hw:mem_page_size': str(_PAGE_KIB),
+            **pinning_test.DEDICATED, 'hw:mem_page_size': str(_PAGE_KIB),
             'hw:locked_memory': 'True'})
         self.assertTrue(seen.guest.live.locked)
         # Huge pages are never swapped out and do not count as locked.
         self.assertGreater(seen.qemu.locked_kib, 0)
 
     def _pick_with_pages(
-        self, where: Callable[[machine.Machine], bool] = lambda machine: True,
+        self,
+        where: Callable[[machine.ComputeMachine], bool] = lambda machine: True,
         what: str = '',
-    ) -> hosts.Host:
+    ) -> hosts.ComputeHost:
         memory_mib = self.reference_flavor()['ram']
         needed = -(-memory_mib * 1024 // _PAGE_KIB)
 
-        def has_pages(now: machine.Machine, host: hosts.Host) -> bool:
+        def has_pages(now: machine.ComputeMachine,
+                      host: hosts.ComputeHost) -> bool:
             return any(now.free_pages.get((node, _PAGE_KIB), 0) >= needed
                        for node in now.per_node(host.sets.dedicated))
 

@@ -1,27 +1,16 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Why a boot was refused, in the log of nova-scheduler."""
 
 from tempest import config
 
-from nova_pinning.tempest_plugin import base
+from nova_pinning.tempest_plugin import pinning_test
 
 CONF = config.CONF
 
 _SIZES_KIB = (2048, 1048576)
 
 
-class RefusalTest(base.PinningTest):
+class RefusalTest(pinning_test.PinningTest):
     """PinnedTopologyFilter tells the reason."""
 
     def test_reason(self) -> None:
@@ -41,7 +30,7 @@ class RefusalTest(base.PinningTest):
             raise self.skipException(
                 f'{host.name} has free huge pages of all sizes')
         server_id = self.refused(host, 1, self.specs_for(host, {
-            **base.DEDICATED, 'hw:mem_page_size': str(lacking[-1])}),
+            **pinning_test.DEDICATED, 'hw:mem_page_size': str(lacking[-1])}),
             ram_mib=1024)
         self.assert_logged(
             server_id, 'PinnedTopologyFilter refused 1 host: ',

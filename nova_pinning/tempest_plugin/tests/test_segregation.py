@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Dedicated guests stay off shared hosts, and the reverse."""
 
 import contextlib
@@ -18,22 +7,22 @@ import time
 from tempest import config
 from tempest.lib.common.utils import data_utils
 
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits
-from nova_pinning.tempest_plugin import base
+from nova_pinning.placement import placement_traits
 from nova_pinning.tempest_plugin import cloud
+from nova_pinning.tempest_plugin import pinning_test
 
 CONF = config.CONF
 
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
 
-_REQUIRED = {f'trait:{traits.DEDICATED}': 'required'}
-_FORBIDDEN = {f'trait:{traits.DEDICATED}': 'forbidden'}
+_REQUIRED = {f'trait:{placement_traits.DEDICATED}': 'required'}
+_FORBIDDEN = {f'trait:{placement_traits.DEDICATED}': 'forbidden'}
 
 
-class InventoryTest(base.PinningTest):
+class InventoryTest(pinning_test.PinningTest):
     """What Placement has of a host is enough where CPUs are of one kind.
 
     The host takes a guest of its own kind, or its refusal would say nothing.
@@ -43,7 +32,7 @@ class InventoryTest(base.PinningTest):
         """It is refused by a host without dedicated CPUs."""
         host, = self.pick(
             shared=1, where=lambda host: not host.sets.dedicated)
-        self.refused(host, 1, base.DEDICATED)
+        self.refused(host, 1, pinning_test.DEDICATED)
         self.boot(host)
 
     def test_shared_guest(self) -> None:
@@ -52,10 +41,10 @@ class InventoryTest(base.PinningTest):
             dedicated=1, where=lambda host: not host.sets.shared,
             what='and no shared ones')
         self.refused(host, 1, {})
-        self.boot(host, 1, base.DEDICATED)
+        self.boot(host, 1, pinning_test.DEDICATED)
 
 
-class MarksTest(base.PinningTest):
+class MarksTest(pinning_test.PinningTest):
     """A host that could take guests of both classes takes those of its own."""
 
     @classmethod
@@ -75,8 +64,9 @@ class MarksTest(base.PinningTest):
 
     def _mark(self, host_class: hostclass.HostClass) -> None:
         """Give the host's provider the trait of a class, for this test."""
-        self._hold(cloud.traits(
-            self.os_admin, self.host, *traits.class_traits(host_class)))
+        self._hold(
+            cloud.traits(self.os_admin, self.host,
+                         *placement_traits.class_traits(host_class)))
 
     def _gather(self, metadata: dict[str, str]) -> None:
         """Put the host into an aggregate, for this test."""
@@ -107,14 +97,14 @@ class MarksTest(base.PinningTest):
         """A host with the trait takes no guest that forbids it."""
         self._mark(DEDICATED)
         self.refused(self.host, 1, _FORBIDDEN)
-        self._boot({**base.DEDICATED, **_REQUIRED})
+        self._boot({**pinning_test.DEDICATED, **_REQUIRED})
 
     def test_shared_trait(self) -> None:
         """A host without the trait takes no guest that requires it."""
         self._mark(SHARED)
         # Of a trait that it does not know, Placement refuses both.
-        self.os_admin.placement_client.create_trait(traits.DEDICATED)
-        self.refused(self.host, 1, {**base.DEDICATED, **_REQUIRED})
+        self.os_admin.placement_client.create_trait(placement_traits.DEDICATED)
+        self.refused(self.host, 1, {**pinning_test.DEDICATED, **_REQUIRED})
         self._boot(_FORBIDDEN)
 
     def test_isolated_aggregate(self) -> None:
@@ -125,19 +115,19 @@ class MarksTest(base.PinningTest):
         self._mark(DEDICATED)
         self._gather(_REQUIRED)
         self.refused(self.host, 1, {})
-        self._boot({**base.DEDICATED, **_REQUIRED})
+        self._boot({**pinning_test.DEDICATED, **_REQUIRED})
 
     def test_filter_on_a_dedicated_host(self) -> None:
         """HostClassFilter refuses what neither flavor nor trait forbids."""
-        self._filter(DEDICATED, {}, base.DEDICATED)
+        self._filter(DEDICATED, {}, pinning_test.DEDICATED)
 
     def test_filter_on_a_shared_host(self) -> None:
-        self._filter(SHARED, base.DEDICATED, {})
+        self._filter(SHARED, pinning_test.DEDICATED, {})
 
     def _filter(self, host_class: hostclass.HostClass,
                 refused: dict[str, str], taken: dict[str, str]) -> None:
         self.require_filter('HostClassFilter')
-        if traits.classes(self.host.traits):
+        if placement_traits.classes_of(self.host.traits):
             raise self.skipException(
                 f'the traits of {self.host.name} name its class already')
         self._gather({flavor_model.CLASS_KEY: str(host_class)})

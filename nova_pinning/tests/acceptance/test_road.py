@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The whole road, on a real cloud, with the product's own tools.
 
 From hosts of which nothing is known to guests that run where they should.
@@ -26,7 +15,7 @@ import tempfile
 
 import testtools
 
-from nova_pinning.tests.acceptance import minicloud
+from nova_pinning.tests.acceptance import minicloud_runner
 
 CATALOGUE = """\
 version: 1
@@ -98,7 +87,7 @@ class TestRoad(testtools.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
-        self.cloud = self.useFixture(minicloud.MiniCloud())
+        self.cloud = self.useFixture(minicloud_runner.MiniCloud())
 
     def write(self, name, text):
         path = self.directory / name
@@ -112,7 +101,7 @@ class TestRoad(testtools.TestCase):
         return json.loads(self.openstack(f'{command} -f json'))
 
     def check(self, status):
-        """Return what the audit finds: codes, and the commands that mend."""
+        """Return what the audit finds: codes, and the commands that fix."""
         output = self.openstack(
             f'pinning segregation check --format json --provider-configs '
             f'{self.directory / "providers"} --hosts '
@@ -131,15 +120,16 @@ class TestRoad(testtools.TestCase):
             host, NOVA_PINNING, 'host', 'check', str(plan), '--format', 'json',
             *options, statuses=(0, 1))
         found = {}
-        for one in json.loads(output)['findings']:
-            if not one['code'].startswith(OF_MACHINE):
-                found.setdefault(one['code'], []).append(one)
+        for load in json.loads(output)['findings']:
+            if not load['code'].startswith(OF_MACHINE):
+                found.setdefault(load['code'], []).append(load)
         return found
 
     def mend_host(self, findings, host='pinning-1'):
         """Run the commands that host check says are to be run."""
-        self.cloud.run_on(host, 'sh', '-ec', '\n'.join(
-            command for one in findings for command in one['commands']))
+        self.cloud.run_on(
+            host, 'sh', '-ec', '\n'.join(command for finding in findings
+                                         for command in finding['commands']))
 
     def test_road(self):
         self._lay_out_cpus()

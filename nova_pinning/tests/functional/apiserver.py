@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Nova's compute API and Placement over real HTTP, with faults.
 
 Both on one loopback port.
@@ -61,7 +50,7 @@ class ApiServer(fixtures.Fixture):
     since :meth:`restart`, and listed in ``requests`` as (method, path);
     ``statuses`` are those of the answers that were sent.
 
-    :param nova: a nova_pinning.demo.cloud.Cloud
+    :param nova: a demo.cloud.Cloud
     """
 
     def __init__(self, nova):

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What may keep the two classes of guests apart, one thing at a time.
 
 Each layer says which of nova's options it needs, what it adds to flavors and
@@ -20,11 +9,11 @@ that it is closed to both classes in between, never open to both.
 from collections.abc import Mapping
 import dataclasses
 
-from nova_pinning.demo import cloud
-from nova_pinning.flavors import model as flavor_model
+from demo import cloud
+from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.scheduler import traits as scheduler_traits
+from nova_pinning.placement import placement_traits
+from nova_pinning.scheduler import traits_reader
 
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
@@ -159,7 +148,7 @@ class FilterByTraits(Traits):
     def mark(self, host: str, host_class: hostclass.HostClass) -> None:
         super().mark(host, host_class)
         # Until the first request there is nothing that has read any.
-        scheduler_traits.refresh()
+        traits_reader.refresh()
 
 
 class FilterByAggregates(Layer):

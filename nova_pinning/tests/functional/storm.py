@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A random storm over a cloud, and whether every guest is in its place.
 
 The storm boots, resizes, migrates, evacuates, shelves and deletes guests of
@@ -26,6 +15,7 @@ import collections
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import math
 import random
 import typing as ty
 
@@ -34,9 +24,9 @@ from nova import context as nova_context
 from nova import objects
 from nova.scheduler import manager as scheduler_manager
 
+from demo import cloud
+from demo import hosts
 from nova_pinning import cpuset
-from nova_pinning.demo import cloud
-from nova_pinning.demo import hosts
 from nova_pinning.model import hostclass
 from nova_pinning.tests.functional import layers
 
@@ -98,6 +88,7 @@ OPERATIONS = ('boot', 'resize', 'migrate', 'migrate_live', 'evacuate',
 _DECK = {'boot': 12, 'boot_many': 2, 'resize': 11, 'migrate': 6,
          'migrate_live': 6, 'evacuate': 2, 'shelve': 5, 'unshelve': 5,
          'delete': 3, 'change_class': 2}
+_CARDS = sum(_DECK.values())
 
 #: More guests than this, and some are deleted.
 _CROWD = 34
@@ -227,7 +218,10 @@ class Storm(fixtures.Fixture):
             if self.operations >= operations or self.wrong:
                 break
             if not deck:
-                deck = list(collections.Counter(_DECK).elements())
+                # A short storm has a bit of everything, too.
+                deck = list(collections.Counter({
+                    name: math.ceil(count * min(1, operations / _CARDS))
+                    for name, count in _DECK.items()}).elements())
                 self._random.shuffle(deck)
             name = deck.pop()
             if len(self._guests) > _CROWD:
@@ -281,9 +275,9 @@ class Storm(fixtures.Fixture):
             self._guests.remove(guest)
 
     def _pick(self, *states: str) -> Guest | None:
-        found = [guest for guest in self._guests
-                 if guest.server.status in states]
-        return self._random.choice(found) if found else None
+        guests = [guest for guest in self._guests
+                  if guest.server.status in states]
+        return self._random.choice(guests) if guests else None
 
     def _boot(self, count: int = 1) -> None:
         offer = self._random.choice(list(OFFERS.values()))

@@ -1,34 +1,24 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The harness itself: hosts of any shape, each with its own nova.conf."""
 
 from xml.etree import ElementTree
 
 from oslotest import base as oslotest
 
-from nova_pinning.demo import cloud
-from nova_pinning.demo import hosts
-from nova_pinning.demo import story
-from nova_pinning.tests.functional import base
+from demo import cloud
+from demo import hosts
+from demo import story
+from nova_pinning.tests.functional import functional_base
 
 
-class TestHosts(base.TestCase):
+class TestHosts(functional_base.TestCase):
 
     def test_shape(self):
         self.nova.start_host('host', hosts.HostShape(
             sockets=2, cells_per_socket=2, cores_per_cell=2, threads=2,
             numbering=hosts.Numbering.ADJACENT,
-            memory_mib=32 * base.GIB, dedicated='2-13', shared='0-1',
+            memory_mib=32 * functional_base.GIB, dedicated='2-13',
+            shared='0-1',
             huge_pages={2048: 1024}, reserved_huge_pages=(
                 'node:1,size:2048,count:64',),
             offline=frozenset({15}), reserved_memory_mib=512))
@@ -44,15 +34,17 @@ class TestHosts(base.TestCase):
             [cell.pcpuset for cell in cells])
         self.assertIn({4, 5}, cells[1].siblings)
         for cell in cells:
-            self.assertEqual(8 * base.GIB, cell.memory)
+            self.assertEqual(8 * functional_base.GIB, cell.memory)
             pages = {page.size_kb: page for page in cell.mempages}
             self.assertEqual(1024, pages[2048].total)
-            self.assertEqual((8 - 2) * base.GIB * 1024 // 4, pages[4].total)
+            self.assertEqual((8 - 2) * functional_base.GIB * 1024 // 4,
+                             pages[4].total)
             self.assertEqual(64 if cell.id == 1 else 0, pages[2048].reserved)
         inventories = self.nova.inventories('host')
         self.assertEqual(12, inventories['PCPU']['total'])
         self.assertEqual(2, inventories['VCPU']['total'])
-        self.assertEqual(32 * base.GIB, inventories['MEMORY_MB']['total'])
+        self.assertEqual(32 * functional_base.GIB,
+                         inventories['MEMORY_MB']['total'])
         self.assertEqual(512, inventories['MEMORY_MB']['reserved'])
 
     def test_split_siblings(self):
@@ -70,10 +62,10 @@ class TestHosts(base.TestCase):
 
     def test_no_host_sees_the_options_of_another(self):
         shapes = {
-            'dedicated': base.small_host(),
-            'shared': base.small_host(
+            'dedicated': functional_base.small_host(),
+            'shared': functional_base.small_host(
                 dedicated=None, shared='0-7', cpu_allocation_ratio=3.0),
-            'both': base.small_host(
+            'both': functional_base.small_host(
                 dedicated='0-1,4-5', shared='2-3,6-7',
                 cpu_allocation_ratio=2.0),
         }
@@ -109,7 +101,7 @@ class TestHosts(base.TestCase):
         # The floating vCPUs of a guest stay on the shared CPUs of its host.
         self.nova.create_aggregate('all', list(shapes),
                                    {'pinning:class': 'shared'})
-        flavor = self.nova.create_flavor('small', 1, base.GIB)
+        flavor = self.nova.create_flavor('small', 1, functional_base.GIB)
         for name, cpus in (('shared', '0-7'), ('both', '2-3,6-7')):
             server = self.nova.boot(f'on-{name}', flavor, host=name)
             self.assert_active([server], host=name)
@@ -117,13 +109,13 @@ class TestHosts(base.TestCase):
             self.assertEqual(cpus, domain.find('vcpu').get('cpuset'))
 
 
-class TestMoves(base.TestCase):
+class TestMoves(functional_base.TestCase):
     """Each way in which a server may come to another host."""
 
     def setUp(self):
         super().setUp()
         for name in ('host-1', 'host-2'):
-            self.nova.start_host(name, base.small_host())
+            self.nova.start_host(name, functional_base.small_host())
         self.server = self.nova.boot(
             'guest', self.enterprise_flavor(), host='host-1')
         self.assert_active([self.server], host='host-1')
@@ -199,11 +191,11 @@ class TestMoves(base.TestCase):
         self.assert_active([self.server], host='host-1')
 
 
-class TestMarks(base.TestCase):
+class TestMarks(functional_base.TestCase):
     """Traits of providers, and members of aggregates."""
 
     def test_traits(self):
-        self.nova.start_host('host', base.small_host())
+        self.nova.start_host('host', functional_base.small_host())
         before = self.nova.traits('host')
 
         self.nova.change_traits('host', add=['CUSTOM_A', 'CUSTOM_B'])
@@ -215,7 +207,7 @@ class TestMarks(base.TestCase):
         self.assertEqual(before | {'CUSTOM_C'}, self.nova.traits('host'))
 
     def test_aggregate(self):
-        self.nova.start_host('host', base.small_host())
+        self.nova.start_host('host', functional_base.small_host())
         aggregate = self.nova.create_aggregate(
             'shared', [], {'pinning:class': 'shared'})
         flavor = self.enterprise_flavor()
@@ -230,8 +222,8 @@ class TestNovaAlone(oslotest.BaseTestCase):
 
     def test_without_our_filters(self):
         nova = self.useFixture(cloud.Cloud(filters=cloud.NOVA_FILTERS))
-        nova.start_host('host', base.small_host())
-        flavor = nova.create_flavor('enterprise', 8, base.GIB,
+        nova.start_host('host', functional_base.small_host())
+        flavor = nova.create_flavor('enterprise', 8, functional_base.GIB,
                                     story.ENTERPRISE_SPECS)
 
         self.assertEqual('ACTIVE', nova.boot('first', flavor).status)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The demo, from the command line to the files it writes."""
 
 import contextlib
@@ -25,9 +14,9 @@ import time
 import fixtures
 from oslotest import base
 
-from nova_pinning.demo import __main__ as demo
-from nova_pinning.demo import guestxml
-from nova_pinning.demo import hosts
+from demo import __main__
+from demo import guestxml
+from demo import hosts
 
 
 class TestDemo(base.BaseTestCase):
@@ -40,7 +29,8 @@ class TestDemo(base.BaseTestCase):
         printed, errors = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(printed),
               contextlib.redirect_stderr(errors)):
-            status = demo.main(['--out', str(self.out), '--format', 'json'])
+            status = __main__.main(
+                ['--out', str(self.out), '--format', 'json'])
 
         self.assertEqual('', errors.getvalue())
         found = json.loads(printed.getvalue())
@@ -55,7 +45,8 @@ class TestDemo(base.BaseTestCase):
     def check_guests(self, guests):
         cores = {frozenset(core) for cell in hosts.enterprise_host().cells
                  for core in cell.cores}
-        dedicated = [one for one in guests if one['class'] == 'dedicated']
+        dedicated = [
+            guest for guest in guests if guest['class'] == 'dedicated']
         self.assertEqual(9, len(dedicated))
         used = []
         for guest in dedicated:
@@ -67,7 +58,7 @@ class TestDemo(base.BaseTestCase):
         self.assertEqual(72, len(set(used)))
         self.assertTrue({0, 1, 40, 41}.isdisjoint(used))
 
-        shared = [one for one in guests if one['class'] == 'shared']
+        shared = [guest for guest in guests if guest['class'] == 'shared']
         self.assertEqual(15, len(shared))
         for guest in shared:
             self.assertEqual('compute-shared', guest['host'])
@@ -103,7 +94,7 @@ class TestDemo(base.BaseTestCase):
     def test_begins_at_once_and_can_be_interrupted(self):
         before = time.monotonic()
         with subprocess.Popen(
-                [sys.executable, '-m', 'nova_pinning.demo', '--out',
+                [sys.executable, '-m', 'demo', '--out',
                  str(self.out)],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 # A shell's background jobs ignore SIGINT, and hand that on.
@@ -132,7 +123,7 @@ class TestDemo(base.BaseTestCase):
         printed, errors = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(printed),
               contextlib.redirect_stderr(errors)):
-            status = demo.main(['--out', str(self.out)])
+            status = __main__.main(['--out', str(self.out)])
         self.assertEqual(1, status)
         self.assertIn('Loading nova', printed.getvalue())
         self.assertNotIn('Traceback', printed.getvalue() + errors.getvalue())
@@ -142,7 +133,7 @@ class TestDemo(base.BaseTestCase):
 
     def test_story_breaks_off(self):
         self.useFixture(fixtures.MockPatch(
-            'nova_pinning.demo.story.Story.play',
+            'demo.story.Story.play',
             side_effect=RuntimeError('the [script] is lost')))
         errors, log = self.fail()
         self.assertIn('the [script] is lost', errors)
@@ -151,7 +142,7 @@ class TestDemo(base.BaseTestCase):
 
     def test_nova_does_not_start(self):
         self.useFixture(fixtures.MockPatch(
-            'nova_pinning.demo.cloud.Cloud.setUp',
+            'demo.cloud.Cloud.setUp',
             side_effect=FileNotFoundError('no api-paste.ini')))
         errors, log = self.fail()
         self.assertIn('no api-paste.ini', errors)

@@ -1,23 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What nova-api says to the extra specs of this project."""
 
 from nova.tests.functional.api import client as api_client
 
-from nova_pinning.tests.functional import base
+from nova_pinning.tests.functional import functional_base
 
 
-class ExtraSpecsTest(base.TestCase):
+class ExtraSpecsTest(functional_base.TestCase):
 
     def setUp(self):
         super().setUp()

@@ -1,23 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Sync against nova's own API, with every request going wrong once."""
 
 import dataclasses
 
 import ddt
 from nova_pinning import errors
-from nova_pinning.flavors import cloud
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_cloud
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 from nova_pinning.flavors import sync
 from nova_pinning.tests.functional import apiserver
@@ -29,7 +18,7 @@ FOREIGN = 'foreign'
 
 def flavor(name, catalogue=OURS, **fields):
     fields = {'vcpus': 2, 'memory_mib': 512, **fields}
-    one = model.Flavor(name=name, **{**fields, 'extra_specs': {
+    one = flavor_model.Flavor(name=name, **{**fields, 'extra_specs': {
         'pinning:catalogue': catalogue, **fields.get('extra_specs', {})}})
     return dataclasses.replace(one, id=names.flavor_id(catalogue, one))
 
@@ -73,7 +62,8 @@ class TestEveryRequest(flavorsync.SyncTestCase):
         self.end = self.state()
         self.count = len(self.api.requests)
 
-    def apply(self, wanted=WANTED, waits_s=cloud.WAITS_S, catalogue=OURS,
+    def apply(self, wanted=WANTED, waits_s=flavor_cloud.WAITS_S,
+              catalogue=OURS,
               **options):
         """Plan and apply.
 

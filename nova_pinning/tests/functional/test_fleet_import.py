@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A snapshot from MariaDB, in tables that nova-manage made, and of nova.
 
 What is read of running services is compared with what nova's own resource
@@ -26,17 +15,17 @@ from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
 
+from demo import hosts
 from nova_pinning.bridge import fleet_import
 from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
-from nova_pinning.cli import main
-from nova_pinning.demo import hosts
+from nova_pinning.cli import shell
 from nova_pinning.fleet import document
 from nova_pinning.fleet import occupancy
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits
-from nova_pinning.tests.functional import base as functional_base
-from nova_pinning.tests.functional import segregation
+from nova_pinning.placement import placement_traits
+from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import marked_cloud
 from nova_pinning.tests import mariadb
 from nova_pinning.tests import novadatabase
 
@@ -129,13 +118,13 @@ class MariaDBTestCase(base.BaseTestCase):
     def run_command(self):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main([
+            status = shell.main([
                 'fleet', 'import', 'nova', '--config-file',
                 str(self.nova.conf), '--output', self.fleet])
         return status, out.getvalue(), err.getvalue()
 
 
-class NovaTestCase(segregation.SegregationTestCase):
+class NovaTestCase(marked_cloud.SegregationTestCase):
     """Hosts of both classes with guests, under nova's own services."""
 
     def setUp(self):
@@ -146,7 +135,7 @@ class NovaTestCase(segregation.SegregationTestCase):
                 memory_mib=64 * functional_base.GIB, dedicated='1-15'))
         self.nova.start_host('s1', functional_base.small_host(
             dedicated='', shared='0-7'))
-        self.set_traits('s1', traits.SHARED)
+        self.set_traits('s1', placement_traits.SHARED)
         self.nova.create_aggregate('dedicated', ['d1', 'd2'],
                                    {'pinning:class': 'dedicated'})
         self.small = self.nova.create_flavor(
@@ -174,7 +163,7 @@ class NovaTestCase(segregation.SegregationTestCase):
         _out, err = self.call_command('fleet', 'import', path)
         self.assertIn('3 hosts have no host file', err)
         shown = document.read(path)
-        ours = {one.uuid: one for one in stored.guests}
+        ours = {guest.uuid: guest for guest in stored.guests}
         self.assertEqual(4, len(shown.guests))
         for guest in shown.guests:
             self.assertEqual(ours[guest.uuid], guest)
@@ -213,9 +202,10 @@ class NovaTestCase(segregation.SegregationTestCase):
                        if not one.is_cell0())
         [path] = self.create_tempfiles([('nova', '')], '.conf')
         with nova_context.target_cell(context, mapping) as targeted:
-            imported = fleet_import.read(nova_database.Database(
+            imported = fleet_import.read(nova_database.NovaDatabases(
                 nova_database.load_conf(['--config-file', path]), context,
-                (nova_database.Cell('cell1', mapping.uuid, targeted),)))
+                (nova_database.CellDatabase('cell1', mapping.uuid,
+                                            targeted),)))
         self.assertEqual((), imported.notes)
         return imported.fleet
 

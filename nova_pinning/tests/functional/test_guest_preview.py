@@ -1,26 +1,15 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The preview against running services: hosts in use, hosts of other kinds,
 and all flavors that ship.
 """
 
 import pathlib
 
+from demo import hosts
 from nova_pinning import cpuset
-from nova_pinning.demo import hosts
 from nova_pinning.flavors import catalogue
-from nova_pinning.host import model as host_model
-from nova_pinning.tests.functional import guest_preview
+from nova_pinning.host import host_model
+from nova_pinning.tests.functional import preview_running
 
 GIB = 1024  # in MiB
 
@@ -28,7 +17,7 @@ CATALOGUE = (pathlib.Path(__file__).parents[3] /
              'etc' / 'nova-pinning' / 'flavors.yaml')
 
 
-class TestUsedHost(guest_preview.TestCase):
+class TestUsedHost(preview_running.TestCase):
 
     def used(self, host):
         """The CPUs that nova counts as pinned on a host."""
@@ -58,21 +47,21 @@ class TestUsedHost(guest_preview.TestCase):
         dedicated = {'hw__cpu_policy': 'dedicated'}
         self.check(
             fillers=(
-                guest_preview.flavor('odd', 3, GIB, **dedicated),
-                guest_preview.flavor(
+                preview_running.flavor('odd', 3, GIB, **dedicated),
+                preview_running.flavor(
                     'wide', 6, 2 * GIB, **dedicated, hw__numa_nodes='2'),
-                guest_preview.flavor(
+                preview_running.flavor(
                     'emulator', 3, GIB, **dedicated,
                     hw__emulator_threads_policy='isolate')),
             guests=(
-                guest_preview.flavor('any', 4, GIB, **dedicated),
-                guest_preview.flavor(
+                preview_running.flavor('any', 4, GIB, **dedicated),
+                preview_running.flavor(
                     'cores', 4, GIB, **dedicated,
                     hw__cpu_thread_policy='require'),
-                guest_preview.flavor(
+                preview_running.flavor(
                     'two-cells', 6, 2 * GIB, **dedicated,
                     hw__numa_nodes='2'),
-                guest_preview.flavor('too-big', 12, GIB, **dedicated)),
+                preview_running.flavor('too-big', 12, GIB, **dedicated)),
             shape=hosts.HostShape(
                 sockets=2, cores_per_cell=8, memory_mib=64 * GIB,
                 dedicated='2-15,18-31', shared='0-1,16-17'))
@@ -80,15 +69,15 @@ class TestUsedHost(guest_preview.TestCase):
     def test_four_cells(self):
         specs = {'hw__cpu_policy': 'mixed', 'hw__cpu_dedicated_mask': '^0'}
         self.check(
-            fillers=(guest_preview.flavor('mixed', 4, GIB, **specs),
-                     guest_preview.flavor(
+            fillers=(preview_running.flavor('mixed', 4, GIB, **specs),
+                     preview_running.flavor(
                          'three-cells', 6, 3 * GIB, hw__numa_nodes='3',
                          hw__cpu_policy='dedicated')),
-            guests=(guest_preview.flavor('mixed', 4, GIB, **specs),
-                    guest_preview.flavor(
+            guests=(preview_running.flavor('mixed', 4, GIB, **specs),
+                    preview_running.flavor(
                         'one-cell', 3, GIB, hw__cpu_policy='dedicated',
                         hw__cpu_thread_policy='isolate'),
-                    guest_preview.flavor(
+                    preview_running.flavor(
                         'uneven', 4, 2 * GIB, hw__cpu_policy='dedicated',
                         hw__numa_nodes='2', hw__numa_cpus__0='0-2',
                         hw__numa_mem__0='1024', hw__numa_cpus__1='3',
@@ -99,7 +88,7 @@ class TestUsedHost(guest_preview.TestCase):
                 dedicated='1-5,7-11,13-17,19-23', shared='0,6,12,18'))
 
 
-class TestOtherHosts(guest_preview.TestCase):
+class TestOtherHosts(preview_running.TestCase):
 
     def check(self, guests, **shape):
         self.start_host('host', hosts.HostShape(**shape))
@@ -114,12 +103,12 @@ class TestOtherHosts(guest_preview.TestCase):
         # Where nova.conf says nothing, pinned and floating guests share all
         # CPUs, and Placement is asked for VCPU in place of PCPU.
         self.assertEqual(['runs', 'runs', 'refused', 'runs'], self.check(
-            (guest_preview.flavor('pinned', 4, GIB,
-                                  hw__cpu_policy='dedicated'),
-             guest_preview.flavor('floating', 4, GIB),
-             guest_preview.flavor('too-big', 24, GIB),
-             guest_preview.flavor('disks', 2, GIB, ephemeral_gib=2,
-                                  swap_mib=512, disk_gib=0)),
+            (preview_running.flavor('pinned', 4, GIB,
+                                    hw__cpu_policy='dedicated'),
+             preview_running.flavor('floating', 4, GIB),
+             preview_running.flavor('too-big', 24, GIB),
+             preview_running.flavor('disks', 2, GIB, ephemeral_gib=2,
+                                    swap_mib=512, disk_gib=0)),
             sockets=2, cores_per_cell=4, memory_mib=16 * GIB))
 
     def test_without_shared_cpus(self):
@@ -127,25 +116,25 @@ class TestOtherHosts(guest_preview.TestCase):
         realtime = {'hw__cpu_policy': 'dedicated', 'hw__cpu_realtime': 'yes',
                     'hw__cpu_realtime_mask': '^0'}
         self.assertEqual(['refused', 'runs', 'refused'], self.check(
-            (guest_preview.flavor('realtime', 4, GIB, **realtime,
-                                  hw__emulator_threads_policy='share'),
-             guest_preview.flavor('realtime', 4, GIB, **realtime),
-             guest_preview.flavor('floating', 1, GIB)),
+            (preview_running.flavor('realtime', 4, GIB, **realtime,
+                                    hw__emulator_threads_policy='share'),
+             preview_running.flavor('realtime', 4, GIB, **realtime),
+             preview_running.flavor('floating', 1, GIB)),
             cores_per_cell=4, memory_mib=16 * GIB, dedicated='0-7'))
 
     def test_oversubscribed(self):
         self.assertEqual(['runs', 'refused', 'refused', 'refused'], self.check(
-            (guest_preview.flavor('all-cpus', 16, GIB),
+            (preview_running.flavor('all-cpus', 16, GIB),
              # Though three times as much is for sale.
-             guest_preview.flavor('more-cpus', 17, GIB),
-             guest_preview.flavor('memory', 2, 16 * GIB),
-             guest_preview.flavor('pinned', 2, GIB,
-                                  hw__cpu_policy='dedicated')),
+             preview_running.flavor('more-cpus', 17, GIB),
+             preview_running.flavor('memory', 2, 16 * GIB),
+             preview_running.flavor('pinned', 2, GIB,
+                                    hw__cpu_policy='dedicated')),
             sockets=2, cores_per_cell=4, memory_mib=16 * GIB, shared='0-15',
             cpu_allocation_ratio=3.0, reserved_memory_mib=512))
 
 
-class TestCatalogue(guest_preview.TestCase):
+class TestCatalogue(preview_running.TestCase):
 
     def check(self, family, names, others):
         """Compare all sizes of a family.
@@ -153,8 +142,8 @@ class TestCatalogue(guest_preview.TestCase):
         :param names: hosts on which they may run
         :param others: hosts on which Placement lets none of them run
         """
-        flavors = [one for one in catalogue.load(str(CATALOGUE)).flavors
-                   if one.extra_specs['pinning:family'] == family]
+        flavors = [flavor for flavor in catalogue.load(str(CATALOGUE)).flavors
+                   if flavor.extra_specs['pinning:family'] == family]
         self.assertNotEqual([], flavors)
         different, running = [], set()
         for wanted in flavors:
@@ -165,7 +154,7 @@ class TestCatalogue(guest_preview.TestCase):
                     running.add(wanted.name)
         self.assertEqual([], different, '\n'.join(different))
         self.assertEqual(
-            {one.name for one in flavors}, running, 'some run nowhere')
+            {flavor.name for flavor in flavors}, running, 'some run nowhere')
         for host in others:
             shown, _why = self.preview(flavors[0], host, {})
             self.assertIn('CUSTOM_PINNING_DEDICATED',

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The XML that nova writes for the guests it has placed."""
 
 import pathlib
@@ -18,9 +7,9 @@ import subprocess
 import tempfile
 from xml.etree import ElementTree
 
-from nova_pinning.demo import hosts
-from nova_pinning.demo import story
-from nova_pinning.tests.functional import base
+from demo import hosts
+from demo import story
+from nova_pinning.tests.functional import functional_base
 
 
 def cpus(text):
@@ -38,7 +27,7 @@ def pins(domain):
             for pin in domain.iterfind('cputune/vcpupin')}
 
 
-class TestGuestXml(base.TestCase):
+class TestGuestXml(functional_base.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -94,7 +83,8 @@ class TestGuestXml(base.TestCase):
             dict(domain.find('cpu/topology').attrib))
         guest_cell, = domain.iterfind('cpu/numa/cell')
         self.assertEqual(set(range(8)), cpus(guest_cell.get('cpus')))
-        self.assertEqual(16 * base.GIB * 1024, int(guest_cell.get('memory')))
+        self.assertEqual(16 * functional_base.GIB * 1024,
+                         int(guest_cell.get('memory')))
 
         # What runs is what nova has written down.
         self.assertEqual(used, self.pinned_cpus(server))
@@ -103,7 +93,7 @@ class TestGuestXml(base.TestCase):
 
     def test_two_cells(self):
         server = self.boot(self.nova.create_flavor(
-            'wide', 16, 32 * base.GIB,
+            'wide', 16, 32 * functional_base.GIB,
             story.ENTERPRISE_SPECS | {
                 'hw:numa_nodes': '2', 'hw:cpu_cores': '8'}))
         domain = self.domain(server)

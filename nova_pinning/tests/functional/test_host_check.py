@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""Real threads, QEMU and libvirt in the wrong place are found, and mended.
+# SPDX-License-Identifier: Apache-2.0
+"""Real threads, QEMU and libvirt in the wrong place are found, and fixed.
 
 Nothing is made up but the plan, which says of this very machine that its last
 CPU is dedicated and all others are not. Where a test speaks of the guests of
@@ -31,15 +20,15 @@ import unittest
 import fixtures
 
 from nova_pinning import cpuset
-from nova_pinning.host.check import gather
-from nova_pinning.host.check import rule
-from nova_pinning.host.check import run
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import gathering
+from nova_pinning.host.check import host_check_run
 from nova_pinning.host import discover
-from nova_pinning.host import model
-from nova_pinning.host.plan import model as plan_model
-from nova_pinning.host import tree as tree_module
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host.check import samples
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
+from nova_pinning.host import plan_model
+from nova_pinning.tests.unit.host.check import fact_samples
+from nova_pinning.tests.unit import unit_base
 
 QEMU = shutil.which('qemu-system-x86_64')
 UUID = '9bf0a1d2-2f0e-4d8f-9b6d-0c7f5f3f5a1{}'
@@ -62,26 +51,27 @@ needs_qemu = unittest.skipUnless(QEMU, 'qemu-system-x86_64 is not installed')
 
 
 @unittest.skipIf(len(_cpus) < 2, 'needs two CPUs')
-class HostCheckTestCase(base.TestCase):
+class HostCheckTestCase(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        host = discover.discover(tree_module.Tree(), 'here')
+        host = discover.discover_host(machine_files.Tree(), 'here')
         # There may be two CPUs only, so that the host's are shared as well.
         self.planned = dataclasses.replace(
-            host, nova=model.NovaSettings(
+            host, nova=host_model.NovaSettings(
                 dedicated_cpus=DEDICATED, shared_cpus=HOST),
-            plan=plan_model.Plan(plan_model.Purpose.BOTH, HOST,
-                                 plan_model.Offer((), {})))
+            plan=plan_model.HostPlan(plan_model.Purpose.BOTH, HOST,
+                                     plan_model.Offer((), {})))
         self.node = next(node.id for node in host.nodes
                          if DEDICATED.issubset(node.cpus))
-        self.tree = tree_module.Tree()
+        self.tree = machine_files.Tree()
 
     def check(self, group, **values):
         """Findings of a group of rules: 'H3', 'H6'."""
-        seen = gather.gather(self.tree, self.planned, **values)
-        return [one for one in run.findings(rule.View(self.planned, seen))
-                if one.code.startswith(group)]
+        seen = gathering.gather(self.tree, self.planned, **values)
+        return [finding for finding in host_check_run.findings(
+                    facts.CheckedHost(self.planned, seen))
+                if finding.code.startswith(group)]
 
     def codes(self):
         return [one.code for one in self.check('H6')]
@@ -102,8 +92,9 @@ class HostCheckTestCase(base.TestCase):
         return process
 
     def mend(self, findings, *prefix):
-        """Run the very commands that are to mend it."""
-        commands = [command for one in findings for command in one.mends]
+        """Run the very commands that are to fix it."""
+        commands = [
+            command for finding in findings for command in finding.remediation]
         self.assertTrue(commands)
         for command in commands:
             subprocess.run([*prefix, 'sh', '-c', command], check=True,
@@ -121,8 +112,8 @@ class ProcessesTestCase(HostCheckTestCase):
                              if piece.pid == process.pid)
             if evidence:
                 findings.append(dataclasses.replace(
-                    one, evidence=evidence, mends=tuple(
-                        command for command in one.mends
+                    one, evidence=evidence, remediation=tuple(
+                        command for command in one.remediation
                         if int(command.split()[-1]) in {
                             process.pid, *(piece.tid for piece in evidence)})))
         return findings
@@ -147,7 +138,8 @@ class ProcessesTestCase(HostCheckTestCase):
         self.assertIn(found.code, ('H301', 'H302'))
         self.assertEqual(self.threads(process),
                          [one.tid for one in found.evidence])
-        self.assertEqual((f'taskset -apc {HOST} {process.pid}',), found.mends)
+        self.assertEqual((f'taskset -apc {HOST} {process.pid}',),
+                         found.remediation)
         self.mend([found])
         self.assertEqual([], self.found(process))
 
@@ -179,7 +171,7 @@ class IsolatedTestCase(HostCheckTestCase):
         for name in os.listdir('/proc'):
             if not name.isdecimal() and 'self' not in name:
                 self.link(name)
-        self.tree = tree_module.Tree(self.root)
+        self.tree = machine_files.Tree(self.root)
 
     def link(self, name):
         (self.root / 'proc' / name).symlink_to(f'/proc/{name}')
@@ -225,7 +217,7 @@ class QemuTestCase(IsolatedTestCase):
     def record(self, qemu, tid, number=0, pins=None, emulator=FIRST,
                node=None, **values):
         """What libvirt would write."""
-        xml = samples.domain_xml(
+        xml = fact_samples.sample_domain_xml(
             f'guest-{number}', UUID.format(number),
             [DEDICATED] if pins is None else pins, emulator=emulator,
             node=self.node if node is None else node, vcpus=1, **values)
@@ -249,7 +241,8 @@ class QemuTestCase(IsolatedTestCase):
         self.assertEqual(('H601', 'guest guest-0'),
                          (found.code, found.subject))
         self.assertEqual(
-            (f'virsh vcpupin guest-0 0 {DEDICATED} --live',), found.mends)
+            (f'virsh vcpupin guest-0 0 {DEDICATED} --live',),
+            found.remediation)
         self.assertEqual([tid], [one.tid for one in found.evidence])
         self.put_right(found)
         self.assertEqual([], self.check('H6'))
@@ -374,7 +367,7 @@ DOMAIN = '''
         'libvirtd', 'virsh', 'unshare', 'nsenter', 'taskset'))),
     'needs root, libvirtd, virsh, taskset, unshare and nsenter')
 class LibvirtTestCase(IsolatedTestCase):
-    """A libvirt with directories and a network of its own, and its QEMU."""
+    """A libvirt with directories and its own network, and its QEMU."""
 
     def setUp(self):
         super().setUp()
@@ -430,7 +423,7 @@ class LibvirtTestCase(IsolatedTestCase):
                 if (thread / 'comm').read_text().startswith(kind)]
 
     def mend_all(self, *codes):
-        """Have the findings' own commands mend them."""
+        """Have the findings' own commands fix them."""
         found = self.check('H6')
         self.assertEqual(list(codes), [one.code for one in found])
         self.mend(found, *self.inside)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Hosts and their class through nova's own API and Placement over HTTP."""
 
 import collections
@@ -22,42 +11,44 @@ from nova import context
 from nova import objects
 from testtools import content
 
-from nova_pinning.demo import hosts
+from demo import hosts
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
-from nova_pinning.placement import traits
-from nova_pinning.segregation import change
-from nova_pinning.segregation import cloud
-from nova_pinning.segregation import model
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_cloud
+from nova_pinning.segregation import segregation_model
 from nova_pinning.tests.functional import apiserver
-from nova_pinning.tests.functional import base
-from nova_pinning.tests.functional import segregation
+from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import marked_cloud
 
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
 
 
-class TestCloud(segregation.SegregationTestCase):
+class TestCloud(marked_cloud.SegregationTestCase):
     """The cloud as segregation.cloud reads and changes it."""
 
     def setUp(self):
         super().setUp()
-        self.nova.start_host('one', base.small_host(dedicated='0-5',
-                                                    shared='6-7'))
+        self.nova.start_host('one', functional_base.small_host(dedicated='0-5',
+                                                               shared='6-7'))
         self.nova.start_host('two', hosts.shared_host())
         self.host_cloud = self.cloud()
 
     def test_hosts(self):
         self.nova.create_aggregate(
             'a', ['one'], {'pinning:class': 'dedicated'})
-        self.set_traits('one', traits.DEDICATED, traits.l3_trait(8))
+        self.set_traits('one', placement_traits.DEDICATED,
+                        placement_traits.l3_trait(8))
 
         one, two = self.host_cloud.hosts()
 
         self.assertEqual(
             ('one', 'one', self.provider('one'),
-             frozenset({traits.DEDICATED, 'CUSTOM_PINNING_L3_CPUS_8'})),
+             frozenset(
+                 {placement_traits.DEDICATED, 'CUSTOM_PINNING_L3_CPUS_8'})),
             (one.name, one.node, one.provider, one.traits))
         [aggregate] = one.aggregates
         self.assertEqual(('a', frozenset({'one'})),
@@ -71,12 +62,12 @@ class TestCloud(segregation.SegregationTestCase):
         self.nova.stage.placement.delete(
             f'/resource_providers/{self.provider("two")}')
         self.assertEqual([frozenset(), None], [
-            one.traits for one in self.host_cloud.hosts()])
+            host.traits for host in self.host_cloud.hosts()])
 
     def test_servers(self):
         pinned = self.nova.create_flavor(
-            'pinned', 2, base.GIB, {'hw:cpu_policy': 'dedicated'})
-        plain = self.nova.create_flavor('plain', 2, base.GIB)
+            'pinned', 2, functional_base.GIB, {'hw:cpu_policy': 'dedicated'})
+        plain = self.nova.create_flavor('plain', 2, functional_base.GIB)
         image = self.nova.create_image({'hw_cpu_policy': 'dedicated'})
         found = {
             'pinned': self.nova.boot('pinned', pinned, host='one'),
@@ -84,10 +75,10 @@ class TestCloud(segregation.SegregationTestCase):
             'by-image': self.nova.boot('by-image', plain, host='one',
                                        image=image)}
         self.nova.boot('nowhere', self.nova.create_flavor(
-            'huge', 1, 1024 * base.GIB))
+            'huge', 1, 1024 * functional_base.GIB))
         self.nova.stage.flags(max_limit=2, group='api')
 
-        servers = {one.name: one for one in self.host_cloud.servers()}
+        servers = {server.name: server for server in self.host_cloud.servers()}
 
         self.assertEqual(
             {'pinned': ('one', 'pinned', DEDICATED, True),
@@ -101,7 +92,7 @@ class TestCloud(segregation.SegregationTestCase):
                          servers['plain'].project)
         self.assertEqual(
             {'pinned', 'by-image'},
-            {one.name for one in self.host_cloud.servers('one')})
+            {server.name for server in self.host_cloud.servers('one')})
         self.assertEqual(
             {'pinned': True, 'plain': False, 'by-image': True},
             {name: self.host_cloud.has_pinned_cpus(one.id)
@@ -137,8 +128,9 @@ class TestCloud(segregation.SegregationTestCase):
             self.host_cloud.add_host(made, 'one')
         [now] = self.host_cloud.aggregates()
         self.assertEqual(
-            model.Aggregate(made.id, made.uuid, 'a', frozenset({'one'}),
-                            {'y': '2', 'z': '3'}), now)
+            segregation_model.HostAggregate(made.id, made.uuid, 'a',
+                                            frozenset({'one'}),
+                                            {'y': '2', 'z': '3'}), now)
         self.assertEqual({self.provider('one')},
                          self.host_cloud.members(now))
         for _time in range(2):
@@ -161,13 +153,13 @@ class TestCloud(segregation.SegregationTestCase):
         self.assertIn('availability zone', str(error))
 
 
-class TestPlacement(segregation.SegregationTestCase):
+class TestPlacement(marked_cloud.SegregationTestCase):
     """The client, against Placement itself."""
 
     def setUp(self):
         super().setUp()
-        self.nova.start_host('one', base.small_host())
-        self.client = client.Placement(self.connect().placement)
+        self.nova.start_host('one', functional_base.small_host())
+        self.client = client.PlacementClient(self.connect().placement)
 
     def bump(self, _number=0):
         """Have the provider changed, as others do."""
@@ -177,24 +169,25 @@ class TestPlacement(segregation.SegregationTestCase):
         placement.put(path, body)
 
     def test_what_there_is(self):
-        self.set_traits('one', traits.SHARED)
+        self.set_traits('one', placement_traits.SHARED)
         [provider] = self.client.providers()
         self.assertEqual(('one', None), (provider.name, provider.parent))
         self.assertEqual((provider,), self.client.providers(name='one'))
         self.assertEqual((), self.client.providers(name='two'))
         self.assertEqual(
-            (provider,), self.client.providers(required=traits.SHARED))
-        self.assertEqual((traits.SHARED,),
-                         self.client.known_traits(traits.PREFIX))
+            (provider,),
+            self.client.providers(required=placement_traits.SHARED))
+        self.assertEqual((placement_traits.SHARED,),
+                         self.client.known_traits(placement_traits.PREFIX))
         self.assertEqual(
-            {provider.uuid: frozenset({traits.SHARED})},
-            self.client.traits_by_provider(traits.PREFIX))
+            {provider.uuid: frozenset({placement_traits.SHARED})},
+            self.client.traits_by_provider(placement_traits.PREFIX))
         inventory = self.client.inventories(provider.uuid)['PCPU']
         self.assertEqual((8, 0, 1.0), (
             inventory.total, inventory.reserved, inventory.allocation_ratio))
         # A trait that it does not know.
         self.assertRaises(errors.RefusedError, self.client.providers,
-                          required=traits.DEDICATED)
+                          required=placement_traits.DEDICATED)
         self.assertRaises(errors.RefusedError, self.client.traits,
                           '00000000-0000-0000-0000-000000000000')
 
@@ -204,7 +197,7 @@ class TestPlacement(segregation.SegregationTestCase):
         self.api.restart(before=self.bump)
         error = self.assertRaises(
             errors.CloudError, self.client.change_traits, provider,
-            [traits.DEDICATED])
+            [placement_traits.DEDICATED])
         self.assertIn('changes faster', str(error))
         self.assertEqual(before.names, self.client.traits(provider).names)
 
@@ -214,25 +207,25 @@ class TestPlacement(segregation.SegregationTestCase):
         self.api.restart(
             before=lambda number: number < 12 and self.bump())
         self.assertTrue(self.client.change_traits(
-            provider, [traits.DEDICATED]))
-        self.assertEqual(before.names | {traits.DEDICATED},
+            provider, [placement_traits.DEDICATED]))
+        self.assertEqual(before.names | {placement_traits.DEDICATED},
                          self.client.traits(provider).names)
         self.assertIn(409, self.api.statuses)
         self.assertFalse(self.client.change_traits(
-            provider, [traits.DEDICATED], [traits.SHARED]))
+            provider, [placement_traits.DEDICATED], [placement_traits.SHARED]))
 
 
-class CommandTestCase(segregation.SegregationTestCase):
+class CommandTestCase(marked_cloud.SegregationTestCase):
     """Two hosts on which guests of both classes can run."""
 
     def setUp(self):
         super().setUp()
         for name in ('one', 'two'):
-            self.nova.start_host(name, base.small_host(
+            self.nova.start_host(name, functional_base.small_host(
                 dedicated='0-5', shared='6-7'))
         self.pinned = self.nova.create_flavor(
-            'pinned', 2, base.GIB, {'hw:cpu_policy': 'dedicated'})
-        self.plain = self.nova.create_flavor('plain', 1, base.GIB)
+            'pinned', 2, functional_base.GIB, {'hw:cpu_policy': 'dedicated'})
+        self.plain = self.nova.create_flavor('plain', 1, functional_base.GIB)
 
     def set(self, *arguments, **options):
         return self.call_command('host', 'set', '--class', *arguments,
@@ -248,34 +241,38 @@ class TestCommands(CommandTestCase):
 
     def test_there_and_back(self):
         self.nova.create_aggregate(
-            'fast', ['two'], {'pinning:class': 'dedicated',
-                              f'trait:{traits.DEDICATED}': 'required'})
+            'fast', ['two'], {
+                'pinning:class': 'dedicated',
+                f'trait:{placement_traits.DEDICATED}': 'required'})
         self.nova.create_aggregate('rack', ['one', 'two'], {'rack': '1'})
-        self.set_traits('two', traits.DEDICATED, traits.l3_trait(4))
+        self.set_traits('two', placement_traits.DEDICATED,
+                        placement_traits.l3_trait(4))
         before = self.sources()
 
         output, _error = self.set('dedicated', '--dry-run', 'one',
                                   '--aggregate', 'fast', status=1)
-        self.assertEqual(f'one: to be dedicated\n  + trait '
-                         f'{traits.DEDICATED}\n  + aggregate fast\n', output)
+        self.assertEqual(
+            f'one: to be dedicated\n  + trait '
+            f'{placement_traits.DEDICATED}\n  + aggregate fast\n', output)
         self.assertEqual(before, self.sources())
 
         output, error = self.run_command(
             'host', 'set', '--class', 'dedicated', '--aggregate', 'fast',
             'one', 'two')
         self.assertEqual(
-            f'one: now dedicated\n  + trait {traits.DEDICATED}\n'
+            f'one: now dedicated\n  + trait {placement_traits.DEDICATED}\n'
             '  + aggregate fast\ntwo: dedicated already\n'
             '1 done, 1 unchanged\n', output)
         self.assertEqual('', error)
         self.assertEqual(
-            before | {'one': ({traits.DEDICATED}, {'fast', 'rack'})},
+            before | {'one': ({placement_traits.DEDICATED}, {'fast', 'rack'})},
             self.sources())
 
         self.set('shared', 'one', 'two')
         self.assertEqual(
-            {'one': ({traits.SHARED}, {'rack'}),
-             'two': ({traits.SHARED, traits.l3_trait(4)}, {'rack'})},
+            {'one': ({placement_traits.SHARED}, {'rack'}),
+             'two': ({placement_traits.SHARED, placement_traits.l3_trait(4)},
+                     {'rack'})},
             self.sources())
         self.set('none', 'one')
         self.assertEqual((set(), {'rack'}), self.sources()['one'])
@@ -310,7 +307,8 @@ class TestCommands(CommandTestCase):
 
         output, _error = self.set('shared', 'one', '--force')
         self.assertIn('one: now shared', output)
-        self.assertEqual(({traits.SHARED}, set()), self.sources()['one'])
+        self.assertEqual(({placement_traits.SHARED}, set()),
+                         self.sources()['one'])
         output, _error = self.set('shared', 'one', status=1)
         self.assertIn('one: shared already\n  1 dedicated server on it',
                       output)
@@ -323,7 +321,7 @@ class TestCommands(CommandTestCase):
     def test_an_image_that_asks_for_pinned_cpus(self):
         self.nova.boot('p', self.plain, host='one', image=(
             self.nova.create_image({'hw_cpu_policy': 'dedicated'})))
-        with mock.patch.object(cloud, 'MICROVERSION', '2.97'):
+        with mock.patch.object(segregation_cloud, 'MICROVERSION', '2.97'):
             [server] = self.cloud().servers()
             self.assertFalse(server.is_certain)
             self.set('dedicated', 'one')
@@ -332,7 +330,8 @@ class TestCommands(CommandTestCase):
 
     def test_list_and_show(self):
         self.nova.create_aggregate('a', ['one'], {'pinning:class': 'shared'})
-        self.set_traits('one', traits.DEDICATED, traits.l3_trait(4))
+        self.set_traits('one', placement_traits.DEDICATED,
+                        placement_traits.l3_trait(4))
         output, _error = self.run_command('host', 'list')
         self.assertEqual(
             ['host  class    trait      aggregates  isolation  L3 CPUs',
@@ -341,7 +340,7 @@ class TestCommands(CommandTestCase):
              '2 hosts: 1 of no class, 1 unclear'], output.splitlines())
         output, _error = self.call_command('host', 'list', '--class', 'none',
                                            '--format', 'json')
-        self.assertEqual(['two'], [one['name'] for one in
+        self.assertEqual(['two'], [load['name'] for load in
                                    json.loads(output)['hosts']])
 
         self.nova.boot('p', self.pinned, host='two')
@@ -387,8 +386,9 @@ class TestWhileItIsUsed(CommandTestCase):
 
     def turn(self, host_class=DEDICATED):
         nova = self.cloud()
-        [host] = change.find_hosts(['one'], nova.hosts())
-        return change.apply(nova, change.plan(host, host_class))
+        [host] = class_change.find_hosts(['one'], nova.hosts())
+        return class_change.apply(nova,
+                                  class_change.plan_change(host, host_class))
 
     def test_a_server_that_arrives_meanwhile(self):
         self.nova.create_aggregate('s', ['one'], {'pinning:class': 'shared'})
@@ -404,19 +404,20 @@ class TestWhileItIsUsed(CommandTestCase):
 
         result = self.turn()
 
-        self.assertEqual(({traits.DEDICATED}, set()), self.sources()['one'])
+        self.assertEqual(({placement_traits.DEDICATED}, set()),
+                         self.sources()['one'])
         self.assertEqual('ACTIVE', arrived[0].status)
         self.assertEqual('done', result.status)
         self.assertEqual([arrived[0].id], [
-            one.id for one in result.strangers])
+            stranger.id for stranger in result.strangers])
         self.assertFalse(result.is_fine)
         # Nor is it forgotten later.
         self.assertEqual([arrived[0].id], [
-            one.id for one in self.turn().strangers])
+            stranger.id for stranger in self.turn().strangers])
 
     def test_a_server_that_is_on_its_way(self):
         server = self.nova.boot('coming', self.nova.create_flavor(
-            'huge', 1, 1024 * base.GIB))
+            'huge', 1, 1024 * functional_base.GIB))
         self.assertIsNone(server.host)
         self.nova.stage.placement.put(f'/allocations/{server.id}', {
             'allocations': {self.provider('one'): {'resources': {'VCPU': 1}}},
@@ -426,7 +427,8 @@ class TestWhileItIsUsed(CommandTestCase):
         result = self.turn()
 
         self.assertEqual('refused', result.status)
-        self.assertEqual([server.id], [one.id for one in result.strangers])
+        self.assertEqual([server.id],
+                         [stranger.id for stranger in result.strangers])
 
     def test_a_server_that_may_come_back(self):
         server = self.nova.boot('p', self.pinned, host='one')
@@ -440,13 +442,14 @@ class TestWhileItIsUsed(CommandTestCase):
         result = self.turn(SHARED)
 
         self.assertEqual('refused', result.status)
-        self.assertEqual([server.id], [one.id for one in result.strangers])
+        self.assertEqual([server.id],
+                         [stranger.id for stranger in result.strangers])
         api.post_server_action(server.id, {'confirmResize': None})
         self.nova._settle(server.id, ['ACTIVE'])
         self.assertTrue(self.turn(SHARED).is_fine)
 
     def test_a_server_that_may_come_back_with_another_flavor(self):
-        self.set_traits('one', traits.SHARED)
+        self.set_traits('one', placement_traits.SHARED)
         server = self.nova.resize(
             self.nova.boot('p', self.plain, host='one'), self.pinned,
             confirm=False)
@@ -456,8 +459,9 @@ class TestWhileItIsUsed(CommandTestCase):
         result = self.turn(DEDICATED)
 
         self.assertEqual('refused', result.status)
-        self.assertEqual([(server.id, SHARED)], [
-            (one.id, one.host_class) for one in result.strangers])
+        self.assertEqual([(server.id, SHARED)],
+                         [(stranger.id, stranger.host_class)
+                          for stranger in result.strangers])
         self.nova.confirm(server)
         self.assertTrue(self.turn(DEDICATED).is_fine)
 
@@ -473,15 +477,16 @@ class TestWhileItIsUsed(CommandTestCase):
         self.api.restart(before=bump)
         self.assertEqual('done', self.turn().status)
         self.assertIn(409, self.api.statuses)
-        self.assertEqual({traits.DEDICATED}, self.traits('one'))
+        self.assertEqual({placement_traits.DEDICATED}, self.traits('one'))
 
     def test_two_at_once(self):
         self.nova.create_aggregate('s', ['one'], {'pinning:class': 'shared'})
-        self.set_traits('one', traits.SHARED)
+        self.set_traits('one', placement_traits.SHARED)
         with futures.ThreadPoolExecutor(4) as pool:
             results = list(pool.map(lambda _: self.turn(), range(4)))
-        self.assertTrue(all(one.is_fine for one in results), results)
-        self.assertEqual(({traits.DEDICATED}, set()), self.sources()['one'])
+        self.assertTrue(all(result.is_fine for result in results), results)
+        self.assertEqual(({placement_traits.DEDICATED}, set()),
+                         self.sources()['one'])
 
 
 #: Each kind of what a client may make of a fault.
@@ -499,11 +504,12 @@ class TestEveryRequest(CommandTestCase):
                                    {'pinning:class': 'dedicated'})
         self.nova.create_aggregate('s', ['one'], {'pinning:class': 'shared'})
         self.nova.boot('p', self.pinned, host='one')
-        self.set_traits('one', traits.SHARED, traits.l3_trait(4))
+        self.set_traits('one', placement_traits.SHARED,
+                        placement_traits.l3_trait(4))
         self.before = self.sources()
         self.nova_cloud = self.cloud()
-        self.aggregate = {one.name: one
-                          for one in self.nova_cloud.aggregates()}
+        self.aggregate = {aggregate.name: aggregate
+                          for aggregate in self.nova_cloud.aggregates()}
         self.api.restart()
         self.assertTrue(self.turn().is_fine)
         self.end = self.sources()
@@ -511,15 +517,19 @@ class TestEveryRequest(CommandTestCase):
 
     def turn(self):
         nova = self.cloud()
-        [host] = change.find_hosts(['one'], nova.hosts())
-        [aggregate] = [one for one in nova.aggregates() if one.name == 'd']
-        return change.apply(nova, change.plan(host, DEDICATED, aggregate))
+        [host] = class_change.find_hosts(['one'], nova.hosts())
+        [aggregate] = [
+            aggregate for aggregate in nova.aggregates()
+            if aggregate.name == 'd']
+        return class_change.apply(
+            nova, class_change.plan_change(host, DEDICATED, aggregate))
 
     def turn_back(self):
         self.api.restart()
         self.nova_cloud.add_host(self.aggregate['s'], 'one')
         self.nova_cloud.remove_host(self.aggregate['d'], 'one')
-        self.set_traits('one', traits.SHARED, traits.l3_trait(4))
+        self.set_traits('one', placement_traits.SHARED,
+                        placement_traits.l3_trait(4))
         self.assertEqual(self.before, self.sources())
 
     @ddt.data(*FAULTS)

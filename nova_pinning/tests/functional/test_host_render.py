@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What host render writes for nova, read by nova itself."""
 
 import contextlib
@@ -39,17 +28,17 @@ from nova.virt import hardware
 from nova.virt.libvirt import driver
 
 from nova_pinning import cpuset
-from nova_pinning.host import model
-from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
-from nova_pinning.host.plan import request as plan_request
+from nova_pinning.host import plan_model
 from nova_pinning.host import render
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import options
 from nova_pinning.host.render import provider
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.host.render import samples
-from nova_pinning.tests.unit.host import samples as hosts
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host.render import render_samples
+from nova_pinning.tests.unit import unit_base
 
 # Loads options as nova-compute does, and says what they are.
 _LOADER = """
@@ -106,7 +95,7 @@ class TestAccepted(_TestCase):
     """nova makes of the file what the plan says."""
 
     @unit_base.settings(80)
-    @hypothesis.given(samples.any_case())
+    @hypothesis.given(render_samples.any_case())
     def test_any_plan(self, case):
         self.check(*case)
 
@@ -127,6 +116,9 @@ class TestAccepted(_TestCase):
                 {(node, size): count for node, sizes in
                  hardware.numa_get_reserved_huge_pages().items()
                  for size, count in sizes.items()})
+            self.assertEqual(
+                host.nova.packs_cells or False,
+                conf.compute.packing_host_numa_cells_allocation_strategy)
             self._check_devices(host, wanted, conf)
         if provider.PATH in files:
             self._check_provider(host, files[provider.PATH])
@@ -154,14 +146,16 @@ class TestAccepted(_TestCase):
                 'product_id': device.product_id, 'dev_type': 'type-PCI'})
             self.assertEqual(bool(device.alias), bool(spec), device)
         known = pci_request.get_alias_from_config()
-        self.assertEqual({one.alias.strip() for one in host.pci_devices
-                          if one.alias}, set(known))
+        self.assertEqual({device.alias.strip() for device in host.pci_devices
+                          if device.alias}, set(known))
         for name, (policy, specs) in known.items():
             self.assertEqual('legacy', policy)
             self.assertEqual(
-                {(one.vendor_id, one.product_id) for one in host.pci_devices
-                 if one.alias and one.alias.strip() == name},
-                {(spec['vendor_id'], spec['product_id']) for spec in specs})
+                {(device.vendor_id, device.product_id)
+                 for device in host.pci_devices
+                 if device.alias and device.alias.strip() == name},
+                {(spec['vendor_id'], spec['product_id'])
+                 for spec in specs})
 
     def _check_provider(self, host, file):
         (self.root / 'provider').mkdir(exist_ok=True)
@@ -172,17 +166,18 @@ class TestAccepted(_TestCase):
             found['traits']['additional']))
 
     def test_what_host_plan_makes(self):
-        host = samples.planned()
+        host = render_samples.planned()
         for purpose in plan_model.Purpose:
-            self.check(planner.plan(host, plan_request.Request(
-                purpose=purpose, page_size_kib=hosts.MIB_PAGES,
-                sizes=(plan_request.Size(2),))), options.Options())
+            self.check(planner.plan(host, plan_request.PlanRequest(
+                purpose=purpose, page_size_kib=host_samples.MIB_PAGES,
+                sizes=(plan_model.GuestSize(2, cells=0),))),
+                       options.RenderOptions())
 
     def test_types(self):
         objects.register_all()
-        host = samples.planned()
+        host = render_samples.planned()
         for kind in options.DeviceType:
-            files = render.files(host, options.Options(
+            files = render.files(host, options.RenderOptions(
                 device_types={'gpu': kind}))
             with loaded(self.write(files)):
                 [request] = pci_request.get_pci_requests_from_flavor(
@@ -193,8 +188,9 @@ class TestAccepted(_TestCase):
                     'dev_type': str(kind)}], request.spec)
 
     def test_one_alias_of_two_products(self):
-        host = samples.planned(pci_devices=tuple(
-            model.PciDevice(f'0000:5e:00.{number}', '10de', product, 1, 'gpu')
+        host = render_samples.planned(pci_devices=tuple(
+            host_model.PciDevice(f'0000:5e:00.{number}', '10de', product, 1,
+                                 'gpu')
             for number, product in enumerate(('1db6', '1db4', '1db6'))))
         files = render.files(host)
         with loaded(self.write(files)) as conf:
@@ -205,9 +201,9 @@ class TestAccepted(_TestCase):
                              [spec['product_id'] for spec in specs])
 
     def test_kolla(self):
-        host = samples.polling()
-        files = render.files(host, options.Options(
-            format=options.Format.KOLLA))
+        host = render_samples.polling()
+        files = render.files(host, options.RenderOptions(
+            format=options.RenderFormat.KOLLA))
         with loaded(self.write(files, 'config/nova/nova-compute.conf')):
             self._check_cpus(host)
 
@@ -225,7 +221,7 @@ class TestLoader(_TestCase):
         # As /etc/nova, which comes after it.
         conf_d = home / 'nova.conf.d'
         conf_d.mkdir(parents=True)
-        files = render.files(samples.polling())
+        files = render.files(render_samples.polling())
         (conf_d / pathlib.Path(nova_conf.PATH).name).write_text(
             files[nova_conf.PATH].text)
         self.conf = home / 'nova.conf'

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Real threads that run on a dedicated CPU are seen while it is watched.
 
 No time is waited for: it goes by as a thread runs, which never rests.
@@ -26,19 +15,18 @@ import sys
 
 import fixtures
 
+from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
+from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
-from nova_pinning.host.check import finding
 from nova_pinning.host.check import foreign
-from nova_pinning.host.check import gather
-from nova_pinning.host.check import rule
-from nova_pinning.host.check import watch
-from nova_pinning.host import domain
-from nova_pinning.host import dump
+from nova_pinning.host.check import gathering
+from nova_pinning.host import domain_xml
+from nova_pinning.host import hostfile_writer
+from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
-from nova_pinning.host import tree as host_tree
 from nova_pinning.tests.functional import test_host_check
-from nova_pinning.tests.unit.host.check import samples
+from nova_pinning.tests.unit.host.check import fact_samples
 
 DEDICATED, HOST = test_host_check.DEDICATED, test_host_check.HOST
 FIRST = test_host_check.FIRST
@@ -84,22 +72,23 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
             sys.executable, '-c', BUSY, ','.join(map(str, cpus))))
 
     def watch(self, busy, seconds=0.25, sleep=None):
-        return watch.watch(self.tree, DEDICATED, seconds, clock=busy.clock,
-                           sleep=sleep or busy.sleep)
+        return cpu_watch.watch(self.tree, DEDICATED, seconds, clock=busy.clock,
+                               sleep=sleep or busy.sleep)
 
     def judge(self, watched, busy, **values):
         """Findings with evidence of a thread, and that evidence."""
-        seen = samples.replace(
-            gather.gather(self.tree, self.planned), **values)
-        judge = foreign.Judge(watched, rule.View(self.planned, seen))
-        return [(one, piece) for one in judge.findings()
-                for piece in one.evidence if piece.tid == busy.tid]
+        seen = fact_samples.replace(
+            gathering.gather(self.tree, self.planned), **values)
+        judge = foreign.ForeignWorkJudge(watched,
+                                         facts.CheckedHost(self.planned, seen))
+        return [(finding, piece) for finding in judge.findings()
+                for piece in finding.evidence if piece.tid == busy.tid]
 
     def test_stray_thread(self):
         busy = self.busy(DEDICATED)
         watched = self.watch(busy)
         [(one, evidence)] = self.judge(watched, busy)
-        self.assertEqual(('H701', finding.Severity.ERROR),
+        self.assertEqual(('H701', check_rule.Severity.ERROR),
                          (one.code, one.severity))
         self.assertEqual(
             (busy.pid, DEDICATED, HOST, False),
@@ -108,7 +97,7 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
         # Its own time is what was watched, but for the first look.
         self.assertLessEqual(evidence.run_seconds, watched.seconds)
         self.assertLess(0.2, evidence.run_seconds)
-        [mend] = [command for command in one.mends
+        [mend] = [command for command in one.remediation
                   if command.endswith(f' {busy.tid}')]
         subprocess.run(['sh', '-c', mend], check=True,
                        stdout=subprocess.DEVNULL)
@@ -136,26 +125,27 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
         """It may do so on its own CPU, and on no other's."""
         busy = self.busy(DEDICATED)
         watched = self.watch(busy)
-        thread = qemu_process.Thread(busy.tid, 'CPU 0/KVM', DEDICATED,
-                                     domain.Scheduler('other'))
-        qemu = qemu_process.Process(busy.pid, {0: thread}, {}, (), (), 0, ())
+        thread = qemu_process.QemuThread(busy.tid, 'CPU 0/KVM', DEDICATED,
+                                         domain_xml.ThreadScheduler('other'))
+        qemu = qemu_process.QemuProcess(busy.pid, {0: thread}, {}, (), (), 0,
+                                        ())
         for pin, subjects in ((DEDICATED, []), (FIRST, ['guest a'])):
-            known = domain.parse(samples.domain_xml(
+            known = domain_xml.parse(fact_samples.sample_domain_xml(
                 'a', 'x', [str(pin)], vcpus=1))
             found = self.judge(watched, busy, guests=(
-                facts.Guest(qemu, 'a', 'x', known),))
+                facts.RunningGuest(qemu, 'a', 'x', known),))
             self.assertEqual(subjects, [one.subject for one, _piece in found])
             for one, _piece in found:
                 self.assertEqual((f'virsh vcpupin a 0 {pin} --live',),
-                                 one.mends)
+                                 one.remediation)
 
     def test_interrupts_are_counted_as_the_kernel_tells_people(self):
-        tree = host_tree.Tree()
+        tree = machine_files.Tree()
         everywhere = tree.cpus('/sys/devices/system/cpu/online')
-        before = dict(watch._counts(tree, everywhere))
+        before = dict(cpu_watch._counts(tree, everywhere))
         first, *lines = pathlib.Path('/proc/interrupts').read_text(
             ).splitlines()
-        after = dict(watch._counts(tree, everywhere))
+        after = dict(cpu_watch._counts(tree, everywhere))
         cpus = [int(name.removeprefix('CPU')) for name in first.split()]
         compared = 0
         for line in lines:
@@ -175,13 +165,13 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
         busy = self.busy(DEDICATED)
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         plan, output = directory / 'plan.yaml', directory / 'out.json'
-        plan.write_text(dump.dump(samples.replace(
-            self.planned, nova=samples.replace(
+        plan.write_text(hostfile_writer.dump(fact_samples.replace(
+            self.planned, nova=fact_samples.replace(
                 self.planned.nova, shared_cpus=None))))
         master, slave = pty.openpty()
         self.addCleanup(os.close, master)
         process = subprocess.Popen(
-            [sys.executable, '-W', 'ignore', '-m', 'nova_pinning.cli.main',
+            [sys.executable, '-W', 'ignore', '-m', 'nova_pinning.cli.shell',
              'host', 'check', str(plan), '--watch', '3600', '-f', 'json',
              '-o', str(output)], stdout=subprocess.DEVNULL, stderr=slave,
             env=os.environ | {'TERM': 'xterm'},

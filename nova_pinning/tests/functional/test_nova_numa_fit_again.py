@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 """What nova's NUMA fit gets wrong when it is asked a second time.
@@ -26,29 +16,33 @@ import itertools
 import typing as ty
 from unittest import mock
 
-from nova_pinning.demo import threads  # noqa: F401 isort: skip
+from demo import threads  # noqa: F401 isort: skip
 
 from nova import exception
 from nova.tests.functional.api import client as api_client
 from nova.virt.libvirt import driver
+from testtools import matchers
 
-from nova_pinning.demo import cloud
-from nova_pinning.demo import hosts
-from nova_pinning.tests.functional import test_nova_numa_fit as base
+from demo import cloud
+from demo import hosts
+from nova_pinning.tests.functional import test_nova_numa_fit
 
-DEDICATED = base.DEDICATED
-GIB = base.GIB
-NOVA_WRONG = base.NOVA_WRONG
+DEDICATED = test_nova_numa_fit.DEDICATED
+GIB = test_nova_numa_fit.GIB
 
 
-class TestSecondAttempt(base.NovaNumaFitTestCase):
+class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
     """Nova goes to another host after the first has failed."""
 
     #: Only the second pair of cells that nova tries is right.
     CROSSED_HOST = hosts.HostShape(
         sockets=2, cores_per_cell=4, threads=1, memory_mib=16 * GIB,
         dedicated='0-5')
-    CROSSED = {**DEDICATED, **base.cells((2, GIB), (4, GIB))}
+    #: The same with less memory, where the first pair is.
+    EASY_HOST = hosts.HostShape(
+        sockets=2, cores_per_cell=4, threads=1, memory_mib=8 * GIB,
+        dedicated='0,1,4-7')
+    CROSSED = {**DEDICATED, **test_nova_numa_fit.cells((2, GIB), (4, GIB))}
     LARGE_PAGES = {**DEDICATED, 'hw:mem_page_size': 'large'}
 
     @contextlib.contextmanager
@@ -177,15 +171,14 @@ class TestSecondAttempt(base.NovaNumaFitTestCase):
             ('pages-2m', 'ComputeResourcesUnavailable'), self.claims[-1])
 
     def test_ours(self) -> None:
-        """A host is refused when a claim on it may be a second attempt."""
+        """No claim on a host is a second attempt that would go wrong."""
         self.start_ours()
-        for name in ('one', 'two'):
-            self.nova.start_host(name, self.CROSSED_HOST)
+        # Nova's weighers prefer hosts with more memory.
+        for name, shape in (
+                ('one', self.CROSSED_HOST), ('two', self.CROSSED_HOST),
+                ('easy', self.EASY_HOST), ('easy-too', self.EASY_HOST)):
+            self.nova.start_host(name, shape)
         flavor = self.flavor(6, 2 * GIB, self.CROSSED)
-        self.assert_refused(self.nova.boot('refused', flavor), NOVA_WRONG)
-
-        for name in ('easy', 'easy-too'):
-            self.nova.start_host(name, base.TestFitNotFound.EASY_HOST)
         with self.first_spawn_fails():
             server = self.nova.boot('placed', flavor)
         self.assertEqual('ACTIVE', server.status)
@@ -194,11 +187,36 @@ class TestSecondAttempt(base.NovaNumaFitTestCase):
             ['0', '1', '4', '5', '6', '7'],
             sorted(self.pins(server).values()))
 
+    def test_ours_where_no_other_host_is_left(self) -> None:
+        """The first attempt is right; there is no second that is not."""
+        self.start_ours()
+        for name in ('one', 'two'):
+            self.nova.start_host(name, self.CROSSED_HOST)
+        flavor = self.flavor(6, 2 * GIB, self.CROSSED)
+        server = self.nova.boot('placed', flavor)
+        self.assertEqual('ACTIVE', server.status)
+        self.assertEqual([1, 0], self.placed_on(server))
+        self.assertEqual(
+            ['0', '1', '2', '3', '4', '5'],
+            sorted(self.pins(server).values()))
+        self.assertThat(self.nova.nova_log, matchers.Contains(
+            'goes on a host of second choice, since none of the first is '
+            "left: 1 host: nova-compute's claim could come out wrong if one "
+            'elsewhere was aborted before'))
+
+        del self.claims[:]
+        with self.first_spawn_fails():
+            server = self.nova.boot('lost', flavor)
+        # There is no alternate host, and so no second claim.
+        self.assertEqual('ERROR', server.status)
+        self.assertEqual(1, len(self.claims))
+
     def test_ours_several_at_once(self) -> None:
         """Each server of a request asks for what the first one did."""
         self.start_ours()
         for name in ('easy', 'easy-too'):
-            self.nova.start_host(name, base.TestFitNotFound.EASY_HOST)
+            self.nova.start_host(name,
+                                 test_nova_numa_fit.TestFitNotFound.EASY_HOST)
         flavor = self.flavor(6, 2 * GIB, self.CROSSED)
         servers = self.nova.boot_many('together', flavor, 2)
         self.assertEqual(
@@ -215,7 +233,7 @@ class TestSecondAttempt(base.NovaNumaFitTestCase):
             {'pages-1g', 'pages-2m'}, {server.host for server in servers})
 
 
-class TestSecondCandidate(base.NovaNumaFitTestCase):
+class TestSecondCandidate(test_nova_numa_fit.NovaNumaFitTestCase):
     """Placement offers a host twice, once with each of its two devices.
 
     The second guest cell is larger than any host cell. Two cells are not
@@ -223,7 +241,7 @@ class TestSecondCandidate(base.NovaNumaFitTestCase):
     the same guest.
     """
 
-    SPECS = {**DEDICATED, **base.cells((1, GIB), (1, 6 * GIB)),
+    SPECS = {**DEDICATED, **test_nova_numa_fit.cells((1, GIB), (1, 6 * GIB)),
              'pci_passthrough:alias': 'nic:1'}
     HOST = hosts.HostShape(
         sockets=2, cores_per_cell=2, threads=1, memory_mib=8 * GIB,
@@ -233,7 +251,8 @@ class TestSecondCandidate(base.NovaNumaFitTestCase):
         self.nova.stage.flags(report_in_placement=True, group='pci')
         self.nova.stage.flags(pci_in_placement=True, group='filter_scheduler')
         self.start_host_with_devices(
-            'host', self.HOST, (base.NIC, base.NIC), numa_policy='legacy')
+            'host', self.HOST, (test_nova_numa_fit.NIC,
+                                test_nova_numa_fit.NIC), numa_policy='legacy')
 
     def test_nova(self) -> None:
         self.start_nova()

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Nova's own unit tests of its NUMA fit, with ours in its place.
 
 Each class takes over the tests of a class of nova's. Those that cannot hold
@@ -19,6 +8,9 @@ are named here, with the reason.
 from unittest import mock
 
 import fixtures
+from nova import objects
+from nova.objects import pci_device_pool
+from nova.pci import stats
 from nova.tests.unit.virt import test_hardware
 
 from nova_pinning.bridge import numa
@@ -46,6 +38,23 @@ class HostTopologyTest(test_hardware.VirtNUMAHostTopologyTestCase):
 
     def test_get_fitting_fails_limits_with_networks(self):
         self.skipTest('looks into how nova does it; see NetworkTest')
+
+    def test_get_fitting_pci_success(self):
+        """Nova's own has support_requests say yes, and no device at all.
+
+        That function is not asked. So this is with a device that is there.
+        """
+        requests = [objects.InstancePCIRequest(
+            count=1, spec=[{'vendor_id': '8086'}])]
+        for vendor, is_there in (('8086', True), ('10de', False)):
+            devices = stats.PciDeviceStats(
+                objects.NUMATopology(), pci_device_pool.from_pci_stats([
+                    {'vendor_id': vendor, 'product_id': '1520', 'count': 1,
+                     'numa_node': None, 'dev_type': 'type-PCI'}]))
+            fitted = test_hardware.hw.numa_fit_instance_to_host(
+                self.host, self.instance1, {}, pci_requests=requests,
+                pci_stats=devices)
+            self.assertEqual(is_there, fitted is not None)
 
 
 class CpuPinningTest(test_hardware.CPUPinningTestCase):

@@ -1,23 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Where guests land, and that CPUs are given back."""
 
-from nova_pinning.demo import guestxml
-from nova_pinning.demo import hosts
-from nova_pinning.tests.functional import base
+from demo import guestxml
+from demo import hosts
+from nova_pinning.tests.functional import functional_base
 
 
-class TestFullHost(base.TestCase):
+class TestFullHost(functional_base.TestCase):
 
     def test_nine_fit_and_no_tenth(self):
         self.nova.start_host('dedicated-1', hosts.enterprise_host())
@@ -44,20 +33,20 @@ class TestFullHost(base.TestCase):
         # Placement counts the host as a whole. It would give these four CPUs
         # to a guest that asks for two in each cell.
         split = self.nova.boot('split', self.nova.create_flavor(
-            'split', 4, base.GIB,
+            'split', 4, functional_base.GIB,
             {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2'}))
         self.assert_refused(split, 'PinnedTopologyFilter', 'dedicated-1')
 
         # Nor does it know which cell the memory is in.
         big = self.nova.boot('big', self.nova.create_flavor(
-            'big', 4, 400 * base.GIB,
+            'big', 4, 400 * functional_base.GIB,
             {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '1'}))
         self.assert_refused(
             big, 'cell 0 has 327680 MiB of memory, 409600 MiB needed',
             'cell 1 has 0 free dedicated CPUs, 4 needed')
 
     def test_deleted_guest_gives_its_cpus_back(self):
-        self.nova.start_host('dedicated-1', base.small_host())
+        self.nova.start_host('dedicated-1', functional_base.small_host())
         flavor = self.enterprise_flavor()
         first = self.nova.boot('first', flavor)
         self.assert_active([first])
@@ -73,7 +62,7 @@ class TestFullHost(base.TestCase):
         self.assertEqual(set(range(8)), self.pinned_cpus(third))
 
 
-class TestClasses(base.TestCase):
+class TestClasses(functional_base.TestCase):
 
     def test_each_kind_on_its_own_hosts(self):
         self.nova.start_host('dedicated-1', hosts.enterprise_host())
@@ -93,7 +82,7 @@ class TestClasses(base.TestCase):
         # As with emulator threads on shared CPUs: Placement would give each
         # of these hosts to guests of either kind.
         for name in ('host-1', 'host-2'):
-            self.nova.start_host(name, base.small_host(
+            self.nova.start_host(name, functional_base.small_host(
                 cores_per_cell=8, dedicated='0-3,8-11', shared='4-7,12-15'))
         self.nova.create_aggregate(
             'enterprise', ['host-1'], {'pinning:class': 'dedicated'})
@@ -112,14 +101,14 @@ class TestClasses(base.TestCase):
         self.assertEqual(set(), self.host_pinned_cpus('host-2'))
 
 
-class TestManyHosts(base.TestCase):
+class TestManyHosts(functional_base.TestCase):
 
     def setUp(self):
         super().setUp()
         for number in (1, 2):
             self.nova.start_host(
-                f'dedicated-{number}', base.small_host(sockets=2,
-                                                       dedicated='0-15'))
+                f'dedicated-{number}',
+                functional_base.small_host(sockets=2, dedicated='0-15'))
 
     def test_several_guests_in_one_request(self):
         servers = self.nova.boot_many('guest', self.enterprise_flavor(), 3)
@@ -136,7 +125,7 @@ class TestManyHosts(base.TestCase):
     def test_all_or_none_of_a_request(self):
         servers = self.nova.boot_many('guest', self.enterprise_flavor(), 5)
 
-        self.assertEqual(['ERROR'] * 5, [one.status for one in servers])
+        self.assertEqual(['ERROR'] * 5, [server.status for server in servers])
         for host in ('dedicated-1', 'dedicated-2'):
             self.assertEqual(set(), self.host_pinned_cpus(host))
             self.assertEqual(0, self.nova.usages(host)['PCPU'])
@@ -163,7 +152,7 @@ class TestManyHosts(base.TestCase):
             'what runs is not what nova has written down')
 
     def test_resize_pins_anew(self):
-        small = self.nova.create_flavor('small', 4, 8 * base.GIB, {
+        small = self.nova.create_flavor('small', 4, 8 * functional_base.GIB, {
             'hw:cpu_policy': 'dedicated', 'hw:cpu_thread_policy': 'require'})
         server = self.nova.boot('grows', small, host='dedicated-1')
         self.assert_active([server])

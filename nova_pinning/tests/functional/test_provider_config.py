@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """provider.yaml, read by nova's own loader and by a running nova-compute."""
 
 import pathlib
@@ -25,12 +14,12 @@ from nova.compute import provider_config as nova_config
 from nova import exception
 
 from nova_pinning import errors
+from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
-from nova_pinning.placement import provider_config
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.tests.functional import base
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.placement import placement_traits
+from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit import unit_base
 
 UUID = '5c2b1f60-7f3a-4f53-9f3c-0a4f6f2f8c11'
 OTHER = 'CUSTOM_OTHER'
@@ -59,7 +48,7 @@ class TestWritten(_Directory):
 
     @unit_base.settings(100)
     @hypothesis.given(
-        samples.any_host(), st.sampled_from([None, *hostclass.HostClass]),
+        host_samples.any_host(), st.sampled_from([None, *hostclass.HostClass]),
         st.sampled_from([{}, {'uuid': UUID}, {'name': 'node'},
                          {'name': '007'}, {'name': 'a: "#'}]))
     def test_any_host(self, host, host_class, provider):
@@ -145,20 +134,20 @@ class TestRead(_Directory):
             {one.identity: one.traits for one in found})
 
 
-class TestCompute(base.TestCase):
+class TestCompute(functional_base.TestCase):
     """nova-compute puts the traits on its provider in Placement."""
 
     def test_traits_in_placement(self):
-        host = samples.host(
-            name='compute-1', nova=samples.settings('0-7'),
+        host = host_samples.host(
+            name='compute-1', nova=host_samples.settings('0-7'),
             traits=frozenset({OTHER, placement_traits.l3_trait(4)}))
         directory = self.useFixture(fixtures.TempDir()).path
         made = provider_config.make(host)
         pathlib.Path(directory, 'pinning.yaml').write_text(
             provider_config.text(made, host.name))
-        self.nova.start_host('compute-1', base.small_host(options={
+        self.nova.start_host('compute-1', functional_base.small_host(options={
             ('compute', 'provider_config_location'): directory}))
-        self.nova.start_host('compute-2', base.small_host())
+        self.nova.start_host('compute-2', functional_base.small_host())
 
         self.assertEqual(
             {placement_traits.DEDICATED, OTHER, placement_traits.l3_trait(4)},
@@ -178,9 +167,9 @@ class TestCompute(base.TestCase):
                 **{'uuid': '', **provider} if provider else {},
                 traits=frozenset({trait}))
             (directory / f'{name}.yaml').write_text(provider_config.text(
-                provider_config.Made(entry), 'compute-1'))
+                provider_config.ProviderFile(entry), 'compute-1'))
         for host in ('compute-1', 'compute-2'):
-            self.nova.start_host(host, base.small_host(options={
+            self.nova.start_host(host, functional_base.small_host(options={
                 ('compute', 'provider_config_location'): str(directory)}))
             found = provider_config.entry_for(
                 provider_config.read(directory),
@@ -191,12 +180,12 @@ class TestCompute(base.TestCase):
         # As the head of the file says.
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path,
                             'pinning.yaml')
-        shared = provider_config.make(samples.host(
-            nova=samples.settings(shared='0-7')))
-        dedicated = provider_config.make(samples.host(
-            nova=samples.settings('0-7')))
+        shared = provider_config.make(host_samples.host(
+            nova=host_samples.settings(shared='0-7')))
+        dedicated = provider_config.make(host_samples.host(
+            nova=host_samples.settings('0-7')))
         path.write_text(provider_config.text(dedicated, 'compute-1'))
-        self.nova.start_host('compute-1', base.small_host(options={
+        self.nova.start_host('compute-1', functional_base.small_host(options={
             ('compute', 'provider_config_location'): str(path.parent)}))
         path.write_text(provider_config.text(shared, 'compute-1'))
         self.nova.restart_host('compute-1')

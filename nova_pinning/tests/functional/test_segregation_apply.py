@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning segregation apply on nova's own API and Placement."""
 
 import json
@@ -17,13 +6,14 @@ import json
 import ddt
 
 from nova_pinning import errors
-from nova_pinning.placement import traits
-from nova_pinning.segregation import site as site_lib
+from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import site_apply
+from nova_pinning.segregation import site_file
 from nova_pinning.segregation import site_plan
+from nova_pinning.tests import forms
 from nova_pinning.tests.functional import apiserver
-from nova_pinning.tests.functional import base
-from nova_pinning.tests.functional import segregation
+from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import marked_cloud
 
 OLD = 'CUSTOM_OLD_PINNED'
 NOISE = 'CUSTOM_NOISE'
@@ -42,17 +32,17 @@ groups:
     class: none
     traits: [{OLD}, CUSTOM_NEVER_SEEN]
 """
-ISOLATED = f'trait:{traits.DEDICATED}'
+ISOLATED = f'trait:{placement_traits.DEDICATED}'
 
 
-class ApplyTestCase(segregation.SegregationTestCase):
+class ApplyTestCase(marked_cloud.SegregationTestCase):
 
     HOSTS = ('d-1', 'd-2', 's-1', 'old')
 
     def setUp(self):
         super().setUp()
         for name in self.HOSTS:
-            self.nova.start_host(name, base.small_host(
+            self.nova.start_host(name, functional_base.small_host(
                 dedicated='0-5', shared='6-7'))
         self.nova.stage._create_trait(OLD)
         self.set_up_cloud()
@@ -71,9 +61,10 @@ class ApplyTestCase(segregation.SegregationTestCase):
             {'pinning:class': 'shared'})
         self.set_traits('d-1')
         if 'd-2' in self.HOSTS:
-            self.set_traits('d-2', traits.SHARED)
-        self.set_traits('s-1', traits.DEDICATED, traits.l3_trait(8))
-        self.set_traits('old', traits.DEDICATED)
+            self.set_traits('d-2', placement_traits.SHARED)
+        self.set_traits('s-1', placement_traits.DEDICATED,
+                        placement_traits.l3_trait(8))
+        self.set_traits('old', placement_traits.DEDICATED)
         stage = self.nova.stage
         stage._set_provider_traits(self.provider('old'), sorted(
             {*stage._get_provider_traits(self.provider('old')), OLD}))
@@ -93,7 +84,7 @@ class ApplyTestCase(segregation.SegregationTestCase):
 
         :returns: the results
         """
-        site = site_lib.parse(text, 'site.yaml')
+        site = site_file.parse(text, 'site.yaml')
         cloud = self.cloud()
         made = site_plan.plan(site, site_plan.read(site, cloud))
         return list(site_apply.apply(made, cloud, **options))
@@ -101,8 +92,10 @@ class ApplyTestCase(segregation.SegregationTestCase):
     def check_end(self):
         """All is as the site file says."""
         for host, expected in (
-                ('d-1', {traits.DEDICATED}), ('d-2', {traits.DEDICATED}),
-                ('s-1', {traits.SHARED, traits.l3_trait(8)}),
+                ('d-1', {placement_traits.DEDICATED}),
+                ('d-2', {placement_traits.DEDICATED}),
+                ('s-1',
+                 {placement_traits.SHARED, placement_traits.l3_trait(8)}),
                 ('old', set())):
             if host in self.HOSTS:
                 self.assertEqual(expected, self.traits(host), host)
@@ -134,7 +127,8 @@ class TestCommand(ApplyTestCase):
         output, error = self.run_apply('--dry-run', status=1)
         for words in ('create aggregate pinned', f'+ {ISOLATED}=required',
                       'enterprise: dedicated: d-1\n', '- aggregate floating',
-                      f'  + trait {traits.SHARED}\n', 'legacy: no class: old',
+                      f'  + trait {placement_traits.SHARED}\n',
+                      'legacy: no class: old',
                       'cloud test: 1 of 2 aggregates and 4 of 4 hosts'):
             self.assertIn(words, output)
         self.assertIn('warning:', error)
@@ -161,20 +155,21 @@ class TestCommand(ApplyTestCase):
         changes = json.loads(output)['changes']
         self.assertEqual(
             [('pinned', True)],
-            [(one['aggregate'], one['create'])
-             for one in changes['aggregates']])
-        by_name = {one['host']: one for one in changes['hosts']}
+            [(change['aggregate'], change['create'])
+             for change in changes['aggregates']])
+        by_name = {change['host']: change for change in changes['hosts']}
         self.assertEqual(
             {'host': 'd-2', 'provider': self.provider('d-2'),
              'group': 'enterprise', 'class': 'dedicated',
-             'add_traits': [traits.DEDICATED],
-             'remove_traits': [traits.SHARED],
+             'add_traits': [placement_traits.DEDICATED],
+             'remove_traits': [placement_traits.SHARED],
              'join_aggregates': ['pinned'], 'leave_aggregates': ['floating'],
              'strangers': []}, by_name['d-2'])
         self.run_apply('--format', 'json', status=2)
         output, _error = self.run_apply('--yes', '--format', 'json')
         results = json.loads(output)['results']
-        self.assertEqual(['done'] * 5, [one['status'] for one in results])
+        self.assertEqual(['done'] * 5,
+                         [result['status'] for result in results])
         self.check_end()
 
     def test_as_a_process_of_its_own(self):
@@ -192,7 +187,7 @@ class TestCommand(ApplyTestCase):
         output, _error = self.run_apply('--yes', status=1)
         self.assertIn('d-2: left as it is, 1 shared server on it', output)
         self.assertIn(found.id, output)
-        self.assertEqual({traits.SHARED}, self.traits('d-2'))
+        self.assertEqual({placement_traits.SHARED}, self.traits('d-2'))
         self.assertEqual({'floating'}, self.aggregates('d-2'))
 
         self.run_apply('--yes', '--force')
@@ -289,7 +284,7 @@ class TestEveryRequest(ApplyTestCase):
     def test_cut_off_and_run_again(self):
         end, count = self.apply_fully(SITE)
         self.check_end()
-        for number in range(0, count, 3):
+        for number in range(0, count, 6 if forms.SHORT else 3):
             self.set_up_cloud()
             self.api.restart(apiserver.Fault.LOST, range(number, 10_000))
             self.assertRaises(errors.CloudError, self.apply)

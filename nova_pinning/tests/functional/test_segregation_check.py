@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning segregation check on a cloud that violates each rule.
 
 Every violation is there for real, in nova and Placement; the commands that
@@ -23,47 +12,50 @@ import shlex
 import subprocess
 import sys
 
+import fixtures
 from nova import context
 from nova import objects
 
-from nova_pinning.demo import hosts
+from demo import hosts
+from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
-from nova_pinning.placement import provider_config
-from nova_pinning.placement import traits
-from nova_pinning.segregation.audit import run
-from nova_pinning.tests.functional import base
-from nova_pinning.tests.functional import segregation
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation.audit import audit_run
+from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import marked_cloud
 
-KEY = f'trait:{traits.DEDICATED}'
+KEY = f'trait:{placement_traits.DEDICATED}'
 ISOLATED = {KEY: 'required'}
 
 
 def shared_host():
-    return hosts.HostShape(cores_per_cell=4, memory_mib=64 * base.GIB,
+    return hosts.HostShape(cores_per_cell=4,
+                           memory_mib=64 * functional_base.GIB,
                            shared='0-7')
 
 
 def mixed_host():
-    return base.small_host(dedicated='0-5', shared='6-7')
+    return functional_base.small_host(dedicated='0-5', shared='6-7')
 
 
-class CheckTestCase(segregation.SegregationTestCase):
+class CheckTestCase(marked_cloud.SegregationTestCase):
     """A cloud with two hosts and a flavor of each class, all in order."""
 
     def setUp(self):
         super().setUp()
         for name in ('d1', 'd2'):
-            self.nova.start_host(name, base.small_host())
-            self.set_traits(name, traits.DEDICATED)
+            self.nova.start_host(name, functional_base.small_host())
+            self.set_traits(name, placement_traits.DEDICATED)
         for name in ('s1', 's2'):
             self.nova.start_host(name, shared_host())
-            self.set_traits(name, traits.SHARED)
+            self.set_traits(name, placement_traits.SHARED)
         for flavor in self.nova.stage.api.get_flavors():
             self.nova.stage.admin_api.api_delete(f'/flavors/{flavor["id"]}')
-        self.pinned = self.nova.create_flavor('pinned', 2, base.GIB, {
-            'hw:cpu_policy': 'dedicated', KEY: 'required'})
+        self.pinned = self.nova.create_flavor(
+            'pinned', 2, functional_base.GIB, {
+                'hw:cpu_policy': 'dedicated', KEY: 'required'})
         self.plain = self.nova.create_flavor(
-            'plain', 1, base.GIB, {KEY: 'forbidden'})
+            'plain', 1, functional_base.GIB, {KEY: 'forbidden'})
 
     def check(self, *codes, options=()):
         """Check the cloud, and that nothing but these codes is found.
@@ -75,8 +67,8 @@ class CheckTestCase(segregation.SegregationTestCase):
             *options, status=int(bool(codes)))
         self.assertEqual('', error)
         found = {}
-        for one in json.loads(output)['findings']:
-            found.setdefault(one['code'], []).append(one)
+        for load in json.loads(output)['findings']:
+            found.setdefault(load['code'], []).append(load)
         self.assertEqual(sorted(codes), sorted(found), found)
         return found
 
@@ -85,9 +77,9 @@ class CheckTestCase(segregation.SegregationTestCase):
         for finding in findings:
             self.assertNotEqual([], finding['commands'], finding)
             for command in finding['commands']:
-                program, group, *arguments = shlex.split(command)
-                if (program, group) == ('openstack', 'pinning'):
-                    self.call_command(*arguments)
+                program, *arguments = shlex.split(command)
+                if program == 'openstack' and '$' not in command:
+                    self.call_openstack(*arguments)
                 else:
                     self.run_in_shell(command)
 
@@ -142,7 +134,7 @@ class TestOutput(CheckTestCase):
     def test_some_hosts(self):
         self.set_traits('d1')
         self.set_traits('d2')
-        self.nova.create_flavor('bare', 1, base.GIB)
+        self.nova.create_flavor('bare', 1, functional_base.GIB)
         found = self.check('S302', options=['d2'])
         self.assertEqual(['d2'], [one['name'] for one in found['S302']])
 
@@ -151,14 +143,14 @@ class TestServers(CheckTestCase):
 
     def test_shared_server_on_a_dedicated_host(self):
         self.nova.start_host('m', mixed_host())
-        self.set_traits('m', traits.SHARED)
+        self.set_traits('m', placement_traits.SHARED)
         running = self.nova.boot('running', self.plain, host='m')
         stopped = self.nova.boot('stopped', self.plain, host='m')
         self.assert_active([running, stopped], 'm')
         self.nova.stage.api.post_server_action(
             stopped.id, {'os-stop': None})
         self.nova._settle(stopped.id, ('SHUTOFF',))
-        self.set_traits('m', traits.DEDICATED)
+        self.set_traits('m', placement_traits.DEDICATED)
 
         # It offers VCPU, too, which no flavor's emulator threads need.
         found = self.check('S101', 'S504')
@@ -172,7 +164,7 @@ class TestServers(CheckTestCase):
 
     def test_dedicated_server_on_a_shared_host(self):
         server = self.nova.boot('a', self.pinned, host='d1')
-        self.set_traits('d1', traits.SHARED)
+        self.set_traits('d1', placement_traits.SHARED)
 
         found = self.check('S102', 'S502')
         self.assertEqual([server.id],
@@ -193,14 +185,15 @@ class TestFlavors(CheckTestCase):
                 'S202': {},
                 "S202's twin": {'hw:mem_page_size': 'large'},
                 'S203': {**policy, KEY: 'required',
-                         f'trait:{traits.SHARED}': 'required'},
+                         f'trait:{placement_traits.SHARED}': 'required'},
                 'S203 too': {**policy, KEY: 'forbidden'},
                 'S204': {**policy, KEY: 'required',
                          'pinning:class': 'shared'}}.items():
-            self.nova.create_flavor(name, 2, base.GIB, specs)
+            self.nova.create_flavor(name, 2, functional_base.GIB, specs)
         flavor = objects.Flavor.get_by_flavor_id(
             context.get_admin_context(),
-            self.nova.create_flavor('S205', 2, base.GIB, {KEY: 'forbidden'}))
+            self.nova.create_flavor('S205', 2, functional_base.GIB,
+                                    {KEY: 'forbidden'}))
         # Nova's API does not take it where this project is installed.
         flavor.extra_specs = {**flavor.extra_specs, 'pinning:class': 'x'}
         flavor.save()
@@ -217,7 +210,7 @@ class TestFlavors(CheckTestCase):
         self.check()
 
     def test_a_trait_that_placement_does_not_know(self):
-        flavor = self.nova.create_flavor('S206', 2, base.GIB, {
+        flavor = self.nova.create_flavor('S206', 2, functional_base.GIB, {
             KEY: 'forbidden', 'trait:CUSTOM_OF_NOBODY': 'forbidden'})
         self.assertEqual('ERROR', self.nova.boot('a', flavor).status)
 
@@ -230,9 +223,10 @@ class TestFlavors(CheckTestCase):
 class TestHosts(CheckTestCase):
 
     def test_marks(self):
-        l3 = [traits.l3_trait(8), traits.l3_trait(16)]
-        self.set_traits('d1', traits.DEDICATED, traits.SHARED)
-        self.set_traits('d2', traits.DEDICATED, *l3)
+        l3 = [placement_traits.l3_trait(8), placement_traits.l3_trait(16)]
+        self.set_traits('d1', placement_traits.DEDICATED,
+                        placement_traits.SHARED)
+        self.set_traits('d2', placement_traits.DEDICATED, *l3)
         self.set_traits('s1')
         self.nova.create_aggregate('a', ['s2'], {'pinning:class': 'dedicated'})
 
@@ -245,9 +239,10 @@ class TestHosts(CheckTestCase):
             self.mend(ones)
 
         self.check()
-        self.assertEqual({traits.DEDICATED}, self.traits('d1'))
-        self.assertEqual({traits.DEDICATED, l3[0]}, self.traits('d2'))
-        self.assertEqual({traits.SHARED}, self.traits('s1'))
+        self.assertEqual({placement_traits.DEDICATED}, self.traits('d1'))
+        self.assertEqual({placement_traits.DEDICATED, l3[0]},
+                         self.traits('d2'))
+        self.assertEqual({placement_traits.SHARED}, self.traits('s1'))
         self.assertEqual(set(), self.aggregates('s2'))
 
     def test_no_provider(self):
@@ -304,7 +299,7 @@ class TestAggregates(CheckTestCase):
             list(aggregates), version='1.18')
 
     def test_flavors_that_isolation_holds_off(self):
-        self.nova.create_flavor('bare', 1, base.GIB)
+        self.nova.create_flavor('bare', 1, functional_base.GIB)
         [one] = self.check('S202')['S202']
         self.assertEqual('warning', one['severity'])
         self.nova.create_aggregate('a', ['d1', 'd2'], ISOLATED)
@@ -315,19 +310,19 @@ class TestAggregates(CheckTestCase):
 class TestInventories(CheckTestCase):
 
     def test_no_cpus_for_the_class(self):
-        self.set_traits('s1', traits.DEDICATED)
-        self.set_traits('d1', traits.SHARED)
+        self.set_traits('s1', placement_traits.DEDICATED)
+        self.set_traits('d1', placement_traits.SHARED)
         found = self.check('S501', 'S502')
         self.mend(found['S501'] + found['S502'])
         self.check()
 
     def test_cpus_for_the_other_class(self):
         self.nova.start_host('m', mixed_host())
-        self.set_traits('m', traits.SHARED)
+        self.set_traits('m', placement_traits.SHARED)
         self.check('S503')
-        self.set_traits('m', traits.DEDICATED)
+        self.set_traits('m', placement_traits.DEDICATED)
         self.check('S504')
-        self.nova.create_flavor('emulator', 2, base.GIB, {
+        self.nova.create_flavor('emulator', 2, functional_base.GIB, {
             'hw:cpu_policy': 'dedicated', KEY: 'required',
             'hw:emulator_threads_policy': 'share'})
         self.check()
@@ -335,7 +330,7 @@ class TestInventories(CheckTestCase):
 
     def test_allocation_ratios(self):
         self.nova.start_host('m', mixed_host())
-        self.set_traits('m', traits.DEDICATED)
+        self.set_traits('m', placement_traits.DEDICATED)
         for name in ('PCPU', 'VCPU', 'MEMORY_MB'):
             path = (f'/resource_providers/{self.provider("m")}/inventories/'
                     f'{name}')
@@ -343,7 +338,7 @@ class TestInventories(CheckTestCase):
             self.nova.stage.placement.put(
                 path, {**inventory, 'allocation_ratio': 2.0})
         options = ['--emulator-cpus', '2']
-        self.nova.create_flavor('emulator', 2, base.GIB, {
+        self.nova.create_flavor('emulator', 2, functional_base.GIB, {
             'hw:cpu_policy': 'dedicated', KEY: 'required',
             'hw:emulator_threads_policy': 'share'})
 
@@ -353,9 +348,55 @@ class TestInventories(CheckTestCase):
 
         self.check(options=options)
         self.assertEqual(
-            {1.0}, {one['allocation_ratio']
-                    for one in self.nova.inventories('m').values()})
+            {1.0}, {inventory['allocation_ratio']
+                    for inventory in self.nova.inventories('m').values()})
         self.assertEqual(6, self.nova.inventories('m')['PCPU']['total'])
+
+
+class TestOrderOfCells(CheckTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path)
+
+    def write(self, host, packs_cells):
+        """A host file, as little of one as is needed."""
+        (self.directory / f'{host}.yaml').write_text(
+            f'{{version: 1, name: {host}, nova: {{packs_cells: '
+            f'{packs_cells}}}, nodes: [{{id: 0, cpus: 0-7, memory: 64GiB}}]}}')
+        return ['--hosts', str(self.directory)]
+
+    def test_metadata(self):
+        key = placement_traits.PACKING_KEY
+        self.nova.create_aggregate('a', ['d1', 'd2'], {key: 'pack'})
+        self.mend(self.check('S701')['S701'])
+        self.check()
+
+        self.nova.create_aggregate('b', ['d1', 's1'], {key: 'True'})
+        self.nova.create_aggregate('c', ['d1', 'd2'], {key: '0'})
+        [one] = self.check('S702')['S702']
+        self.assertEqual('d1', one['host'])
+
+    def test_nova_scheduler(self):
+        """Its own option counts where no aggregate says otherwise."""
+        self.nova.create_aggregate('a', ['d1'],
+                                   {placement_traits.PACKING_KEY: 'on'})
+        conf = self.directory / 'nova.conf'
+        conf.write_text('[compute]\n'
+                        'packing_host_numa_cells_allocation_strategy = no\n')
+        self.write('d1', 'true')
+        options = self.write('d2', 'true')
+        self.check(options=options)
+
+        options += ['--config-file', str(conf)]
+        [one] = self.check('S703', options=options)['S703']
+        self.assertEqual('d2', one['host'])
+        self.write('d2', 'false')
+        self.check(options=options)
+        self.write('d1', 'false')
+        [one] = self.check('S703', options=options)['S703']
+        self.assertIn('true by aggregate a', one['message'])
 
 
 class TestProviderConfigs(CheckTestCase):
@@ -375,14 +416,14 @@ class TestProviderConfigs(CheckTestCase):
     def write(self, host, *names):
         entry = provider_config.ProviderEntry(traits=frozenset(names))
         (self.directory / f'{host}.yaml').write_text(
-            provider_config.text(provider_config.Made(entry), host))
+            provider_config.text(provider_config.ProviderFile(entry), host))
 
     def test_files(self):
         options = ['--provider-configs', str(self.directory)]
-        l3 = traits.l3_trait(8)
-        self.write('d1', traits.DEDICATED, l3)
-        self.write('d2', traits.SHARED)
-        self.write('s1', traits.SHARED, traits.DEDICATED)
+        l3 = placement_traits.l3_trait(8)
+        self.write('d1', placement_traits.DEDICATED, l3)
+        self.write('d2', placement_traits.SHARED)
+        self.write('s1', placement_traits.SHARED, placement_traits.DEDICATED)
 
         found = self.check('S601', 'S602', 'S603', options=options)
         self.assertEqual(
@@ -390,12 +431,12 @@ class TestProviderConfigs(CheckTestCase):
             {code: [one['host'] for one in ones]
              for code, ones in found.items()})
         self.mend(found['S601'])
-        self.assertEqual({traits.DEDICATED, l3}, self.traits('d1'))
-        self.write('d2', traits.DEDICATED)
-        self.write('s1', traits.SHARED)
+        self.assertEqual({placement_traits.DEDICATED, l3}, self.traits('d1'))
+        self.write('d2', placement_traits.DEDICATED)
+        self.write('s1', placement_traits.SHARED)
         self.check(options=options)
 
-        self.write('nobody', traits.SHARED)
+        self.write('nobody', placement_traits.SHARED)
         _output, error = self.call_command('segregation', 'check', *options)
         self.assertIn('host nobody', error)
 
@@ -405,9 +446,9 @@ class TestChangingCloud(CheckTestCase):
 
     def test_a_server_that_moves_on(self):
         self.nova.start_host('m', mixed_host())
-        self.set_traits('m', traits.SHARED)
+        self.set_traits('m', placement_traits.SHARED)
         server = self.nova.boot('a', self.plain, host='m')
-        self.set_traits('m', traits.DEDICATED)
+        self.set_traits('m', placement_traits.DEDICATED)
         cloud = self.cloud()
         looks = []
 
@@ -417,8 +458,10 @@ class TestChangingCloud(CheckTestCase):
                 self.nova.migrate(self.nova.show(server))
             looks.append(total)
 
-        audit = run.audit(cloud, run.Settings(), progress)
+        audit = audit_run.run_audit(cloud, audit_run.AuditSettings(), progress)
 
         self.assertEqual([5, 1], looks)
-        self.assertEqual({'S504'}, {one.code for one in audit.findings})
+        self.assertEqual({'S504'},
+                         {finding.code
+                          for finding in audit.findings})
         self.assertEqual(3, audit.hosts[hostclass.HostClass.DEDICATED])

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The right answer to "does this guest fit, and how", found the slow way.
 
 The oracle walks through the permutations of host cells in nova's own order
@@ -244,7 +233,7 @@ class Oracle:
         self, chosen: tuple[objects.NUMACell, ...],
         cells: list[objects.InstanceNUMACell],
     ) -> bool:
-        """Whether PCI devices and networks can be had from these cells."""
+        """Whether these cells can supply PCI devices and networks."""
         if self.pci_requests and self.pci_stats:
             if not self.pci_stats.support_requests(
                     self.pci_requests, self.provider_mapping, cells):

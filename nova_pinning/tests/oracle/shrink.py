@@ -1,31 +1,20 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Cut a case down to what it takes to show one thing."""
 
 import copy
 import typing as ty
 
-from nova_pinning.tests.oracle import case as case_lib
+from nova_pinning.tests.oracle import oracle_case
 
 _Data = dict[str, ty.Any]
 _Edit = ty.Callable[[_Data], ty.Any]
 
 #: Whether a case still shows what is of interest.
-Property = ty.Callable[[case_lib.Case], bool]
+Property = ty.Callable[[oracle_case.Case], bool]
 
 
-def shrink(case: case_lib.Case, holds: Property,
-           limit: int = 4000) -> case_lib.Case:
+def shrink(case: oracle_case.Case, holds: Property,
+           limit: int = 4000) -> oracle_case.Case:
     """Return the smallest case found for which the property still holds.
 
     Greedy: try one cut after the other, keep those that leave the property
@@ -43,7 +32,7 @@ def shrink(case: case_lib.Case, holds: Property,
         edits[position % len(edits)](data)
         tried += 1
         if data != case.data and _still_holds(data, holds):
-            case = case_lib.Case(data)
+            case = oracle_case.Case(data)
             edits = list(_edits(data))
             useless = 0
         else:
@@ -54,7 +43,7 @@ def shrink(case: case_lib.Case, holds: Property,
 
 def _still_holds(data: _Data, holds: Property) -> bool:
     try:
-        return holds(case_lib.Case(data))
+        return holds(oracle_case.Case(data))
     except Exception:
         # A cut that makes no sense, such as a PCI pool without its cell.
         return False
@@ -63,6 +52,7 @@ def _still_holds(data: _Data, holds: Property) -> bool:
 def _edits(data: _Data) -> ty.Iterator[_Edit]:
     """Yield everything that could be cut from a case, the most first."""
     host, guest = data['host'], data['guest']
+    yield from _fleet_edits(data)
     if len(host) > 1:
         for number in range(len(host)):
             yield lambda d, n=number: d['host'].pop(n)
@@ -84,6 +74,33 @@ def _edits(data: _Data) -> ty.Iterator[_Edit]:
     yield _renumber_vcpus
     yield _renumber_cpus
     yield _renumber_cells
+
+
+def _fleet_edits(data: _Data) -> ty.Iterator[_Edit]:
+    """Yield what could be cut from the other hosts of a fleet."""
+    others = data.get('others', ())
+    for number in range(len(others)):
+        yield lambda d, n=number: d['others'].pop(n)
+    if others:
+        yield _forget_the_first
+    for number, other in enumerate(others):
+        edits = [lambda o, n=cell: o['host'].pop(n)
+                 for cell in range(len(other['host']))]
+        for index, cell in enumerate(other['host']):
+            edits.extend(_host_edits(index, cell))
+        edits.append(_renumber_cpus)
+        for edit in edits:
+            yield lambda d, n=number, e=edit: e(d['others'][n])
+    if data.get('hasty'):
+        yield lambda d: d.update(hasty=False)
+
+
+def _forget_the_first(data: _Data) -> None:
+    """Have the second host of a fleet in the place of the first."""
+    other = data['others'].pop(0)
+    data['host'] = other['host']
+    if data['pci']:
+        data['pci'].update(pools=other['pools'], mapping=other['mapping'])
 
 
 def _host_edits(number: int, cell: _Data) -> ty.Iterator[_Edit]:

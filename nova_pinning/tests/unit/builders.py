@@ -1,39 +1,29 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Hosts, guests and requests for tests, with all that is usual left out.
 
 The engine's own values are made here; nova's objects come from the cases of
 :mod:`nova_pinning.tests.oracle`, written with
-:mod:`nova_pinning.tests.unit.oracle.cases`.
+:mod:`nova_pinning.tests.unit.oracle.oracle_cases`.
 """
-
-import uuid
 
 from hypothesis import strategies
 from nova import objects
-from nova.scheduler import host_manager
 
 from nova_pinning import cpuset
 from nova_pinning import model
-from nova_pinning.tests.oracle import case as case_lib
-from nova_pinning.tests.oracle import generate
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.oracle import case_generator
+from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import scheduled_cases
+from nova_pinning.tests.unit.oracle import oracle_cases
 
 #: A hypothesis strategy: whatever the oracle's generator can make. Cases come
 #: by number, which takes a tenth of the time of drawing each figure;
 #: nova_pinning.tests.oracle.shrink makes one that fails smaller.
-ANY_CASE = strategies.builds(
-    generate.generate, strategies.just(7), strategies.integers(0, 10 ** 6))
+ANY_CASE = strategies.builds(case_generator.generate, strategies.just(7),
+                             strategies.integers(0, 10**6))
+
+host_state = scheduled_cases.host_state
+spec = scheduled_cases.spec
 
 
 def host_cell(number=0, cpus=(), threads=1, **values):
@@ -126,58 +116,21 @@ def model_of(case):
         tunneled=network['tunneled'])
 
 
-def host_state(name='host1', topology=None, **values):
-    """A nova HostState; values override attributes.
-
-    :param topology: nova.objects.NUMATopology or None
-    """
-    state = host_manager.HostState(name, f'{name}.example', uuid.uuid4().hex)
-    state.uuid = str(uuid.uuid4())
-    state.numa_topology = topology
-    state.cpu_allocation_ratio = 16.0
-    state.ram_allocation_ratio = 1.5
-    state.allocation_candidates = [{'mappings': {}}]
-    for key, value in values.items():
-        setattr(state, key, value)
-    return state
-
-
 def host_topology(*cells):
     """A nova.objects.NUMATopology of cells as cases.host_cell makes them."""
-    return cases.case(list(cells), cases.guest((1, 1))).host()
+    return oracle_cases.case(list(cells), oracle_cases.guest((1, 1))).host()
 
 
 def guest_topology(*cells, **values):
     """A nova.objects.InstanceNUMATopology as cases.guest makes it."""
-    return cases.case([], cases.guest(*cells, **values)).guest()
+    return oracle_cases.case([], oracle_cases.guest(*cells, **values)).guest()
 
 
 def aggregate(name='aggregate1', **metadata):
     """A nova.objects.Aggregate; ``__`` in a key stands for a colon."""
-    case_lib.setup()
+    oracle_case.setup()
     return objects.Aggregate(name=name, metadata={
         key.replace('__', ':'): value for key, value in metadata.items()})
-
-
-def spec(topology=None, extra_specs=None, image=None, **values):
-    """A nova.objects.RequestSpec; values override fields.
-
-    :param topology: nova.objects.InstanceNUMATopology or None
-    :param image: image properties
-    """
-    case_lib.setup()
-    return objects.RequestSpec(**{
-        'instance_uuid': str(uuid.uuid4()),
-        'flavor': objects.Flavor(
-            vcpus=1, memory_mb=1, root_gb=0, ephemeral_gb=0, swap=0,
-            extra_specs=extra_specs or {}),
-        'image': objects.ImageMeta(
-            properties=objects.ImageMetaProps(**image or {})),
-        'numa_topology': topology,
-        'pci_requests': objects.InstancePCIRequests(requests=[]),
-        'requested_resources': [],
-        'scheduler_hints': {},
-    } | values)
 
 
 def scheduled(case):
@@ -185,22 +138,4 @@ def scheduled(case):
 
     :returns: (HostState, RequestSpec)
     """
-    inputs = case.inputs()
-    limits = inputs.limits
-    state = host_state(topology=inputs.host_topology)
-    if limits:
-        state.cpu_allocation_ratio = limits.cpu_allocation_ratio
-        state.ram_allocation_ratio = limits.ram_allocation_ratio
-    state.pci_stats = inputs.pci_stats
-    state.allocation_candidates = [{'mappings': inputs.provider_mapping}]
-    values = {}
-    if limits and 'network_metadata' in limits:
-        values['network_metadata'] = limits.network_metadata
-    extra_specs = {
-        f'hw:{key}': value for key, value in (
-            ('cpu_policy', case.data['guest']['policy']),
-            ('cpu_thread_policy', case.data['guest']['threads'])) if value}
-    return state, spec(
-        inputs.instance_topology, extra_specs,
-        pci_requests=objects.InstancePCIRequests(
-            requests=inputs.pci_requests or []), **values)
+    return scheduled_cases.state_of(case), scheduled_cases.spec_of(case)

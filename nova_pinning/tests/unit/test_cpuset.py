@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import copy
 import operator
@@ -19,7 +9,7 @@ from hypothesis import strategies
 from oslotest import base as oslotest
 
 from nova_pinning import cpuset
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 _IDS = strategies.frozensets(strategies.integers(0, 200))
 
@@ -101,7 +91,7 @@ class TestParse(oslotest.BaseTestCase):
         for item in ('9' * 5000, f'0-3:{"9" * 5000}'):
             self._assert_names_item(item)
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(_IDS)
     def test_prints_the_kernels_list(self, cpus):
         printed = str(cpuset.CpuSet(cpus))
@@ -109,13 +99,13 @@ class TestParse(oslotest.BaseTestCase):
         self.assertEqual(
             cpus, frozenset(cpuset.CpuSet.parse(printed)))
 
-    @base.settings(50)
+    @unit_base.settings(50)
     @hypothesis.given(_IDS)
     def test_repr_can_be_evaluated(self, cpus):
         made = cpuset.CpuSet(cpus)
         self.assertEqual(made, eval(repr(made), {'CpuSet': cpuset.CpuSet}))
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(strategies.lists(strategies.tuples(
         strategies.booleans(), strategies.integers(0, 80),
         strategies.integers(0, 30), strategies.integers(1, 6),
@@ -134,7 +124,7 @@ class TestParse(oslotest.BaseTestCase):
         self.assertEqual(
             included - excluded, set(cpuset.CpuSet.parse(','.join(parts))))
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(strategies.text('0123456789-,:/^ \t', max_size=12))
     def test_odd_text_is_read_or_refused(self, text):
         try:
@@ -147,7 +137,7 @@ class TestParse(oslotest.BaseTestCase):
 
 class TestMask(oslotest.BaseTestCase):
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(_IDS)
     def test_round_trip(self, ids):
         cpus = cpuset.CpuSet(ids)
@@ -169,7 +159,7 @@ class TestMask(oslotest.BaseTestCase):
 
 class TestSet(oslotest.BaseTestCase):
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(_IDS, _IDS)
     def test_algebra(self, one, other):
         ours, theirs = cpuset.CpuSet(one), cpuset.CpuSet(other)
@@ -187,7 +177,7 @@ class TestSet(oslotest.BaseTestCase):
         # Only the ids go into the result, and nothing out of the operands.
         self.assertEqual((one, other), (frozenset(ours), frozenset(theirs)))
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(_IDS, strategies.integers(-2, 210))
     def test_contains(self, cpus, cpu):
         self.assertEqual(cpu in cpus, cpu in cpuset.CpuSet(cpus))
@@ -196,7 +186,7 @@ class TestSet(oslotest.BaseTestCase):
         for thing in ('0', None, 0.0, (0,)):
             self.assertNotIn(thing, cpuset.CpuSet([0]))
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(_IDS)
     def test_equal_sets_hash_alike(self, cpus):
         one = cpuset.CpuSet(cpus)
@@ -211,7 +201,7 @@ class TestSet(oslotest.BaseTestCase):
         self.assertNotEqual(made, frozenset([0]))
         self.assertNotEqual(made, '0')
 
-    @base.settings(50)
+    @unit_base.settings(50)
     @hypothesis.given(strategies.lists(_IDS))
     def test_sorts_by_lowest_ids_first(self, many):
         self.assertEqual(
@@ -223,7 +213,7 @@ class TestSet(oslotest.BaseTestCase):
         self.assertTrue(low < high and low <= high and high > low)
         self.assertTrue(low <= low and low >= low and not low < low)
 
-    @base.settings(50)
+    @unit_base.settings(50)
     @hypothesis.given(_IDS)
     def test_pickle_and_copy(self, cpus):
         made = cpuset.CpuSet(cpus)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The engine against the oracle, on hosts and guests that hypothesis makes."""
 
 import functools
@@ -20,20 +9,20 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.bridge import numa
-from nova_pinning.tests.oracle import case as case_lib
-from nova_pinning.tests.oracle import check
-from nova_pinning.tests.oracle import compare
-from nova_pinning.tests.oracle import generate
+from nova_pinning.tests.oracle import case_generator
 from nova_pinning.tests.oracle import oracle
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import oracle_check
+from nova_pinning.tests.oracle import oracle_compare
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
-_SETTINGS = base.settings(150)
+_SETTINGS = unit_base.settings(150)
 
 #: Whatever the generator can make, its choices drawn by hypothesis, which
 #: so finds its way to a small case that fails.
 any_case = strategies.builds(
-    generate.random_case, strategies.randoms(use_true_random=False))
+    case_generator.random_case, strategies.randoms(use_true_random=False))
 
 
 @strategies.composite
@@ -56,7 +45,7 @@ def small_case(draw):
         dedicated = cpus if shared == cpus else [
             cpu for cpu in cpus if cpu not in shared]
         pinned = draw(strategies.sets(strategies.sampled_from(cpus)))
-        host.append(cases.host_cell(
+        host.append(oracle_cases.host_cell(
             number, dedicated,
             siblings=draw(strategies.permutations(cores)),
             shared=shared,
@@ -91,8 +80,8 @@ def small_case(draw):
     limits = draw(strategies.sampled_from([
         None, {'cpu': 1.0, 'ram': 1.0, 'network': None},
         {'cpu': 2.0, 'ram': 1.5, 'network': None}]))
-    return cases.case(host, guest, limits=limits,
-                      pack=draw(strategies.booleans()))
+    return oracle_cases.case(host, guest, limits=limits,
+                             pack=draw(strategies.booleans()))
 
 
 def _given(strategy):
@@ -110,11 +99,11 @@ def _given(strategy):
     return decorate
 
 
-class TestEngineAndOracle(cases.TestCase):
+class TestEngineAndOracle(oracle_cases.TestCase):
 
     def _assert_agreement(self, case):
-        verdict = compare.compare(
-            case, numa.numa_fit_instance_to_host, numa.explain)
+        verdict = oracle_compare.compare(
+            case, numa.numa_fit_instance_to_host, numa.fit_or_refusal)
         self.assertEqual([], verdict.disagreements, str(case))
 
     @_given(any_case)
@@ -126,7 +115,7 @@ class TestEngineAndOracle(cases.TestCase):
         self._assert_agreement(case)
 
 
-class TestEngine(cases.TestCase):
+class TestEngine(oracle_cases.TestCase):
     """What holds of any answer, whatever the oracle may say."""
 
     @_given(any_case)
@@ -134,7 +123,7 @@ class TestEngine(cases.TestCase):
         topology = numa.numa_fit_instance_to_host(*case.inputs())
         hypothesis.assume(topology is not None)
         self.assertEqual(
-            set(), check.faults(case, oracle.answer_of(topology)))
+            set(), oracle_check.faults(case, oracle.answer_of(topology)))
         host = objects.NUMATopology(
             cells=[oracle.ledger(cell) for cell in case.host().cells])
         hardware.numa_usage_from_instance_numa(host, topology)
@@ -152,7 +141,7 @@ class TestEngine(cases.TestCase):
         """A guest that fits still fits once another guest is gone."""
         hypothesis.assume(
             numa.numa_fit_instance_to_host(*case.inputs()) is not None)
-        emptied = case_lib.Case.parse(str(case))
+        emptied = oracle_case.Case.parse(str(case))
         for cell in emptied.data['host']:
             cell.update(pinned=[], memory_used=0, cpu_usage=0)
             for pool in cell['pages']:

@@ -1,15 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The study of weighers: its bound, against every possible scheduler."""
 
 import collections
@@ -25,34 +14,34 @@ from hypothesis import strategies
 import numpy
 from oslotest import base as oslotest
 
-from benchmarks.scheduling import __main__ as command
+from benchmarks.scheduling import __main__
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import study
 from benchmarks.scheduling import table
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import model as fleet_model
-from nova_pinning.fleet.simulate import arrivals
-from nova_pinning.fleet.simulate import run
+from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
-from nova_pinning.tests.unit import base
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import simulation_run
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit import unit_base
 
-_NVME = fleet_model.DeviceKind('144d', 'a808')
+_NVME = snapshot.DeviceKind('144d', 'a808')
 _GIB = 1024
 
 
 def _fleet(*hosts):
     """A fleet of hosts given as their cells, (CPUs, GiB), and devices."""
-    return fleet_model.Fleet(hosts=tuple(
-        fleet_model.FleetHost(
+    return snapshot.Fleet(hosts=tuple(
+        snapshot.FleetHost(
             name=f'h{number}',
             cells=tuple(
                 builders.host_cell(place, range(10 * place, 10 * place + cpus),
                                    memory_mib=gib * _GIB)
                 for place, (cpus, gib) in enumerate(cells)),
             host_class=hostclass.HostClass.DEDICATED,
-            pci_pools=(fleet_model.PciPool(_NVME, 0, devices),)
+            pci_pools=(snapshot.PciPool(_NVME, 0, devices),)
             if devices else ())
         for number, (cells, devices) in enumerate(hosts)))
 
@@ -86,7 +75,7 @@ class _Room:
         """All ways to put a guest: host and cells."""
         demand = guest.topology.demands[0]
         count = len(guest.topology.cells)
-        nvmes = sum(one.count for one in guest.devices)
+        nvmes = sum(device.count for device in guest.devices)
         for host, cells in enumerate(self.cells):
             for chosen in itertools.combinations(range(len(cells)), count):
                 if self.devices[host] >= nvmes and all(
@@ -99,7 +88,7 @@ class _Room:
         demand = guest.topology.demands[0]
         host, chosen = where
         self.devices[host] += sign * sum(
-            one.count for one in guest.devices)
+            device.count for device in guest.devices)
         for place in chosen:
             self.cells[host][place][0] += sign * demand.dedicated
             self.cells[host][place][1] += sign * demand.memory_mib // _GIB
@@ -124,12 +113,12 @@ def _best(room, guests, refusals):
 
 def _kind(guest):
     return bound.Kind(guest.topology,
-                      sum(one.count for one in guest.devices))
+                      sum(device.count for device in guest.devices))
 
 
 class TestRelaxation(oslotest.BaseTestCase):
 
-    @base.settings(60)
+    @unit_base.settings(60)
     @hypothesis.given(
         _FLEETS, strategies.lists(_GUESTS, min_size=1, max_size=5),
         strategies.integers(0, 5))
@@ -200,7 +189,7 @@ class TestBound(oslotest.BaseTestCase):
             alive = [one for one in alive if one[0] > now]
             for _end, guest, where in gone:
                 room.change(guest, where, 1)
-            guest = arrival.wanted
+            guest = arrival.request
             for where in list(room.places(guest)):
                 room.change(guest, where, -1)
                 go(number + 1,
@@ -220,7 +209,7 @@ class TestBound(oslotest.BaseTestCase):
         go(0, [], [])
         return max(sold)
 
-    @base.settings(25)
+    @unit_base.settings(25)
     @hypothesis.given(
         _FLEETS, strategies.lists(_GUESTS, min_size=1, max_size=2),
         strategies.lists(
@@ -229,8 +218,8 @@ class TestBound(oslotest.BaseTestCase):
             min_size=4, max_size=6))
     def test_no_scheduler_beats_it(self, fleet, kinds, drawn):
         course = [
-            arrivals.Arrival(float(number), f'a{number}',
-                             kinds[kind % len(kinds)], float(lifetime))
+            arrival_process.Arrival(float(number), f'a{number}',
+                                    kinds[kind % len(kinds)], float(lifetime))
             for number, (kind, lifetime) in enumerate(drawn)]
         self.assertLessEqual(
             self._most_sold(fleet, course),
@@ -242,7 +231,8 @@ class TestBound(oslotest.BaseTestCase):
         fleet = _fleet(([(4, 99)], 0))
         small, large = fleets.guest(1, 1), fleets.guest(4, 1)
         course = [
-            arrivals.Arrival(float(number), f'a{number}', guest, lifetime)
+            arrival_process.Arrival(float(number), f'a{number}', guest,
+                                    lifetime)
             for number, (guest, lifetime) in enumerate((
                 (small, 0.5), (small, 99.0), (small, 0.5), (large, 99.0),
                 (large, 99.0), (large, 99.0)))]
@@ -262,23 +252,24 @@ class TestBound(oslotest.BaseTestCase):
         """
         fleet = _fleet(([(4, 99)], 0))
         small, large = fleets.guest(3, 1), fleets.guest(4, 1)
-        course = [arrivals.Arrival(float(number), f'a{number}', guest, 99.0)
-                  for number, guest in enumerate(
-                      (small, small, large, large))]
+        course = [
+            arrival_process.Arrival(float(number), f'a{number}', guest, 99.0)
+            for number, guest in enumerate((small, small, large, large))]
         self.assertEqual(4.0, self._most_sold(fleet, course))
         self.assertAlmostEqual(4.0, bound.bound(
             fleet, course, refused_share=self.SHARE, window=self.WINDOW))
 
     def test_own_guests_leave_as_in_the_run(self):
-        fleet = generate.generate(3, 'two-socket-80', 1)
+        fleet = generate.generate_fleet(3, 'two-socket-80', 1)
         stays = bound.stays(fleet, 5, 2.0)
         self.assertEqual(len(fleet.guests), len(stays))
         ends = sorted(stays.values())
         between = (ends[9] + ends[10]) / 2
-        result = run.run(
-            fleet, [arrivals.Arrival(between, 'a', fleets.guest(2, 1), 1.0)],
+        result = simulation_run.run(
+            fleet,
+            [arrival_process.Arrival(between, 'a', fleets.guest(2, 1), 1.0)],
             study.CONFIGURATIONS[study.DEFAULT], seed=5,
-            plan=run.Plan(stay_hours=2.0))
+            plan=simulation_run.RunPlan(stay_hours=2.0))
         self.assertEqual(10, result.departures)
 
 
@@ -373,13 +364,14 @@ class TestCommand(oslotest.BaseTestCase):
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory)
             with contextlib.redirect_stdout(io.StringIO()) as said:
-                status = command.main([
+                status = __main__.main([
                     '--short', '--fleet', 'two-socket-8-16', '--seeds', '1',
                     '--processes', '1', '--json', str(path / 'a.json'),
                     '--rst', str(path / 'a.rst')])
             self.assertIn(status, (0, 1))
-            found = {one['configuration']: one['share'] for one in json.loads(
-                (path / 'a.json').read_text())}
+            found = {
+                load['configuration']: load['share']
+                for load in json.loads((path / 'a.json').read_text())}
             self.assertIn('two-socket-8-16', said.getvalue())
             self.assertIn('list-table', (path / 'a.rst').read_text())
         limit = found.pop(study.BOUND)

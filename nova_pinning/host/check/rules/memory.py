@@ -1,27 +1,15 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """H5xx: huge pages."""
 
-from collections.abc import Iterator
 
+from nova_pinning.checks import check_rule
 from nova_pinning.document import quantities
 from nova_pinning.host.check import commands
-from nova_pinning.host.check import finding
-from nova_pinning.host.check import rule
+from nova_pinning.host.check import facts
 from nova_pinning.host import words
 
 
-def _totals(view: rule.View) -> dict[tuple[int, int], int]:
+def _totals(view: facts.CheckedHost) -> dict[tuple[int, int], int]:
     return {(node.id, size_kib): pages
             for node in view.facts.host.nodes
             for size_kib, pages in node.huge_pages.items()}
@@ -34,50 +22,50 @@ def _set_pages(node: int, size_kib: int, pages: int) -> str:
 
 
 def _compare(
-    view: rule.View, *, has_less: bool,
-) -> Iterator[rule.Problem]:
+    view: facts.CheckedHost, *, has_less: bool,
+) -> check_rule.Violations:
     totals = _totals(view)
     for node in view.planned.nodes:
         for size_kib, planned in sorted(node.huge_pages.items()):
             there = totals.get((node.id, size_kib), 0)
             if there != planned and (there < planned) == has_less:
                 size = quantities.shown_page_size(size_kib)
-                yield rule.Problem(
+                yield check_rule.Violation(
                     subject=f'NUMA node {node.id}',
                     message=f'it has {words.count(there, "huge page")} of '
                             f'{size}, planned is {planned}',
-                    evidence=(finding.Evidence(
+                    evidence=(facts.HostEvidence(
                         node=node.id, name=f'pages of {size}'),),
-                    mends=(_set_pages(node.id, size_kib, planned),))
+                    remediation=(_set_pages(node.id, size_kib, planned),))
 
 
-@rule.rule(
-    'H501', finding.Severity.ERROR, 'fewer huge pages than planned',
+@check_rule.rule(
+    'H501', check_rule.Severity.ERROR, 'fewer huge pages than planned',
     why='nova sells fewer guests than planned; memory of guests that are '
         'there already is not affected',
     advice='ask for them on the kernel command line and boot the host: later '
            'memory is too fragmented for most')
-def too_few(view: rule.View) -> Iterator[rule.Problem]:
+def too_few(view: facts.CheckedHost) -> check_rule.Violations:
     yield from _compare(view, has_less=True)
 
 
-@rule.rule(
-    'H502', finding.Severity.WARNING, 'more huge pages than planned',
+@check_rule.rule(
+    'H502', check_rule.Severity.WARNING, 'more huge pages than planned',
     why='they are taken from the memory that was kept for the host and for '
         'guests without huge pages, which may run out',
     advice='set the planned number now, and on the kernel command line')
-def too_many(view: rule.View) -> Iterator[rule.Problem]:
+def too_many(view: facts.CheckedHost) -> check_rule.Violations:
     yield from _compare(view, has_less=False)
 
 
-@rule.rule(
-    'H503', finding.Severity.WARNING, 'huge pages that no guest uses',
+@check_rule.rule(
+    'H503', check_rule.Severity.WARNING, 'huge pages that no guest uses',
     why='nova counts on them, but something else holds them: a process that '
         'nobody has planned for, or a file that was left on a hugetlbfs',
     advice='look for processes with HugetlbPages in /proc/PID/status and for '
            'files below the mount points of hugetlbfs, and tell nova of what '
            'is to stay by reserved_huge_pages')
-def held_by_others(view: rule.View) -> Iterator[rule.Problem]:
+def held_by_others(view: facts.CheckedHost) -> check_rule.Violations:
     # Nobody knows whose they are unless all guests' pages could be counted.
     if any(not guest.qemu.regions for guest in view.facts.guests):
         return
@@ -97,13 +85,10 @@ def held_by_others(view: rule.View) -> Iterator[rule.Problem]:
         others = used - of_guests.get((node, size_kib), 0)
         if others > expected:
             size = quantities.shown_page_size(size_kib)
-            yield rule.Problem(
+            yield check_rule.Violation(
                 subject=f'NUMA node {node}',
                 message=f'{others} of its {words.count(used, "huge page")} '
                         f'of {size} in use are not those of guests, expected '
                         f'is {expected} at most',
-                evidence=(finding.Evidence(
+                evidence=(facts.HostEvidence(
                     node=node, name=f'pages of {size}'),))
-
-
-RULES = (too_few, too_many, held_by_others)

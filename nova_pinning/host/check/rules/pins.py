@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the threads of guests are pinned to, and what belongs to whom.
 
 What libvirt was told counts for what is meant; what the kernel says for what
@@ -21,26 +10,24 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.host.check import facts
-from nova_pinning.host.check import finding
-from nova_pinning.host.check import rule
 from nova_pinning.host import qemu_process
 
 NO_CPUS = cpuset.CpuSet()
 
 
-def subject(guest: facts.Guest) -> str:
+def subject(guest: facts.RunningGuest) -> str:
     """A guest as findings name it."""
     return f'guest {guest.name}'
 
 
-def recorded(guest: facts.Guest, vcpu: int) -> cpuset.CpuSet:
+def recorded(guest: facts.RunningGuest, vcpu: int) -> cpuset.CpuSet:
     """Where libvirt was told to let a vCPU run; empty for anywhere."""
     return guest.domain.vcpu_affinity(vcpu) if guest.domain else NO_CPUS
 
 
 def meant(
-    view: rule.View, guest: facts.Guest, vcpu: int,
-    thread: qemu_process.Thread,
+    view: facts.CheckedHost, guest: facts.RunningGuest, vcpu: int,
+    thread: qemu_process.QemuThread,
 ) -> cpuset.CpuSet:
     """The online CPUs that a vCPU is meant to run on."""
     if guest.domain is None:
@@ -48,7 +35,7 @@ def meant(
     return (recorded(guest, vcpu) & view.online_cpus) or view.online_cpus
 
 
-def floats_over_one(view: rule.View, cpus: cpuset.CpuSet) -> bool:
+def floats_over_one(view: facts.CheckedHost, cpus: cpuset.CpuSet) -> bool:
     """Whether a single CPU is all that a vCPU has to float over.
 
     Nova confines guests with a NUMA topology to the shared CPUs of a node.
@@ -58,7 +45,7 @@ def floats_over_one(view: rule.View, cpus: cpuset.CpuSet) -> bool:
             view.online_cpus, *(node.cpus for node in view.facts.host.nodes)))
 
 
-def held(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
+def held(view: facts.CheckedHost, guest: facts.RunningGuest) -> cpuset.CpuSet:
     """The CPUs that a guest has for itself: those its vCPUs are pinned to."""
     found = NO_CPUS
     for vcpu, thread in guest.qemu.vcpus.items():
@@ -69,7 +56,8 @@ def held(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
     return found
 
 
-def not_for(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
+def not_for(view: facts.CheckedHost,
+            guest: facts.RunningGuest) -> cpuset.CpuSet:
     """The dedicated and poll CPUs that a guest's other threads must leave.
 
     Isolated emulator threads have a dedicated CPU of their own from nova.
@@ -85,7 +73,7 @@ def not_for(view: rule.View, guest: facts.Guest) -> cpuset.CpuSet:
     return taken - own
 
 
-def own_of_units(view: rule.View) -> dict[str, cpuset.CpuSet]:
+def own_of_units(view: facts.CheckedHost) -> dict[str, cpuset.CpuSet]:
     """The dedicated CPUs that are a guest's own, by its scope.
 
     Helpers of a guest run where its emulator threads do.
@@ -95,7 +83,7 @@ def own_of_units(view: rule.View) -> dict[str, cpuset.CpuSet]:
             if guest.unit.startswith('machine-')}
 
 
-def _emulator_cpus(guest: facts.Guest) -> cpuset.CpuSet:
+def _emulator_cpus(guest: facts.RunningGuest) -> cpuset.CpuSet:
     """Where emulator threads are meant to be; empty if that is not known."""
     if guest.domain is not None:
         return guest.domain.emulator_pin or NO_CPUS
@@ -105,7 +93,7 @@ def _emulator_cpus(guest: facts.Guest) -> cpuset.CpuSet:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Other:
-    """A thread of a guest that is no vCPU.
+    """A thread of a guest that is not a vCPU.
 
     :param kind: 'emulator', 'I/O' or 'vhost'
     :param iothread: libvirt's number of an I/O thread
@@ -114,19 +102,20 @@ class Other:
     """
 
     kind: str
-    thread: qemu_process.Thread
+    thread: qemu_process.QemuThread
     iothread: int | None
     pin: cpuset.CpuSet
     is_as_told: bool
 
     def evidence(self, pid: int,
-                 expected: cpuset.CpuSet) -> finding.Evidence:
-        return finding.Evidence(
+                 expected: cpuset.CpuSet) -> facts.HostEvidence:
+        return facts.HostEvidence(
             pid=pid, tid=self.thread.tid, name=self.thread.name,
             cpus=self.thread.cpus, expected_cpus=expected)
 
 
-def others(view: rule.View, guest: facts.Guest) -> Iterator[Other]:
+def others(view: facts.CheckedHost,
+           guest: facts.RunningGuest) -> Iterator[Other]:
     """All threads of a guest but its vCPUs."""
     domain = guest.domain
     online = view.online_cpus

@@ -1,29 +1,16 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """H3xx: host services, other processes and threads of the kernel."""
 
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import re
 
+from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
-from nova_pinning.host.check import finding
-from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import pins
 from nova_pinning.host import qemu_process
 from nova_pinning.host import words
@@ -44,7 +31,7 @@ _CONFINE = ('install the drop-ins that "nova-pinning host render" writes and '
 _NAMED = 5
 
 #: A process, and those of its threads that are astray.
-_Stray = tuple[facts.Process, tuple[qemu_process.Thread, ...]]
+_Stray = tuple[facts.HostProcess, tuple[qemu_process.QemuThread, ...]]
 
 
 def is_polling(name: str) -> bool:
@@ -57,7 +44,7 @@ def is_of_others(name: str) -> bool:
     return bool(_OF_OTHERS.match(name))
 
 
-def group(process: facts.Process) -> str:
+def group(process: facts.HostProcess) -> str:
     """What people know a process by: 'service libvirtd', 'process sshd'."""
     unit, _dot, kind = process.unit.rpartition('.')
     if kind in ('service', 'scope'):
@@ -67,7 +54,7 @@ def group(process: facts.Process) -> str:
 
 
 def _astray(
-    view: rule.View, is_astray: Callable[[cpuset.CpuSet], bool],
+    view: facts.CheckedHost, is_astray: Callable[[cpuset.CpuSet], bool],
 ) -> list[_Stray]:
     """Threads of user space that somebody put where they must not be.
 
@@ -92,18 +79,18 @@ def _astray(
 
 def _evidence(
     strays: Sequence[_Stray], expected: cpuset.CpuSet,
-) -> tuple[finding.Evidence, ...]:
+) -> tuple[facts.HostEvidence, ...]:
     # A list may be cut off: no process hides behind the threads of another.
     firsts = [(process, threads[0]) for process, threads in strays]
     rest = [(process, thread) for process, threads in strays
             for thread in threads[1:]]
     return tuple(
-        finding.Evidence(pid=process.pid, tid=thread.tid, name=thread.name,
-                         cpus=thread.cpus, expected_cpus=expected)
+        facts.HostEvidence(pid=process.pid, tid=thread.tid, name=thread.name,
+                           cpus=thread.cpus, expected_cpus=expected)
         for process, thread in (*firsts, *rest))
 
 
-def _mends(
+def _remediation(
     strays: Iterable[_Stray], cpus: cpuset.CpuSet,
 ) -> tuple[str, ...]:
     return tuple(
@@ -111,13 +98,13 @@ def _mends(
         for command in commands.move_process(process, threads, cpus))
 
 
-@rule.rule(
-    'H301', finding.Severity.ERROR, 'services and processes on all CPUs',
+@check_rule.rule(
+    'H301', check_rule.Severity.ERROR, 'services and processes on all CPUs',
     why='nobody has confined them, so that the scheduler runs them on '
         f'dedicated CPUs as well; {_STEALS}',
     advice=f'{_CONFINE}; CPUAffinity= in system.conf of systemd is the '
            'default of all services')
-def unconfined(view: rule.View) -> Iterator[rule.Problem]:
+def unconfined(view: facts.CheckedHost) -> check_rule.Violations:
     strays = _astray(view, view.online_cpus.issubset)
     groups: collections.Counter[str] = collections.Counter()
     for process, threads in strays:
@@ -126,7 +113,7 @@ def unconfined(view: rule.View) -> Iterator[rule.Problem]:
         names = [name for name, _count in groups.most_common(_NAMED)]
         if len(groups) > len(names):
             names.append(f'{len(groups) - len(names)} more')
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject=names[0] if len(groups) == 1
             else f'{len(groups)} services and processes',
             message=f'{words.count(groups.total(), "thread")} of '
@@ -134,14 +121,14 @@ def unconfined(view: rule.View) -> Iterator[rule.Problem]:
                     f'{words.cpus(view.taken_cpus)} among them, which are '
                     'not for the host',
             evidence=_evidence(strays, view.plan.host_cpus),
-            mends=_mends(strays, view.plan.host_cpus))
+            remediation=_remediation(strays, view.plan.host_cpus))
 
 
-@rule.rule(
-    'H302', finding.Severity.ERROR, 'service or process on dedicated CPUs',
+@check_rule.rule(
+    'H302', check_rule.Severity.ERROR, 'service or process on dedicated CPUs',
     why=f'somebody has put it there; {_STEALS}',
     advice=_CONFINE)
-def misplaced(view: rule.View) -> Iterator[rule.Problem]:
+def misplaced(view: facts.CheckedHost) -> check_rule.Violations:
     groups: dict[str, list[_Stray]] = {}
     for process, threads in _astray(
             view, lambda cpus: not view.online_cpus.issubset(cpus)):
@@ -150,24 +137,24 @@ def misplaced(view: rule.View) -> Iterator[rule.Problem]:
         allowed = cpuset.union(
             thread.cpus for _process, threads in strays for thread in threads)
         count = sum(len(threads) for _process, threads in strays)
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject=name,
             message=f'{words.count(count, "thread")} may run on '
                     f'{words.cpus(allowed & view.taken_cpus)}, not for the '
                     'host',
             evidence=_evidence(strays, view.plan.host_cpus),
-            mends=_mends(strays, view.plan.host_cpus))
+            remediation=_remediation(strays, view.plan.host_cpus))
 
 
-@rule.rule(
-    'H303', finding.Severity.WARNING,
+@check_rule.rule(
+    'H303', check_rule.Severity.WARNING,
     'threads of the kernel on dedicated CPUs',
     why='they could run elsewhere; what they do takes time from vCPUs; a note '
         'where the kernel may run them on other CPUs as well',
     advice='start the unit nova-pinning-kernel that "nova-pinning host '
            'render" writes, again if they have begun since; some stay on '
            'all CPUs of their node even with nohz_full=')
-def kernel_threads(view: rule.View) -> Iterator[rule.Problem]:
+def kernel_threads(view: facts.CheckedHost) -> check_rule.Violations:
     strays = [
         (process, process.threads) for process in view.facts.processes
         if process.of_kernel and process.may_move and
@@ -175,46 +162,48 @@ def kernel_threads(view: rule.View) -> Iterator[rule.Problem]:
             not view.taken_cpus.isdisjoint(thread.cpus & view.online_cpus)
             for thread in process.threads)]
     if strays:
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject='kernel',
             message=f'{words.count(len(strays), "thread")} of the kernel may '
                     'run on dedicated or poll CPUs',
             evidence=_evidence(strays, view.plan.host_cpus),
-            mends=_mends(strays, view.plan.host_cpus),
+            remediation=_remediation(strays, view.plan.host_cpus),
             severity=None if any(
                 (thread.cpus & view.online_cpus).issubset(view.taken_cpus)
                 for _process, threads in strays for thread in threads)
-            else finding.Severity.NOTE)
+            else check_rule.Severity.NOTE)
 
 
-@rule.rule(
-    'H304', finding.Severity.NOTE, "kernel's deferred work on dedicated CPUs",
+@check_rule.rule(
+    'H304', check_rule.Severity.NOTE,
+    "kernel's deferred work on dedicated CPUs",
     why='work that the kernel puts off, such as writing to disks, may be done '
         'on any of these CPUs',
     advice='start the unit nova-pinning-kernel that "nova-pinning host '
            'render" writes; nohz_full= and isolcpus= do that as well')
-def workqueues(view: rule.View) -> Iterator[rule.Problem]:
+def workqueues(view: facts.CheckedHost) -> check_rule.Violations:
     there = view.facts.workqueue_cpus
     astray = (there or cpuset.CpuSet()) & view.taken_cpus & view.online_cpus
     if astray:
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject='kernel',
             message=f'unbound work may run on {words.cpus(astray)}',
-            evidence=(finding.Evidence(
+            evidence=(facts.HostEvidence(
                 name='workqueues', cpus=there,
                 expected_cpus=view.plan.host_cpus),),
-            mends=(commands.write(
+            remediation=(commands.write(
                 '/sys/devices/virtual/workqueue/cpumask',
                 view.plan.host_cpus.kernel_mask),))
 
 
-@rule.rule(
-    'H305', finding.Severity.ERROR, 'polling thread that is not on a poll CPU',
+@check_rule.rule(
+    'H305', check_rule.Severity.ERROR,
+    'polling thread that is not on a poll CPU',
     why='a thread of Open vSwitch that polls NICs never rests: whatever '
         'shares its CPU gets half of it at most',
     advice='set the mask that "nova-pinning host render" writes for Open '
            'vSwitch')
-def polling_threads(view: rule.View) -> Iterator[rule.Problem]:
+def polling_threads(view: facts.CheckedHost) -> check_rule.Violations:
     poll_cpus = view.plan.poll_cpus
     for process in view.facts.processes:
         threads = tuple(
@@ -223,37 +212,33 @@ def polling_threads(view: rule.View) -> Iterator[rule.Problem]:
             not (thread.cpus & view.online_cpus).issubset(poll_cpus))
         if threads:
             allowed = cpuset.union(thread.cpus for thread in threads)
-            mends = () if not poll_cpus else (
+            remediation = () if not poll_cpus else (
                 'ovs-vsctl set Open_vSwitch . other_config:pmd-cpu-mask='
                 f'0x{poll_cpus.mask:x}',)
-            yield rule.Problem(
+            yield check_rule.Violation(
                 subject=group(process),
                 message=f'{words.count(len(threads), "polling thread")} may '
                         f'run on {words.cpus(allowed - poll_cpus)}, planned '
                         f'for them is {words.cpus(poll_cpus)}',
                 evidence=_evidence([(process, threads)], poll_cpus),
-                mends=mends)
+                remediation=remediation)
 
 
-@rule.rule(
-    'H306', finding.Severity.WARNING, 'poll CPUs on which nothing polls',
+@check_rule.rule(
+    'H306', check_rule.Severity.WARNING, 'poll CPUs on which nothing polls',
     why='they are kept from guests for nothing, and packets take time from '
         'other CPUs',
     advice='run the script that "nova-pinning host render" writes for Open '
            'vSwitch, and look whether it has ports of DPDK')
-def idle_poll_cpus(view: rule.View) -> Iterator[rule.Problem]:
+def idle_poll_cpus(view: facts.CheckedHost) -> check_rule.Violations:
     polled = cpuset.union(
         thread.cpus for process in view.facts.processes
         if not process.of_kernel for thread in process.threads
         if is_polling(thread.name))
     idle = (view.plan.poll_cpus & view.online_cpus) - polled
     if idle:
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject='Open vSwitch',
             message=f'no thread polls on {words.cpus(idle)}',
-            evidence=(finding.Evidence(
+            evidence=(facts.HostEvidence(
                 cpus=polled, expected_cpus=view.plan.poll_cpus),))
-
-
-RULES = (unconfined, misplaced, kernel_threads, workqueues, polling_threads,
-         idle_poll_cpus)

@@ -1,25 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """H6xx, the first half: vCPUs."""
 
-from collections.abc import Iterator
 import itertools
 
+from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
-from nova_pinning.host.check import finding
-from nova_pinning.host.check import rule
 from nova_pinning.host.check.rules import pins
 from nova_pinning.host import words
 
@@ -29,22 +16,25 @@ _STALE = ('compare with "openstack server show" and the NUMA topology that '
 
 
 def _evidence(
-    guest: facts.Guest, vcpu: int, expected: cpuset.CpuSet | None = None,
-) -> finding.Evidence:
+    guest: facts.RunningGuest,
+    vcpu: int,
+    expected: cpuset.CpuSet | None = None,
+) -> facts.HostEvidence:
     thread = guest.qemu.vcpus[vcpu]
-    return finding.Evidence(
+    return facts.HostEvidence(
         pid=guest.qemu.pid, tid=thread.tid, name=f'vCPU {vcpu}',
         cpus=thread.cpus, expected_cpus=expected)
 
 
-@rule.rule(
-    'H601', finding.Severity.ERROR, 'vCPU that is not where libvirt pinned it',
+@check_rule.rule(
+    'H601', check_rule.Severity.ERROR,
+    'vCPU that is not where libvirt pinned it',
     why='the kernel lets it run on other CPUs than nova reserved for it, '
         'since somebody moved it behind the back of libvirt, or since a CPU '
         'or a control group was taken away for a while',
     advice='pin it again, and look for what moves threads: tuned, irqbalance, '
            'CPUs that are switched off and on')
-def moved(view: rule.View) -> Iterator[rule.Problem]:
+def moved(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
         found = {}
         for vcpu, thread in sorted(guest.qemu.vcpus.items()):
@@ -52,7 +42,7 @@ def moved(view: rule.View) -> Iterator[rule.Problem]:
             if pin and thread.cpus & view.online_cpus != pin:
                 found[vcpu] = pin
         if found:
-            yield rule.Problem(
+            yield check_rule.Violation(
                 subject=pins.subject(guest),
                 message=f'{_listed(found)} may run on '
                         + words.cpus(cpuset.union(
@@ -61,8 +51,8 @@ def moved(view: rule.View) -> Iterator[rule.Problem]:
                         + words.cpus(cpuset.union(found.values())),
                 evidence=tuple(_evidence(guest, vcpu, pin)
                                for vcpu, pin in found.items()),
-                mends=tuple(commands.pin_vcpu(guest, vcpu, pin)
-                            for vcpu, pin in found.items()))
+                remediation=tuple(commands.pin_vcpu(guest, vcpu, pin)
+                                  for vcpu, pin in found.items()))
 
 
 def _listed(vcpus: dict[int, cpuset.CpuSet]) -> str:
@@ -70,12 +60,12 @@ def _listed(vcpus: dict[int, cpuset.CpuSet]) -> str:
         cpuset.CpuSet(vcpus))
 
 
-@rule.rule(
-    'H602', finding.Severity.ERROR, 'floating vCPU on dedicated CPUs',
+@check_rule.rule(
+    'H602', check_rule.Severity.ERROR, 'floating vCPU on dedicated CPUs',
     why='it takes time from the vCPUs that are pinned there',
     advice='set cpu_shared_set and have nova write its XML anew by a hard '
            'reboot, or move the guest to a host for shared guests')
-def floating(view: rule.View) -> Iterator[rule.Problem]:
+def floating(view: facts.CheckedHost) -> check_rule.Violations:
     taken = view.taken_cpus & view.online_cpus
     for guest in view.guests:
         found = {}
@@ -85,26 +75,26 @@ def floating(view: rule.View) -> Iterator[rule.Problem]:
                 found[vcpu] = cpus
         if found:
             where = cpuset.union(found.values()) & taken
-            yield rule.Problem(
+            yield check_rule.Violation(
                 subject=pins.subject(guest),
                 message=f'{_listed(found)} floating over {words.cpus(where)}, '
                         'which are for pinned vCPUs',
                 evidence=tuple(
                     _evidence(guest, vcpu, view.shared_cpus or None)
                     for vcpu in found),
-                mends=tuple(
+                remediation=tuple(
                     commands.pin_vcpu(guest, vcpu, view.shared_cpus)
                     for vcpu in found) if view.shared_cpus else ())
 
 
-@rule.rule(
-    'H603', finding.Severity.ERROR,
+@check_rule.rule(
+    'H603', check_rule.Severity.ERROR,
     'vCPU pinned outside of the dedicated CPUs',
     why='it shares a CPU with the host or with floating guests; pins are left '
         'like that by a migration from a host that was planned otherwise, and '
         'by a plan that was changed under running guests',
     advice=_STALE)
-def outside(view: rule.View) -> Iterator[rule.Problem]:
+def outside(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
         found = {}
         for vcpu, thread in sorted(guest.qemu.vcpus.items()):
@@ -114,7 +104,7 @@ def outside(view: rule.View) -> Iterator[rule.Problem]:
                 found[vcpu] = cpus
         if found:
             where = cpuset.union(found.values())
-            yield rule.Problem(
+            yield check_rule.Violation(
                 subject=pins.subject(guest),
                 message=f'{_listed(found)} pinned to {words.cpus(where)}, not '
                         f'among the dedicated CPUs {view.dedicated_cpus}',
@@ -123,10 +113,10 @@ def outside(view: rule.View) -> Iterator[rule.Problem]:
 
 
 def _holders(
-    view: rule.View,
-) -> dict[int, list[tuple[facts.Guest, int]]]:
+    view: facts.CheckedHost,
+) -> dict[int, list[tuple[facts.RunningGuest, int]]]:
     """Guests and vCPUs by the CPU that the kernel keeps them on."""
-    holders: dict[int, list[tuple[facts.Guest, int]]] = {}
+    holders: dict[int, list[tuple[facts.RunningGuest, int]]] = {}
     for guest in view.facts.guests:
         for vcpu, thread in guest.qemu.vcpus.items():
             cpus = thread.cpus & view.online_cpus
@@ -135,11 +125,11 @@ def _holders(
     return holders
 
 
-@rule.rule(
-    'H604', finding.Severity.ERROR, 'two vCPUs on one CPU',
+@check_rule.rule(
+    'H604', check_rule.Severity.ERROR, 'two vCPUs on one CPU',
     why='each gets half of a CPU that it was sold whole',
     advice=f'{_STALE}; move one of the guests away meanwhile')
-def doubled(view: rule.View) -> Iterator[rule.Problem]:
+def doubled(view: facts.CheckedHost) -> check_rule.Violations:
     groups: dict[tuple[int, ...], list[int]] = {}
     holders = _holders(view)
     for cpu, there in sorted(holders.items()):
@@ -148,7 +138,7 @@ def doubled(view: rule.View) -> Iterator[rule.Problem]:
             groups.setdefault(pids, []).append(cpu)
     for cpus in groups.values():
         both = sorted({guest.name for guest, _vcpu in holders[cpus[0]]})
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject=_guests(both),
             message=f'several vCPUs on {words.cpus(cpuset.CpuSet(cpus))}',
             evidence=tuple(
@@ -160,13 +150,13 @@ def _guests(names: list[str]) -> str:
     return ('guests ' if len(names) > 1 else 'guest ') + words.listed(names)
 
 
-@rule.rule(
-    'H605', finding.Severity.WARNING, 'guests share a core',
+@check_rule.rule(
+    'H605', check_rule.Severity.WARNING, 'guests share a core',
     why='threads of a core take turns in its units and its caches, so that '
         'guests slow each other down, and may learn of each other',
     advice='sell whole cores: flavors with an even number of vCPUs and '
            'hw:cpu_thread_policy=require')
-def shared_cores(view: rule.View) -> Iterator[rule.Problem]:
+def shared_cores(view: facts.CheckedHost) -> check_rule.Violations:
     holders = _holders(view)
     groups: dict[tuple[int, ...], list[int]] = {}
     guests = {guest.qemu.pid: guest for guest in view.facts.guests}
@@ -178,7 +168,7 @@ def shared_cores(view: rule.View) -> Iterator[rule.Problem]:
             if any(guests[pid].is_asked_for for pid in pids):
                 groups.setdefault(tuple(sorted(pids)), []).extend(there)
     for sharing, cpus in sorted(groups.items()):
-        yield rule.Problem(
+        yield check_rule.Violation(
             subject=_guests(sorted(guests[pid].name for pid in sharing)),
             message='they have threads of the same cores, '
                     f'{words.cpus(cpuset.CpuSet(cpus))}',
@@ -198,6 +188,3 @@ def _apart(there: dict[int, set[int]]) -> set[int]:
     return {
         pid for pair in itertools.combinations(everybody, 2) for pid in pair
         if not any(pids.issuperset(pair) for pids in there.values())}
-
-
-RULES = (moved, floating, outside, doubled, shared_cores)

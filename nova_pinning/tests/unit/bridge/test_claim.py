@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""What nova's own claim makes of a guest, foreseen."""
+# SPDX-License-Identifier: Apache-2.0
+"""What nova's own claim makes of a guest, predicted."""
 
 import itertools
 from unittest import mock
@@ -24,18 +13,19 @@ from nova_pinning.bridge import claim
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import fit
+from nova_pinning.fit import known_defects
 from nova_pinning import model
 from nova_pinning.model import Reason
-from nova_pinning.tests.oracle import check
 from nova_pinning.tests.oracle import oracle
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.oracle import oracle_check
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 
 class TestPermutationsBefore(oslotest.BaseTestCase):
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(strategies.data())
     def test_against_walking(self, data):
         order = data.draw(strategies.permutations(range(10, 16)))
@@ -44,14 +34,17 @@ class TestPermutationsBefore(oslotest.BaseTestCase):
         walk = list(itertools.permutations(order, count))
         position = data.draw(strategies.integers(0, len(walk) - 1))
         self.assertEqual(
-            position, claim.permutations_before(order, walk[position]))
+            position, known_defects.permutations_before(order, walk[position]))
 
 
-def _ask(case, max_permutations=20000, used=None):
-    """What the engine chooses and what is foreseen of it.
+_BOUNDS = known_defects.ClaimBounds(max_seconds=1.0)
 
-    :param used: the guest's topology as nova has it by now
-    :returns: (attempt, choice, model.Fit | model.Refusal | None)
+
+def _ask(case, bounds=_BOUNDS):
+    """What the engine chooses and what is predicted of it.
+
+    :returns: (attempt, choice, fit.Claim | model.Refusal | None); the last
+        is None where nothing has to be predicted
     """
     inputs = case.inputs()
     limits = inputs.limits
@@ -63,18 +56,19 @@ def _ask(case, max_permutations=20000, used=None):
     if inputs.pci_stats is not None:
         check = pci.NovaPciCheck(
             inputs.pci_stats, inputs.pci_requests, inputs.provider_mapping)
-    attempt = claim.Attempt(
+    attempt = known_defects.ClaimAttempt(
         topology.host_from_nova(inputs.host_topology, *ratios),
         topology.guest_from_nova(inputs.instance_topology, network), check)
     choice = fit.choose_cells(
         attempt.host, attempt.guest, pack=case.data['pack'], pci=attempt.pci)
-    if not choice:
+    if not choice or choice.is_first:
         return attempt, choice, None
-    arguments = claim.NovaArguments(*inputs)
-    if used is not None:
-        arguments = arguments._replace(instance_topology=used)
-    return attempt, choice, claim.foresee(
-        arguments, attempt, choice, max_permutations)
+    known = known_defects.known_claim(attempt, choice, bounds)
+    if known is not None:
+        return attempt, choice, known
+    return attempt, choice, claim.predict_claim(
+        claim.NovaGuest(attempt.guest, limits), inputs.host_topology, attempt,
+        choice, bounds)
 
 
 def _novas(case, ids=None):
@@ -95,38 +89,68 @@ def _as_answer(found):
 def _sticky_size_after_abort():
     """Nova leaves a page size open for cells that it knows by one id."""
     def cell(number, *pages):
-        return cases.host_cell(
+        return oracle_cases.host_cell(
             number, [number], shared=[number], memory=0, pages=[list(pages)])
 
     guest = {
         'cells': [{'dedicated': [], 'shared': [number], 'memory': memory}
                   for number, memory in enumerate((512, 256, 256, 256))],
         'policy': 'shared', 'pagesize': model.PAGES_ANY}
-    return cases.case(
+    return oracle_cases.case(
         [cell(0, 2048, 192, 0, 0), cell(1, 2048, 384, 0, 0),
          cell(2, 4, 114688, 0, 0), cell(3, 2048, 288, 0, 0)],
-        cases.guest() | guest)
+        oracle_cases.guest() | guest)
 
 
-class TestForesee(cases.TestCase):
+class TestForesee(oracle_cases.TestCase):
 
-    @base.settings(120)
+    @unit_base.settings(150)
+    @hypothesis.given(
+        strategies.lists(
+            strategies.tuples(strategies.integers(1, 4), *[
+                strategies.integers(0, 2)] * 3), min_size=2, max_size=4),
+        strategies.integers(1, 3), strategies.sampled_from([512, 1024, 2048]),
+        strategies.sampled_from([
+            model.PAGES_SMALL, model.PAGES_LARGE, model.PAGES_ANY]))
+    def test_page_size_of_one_cell_is_known_without_nova(
+            self, cells, vcpus, memory_mib, page_size_kib):
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(
+                number, range(10 * number, 10 * number + cpus), memory=0,
+                pages=[[size, gib * 1048576 // size, 0, 0] for size, gib
+                       in zip((4, 2048, 1048576), pages) if gib])
+             for number, (cpus, *pages) in enumerate(cells)],
+            oracle_cases.guest() | {
+                'cells': [{'dedicated': [*range(vcpus)], 'shared': [],
+                           'memory': memory_mib}],
+                'policy': 'dedicated', 'pagesize': page_size_kib},
+            pack=True)
+        with case.configured():
+            attempt, choice, known = _ask(case)
+            hypothesis.assume(known is not None)
+            with mock.patch.object(
+                    known_defects, 'known_claim', lambda *_arguments: None):
+                _attempt, _choice, novas = _ask(case)
+        self.assertEqual(novas, known)
+
+    @unit_base.settings(120)
     @hypothesis.given(builders.ANY_CASE)
     def test_it_comes_true(self, case):
-        """Nova's answer is just what was foreseen, whatever that was."""
+        """Nova's answer is just what was predicted, whatever that was."""
         hypothesis.assume(not case.data['odd'])
         with case.configured():
             attempt, choice, foreseen = _ask(case)
             hypothesis.assume(choice)
             if isinstance(foreseen, model.Refusal):
                 return
-            expected = foreseen or fit.pin(attempt.guest, choice.cells)
+            expected = (foreseen and foreseen.fit) or fit.pin(
+                attempt.guest, choice.cells)
             self.assertEqual(_as_answer(expected), _novas(case), str(case))
 
-    @base.settings(120)
+    @unit_base.settings(120)
     @hypothesis.given(builders.ANY_CASE)
-    def test_what_is_not_refused_can_be_carried_out(self, case):
-        """Also by a compute host that another one's claim failed before."""
+    def test_what_has_no_drawback_can_be_carried_out_again(self, case):
+        """By a compute host that another one's claim failed before."""
         hypothesis.assume(not case.data['odd'])
         count = len(case.data['guest']['cells'])
         with case.configured():
@@ -134,23 +158,28 @@ class TestForesee(cases.TestCase):
             hypothesis.assume(choice)
             if isinstance(foreseen, model.Refusal):
                 return
-            for ids in (range(count), [-1] * count):
-                self.assertEqual(
-                    set(), check.faults(case, _novas(case, ids)), str(case))
+            again = _novas(case, [-1] * count)
+        if foreseen is None or foreseen.drawback is None:
+            self.assertEqual(set(), oracle_check.faults(case, again),
+                             str(case))
+        elif foreseen.drawback.reason is Reason.NOVA_AGAIN:
+            self.assertIsNone(again)
 
     def test_an_open_page_size(self):
         """The case that the test above found, cut down."""
         case = _sticky_size_after_abort()
         answer = _novas(case, [-1] * 4)
-        self.assertIn(check.Fault.PAGES, check.faults(case, answer))
+        self.assertIn(oracle_check.Fault.PAGES,
+                      oracle_check.faults(case, answer))
         foreseen = _ask(case)[-1]
-        self.assertIsInstance(foreseen, model.Refusal)
-        self.assertEqual(Reason.NOVA_WRONG, foreseen.reason)
+        self.assertEqual(
+            Reason.NOVA_AGAIN_WRONG, foreseen.drawback.reason)
 
     def test_the_first_permutation_is_not_asked_about(self):
-        case = cases.case(
-            [cases.host_cell(0, [0, 1]), cases.host_cell(1, [2])],
-            cases.guest((2, 256), (1, 256), pagesize=model.PAGES_ANY))
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(0, [0, 1]),
+             oracle_cases.host_cell(1, [2])],
+            oracle_cases.guest((2, 256), (1, 256), pagesize=model.PAGES_ANY))
         with mock.patch.object(hardware, 'numa_fit_instance_to_host') as asked:
             _attempt, choice, foreseen = _ask(case)
         self.assertTrue(choice.is_first)
@@ -158,64 +187,48 @@ class TestForesee(cases.TestCase):
         asked.assert_not_called()
 
     def test_guests_that_nova_gets_right_are_not_asked_about(self):
-        case = cases.case(
-            [cases.host_cell(0, [0, 1], memory_used=3072, pages=[]),
-             cases.host_cell(1, [2], pages=[])], cases.guest((1, 2048)))
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(0, [0, 1], memory_used=3072, pages=[]),
+             oracle_cases.host_cell(1, [2], pages=[])],
+            oracle_cases.guest((1, 2048)))
         with mock.patch.object(hardware, 'numa_fit_instance_to_host') as asked:
             _attempt, choice, foreseen = _ask(case)
         self.assertFalse(choice.is_first)
-        self.assertIsNone(foreseen)
+        self.assertEqual(fit.Claim(), foreseen)
         asked.assert_not_called()
 
-    def test_traces_of_an_earlier_instance(self):
-        """Nova leaves pins, ids and page sizes in what it was asked.
-
-        The next instance of the request is claimed without them.
-        """
-        three_cells = cases.case(
-            _row(2, 1, 1), cases.guest((1, 256), (1, 256), (2, 256)))
-        any_pages = cases.case(
-            [cases.host_cell(0, [0], memory=256,
-                             pages=[[4, 65536, 0, 0], [2048, 192, 0, 0]]),
-             cases.host_cell(1, [], pages=[[4, 65536, 0, 0]])],
-            cases.guest((1, 256), pagesize=model.PAGES_ANY), pack=True)
-        for case in (cases.uneven_cpus(), cases.sticky_page_size(),
-                     _sticky_size_after_abort(), three_cells, any_pages):
-            used = case.guest()
-            for number, cell in enumerate(used.cells):
-                cell.id = number + 1
-                cell.cpu_pinning = {vcpu: 90 + vcpu for vcpu in cell.pcpuset}
-                cell.cpuset_reserved = {99}
-                if cell.pagesize:
-                    cell.pagesize = 2048
-            with case.configured():
-                self.assertEqual(
-                    _ask(case)[-1], _ask(case, used=used)[-1], str(case))
-
     def test_changes_no_arguments(self):
-        for case in (cases.uneven_cpus(), _sticky_size_after_abort()):
-            guest = case.guest()
+        for case in (oracle_cases.uneven_cpus(), _sticky_size_after_abort()):
             host = case.host()
-            before = (guest.obj_to_primitive(), host.obj_to_primitive())
-            attempt = claim.Attempt(
-                topology.host_from_nova(host), topology.guest_from_nova(guest))
-            claim.foresee(
-                claim.NovaArguments(host, guest, None), attempt,
-                fit.choose_cells(attempt.host, attempt.guest), 20000)
-            self.assertEqual(
-                before, (guest.obj_to_primitive(), host.obj_to_primitive()))
+            before = host.obj_to_primitive()
+            attempt = known_defects.ClaimAttempt(
+                topology.host_from_nova(host),
+                topology.guest_from_nova(case.guest()))
+            nova_guest = claim.NovaGuest(attempt.guest)
+            choice = fit.choose_cells(attempt.host, attempt.guest)
+            answers = [
+                claim.predict_claim(nova_guest, host, attempt, choice, _BOUNDS)
+                for _again in range(2)]
+            self.assertEqual(before, host.obj_to_primitive())
+            self.assertEqual(*answers)
+
+    def test_retries_that_never_come(self):
+        case = _sticky_size_after_abort()
+        foreseen = _ask(case, _BOUNDS._replace(is_retried=False))[-1]
+        self.assertIsNone(foreseen.drawback)
+        self.assertIsNotNone(foreseen.fit)
 
 
 def _row(*cpus, **values):
     """Host cells with so many CPUs each, and 256 MiB."""
     first = iter(itertools.accumulate(cpus, initial=0))
     return [
-        cases.host_cell(number, range(start, start + count), pages=[],
-                        **{'memory': 256} | values)
+        oracle_cases.host_cell(number, range(start, start + count), pages=[],
+                               **{'memory': 256} | values)
         for number, (start, count) in enumerate(zip(first, cpus))]
 
 
-class TestNovaIsWrong(cases.TestCase):
+class TestNovaIsWrong(oracle_cases.TestCase):
     """Each way of nova to go wrong on a guest that fits."""
 
     def _assert_wrong(self, text, case):
@@ -227,16 +240,31 @@ class TestNovaIsWrong(cases.TestCase):
         self.assertEqual(text, foreseen.detail)
 
     def test_finds_no_place(self):
-        self._assert_wrong('it finds no place', cases.uneven_cpus())
+        self._assert_wrong('it finds no host cells',
+                           oracle_cases.uneven_cpus())
 
     def test_page_size_of_an_earlier_attempt(self):
-        self._assert_wrong('it finds no place', cases.sticky_page_size())
+        self._assert_wrong('it finds no host cells',
+                           oracle_cases.sticky_page_size())
+
+    def test_page_size_that_was_not_asked_for(self):
+        """The smallest pages of the cell that was tried first."""
+        self._assert_wrong(
+            'it gives guest cell 0 pages of 2048 KiB on host cell 0, which is '
+            'not what it asks for',
+            oracle_cases.case(
+                [oracle_cases.host_cell(0, [0], pages=[[4, 65536, 0, 0],
+                                                       [2048, 128, 0, 0]]),
+                 oracle_cases.host_cell(1, [], pages=[[2048, 128, 0, 0]])],
+                oracle_cases.guest((1, 256), pagesize=model.PAGES_SMALL),
+                pack=True))
 
     def test_pins_of_another_cell(self):
         self._assert_wrong(
             'it pins guest cell 2 to CPUs (none) on host cell 0',
-            cases.case(_row(2, 1, 1),
-                       cases.guest((1, 256), (1, 256), (2, 256))))
+            oracle_cases.case(_row(2, 1, 1),
+                              oracle_cases.guest((1, 256), (1, 256),
+                                                 (2, 256))))
 
     def test_memory_that_is_not_there(self):
         host = _row(1, 1, 1)
@@ -245,75 +273,82 @@ class TestNovaIsWrong(cases.TestCase):
         for cell, number in zip(host, (0, 2, 3)):
             cell['id'] = number
             cell['shared'], cell['dedicated'] = cell['dedicated'], []
-        guest = cases.guest() | {
+        guest = oracle_cases.guest() | {
             'cells': [{'dedicated': [], 'shared': [number], 'memory': memory}
                       for number, memory in enumerate((3, 256, 512))],
             'policy': 'shared'}
         self._assert_wrong(
             'it puts guest cell 2 where cell 0 has 256 MiB left under the '
             'RAM allocation ratio, 512 MiB needed',
-            cases.case(host, guest, limits={
+            oracle_cases.case(host, guest, limits={
                 'cpu': 2.0, 'ram': 1.0, 'network': None}))
 
     def test_after_an_aborted_claim(self):
         host = _row(1, 1)
         host[0]['memory'] = 384
         host[1]['memory'] = 512
-        self._assert_wrong(
-            'after one elsewhere is aborted, it finds no place',
-            cases.case(host, cases.guest((1, 512), (1, 256))))
+        foreseen = _ask(
+            oracle_cases.case(host, oracle_cases.guest((1, 512),
+                                                       (1, 256))))[-1]
+        self.assertEqual(
+            model.Refusal(Reason.NOVA_AGAIN, detail='it finds no host cells'),
+            foreseen.drawback)
+        self.assertEqual([1, 0], [
+            cell.host_cell for cell in foreseen.fit.cells])
 
     def test_devices_that_are_not_near(self):
         """Nova checks devices for ids that it has overwritten since."""
-        case = cases.case(
-            _row(1, 1, 1), cases.guest((1, 256), (1, 256)))
+        case = oracle_cases.case(
+            _row(1, 1, 1), oracle_cases.guest((1, 256), (1, 256)))
         answer = case.guest()
         for cell, host_cell in zip(answer.cells, (0, 1)):
             cell.id, cell.cpu_pinning = host_cell, {host_cell: host_cell}
         host = topology.host_from_nova(case.host())
         check = mock.Mock(
-            is_requested=True, supports=lambda cell_ids: cell_ids == (1, 2),
-            device_count=lambda cell_id: 0, label=lambda cell: cell.id)
-        attempt = claim.Attempt(
+            is_requested=True, total_devices=0,
+            supports=lambda cell_ids: cell_ids == (1, 2),
+            device_count=lambda cell_id: 0, label=lambda cell: cell.id,
+            shortfall=lambda cell_ids, count: '')
+        attempt = known_defects.ClaimAttempt(
             host, topology.guest_from_nova(case.guest()), check)
         choice = fit.choose_cells(host, attempt.guest, pci=check)
         with mock.patch.object(
                 hardware, 'numa_fit_instance_to_host', return_value=answer):
-            foreseen = claim.foresee(
-                claim.NovaArguments(case.host(), case.guest(), None),
-                attempt, choice, 100)
+            foreseen = claim.predict_claim(
+                claim.NovaGuest(attempt.guest), case.host(), attempt, choice,
+                _BOUNDS)
         self.assertEqual(
             'it takes host cells 0, 1, which are not near the devices or '
             'networks asked for', foreseen.detail)
 
-    def _foresee_answer(self, answer):
-        """What is foreseen if nova gives this answer for uneven_cpus."""
-        case = cases.uneven_cpus()
+    def _predicted_claim(self, answer):
+        """What is predicted if nova gives this answer for uneven_cpus."""
+        case = oracle_cases.uneven_cpus()
         with mock.patch.object(
                 hardware, 'numa_fit_instance_to_host', **answer):
             return _ask(case)[-1]
 
     def _uneven_answer(self, *host_cells, pins=({0: 0, 1: 1}, {})):
-        answer = cases.uneven_cpus().guest()
+        answer = oracle_cases.uneven_cpus().guest()
         for cell, host_cell, pinning in zip(answer.cells, host_cells, pins):
             cell.id, cell.cpu_pinning = host_cell, pinning
         return {'return_value': answer}
 
     def test_host_cells_that_cannot_be(self):
         for host_cells in ((1, 1), (0, 7)):
-            foreseen = self._foresee_answer(self._uneven_answer(*host_cells))
+            foreseen = self._predicted_claim(self._uneven_answer(*host_cells))
             self.assertEqual(
                 'it puts the guest cells on host cells '
                 f'{host_cells[0]}, {host_cells[1]}', foreseen.detail)
 
     def test_no_pins(self):
-        foreseen = self._foresee_answer(self._uneven_answer(0, 1))
+        foreseen = self._predicted_claim(self._uneven_answer(0, 1))
         self.assertEqual(
             'it pins guest cell 1 to CPUs (none) on host cell 1',
             foreseen.detail)
 
     def test_an_exception(self):
-        foreseen = self._foresee_answer({'side_effect': KeyError('pagesize')})
+        foreseen = self._predicted_claim({'side_effect': KeyError('pagesize')})
         self.assertEqual(Reason.NOVA_WRONG, foreseen.reason)
         self.assertEqual("it fails with KeyError('pagesize')",
                          foreseen.detail)
@@ -326,120 +361,154 @@ class TestNovaIsWrong(cases.TestCase):
             model.Fit((
                 model.CellFit(2, ((0, 6), (1, 7))),
                 model.CellFit(1, ((2, 2), (3, 3), (4, 4), (5, 5))))),
-            self._foresee_answer(answer))
+            self._predicted_claim(answer).fit)
 
     def test_a_page_size_of_nova_s_own(self):
-        case = cases.case(
-            [cases.host_cell(0, [0], memory=256,
-                             pages=[[4, 65536, 0, 0], [2048, 192, 0, 0]]),
-             cases.host_cell(1, [], pages=[[4, 65536, 0, 0]])],
-            cases.guest((1, 256), pagesize=model.PAGES_ANY), pack=True)
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(0, [0], memory=256,
+                                    pages=[[4, 65536, 0, 0],
+                                           [2048, 192, 0, 0]]),
+             oracle_cases.host_cell(1, [], pages=[[4, 65536, 0, 0]])],
+            oracle_cases.guest((1, 256), pagesize=model.PAGES_ANY), pack=True)
         with case.configured():
             attempt, choice, foreseen = _ask(case)
         self.assertEqual(
             2048, fit.pin(attempt.guest, choice.cells).cells[0].page_size_kib)
-        self.assertEqual(4, foreseen.cells[0].page_size_kib)
+        self.assertEqual(4, foreseen.fit.cells[0].page_size_kib)
 
 
-class TestBounds(cases.TestCase):
+class TestBounds(oracle_cases.TestCase):
 
     def _case(self, cells=9):
         """All but the last two cells are too small for the guest's first."""
-        return cases.case(
+        return oracle_cases.case(
             _row(*[1] * (cells - 2), 2, 2),
-            cases.guest((2, 256), (1, 256), (2, 256)), pack=True)
+            oracle_cases.guest((2, 256), (1, 256), (2, 256)), pack=True)
 
-    def test_refused_without_asking_if_it_is_far_away(self):
-        case = self._case()
-        with case.configured(), mock.patch.object(
-                hardware, 'numa_fit_instance_to_host') as asked:
-            _attempt, choice, foreseen = _ask(case, 300)
-        before = claim.permutations_before(
+    def _before(self, choice):
+        return known_defects.permutations_before(
             [cell.id for cell in choice.order],
             [cell.id for cell in choice.cells])
-        self.assertGreater(before, 300)
+
+    def test_not_asked_if_it_is_far_away(self):
+        case = self._case()
+        seconds = 300 / known_defects.PERMUTATIONS_PER_SECOND
+        with case.configured(), mock.patch.object(
+                hardware, 'numa_fit_instance_to_host') as asked:
+            _attempt, choice, foreseen = _ask(
+                case, known_defects.ClaimBounds(seconds))
+        self.assertGreater(self._before(choice), 300)
         self.assertEqual(Reason.NOVA_SLOW, foreseen.reason)
-        self.assertEqual(
-            f'it would try {before} permutations of cells first',
-            foreseen.detail)
+        self.assertIn('it would take about 0.00', foreseen.detail)
         asked.assert_not_called()
 
-    def test_the_limit_itself(self):
-        case = self._case()
+    def test_patience(self):
+        """Asked all the same, and then it may turn out to be right."""
+        host = _row(*[1] * 7, 2)
+        host[7]['memory'] = 512
+        case = oracle_cases.case(
+            host, oracle_cases.guest((1, 512), (1, 256)), pack=True)
+        bounds = known_defects.ClaimBounds(
+            1 / known_defects.PERMUTATIONS_PER_SECOND)
         with case.configured():
-            _attempt, choice, _foreseen = _ask(case)
-            before = claim.permutations_before(
-                [cell.id for cell in choice.order],
-                [cell.id for cell in choice.cells])
-            for limit, is_far in ((before, True), (before + 1, False)):
-                foreseen = _ask(case, limit)[-1]
-                self.assertEqual(
-                    is_far, bool(foreseen is not None and
-                                 'first' in getattr(foreseen, 'detail', '')))
+            self.assertEqual(
+                Reason.NOVA_SLOW, _ask(case, bounds)[-1].reason)
+            foreseen = _ask(case, bounds._replace(is_patient=True))[-1]
+        self.assertEqual(Reason.NOVA_SLOW, foreseen.drawback.reason)
+        self.assertEqual(7, foreseen.fit.cells[0].host_cell)
 
-    def test_stopped_if_nova_goes_on_and_on(self):
+    def test_slow_but_right(self):
+        """Equal guest cells: nova gets them right, however late."""
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(number, [number], pages=[],
+                                    memory=64 if number < 4 else 4096)
+             for number in range(12)], oracle_cases.guest(*[(1, 256)] * 4),
+            pack=True)
+        with case.configured():
+            _attempt, choice, foreseen = _ask(case,
+                                              known_defects.ClaimBounds(0.001))
+            self.assertEqual(fit.Claim(), _ask(case)[-1])
+        self.assertEqual(
+            4 * (11 * 10 * 9 + 10 * 9 + 9 + 1), self._before(choice))
+        self.assertIsNone(foreseen.fit)
+        self.assertEqual(Reason.NOVA_SLOW, foreseen.drawback.reason)
+
+    def _endless(self):
         """Nova misses the assignment and would walk all the rest."""
-        case = cases.case(
+        return oracle_cases.case(
             _row(2, 4, 2, 2, 2, 2, 2, 2),
-            cases.guest((2, 256), (2, 256), (2, 256), (4, 256)))
-        permutations = []
+            oracle_cases.guest((2, 256), (2, 256), (2, 256), (4, 256)))
 
-        def walk(host_topology, asked, *args):
-            for _number in itertools.count():
-                permutations.append(asked.cells)
+    def _ask_while_it_walks_on(self, bounds):
+        def walk(_host, asked, *_arguments):
+            while True:
+                asked.cells
 
         with mock.patch.object(hardware, 'numa_fit_instance_to_host', walk):
-            foreseen = _ask(case, 1000)[-1]
+            return _ask(self._endless(), bounds)[-1]
+
+    def test_stopped_if_nova_goes_on_and_on(self):
+        foreseen = self._ask_while_it_walks_on(known_defects.ClaimBounds(0.01))
         self.assertEqual(Reason.NOVA_SLOW, foreseen.reason)
-        self.assertIn('more than 1000 permutations', foreseen.detail)
-        self.assertLess(len(permutations), 1020)
+        walked = int(foreseen.detail.split()[5])
+        self.assertGreaterEqual(walked, 4500)
+        self.assertLess(walked, 4500 + 2 * claim._STRIDE)
 
-    def test_nova_reads_the_cells_once_a_permutation(self):
-        """Which is how it is stopped; if it reads more, limits are lower."""
-        case = self._case(8)
-        reads = []
+    def test_stopped_when_the_time_is_up(self):
+        for is_patient in (False, True):
+            looks = iter([False, True])
+            foreseen = self._ask_while_it_walks_on(known_defects.ClaimBounds(
+                1e9, is_over=lambda: next(looks), is_patient=is_patient))
+            self.assertEqual(Reason.BUDGET, foreseen.reason)
 
-        class Counting(claim._Bounded):
+    def test_permutations_are_counted(self):
+        """Nova reads the cells once for each, which is how it is stopped."""
+        case = self._endless()
+        walked = [0]
 
-            @property
-            def cells(self):
-                reads.append(1)
-                return super().cells
+        def counted(*arguments):
+            for permutation in itertools.permutations(*arguments):
+                walked[0] += 1
+                yield permutation
 
-        with case.configured(), mock.patch.object(
-                claim, '_Bounded', Counting):
+        with mock.patch.object(hardware, 'itertools', mock.Mock(
+                wraps=itertools, permutations=counted)):
             attempt, choice, _foreseen = _ask(case)
-        walked = 8 * 7 * 6  # at the most
-        self.assertGreater(len(reads), 10)
-        self.assertLess(len(reads), 3 * (walked + 8))
+            walked[0] = 0
+            asked = claim._ClaimQuery(
+                claim.NovaGuest(attempt.guest), case.host(), attempt, choice,
+                _BOUNDS)
+            asked.answer(range(4))
+        self.assertGreater(walked[0], 10)
+        self.assertEqual(walked[0], asked.walked)
 
 
-class TestDoubtful(cases.TestCase):
+class TestDoubtful(oracle_cases.TestCase):
     """Which guests nova is asked about."""
 
     def _is_doubtful(self, host, guest, **values):
-        case = cases.case(host, guest, **values)
-        return claim.is_doubtful(_ask(case)[0])
+        case = oracle_cases.case(host, guest, **values)
+        return known_defects.is_defect_prone(_ask(case)[0])
 
     def test_kinds(self):
         mixed = {'cells': [{'dedicated': [n], 'shared': [n + 1],
                             'memory': 1} for n in (0, 2)], 'policy': 'mixed'}
         for expected, guest in (
-                (False, cases.guest((1, 1))),
-                (False, cases.guest((1, 1), (1, 1))),
-                (False, cases.guest((1, 1), (1, 1), threads='isolate')),
-                (False, cases.guest((1, 1), pagesize=4)),
-                (False, cases.guest((1, 1), emulator='isolate')),
-                (True, cases.guest((1, 1), (2, 1))),
-                (True, cases.guest((1, 1), (1, 2))),
-                (True, cases.guest((1, 1), (1, 1), emulator='isolate')),
-                (True, cases.guest((1, 1), (1, 1), pagesize=4)),
-                (True, cases.guest((1, 1), pagesize=-1)),
-                (True, cases.guest((1, 1), pagesize=-2)),
-                (True, cases.guest((1, 1), pagesize=-3)),
-                (True, cases.guest(
+                (False, oracle_cases.guest((1, 1))),
+                (False, oracle_cases.guest((1, 1), (1, 1))),
+                (False, oracle_cases.guest((1, 1), (1, 1), threads='isolate')),
+                (False, oracle_cases.guest((1, 1), pagesize=4)),
+                (False, oracle_cases.guest((1, 1), emulator='isolate')),
+                (True, oracle_cases.guest((1, 1), (2, 1))),
+                (True, oracle_cases.guest((1, 1), (1, 2))),
+                (True, oracle_cases.guest((1, 1), (1, 1), emulator='isolate')),
+                (False, oracle_cases.guest((1, 1), (1, 1), pagesize=4)),
+                (True, oracle_cases.guest((1, 1), pagesize=-1)),
+                (True, oracle_cases.guest((1, 1), pagesize=-2)),
+                (True, oracle_cases.guest((1, 1), pagesize=-3)),
+                (True, oracle_cases.guest(
                     (1, 1), threads='isolate', emulator='isolate')),
-                (True, cases.guest() | mixed)):
+                (True, oracle_cases.guest() | mixed)):
             self.assertEqual(
                 expected, self._is_doubtful(_row(2, 2, 2), guest), guest)
 
@@ -448,7 +517,8 @@ class TestDoubtful(cases.TestCase):
                   'numa_node': 0, 'dev_type': 'type-PCI'}]
         asked = [{'count': 1, 'spec': [{'vendor_id': '8086'}],
                   'alias': 'nic', 'policy': 'required'}]
-        two, one = cases.guest((1, 1), (1, 1)), cases.guest((1, 1))
+        two, one = oracle_cases.guest((1, 1), (1, 1)), oracle_cases.guest(
+            (1, 1))
         for expected, guest, requests in (
                 (True, two, asked), (False, two, []), (False, one, asked)):
             self.assertEqual(expected, self._is_doubtful(
@@ -469,4 +539,4 @@ class TestDoubtful(cases.TestCase):
             host = _row(2, 2)
             host[0]['siblings'] = siblings
             self.assertTrue(
-                self._is_doubtful(host, cases.guest((1, 1))), siblings)
+                self._is_doubtful(host, oracle_cases.guest((1, 1))), siblings)

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
 import pathlib
@@ -19,14 +9,15 @@ from nova import exception
 
 from nova_pinning.bridge import extra_specs
 import nova_pinning.flavors
-from nova_pinning.flavors import model
-from nova_pinning.tests.unit import base
+from nova_pinning.flavors import flavor_model
+from nova_pinning.tests.unit import unit_base
 
-_KEYS = (model.CLASS_KEY, model.CATALOGUE_KEY, model.FAMILY_KEY)
+_KEYS = (flavor_model.CLASS_KEY, flavor_model.CATALOGUE_KEY,
+         flavor_model.FAMILY_KEY)
 
 
 @ddt.ddt
-class ExtraSpecsTest(base.TestCase):
+class ExtraSpecsTest(unit_base.TestCase):
     """What nova-api says, with the entry point as it is installed."""
 
     def setUp(self):

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import datetime
 import json
@@ -28,18 +18,18 @@ from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import document
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import occupancy
-from nova_pinning.host import load
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_loader
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests import novadatabase
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
-NIC = fleet_model.DeviceKind('15b3', '101e')
+NIC = snapshot.DeviceKind('15b3', '101e')
 
 
-class TestCase(base.TestCase):
+class TestCase(unit_base.TestCase):
     """Tests with databases of nova in SQLite files."""
 
     CELLS = ('north',)
@@ -174,7 +164,7 @@ class HostTestCase(TestCase):
             novadatabase.node_row('cmp-1', local_gb=5,
                                   uuid=novadatabase.uuid('other'))])
         imported = self.import_()
-        self.assertEqual([5], [one.disk_gib for one in imported.fleet.hosts])
+        self.assertEqual([5], [host.disk_gib for host in imported.fleet.hosts])
         self.assertEqual(
             ('host cmp-1 has several compute nodes, of which cmp-1 was taken '
              'and old left out',), imported.notes)
@@ -239,10 +229,10 @@ class HostTestCase(TestCase):
         imported = self.import_()
         host, other = imported.fleet.hosts
         self.assertCountEqual(
-            [fleet_model.PciPool(NIC, 0, 3), fleet_model.PciPool(NIC, 1, 1),
-             fleet_model.PciPool(NIC, None, 1)], host.pci_pools)
+            [snapshot.PciPool(NIC, 0, 3), snapshot.PciPool(NIC, 1, 1),
+             snapshot.PciPool(NIC, None, 1)], host.pci_pools)
         self.assertEqual((), other.pci_pools)
-        self.assertEqual((fleet_model.PciUse(NIC, 0, 2),),
+        self.assertEqual((snapshot.PciUse(NIC, 0, 2),),
                          imported.fleet.guests[0].devices)
 
     def test_host_files(self):
@@ -253,7 +243,7 @@ class HostTestCase(TestCase):
             '- {id: 0, cpus: "0-3", memory: 1GiB, '
             'l3_domains: ["0-1", "2-3"]}\n'
             'nova: {reserved_memory: 256MiB}\n')
-        host = self.host(descriptions={'cmp-1': load.load(path)})
+        host = self.host(descriptions={'cmp-1': host_loader.load(path)})
         self.assertEqual(256, host.reserved_memory_mib)
         self.assertEqual((cpuset.CpuSet.parse('0-1'),
                           cpuset.CpuSet.parse('2-3')), host.l3_domains)
@@ -311,8 +301,8 @@ class CloudTestCase(TestCase):
         self.add_aggregate('a', ['cmp-1', 'gone'])
         fleet = self.import_().fleet
         self.assertEqual(
-            (fleet_model.Aggregate('b', 'east', {'pinning:class': 'shared'}),
-             fleet_model.Aggregate('a')), fleet.aggregates)
+            (snapshot.FleetAggregate('b', 'east', {'pinning:class': 'shared'}),
+             snapshot.FleetAggregate('a')), fleet.aggregates)
         first, second = fleet.hosts
         self.assertEqual(('a', 'b'), first.aggregates)
         self.assertIs(hostclass.HostClass.SHARED, first.host_class)
@@ -325,8 +315,9 @@ class CloudTestCase(TestCase):
         self.add_aggregate('b', ['cmp-1'], pinning__class='dedicated')
         imported = self.import_()
         self.assertIsNone(imported.fleet.hosts[0].host_class)
-        self.assertEqual(('host cmp-1 is of no class: its aggregates and '
-                          'traits name both classes',), imported.notes)
+        self.assertEqual(('host cmp-1 is of no class: its aggregates name '
+                          'both classes under pinning:class',),
+                         imported.notes)
 
     def test_flavors(self):
         self.nova.insert('api', api_models.Flavors, [{
@@ -354,7 +345,7 @@ class CloudTestCase(TestCase):
         self.assertTrue(imported.fleet.packs_cells)
         self.assertEqual(4096, imported.fleet.hosts[0].reserved_memory_mib)
         self.assertEqual(
-            {'nic': fleet_model.PciAlias((NIC,), 'required')},
+            {'nic': snapshot.PciAlias((NIC,), 'required')},
             imported.fleet.pci_aliases)
         self.assertEqual(('[pci] alias gpu names no vendor and product, so '
                           'what asks for it cannot be judged',),
@@ -500,7 +491,7 @@ class ReadOnlyTestCase(TestCase):
                 for one in (models.ComputeNode, models.InstanceExtra)]
 
 
-class NovaTestCase(base.TestCase):
+class NovaTestCase(unit_base.TestCase):
 
     def test_private_functions(self):
         """What is used of nova that nova does not promise to keep."""

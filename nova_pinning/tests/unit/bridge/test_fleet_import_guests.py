@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import collections
 import contextlib
@@ -27,8 +17,8 @@ import sqlalchemy as sa
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests import novadatabase
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.bridge import test_fleet_import
+from nova_pinning.tests.unit import unit_base
 
 LARGE = novadatabase.flavor('d.8', 8, 16384, hw__cpu_policy='dedicated')
 SMALL = novadatabase.flavor('d.4', 4, 8192, hw__cpu_policy='dedicated')
@@ -133,8 +123,8 @@ class GuestTestCase(TestCase):
         self.nova.add_guest('a', None, vm_state='building')
         imported = self.import_()
         self.assertEqual((), imported.fleet.guests)
-        self.assertEqual(('1 servers are being built and on no host yet, so '
-                          'their room still counts as free',),
+        self.assertEqual(('1 servers are being built and are not on a host '
+                          'yet, so their resources still count as free',),
                          imported.notes)
 
     def test_on_a_host_that_is_gone(self):
@@ -384,7 +374,7 @@ def cases(draw):
 class AgainstNovaTestCase(TestCase):
     """What is held where, compared with nova's resource tracker."""
 
-    @base.settings(25)
+    @unit_base.settings(25)
     @hypothesis.given(cases())
     def test_tracker(self, case):
         counted = [one for one in case['migrations']

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import hypothesis
 from nova import objects
@@ -16,11 +6,11 @@ from nova.virt import hardware
 
 from nova_pinning.bridge import numa
 from nova_pinning.model import Reason
-from nova_pinning.tests.oracle import compare
 from nova_pinning.tests.oracle import oracle
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.oracle import oracle_compare
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 
 def _primitives(inputs):
@@ -31,14 +21,14 @@ def _primitives(inputs):
         inputs.provider_mapping and dict(inputs.provider_mapping),
         inputs.limits and inputs.limits.obj_to_primitive(),
         inputs.pci_requests and [
-            one.obj_to_primitive() for one in inputs.pci_requests],
-        inputs.pci_stats and [dict(pool) for pool in inputs.pci_stats.pools],
-    ]
+            pci_request.obj_to_primitive()
+            for pci_request in inputs.pci_requests],
+        inputs.pci_stats and [dict(pool) for pool in inputs.pci_stats.pools]]
 
 
-class TestFit(cases.TestCase):
+class TestFit(oracle_cases.TestCase):
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
     def test_changes_no_arguments(self, case):
         inputs = case.inputs()
@@ -53,16 +43,16 @@ class TestFit(cases.TestCase):
                 cell.pcpuset.add(99)
             self.assertEqual(before, _primitives(inputs))
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
     def test_explains_what_it_does(self, case):
         with case.configured():
             answer = numa.numa_fit_instance_to_host(*case.inputs())
-            outcome = numa.explain(*case.inputs())
+            outcome = numa.fit_or_refusal(*case.inputs())
         self.assertEqual(answer is not None, bool(outcome))
         self.assertIn(' ', str(outcome))
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
     def test_fills_in_the_fields_that_nova_does(self, case):
         """Where the answers agree, whoever reads them finds the same."""
@@ -84,11 +74,12 @@ class TestFit(cases.TestCase):
                         getattr(theirs, field), getattr(mine, field), field)
 
 
-class TestExplain(cases.TestCase):
+class TestExplain(oracle_cases.TestCase):
 
     def _explain(self, case, **values):
         inputs = case.inputs()._replace(**values)
-        return numa.explain(*inputs), numa.numa_fit_instance_to_host(*inputs)
+        return numa.fit_or_refusal(*inputs), numa.numa_fit_instance_to_host(
+            *inputs)
 
     def _assert_refused(self, reason, case, **values):
         outcome, answer = self._explain(case, **values)
@@ -98,23 +89,24 @@ class TestExplain(cases.TestCase):
     def test_nothing_to_fit(self):
         for name in ('host_topology', 'instance_topology'):
             self._assert_refused(
-                Reason.NO_TOPOLOGY, cases.plain(), **{name: None})
+                Reason.NO_TOPOLOGY, oracle_cases.plain(), **{name: None})
         self._assert_refused(
-            Reason.NO_TOPOLOGY, cases.plain(),
+            Reason.NO_TOPOLOGY, oracle_cases.plain(),
             host_topology=objects.NUMATopology(cells=[]))
 
     def test_broken(self):
-        host = cases.plain().host()
+        host = oracle_cases.plain().host()
         del host.cells[1]._obj_pcpuset
         self._assert_refused(
-            Reason.BROKEN_TOPOLOGY, cases.plain(), host_topology=host)
-        guest = cases.plain().guest()
+            Reason.BROKEN_TOPOLOGY, oracle_cases.plain(), host_topology=host)
+        guest = oracle_cases.plain().guest()
         del guest.cells[0]._obj_memory
-        self._assert_refused(
-            Reason.BROKEN_TOPOLOGY, cases.plain(), instance_topology=guest)
+        self._assert_refused(Reason.BROKEN_TOPOLOGY,
+                             oracle_cases.plain(),
+                             instance_topology=guest)
 
     def test_limits(self):
-        host = [cases.host_cell(0, shared=[0, 1], cpu_usage=3)]
+        host = [oracle_cases.host_cell(0, shared=[0, 1], cpu_usage=3)]
         guest = {'cells': [{'dedicated': [], 'shared': [0, 1],
                             'memory': 256}], 'policy': None}
         for limits, fits in (
@@ -122,51 +114,54 @@ class TestExplain(cases.TestCase):
                 ({'cpu': 2.0, 'ram': 1.0, 'network': None}, False),
                 ({'cpu': 4.0, 'ram': 1.0, 'network': None}, True)):
             outcome, answer = self._explain(
-                cases.case(host, cases.guest() | guest, limits=limits))
+                oracle_cases.case(host, oracle_cases.guest() | guest,
+                                  limits=limits))
             self.assertEqual((fits, fits), (bool(outcome), bool(answer)))
 
     def test_networks_come_with_the_limits(self):
         host = [
-            cases.host_cell(0, [0, 1, 2]),
-            cases.host_cell(1, [3, 4],
-                            network={'physnets': ['red'], 'tunneled': False})]
+            oracle_cases.host_cell(0, [0, 1, 2]),
+            oracle_cases.host_cell(1, [3, 4],
+                                   network={'physnets': ['red'],
+                                            'tunneled': False})]
         limits = {'cpu': 1.0, 'ram': 1.0,
                   'network': {'physnets': ['red'], 'tunneled': False}}
         for with_network, cell in ((limits, 1), (None, 0)):
-            _outcome, answer = self._explain(cases.case(
-                host, cases.guest((1, 256)), limits=with_network))
-            self.assertEqual([cell], [one.id for one in answer.cells])
+            _outcome, answer = self._explain(oracle_cases.case(
+                host, oracle_cases.guest((1, 256)), limits=with_network))
+            self.assertEqual([cell], [cell.id for cell in answer.cells])
 
     def test_packing_is_an_option_of_novas(self):
-        host = [cases.host_cell(0, [0, 1], memory_used=2048),
-                cases.host_cell(1, [2, 3])]
+        host = [oracle_cases.host_cell(0, [0, 1], memory_used=2048),
+                oracle_cases.host_cell(1, [2, 3])]
         for pack, cell in ((False, 1), (True, 0)):
-            case = cases.case(host, cases.guest((1, 256)), pack=pack)
+            case = oracle_cases.case(host, oracle_cases.guest((1, 256)),
+                                     pack=pack)
             with case.configured():
                 self.assertEqual(pack, numa.packs_cells())
                 _outcome, answer = self._explain(case)
-            self.assertEqual([cell], [one.id for one in answer.cells])
+            self.assertEqual([cell], [cell.id for cell in answer.cells])
 
 
-class TestNovaIsWrong(cases.TestCase):
+class TestNovaIsWrong(oracle_cases.TestCase):
     """Where nova's function goes wrong, ours does not."""
 
     def test_known_kinds(self):
         for case, fits in (
-                (cases.uneven_memory(), False),
-                (cases.uneven_cpus(), True),
-                (cases.sticky_page_size(), True),
-                (cases.half_used_core(), False)):
+                (oracle_cases.uneven_memory(), False),
+                (oracle_cases.uneven_cpus(), True),
+                (oracle_cases.sticky_page_size(), True),
+                (oracle_cases.half_used_core(), False)):
             with case.configured():
                 ours = numa.numa_fit_instance_to_host(*case.inputs())
             self.assertEqual(fits, ours is not None, str(case))
-            verdict = compare.compare(
-                case, numa.numa_fit_instance_to_host, numa.explain)
+            verdict = oracle_compare.compare(
+                case, numa.numa_fit_instance_to_host, numa.fit_or_refusal)
             self.assertNotEqual(set(), verdict.nova_wrong, str(case))
 
     def test_a_missing_field_of_the_request(self):
         guest = builders.guest_topology((1, 256))
         del guest._obj_emulator_threads_policy
         answer = numa.numa_fit_instance_to_host(
-            cases.plain().host(), guest, None)
+            oracle_cases.plain().host(), guest, None)
         self.assertIsNone(answer.emulator_threads_policy)

@@ -1,62 +1,130 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import collections
+import inspect
 import itertools
+import types
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
+from nova import objects
+from nova.pci import stats as nova_stats
 
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
-from nova_pinning.tests.oracle import case as case_lib
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning import fit
+from nova_pinning.fit import _cells
+from nova_pinning import model
+from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 _POLICIES = [None, 'legacy', 'preferred', 'required', 'socket']
+
+
+_KINDS = ['type-PCI', 'type-PCI', 'type-VF', 'type-PF', 'vdpa']
+_SOCKETS = [
+    [0] * 6, [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2],
+    [None] * 6, [0, 0, 0, None, None, None]]
+
+
+@strategies.composite
+def _pools(draw):
+    """Devices with what makes nova leave some out, now and then."""
+    providers = draw(strategies.sampled_from(
+        [range(8), range(8), [0, 1, 2, 0, 1, 2, 0, 1]]))
+    pools = []
+    for number in range(draw(strategies.integers(0, 8))):
+        pool = {
+            'vendor_id': '8086',
+            'product_id': draw(strategies.sampled_from(['1520', '154d'])),
+            'numa_node': draw(
+                strategies.sampled_from([0, 0, 1, 2, 3, 5, None])),
+            'dev_type': draw(strategies.sampled_from(_KINDS)),
+            'count': draw(strategies.integers(0, 3)),
+            'address': f'0000:{number:02x}:00.0',
+            'rp_uuid': oracle_case.provider_id(providers[number])}
+        if draw(strategies.integers(0, 5)) == 0:
+            del pool['rp_uuid']
+        if draw(strategies.integers(0, 5)) == 0:
+            pool['remote_managed'] = draw(
+                strategies.sampled_from(['true', 'false']))
+        if draw(strategies.integers(0, 5)) == 0:
+            pool['live_migratable'] = draw(
+                strategies.sampled_from(['true', 'false']))
+        pools.append(pool)
+    return pools
+
+
+@strategies.composite
+def _request(draw):
+    specs = [{'vendor_id': '8086'}, {'product_id': '1520'},
+             {'product_id': '1520'}, {'product_id': '154d'}]
+    request = {
+        'count': draw(strategies.sampled_from([0, 1, 1, 2, 2, 3, 4])),
+        'spec': draw(strategies.lists(
+            strategies.sampled_from(specs), min_size=1, max_size=2)),
+        'alias': draw(strategies.sampled_from(['nic', None])),
+        'policy': draw(strategies.sampled_from(_POLICIES))}
+    more = draw(strategies.sampled_from(
+        [{}] * 7 + [{'dev_type': 'type-PF'}, {'dev_type': 'vdpa'},
+                    {'remote_managed': 'true'}, {'live_migratable': 'true'}]))
+    request['spec'] = [one | more for one in request['spec']]
+    return request
 
 
 @strategies.composite
 def _cases(draw):
     """A host of 6 cells with a few devices, and requests for some."""
-    sockets = draw(strategies.sampled_from(
-        [[0] * 6, [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2],
-         [None] * 6, [0, 0, 0, None, None, None]]))
-    pools = [
-        {'vendor_id': '8086', 'product_id': draw(
-            strategies.sampled_from(['1520', '154d'])),
-         'numa_node': draw(strategies.sampled_from([0, 0, 1, 3, None])),
-         'dev_type': 'type-PCI',
-         'count': draw(strategies.integers(0, 2)),
-         'rp_uuid': case_lib.provider_id(number)}
-        for number in range(draw(strategies.integers(0, 4)))]
-    requests = [
-        {'count': draw(strategies.integers(1, 2)),
-         'spec': [{'vendor_id': '8086', 'product_id': draw(
-             strategies.sampled_from(['1520', '154d']))}],
-         'alias': 'nic', 'policy': draw(strategies.sampled_from(_POLICIES))}
-        for _number in range(draw(strategies.integers(1, 2)))]
+    pools = draw(_pools())
+    requests = draw(strategies.lists(_request(), min_size=1, max_size=3))
+    if draw(strategies.integers(0, 3)) == 0:
+        # As for several ports of one network.
+        requests = [requests[0]] * len(requests)
     mapping = None
-    if pools and draw(strategies.booleans()):
+    providers = sorted({pool.get('rp_uuid', oracle_case.provider_id(9))
+                        for pool in pools})
+    if providers and draw(strategies.integers(0, 2)) == 0:
         mapping = {
-            f'{case_lib.request_id(number)}-{nth}': [
-                draw(strategies.sampled_from(pools))['rp_uuid']]
+            f'{oracle_case.request_id(number)}-{nth}': [
+                draw(strategies.sampled_from(providers))]
             for number, request in enumerate(requests)
             for nth in range(request['count'])}
     host = [
-        cases.host_cell(number, [number], socket=socket)
-        for number, socket in enumerate(sockets)]
-    return cases.case(host, cases.guest((1, 1)), pci={
+        oracle_cases.host_cell(number, [number], socket=socket)
+        for number, socket in enumerate(
+            draw(strategies.sampled_from(_SOCKETS)))]
+    return oracle_cases.case(host, oracle_cases.guest((1, 1)), pci={
         'pools': pools, 'requests': requests, 'mapping': mapping})
+
+
+@strategies.composite
+def _rivals(draw):
+    """Requests for the same devices, in one order or another."""
+    pools = [
+        {'vendor_id': '8086', 'product_id': draw(
+            strategies.sampled_from(['1520', '154d'])),
+         'numa_node': draw(strategies.sampled_from([0, 1, 2, 3, None])),
+         'dev_type': draw(strategies.sampled_from(['type-VF', 'type-PF'])),
+         'count': draw(strategies.integers(1, 2))}
+        for _number in range(draw(strategies.integers(2, 6)))]
+    requests = [
+        {'count': draw(strategies.integers(1, 3)),
+         'spec': [draw(strategies.sampled_from(
+             [{'vendor_id': '8086'}, {'product_id': '1520'},
+              {'vendor_id': '8086', 'dev_type': 'type-PF'}]))],
+         'alias': 'nic', 'policy': draw(strategies.sampled_from(_POLICIES))}
+        for _number in range(draw(strategies.integers(1, 4)))]
+    host = [
+        oracle_cases.host_cell(number, [number], socket=socket)
+        for number, socket in enumerate(
+            draw(strategies.sampled_from(_SOCKETS)))]
+    return oracle_cases.case(host, oracle_cases.guest((1, 1)), pci={
+        'pools': pools, 'requests': requests, 'mapping': None})
+
+
+_ANY_CASE = _cases() | _rivals()
 
 
 def _check(case):
@@ -65,41 +133,55 @@ def _check(case):
         inputs.pci_stats, inputs.pci_requests, inputs.provider_mapping)
 
 
-class TestLabels(cases.TestCase):
+def _nova(case):
+    """A function that asks nova about a set of cells.
 
-    @base.settings(60)
-    @hypothesis.given(_cases(), strategies.integers(1, 3))
+    To ask changes nothing, so a case is built once.
+    """
+    stats, requests, mapping = (
+        case.pci_stats(), case.pci_requests(), case.mapping())
+
+    def supports(cell_ids):
+        return stats.support_requests(
+            requests, mapping,
+            [_InstanceCell(cell_id) for cell_id in cell_ids])
+
+    return supports
+
+
+class TestLabels(oracle_cases.TestCase):
+
+    @unit_base.settings(250)
+    @hypothesis.given(_ANY_CASE, strategies.integers(1, 3))
     def test_like_sets_of_cells_get_like_answers(self, case, count):
         """What nova says of a set follows from the labels of its cells."""
         check = _check(case)
         cells = topology.host_from_nova(case.host()).cells
         answers = collections.defaultdict(set)
+        nova_supports = _nova(case)
         for chosen in itertools.combinations(cells, count):
             labels = frozenset(collections.Counter(
                 check.label(cell) for cell in chosen).items())
-            answers[labels].add(case.pci_stats().support_requests(
-                case.pci_requests(), case.mapping(),
-                [_InstanceCell(cell.id) for cell in chosen]))
+            answers[labels].add(nova_supports([cell.id for cell in chosen]))
         for labels, found in answers.items():
             self.assertEqual(1, len(found), (labels, str(case)))
 
-    @base.settings(60)
-    @hypothesis.given(_cases(), strategies.sets(
+    @unit_base.settings(200)
+    @hypothesis.given(_ANY_CASE, strategies.sets(
         strategies.integers(0, 5), min_size=1, max_size=3))
     def test_asks_nova(self, case, cell_ids):
-        expected = case.pci_stats().support_requests(
-            case.pci_requests(), case.mapping(),
-            [_InstanceCell(cell_id) for cell_id in sorted(cell_ids)])
+        expected = _nova(case)(sorted(cell_ids))
         check = _check(case)
         for _again in range(2):
             # Asking takes no devices away.
             self.assertEqual(expected, check.supports(tuple(cell_ids)))
+            check._known.clear()
 
     def _labels(self, policy, sockets=(0, 0, 1, 1), nodes=(0,)):
-        case = cases.case(
-            [cases.host_cell(number, [number], socket=socket)
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(number, [number], socket=socket)
              for number, socket in enumerate(sockets)],
-            cases.guest((1, 1)), pci={
+            oracle_cases.guest((1, 1)), pci={
                 'pools': [
                     {'vendor_id': '8086', 'product_id': '1', 'count': 1,
                      'numa_node': node, 'dev_type': 'type-PCI'}
@@ -126,13 +208,310 @@ class TestLabels(cases.TestCase):
     def test_devices_without_a_node(self):
         self.assertEqual(1, len(set(self._labels('legacy', nodes=[None]))))
 
+    def _alike(self, pools, requests, mapping=None):
+        """The cells of 6 that stand for each other, as sets of ids."""
+        case = _host_of_cells(6, 1, pools, requests, mapping)
+        check = _check(case)
+        alike = collections.defaultdict(set)
+        for cell in topology.host_from_nova(case.host()).cells:
+            alike[check.label(cell)].add(cell.id)
+        return sorted(map(sorted, alike.values()))
 
-class TestCounts(cases.TestCase):
+    def test_devices_that_nobody_asks_for(self):
+        pools = [_pool(node, 1, product=str(node)) for node in range(6)]
+        self.assertEqual([[0, 1, 2, 4, 5], [3]], self._alike(
+            pools, [_asked(1, product='3')]))
+
+    def test_like_devices(self):
+        pools = [_pool(node, count)
+                 for node, count in ((0, 2), (1, 2), (2, 1), (2, 1), (4, 1))]
+        self.assertEqual(
+            [[0, 1, 2], [3, 5], [4]], self._alike(pools, [_asked(2)]))
+        # Two requests for the same are as good as one for both.
+        self.assertEqual([[0, 1, 2], [3, 5], [4]], self._alike(
+            pools, [_asked(1), _asked(2)]))
+
+    def test_requests_for_different_devices(self):
+        pools = [_pool(node, 1, product=product) for node, product in (
+            (0, '1'), (1, '1'), (1, '2'), (2, '1'), (2, '2'), (3, '2'))]
+        self.assertEqual([[0], [1, 2], [3], [4, 5]], self._alike(
+            pools, [_asked(1, product='1'), _asked(1, product='2')]))
+
+    def test_requests_that_compete(self):
+        pools = [_pool(node, 1) for node in range(3)]
+        self.assertEqual([[0], [1], [2], [3, 4, 5]], self._alike(
+            pools, [_asked(1), _asked(1, policy='required')]))
+
+    def test_an_allotment(self):
+        pools = [_pool(node, 1, rp_uuid=oracle_case.provider_id(node))
+                 for node in range(4)]
+        self.assertEqual([[0], [1, 2, 3], [4, 5]], self._alike(
+            pools, [_asked(1)],
+            {f'{oracle_case.request_id(0)}-0': [oracle_case.provider_id(0)]}))
+
+    def test_like_requests_for_which_the_order_of_pools_matters(self):
+        """As many devices near cells 0 and 1, but not for nova."""
+        with_pfs = [
+            _pool(0, 1), _pool(0, 1, dev_type='type-PF'), _pool(None, 3),
+            _pool(1, 1), _pool(1, 1, dev_type='type-PF')]
+        with_none_left = [_pool(0, 1), _pool(1, 1), _pool(1, 0)]
+        for pools, requests in (
+                # The first takes the device near cell 0 but not that near 1,
+                # so for cell 0 only the PF is left near it.
+                (with_pfs, [_asked(3), _asked(1)]),
+                (with_none_left, [_asked(1, policy='required'),
+                                  _asked(0, policy='required')])):
+            nova_supports = _nova(_host_of_cells(6, 1, pools, requests))
+            self.assertEqual(
+                [False, True], [nova_supports([cell]) for cell in (0, 1)])
+            self.assertEqual(
+                [[0], [1], [2, 3, 4, 5]], self._alike(pools, requests))
+
+    def test_resource_providers_with_several_pools(self):
+        """Then nova meets no request with an allotment, whatever is asked."""
+        uuids = [oracle_case.provider_id(number) for number in range(2)]
+        nic = _pool(None, 1, rp_uuid=uuids[0])
+        mapping = {f'{oracle_case.request_id(0)}-0': [uuids[0]]}
+        others = [_pool(node, 1, product='9', rp_uuid=uuids[1])
+                  for node in range(2)]
+        for pools, expected in (([nic, *others], False),
+                                ([nic, others[0]], True)):
+            case = _host_of_cells(2, 1, pools, [_asked(1)], mapping)
+            self.assertEqual(expected, _nova(case)([0]))
+            self.assertEqual(expected, _check(case).supports((0,)))
+        # A port that goes first may take the last device of such a pool, if
+        # that is the first of those near its cell.
+        pools = [nic, _pool(0, 1, product='9'), *others,
+                 _pool(1, 1, product='9')]
+        requests = [_asked(1, policy='required', product='9', alias=None),
+                    _asked(1)]
+        mapping = {f'{oracle_case.request_id(1)}-0': [uuids[0]]}
+        nova_supports = _nova(_host_of_cells(6, 1, pools, requests, mapping))
+        self.assertEqual(
+            [False, True], [nova_supports([cell]) for cell in (0, 1)])
+        self.assertEqual([[0], [1], [2, 3, 4, 5]],
+                         self._alike(pools, requests, mapping))
+
+
+class TestShortfall(oracle_cases.TestCase):
+
+    @unit_base.settings(300)
+    @hypothesis.given(_ANY_CASE, strategies.sets(
+        strategies.integers(0, 5), min_size=1), strategies.integers(1, 4))
+    def test_never_wrong(self, case, cell_ids, count):
+        hypothesis.assume(count <= len(cell_ids))
+        cell_ids = tuple(sorted(cell_ids))
+        if not _check(case).shortfall(cell_ids, count):
+            return
+        nova_supports = _nova(case)
+        for chosen in itertools.combinations(cell_ids, count):
+            self.assertFalse(nova_supports(chosen), str(case))
+
+    @unit_base.settings(200)
+    @hypothesis.given(
+        strategies.lists(strategies.builds(
+            lambda node, count: _pool(node, count),
+            strategies.sampled_from([0, 1, 2, 3, 4, None]),
+            strategies.integers(1, 3)), max_size=5),
+        strategies.lists(strategies.integers(1, 4), min_size=1, max_size=3),
+        strategies.sampled_from(_POLICIES), strategies.sampled_from(_SOCKETS),
+        strategies.sets(strategies.integers(0, 5), min_size=1),
+        strategies.integers(1, 4))
+    def test_exact_for_requests_alike(
+        self, pools, counts, policy, sockets, cell_ids, count,
+    ):
+        """What it lets pass is a matter of competition alone."""
+        hypothesis.assume(count <= len(cell_ids))
+        case = _host_of_cells(
+            6, 1, pools, [_asked(count, policy=policy) for count in counts],
+            sockets=sockets)
+        self.assertEqual(
+            any(map(_nova(case), itertools.combinations(
+                sorted(cell_ids), count))),
+            not _check(case).shortfall(tuple(cell_ids), count))
+
+    def test_sockets(self):
+        for sockets, expected in (([0, 0, 1, 1], True), ([0, 1, 0, 1], False),
+                                  ([0, 0, None, 1], False),
+                                  ([None] * 4, False)):
+            case = _host_of_cells(4, 1, [_pool(1, 1)],
+                                  [_asked(1, policy='socket')],
+                                  sockets=sockets)
+            self.assertEqual(expected, _nova(case)([0]))
+            self.assertEqual(expected, not _check(case).shortfall((0,), 1))
+
+    def test_allotted_devices_that_are_not_there(self):
+        """Nova takes the others only, so that two such requests are met."""
+        uuids = [oracle_case.provider_id(number) for number in range(2)]
+        case = _host_of_cells(
+            1, 1, [_pool(0, 3, rp_uuid=uuids[0])],
+            [_asked(2, policy='required')] * 2,
+            {f'{oracle_case.request_id(number)}-{nth}': [uuids[nth]]
+             for number in range(2) for nth in range(2)})
+        self.assertTrue(_nova(case)([0]))
+        self.assertEqual('', _check(case).shortfall((0,), 1))
+
+    def test_words(self):
+        check = _check(_host_of_cells(4, 1, [
+            _pool(0, 3), _pool(1, 2), _pool(2, 1), _pool(None, 2),
+            _pool(1, 9, product='9')],
+            [_asked(6, policy='required'), _asked(1, product='9')]))
+        self.assertEqual('', check.shortfall((0, 1, 2, 3), 3))
+        self.assertEqual(
+            'alias "nic" with policy "required": 6 wanted, 5 within reach of '
+            'the best 2 of 3 host cells with room, 3 elsewhere on the host',
+            check.shortfall((0, 1, 2), 2))
+        self.assertEqual(
+            'alias "nic" with policy "required": 6 wanted, 1 within reach of '
+            'the best 1 of 1 host cells with room, 7 elsewhere on the host; '
+            'alias "nic" with policy "legacy": 1 wanted, 0 within reach of '
+            'the best 1 of 1 host cells with room, 9 elsewhere on the host',
+            check.shortfall((2,), 1))
+
+    def test_words_for_ports(self):
+        check = _check(_host_of_cells(
+            2, 1, [_pool(0, 1)], [_asked(1, alias=None)] * 2))
+        self.assertIn('ports with policy "legacy": 2 wanted, 1 within',
+                      check.shortfall((0, 1), 2))
+
+
+class TestSearch(oracle_cases.TestCase):
+    """Through the engine."""
+
+    def _choose(self, case):
+        """The engine's choice, and the sets that nova was asked about."""
+        check = _check(case)
+        with mock.patch.object(
+                check, 'supports', wraps=check.supports) as supports:
+            choice = fit.choose_cells(
+                topology.host_from_nova(case.host()),
+                topology.guest_from_nova(case.guest()), pci=check)
+        return choice, supports.call_count
+
+    @unit_base.settings(150)
+    @hypothesis.given(_ANY_CASE, strategies.integers(1, 3))
+    def test_against_all_sets(self, case, count):
+        case = oracle_cases.case(
+            case.data['host'], oracle_cases.guest(*[(1, 1)] * count),
+            pci=case.data['pci'])
+        choice, _asked_about = self._choose(case)
+        order = [cell.id for cell in _cells.order_cells(
+            topology.host_from_nova(case.host()).cells,
+            topology.guest_from_nova(case.guest()), False, _check(case))]
+        failed = 0
+        nova_supports = _nova(case)
+        for chosen in itertools.combinations(order, count):
+            if nova_supports(sorted(chosen)):
+                self.assertEqual(
+                    chosen, tuple(cell.id for cell in choice.cells))
+                self.assertLessEqual(choice.sets_tried, failed)
+                self.assertEqual(not failed, not choice.sets_tried)
+                return
+            failed += 1
+        self.assertEqual(model.Reason.PCI, choice.reason)
+
+    def test_cells_near_the_devices_are_full(self):
+        for cells, guest_cells in ((32, 4), (24, 6)):
+            choice, asked_about = self._choose(_host_of_cells(
+                cells, guest_cells, [
+                    _pool(0, 4), _pool(1, 4),
+                    *(_pool(node, 1, product=f'{node:04}')
+                      for node in range(2, cells))], [_asked(1)], full=(0, 1)))
+            self.assertEqual(
+                'alias "nic" with policy "legacy": 1 wanted, 0 within reach '
+                f'of the best {guest_cells} of {cells - 2} host cells with '
+                'room, 8 elsewhere on the host', choice.detail)
+            self.assertEqual(0, asked_about)
+
+    def test_one_device_too_many(self):
+        pools = [_pool(node, 1) for node in range(32)]
+        for requests in ([_asked(5, policy='required')],
+                         [_asked(1, policy='required')] * 5):
+            choice, asked_about = self._choose(
+                _host_of_cells(32, 4, pools, requests))
+            self.assertEqual(model.Reason.PCI, choice.reason)
+            self.assertEqual(0, asked_about)
+
+    def test_devices_far_from_each_other(self):
+        """Few sets differ, though there are 35,960."""
+        choice, asked_about = self._choose(_host_of_cells(
+            32, 4, [_pool(node, 1, product=str(node // 16))
+                    for node in range(32)],
+            [_asked(3, policy='required', product='0'),
+             _asked(3, policy='required', product='1')]))
+        self.assertEqual(model.Reason.PCI, choice.reason)
+        self.assertEqual(5, asked_about)
+
+
+class TestAllotment(oracle_cases.TestCase):
+
+    def _allotment(self, mapping, requests=2):
+        case = _host_of_cells(
+            1, 1, [], [_asked(1, alias='nic' if number < 2 else None)
+                       for number in range(requests)])
+        return pci.allotment(case.pci_requests(), mapping and {
+            f'{oracle_case.request_id(number)}-{nth}': [
+                oracle_case.provider_id(provider)]
+            for (number, nth), provider in mapping.items()})
+
+    def test_like_candidates(self):
+        for one, other in (
+                # Of one device each, and in another order.
+                ({(0, 0): 1, (0, 1): 2}, {(0, 1): 1, (0, 0): 2}),
+                ({(0, 0): 1, (1, 0): 2}, {(1, 0): 2, (0, 0): 1}),
+                # The third is a port, which nova meets from any provider.
+                ({(0, 0): 1, (2, 0): 2}, {(0, 0): 1, (2, 0): 3}),
+                # Of some other group, such as a port's bandwidth.
+                ({(0, 0): 1}, {(0, 0): 1, (7, 0): 3}),
+                (None, {})):
+            self.assertEqual(
+                self._allotment(one, 3), self._allotment(other, 3))
+
+    def test_unlike_candidates(self):
+        for one, other in (
+                ({(0, 0): 1}, {(0, 0): 2}),
+                ({(0, 0): 1, (1, 0): 2}, {(0, 0): 2, (1, 0): 1}),
+                ({(0, 0): 1, (0, 1): 1}, {(0, 0): 1, (0, 1): 2}),
+                ({(0, 0): 1}, None)):
+            self.assertNotEqual(
+                self._allotment(one), self._allotment(other))
+            self.assertEqual(
+                2, len({self._allotment(one), self._allotment(other)}))
+
+    def test_allotted_before(self):
+        """Requests of a guest that has been scheduled carry the providers."""
+        requests = [objects.InstancePCIRequest(
+            count=1, alias_name='nic', spec=[{'rp_uuids': text}])
+            for text in ('a,b', 'b,a', 'b')]
+        found = [pci.allotment([request], None) for request in requests]
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], found[2])
+
+    def test_no_requests(self):
+        self.assertEqual(pci.allotment(None, None), pci.allotment([], {}))
+
+
+class TestNova(oracle_cases.TestCase):
+
+    def test_private_functions(self):
+        """What is used of nova that nova does not promise to keep."""
+        for name, parameters in (
+                ('_filter_pools', 'self pools request numa_cells rp_uuids'),
+                ('_filter_pools_for_spec', 'self pools request'),
+                ('_get_rp_uuids_for_request',
+                 'self provider_mapping request')):
+            function = getattr(nova_stats.PciDeviceStats, name)
+            self.assertEqual(
+                parameters.split(),
+                list(inspect.signature(function).parameters))
+
+
+class TestCounts(oracle_cases.TestCase):
 
     def test_devices_of_all_kinds(self):
-        case = cases.case(
-            [cases.host_cell(0, [0]), cases.host_cell(1, [1])],
-            cases.guest((1, 1)), pci={
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(0, [0]), oracle_cases.host_cell(1, [1])],
+            oracle_cases.guest((1, 1)), pci={
                 'pools': [
                     {'vendor_id': vendor, 'product_id': '1', 'count': count,
                      'numa_node': node, 'dev_type': kind}
@@ -148,9 +527,15 @@ class TestCounts(cases.TestCase):
     def test_nothing_requested(self):
         for requests in (None, []):
             self.assertFalse(pci.NovaPciCheck(
-                cases.case([], cases.guest(), pci={
+                oracle_cases.case([], oracle_cases.guest(), pci={
                     'pools': [], 'requests': [], 'mapping': None}
                 ).pci_stats(), requests, None).is_requested)
+
+    def test_nothing_else_is_looked_at_if_nothing_is_requested(self):
+        """There is a check for each host that has devices."""
+        check = pci.NovaPciCheck(types.SimpleNamespace(
+            pools=[{'numa_node': 1, 'count': 2}]), [], None)
+        self.assertEqual(2, check.device_count(1))
 
 
 class _InstanceCell:
@@ -158,3 +543,27 @@ class _InstanceCell:
 
     def __init__(self, cell_id):
         self.id = cell_id
+
+
+def _pool(node, count, product='1520', **values):
+    return {'vendor_id': '8086', 'product_id': product, 'numa_node': node,
+            'dev_type': 'type-PCI', 'count': count,
+            'address': f'0000:{node or 0:02x}:00.0'} | values
+
+
+def _asked(count, policy=None, product='1520', alias='nic'):
+    return {'count': count, 'alias': alias, 'policy': policy,
+            'spec': [{'vendor_id': '8086', 'product_id': product}]}
+
+
+def _host_of_cells(
+    count, guest_cells, pools, requests, mapping=None, sockets=None, full=(),
+):
+    """A host of one CPU in each cell, and a guest of as much in each."""
+    return oracle_cases.case(
+        [oracle_cases.host_cell(number, [number],
+                                pinned=[number] if number in full else [],
+                                socket=sockets[number] if sockets else 0)
+         for number in range(count)],
+        oracle_cases.guest(*[(1, 1)] * guest_cells),
+        pci={'pools': pools, 'requests': requests, 'mapping': mapping})

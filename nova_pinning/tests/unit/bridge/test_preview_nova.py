@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What the preview relies on in nova, name by name.
 
 Most of it is private, so a new release of nova may move any of it. When one
@@ -25,7 +14,7 @@ import textwrap
 from nova.scheduler import request_filter
 from oslotest import base
 
-from nova_pinning.bridge import queries
+from nova_pinning.bridge import placement_queries
 
 #: (module, name, parameters or None for what is not called, why)
 FUNCTIONS = (
@@ -207,6 +196,7 @@ class TestNova(base.BaseTestCase):
         # A new one may add to what is asked of Placement.
         self.assertEqual(
             sorted(one.__name__
-                   for one in (*queries.FILTERS, *queries.OTHER_FILTERS)),
+                   for one in (*placement_queries.FILTERS,
+                               *placement_queries.OTHER_FILTERS)),
             sorted(one.__name__
                    for one in request_filter.ALL_REQUEST_FILTERS))

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import re
 
@@ -20,10 +10,10 @@ from oslo_versionedobjects import base as ovo
 from nova_pinning.bridge import topology
 from nova_pinning import fit
 from nova_pinning import model
-from nova_pinning.tests.oracle import case as case_lib
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 _FEW_IDS = strategies.integers(0, 5)
 
@@ -36,13 +26,14 @@ def _properties(cell):
     values = {name: getattr(cell, name) for name in vars(model.CellView)
               if not name.startswith('_')}
     values['cores'] = [set(core) for core in values['cores']]
-    values['pinned_cpus'] = set(values['pinned_cpus'])
+    for name in 'pinned_cpus', 'shared_cpus':
+        values[name] = set(values[name])
     return values
 
 
-class TestHost(cases.TestCase):
+class TestHost(oracle_cases.TestCase):
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
     def test_reads_what_is_there(self, case):
         """Views of nova's objects show what the case's own figures say."""
@@ -56,7 +47,7 @@ class TestHost(cases.TestCase):
         for one, other in zip(ours.cells, theirs.cells, strict=True):
             self.assertEqual(_properties(one), _properties(other))
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
     def test_engine_does_the_same_on_both(self, case):
         """Verdict, pins and the figures of a refusal."""
@@ -64,8 +55,8 @@ class TestHost(cases.TestCase):
         ours, guest = builders.model_of(case)
         theirs = topology.host_from_nova(case.host(), *ours[1:])
         self.assertEqual(
-            fit.fit(ours, guest, pack=case.data['pack']),
-            fit.fit(theirs, guest, pack=case.data['pack']))
+            fit.fit_guest(ours, guest, pack=case.data['pack']),
+            fit.fit_guest(theirs, guest, pack=case.data['pack']))
 
     def test_no_topology(self):
         self.assertEqual(model.Host(()), topology.host_from_nova(None))
@@ -73,15 +64,15 @@ class TestHost(cases.TestCase):
     def test_counting_reads_no_siblings(self):
         """Hosts that are full are told without the dearer fields."""
         cell = builders.host_topology(
-            cases.host_cell(0, range(4), pinned=[0, 1])).cells[0]
+            oracle_cases.host_cell(0, range(4), pinned=[0, 1])).cells[0]
         for field in ('siblings', 'mempages', 'cpu_usage', 'cpuset'):
             delattr(cell, f'_obj_{field}')
         view = topology.NovaCell(cell)
         self.assertEqual((2, 4), (view.free_count, view.dedicated_count))
-        refusal = fit.fit(builders.host(view), builders.guest((3, 1)))
+        refusal = fit.fit_guest(builders.host(view), builders.guest((3, 1)))
         self.assertEqual(model.Reason.FREE_CPUS, refusal.reason)
 
-    @base.settings(150)
+    @unit_base.settings(150)
     @hypothesis.given(
         strategies.lists(strategies.sets(_FEW_IDS, max_size=3), max_size=4),
         strategies.sets(_FEW_IDS), strategies.sets(_FEW_IDS),
@@ -89,7 +80,7 @@ class TestHost(cases.TestCase):
     def test_sibling_lists_of_all_kinds(
             self, siblings, dedicated, shared, pinned):
         """Whatever the sets, they are looked into before CPUs are given."""
-        cell = builders.host_topology(cases.host_cell(
+        cell = builders.host_topology(oracle_cases.host_cell(
             0, dedicated, shared=shared, pinned=pinned, siblings=siblings,
         )).cells[0]
         known = builders.host_cell(
@@ -102,23 +93,23 @@ class TestHost(cases.TestCase):
         for siblings in ([[0, 1], [1, 2]], [[0, 1], [0, 1]], [[0], [0]],
                          [[], []], []):
             host = topology.host_from_nova(builders.host_topology(
-                cases.host_cell(0, range(4), siblings=siblings)))
+                oracle_cases.host_cell(0, range(4), siblings=siblings)))
             for vcpus in range(1, 5):
-                found = fit.fit(host, builders.guest((vcpus, 1)))
+                found = fit.fit_guest(host, builders.guest((vcpus, 1)))
                 cpus = [cpu for cell in found.cells
                         for _vcpu, cpu in cell.pins] if found else []
                 self.assertEqual(len(set(cpus)), len(cpus), siblings)
                 self.assertIn(len(cpus), (0, vcpus))
 
 
-class TestBrokenHosts(cases.TestCase):
+class TestBrokenHosts(oracle_cases.TestCase):
 
     def _fully_read(self, cell):
         return _properties(topology.NovaCell(cell))
 
     def test_fields_not_set(self):
         for field in _FIELDS:
-            cell = builders.host_topology(cases.host_cell(
+            cell = builders.host_topology(oracle_cases.host_cell(
                 7, range(4), network={'physnets': ['red'], 'tunneled': True}
             )).cells[0]
             delattr(cell, f'_obj_{field}')
@@ -137,7 +128,7 @@ class TestBrokenHosts(cases.TestCase):
     def test_fields_of_pages_not_set(self):
         for field in ('size_kb', 'total', 'used'):
             cell = builders.host_topology(
-                cases.host_cell(7, range(4))).cells[0]
+                oracle_cases.host_cell(7, range(4))).cells[0]
             delattr(cell.mempages[0], f'_obj_{field}')
             error = self.assertRaises(
                 topology.BrokenTopology, self._fully_read, cell)
@@ -145,13 +136,14 @@ class TestBrokenHosts(cases.TestCase):
                 f'cell 7: field {field} is not set', str(error))
 
     def test_reserved_pages_came_later(self):
-        cell = builders.host_topology(cases.host_cell(0, [0])).cells[0]
+        cell = builders.host_topology(oracle_cases.host_cell(0, [0])).cells[0]
         del cell.mempages[0]._obj_reserved
         self.assertEqual(0, topology.NovaCell(cell).pages[0].reserved)
 
     def test_sets_that_are_none(self):
         for field in ('pcpuset', 'pinned_cpus', 'mempages'):
-            cell = builders.host_topology(cases.host_cell(0, [0])).cells[0]
+            cell = builders.host_topology(oracle_cases.host_cell(0,
+                                                                 [0])).cells[0]
             setattr(cell, f'_obj_{field}', None)
             self.assertRaises(
                 topology.BrokenTopology, self._fully_read, cell)
@@ -163,11 +155,11 @@ class TestBrokenHosts(cases.TestCase):
         self.assertEqual('the list of cells is missing', str(error))
 
 
-class TestFieldNames(cases.TestCase):
+class TestFieldNames(oracle_cases.TestCase):
     """That the fields read past their getters are where nova has them."""
 
     def test_names(self):
-        case_lib.setup()
+        oracle_case.setup()
         with open(topology.__file__) as source:
             read = set(re.findall(r'_obj_\w+', source.read())) - {'_obj_'}
         known = set()
@@ -178,15 +170,16 @@ class TestFieldNames(cases.TestCase):
         self.assertEqual(set(), read - known)
 
     def test_values(self):
-        cell = builders.host_topology(cases.host_cell(3, [4, 5])).cells[0]
+        cell = builders.host_topology(oracle_cases.host_cell(3,
+                                                             [4, 5])).cells[0]
         for field in _FIELDS[:-1]:
             self.assertEqual(
                 getattr(cell, field), getattr(cell, ovo._get_attrname(field)))
 
 
-class TestGuest(cases.TestCase):
+class TestGuest(oracle_cases.TestCase):
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(builders.ANY_CASE)
     def test_reads_what_is_there(self, case):
         _host, expected = builders.model_of(case)

@@ -1,33 +1,23 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
 import pathlib
 from unittest import mock
 
-from nova_pinning.bench import results
 from nova_pinning.cli import advise
 from nova_pinning import errors
-from nova_pinning.tests.unit.bench import test_advise_results as scenes
-from nova_pinning.tests.unit.cli import base
+from nova_pinning.instance_bench import results_file
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.instance_bench import test_advise_results
 
 
-class AdviseTest(base.TestCase):
+class AdviseTest(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
         # What is in /etc of this machine is nobody's business here.
         patch = mock.patch.object(
-            advise, '_ROOTS', (base.ETC.parents[1],))
+            advise, '_ROOTS', (cli_case.ETC.parents[1],))
         patch.start()
         self.addCleanup(patch.stop)
 
@@ -40,17 +30,19 @@ class AdviseTest(base.TestCase):
         return json.loads(done.out)
 
     def results(self, pinned=100, floating=50):
-        summary = scenes.pair(scenes.around(pinned), scenes.around(floating))
+        summary = test_advise_results.pair(
+            test_advise_results.around(pinned),
+            test_advise_results.around(floating))
         path = str(self.dir / 'results.jsonl')
-        with results.Writer(path, summary.experiment,
-                            summary.results.workloads) as writer:
+        with results_file.ResultsWriter(path, summary.experiment,
+                                        summary.results.workloads) as writer:
             for one in (*summary.results.conditions,
                         *summary.results.measurements):
                 writer.add(one)
         return path
 
     def test_table(self):
-        done = self.advise('--workload', 'web', '--host', base.HOST)
+        done = self.advise('--workload', 'web', '--host', cli_case.HOST)
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('web (io) on nova, host xeon-80-dedicated with 80 CPUs',
                       done.out)
@@ -60,7 +52,7 @@ class AdviseTest(base.TestCase):
         self.assertIn('\n      https://arxiv.org/abs/2006.02055\n', done.out)
 
     def test_json(self):
-        found = self.as_json('--workload', 'nosql', '--host', base.HOST)
+        found = self.as_json('--workload', 'nosql', '--host', cli_case.HOST)
         self.assertEqual(
             ('dedicated', 32, 'enterprise.8xlarge', 'very-io', 'nosql', ''),
             tuple(found[key] for key in (
@@ -91,7 +83,7 @@ families:
     class: shared
     sizes: {one: {vcpus: 10, memory: 1GiB}}
 ''')
-        found = self.as_json('--workload', 'cpu', '--host', base.HOST,
+        found = self.as_json('--workload', 'cpu', '--host', cli_case.HOST,
                              '--catalogue', path)
         self.assertEqual(('big.one', 10), (found['flavor'], found['vcpus']))
 
@@ -144,8 +136,8 @@ workloads:
         with mock.patch.dict('sys.modules', {'scipy': None}):
             done = self.advise('--workload', 'primes', '--results', path)
             self.assertEqual(2, done.status)
-            self.assertIn('scipy, which is not there; install '
-                          'nova-pinning[bench]', done.err)
+            self.assertIn('scipy', done.err)
+            self.assertIn('nova-pinning[tools]', done.err)
             # Which is for results alone.
             self.assertEqual(0, self.advise('--workload', 'cpu').status)
 
@@ -179,7 +171,7 @@ workloads:
         self.assertEqual(2, self.advise().status)
 
 
-class ShippedCatalogueTest(base.TestCase):
+class ShippedCatalogueTest(cli_case.TestCase):
 
     def test_first_that_is_there(self):
         roots = [self.dir / 'a', self.dir / 'b', self.dir / 'c']

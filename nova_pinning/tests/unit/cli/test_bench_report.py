@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning bench report."""
 
 import json
@@ -17,25 +6,25 @@ from unittest import mock
 
 import fixtures
 
-from nova_pinning.bench import results
 from nova_pinning.cli import bench_report
-from nova_pinning.tests.unit.bench.report import scenes
-from nova_pinning.tests.unit.cli import base
+from nova_pinning.instance_bench import results_file
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
 
 
-class ReportBenchTest(base.TestCase):
+class ReportBenchTest(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '100'))
         # Thousands of waits for a disk, for nothing.
-        self.useFixture(fixtures.MockPatchObject(results.os, 'fsync'))
+        self.useFixture(fixtures.MockPatchObject(results_file.os, 'fsync'))
 
     def write(self, name, run):
         path = str(self.dir / name)
         found = run.results()
-        with results.Writer(path, found.experiment,
-                            found.workloads) as writer:
+        with results_file.ResultsWriter(path, found.experiment,
+                                        found.workloads) as writer:
             for line in (*found.conditions, *found.measurements):
                 writer.add(line)
         return path
@@ -44,7 +33,7 @@ class ReportBenchTest(base.TestCase):
         return self.run_command('bench', 'report', *argv)
 
     def test_table(self):
-        done = self.report(self.write('a.jsonl', scenes.mutex()))
+        done = self.report(self.write('a.jsonl', report_scenes.mutex()))
         self.assertEqual(0, done.status, done.err)
         self.assertIn('Claims: 5 hold\n', done.out)
         self.assertIn('host SMP', done.out)
@@ -53,7 +42,7 @@ class ReportBenchTest(base.TestCase):
                             done.out.splitlines()))
 
     def test_json(self):
-        done = self.report(self.write('a.jsonl', scenes.priority()),
+        done = self.report(self.write('a.jsonl', report_scenes.priority()),
                            '--format', 'json')
         found = json.loads(done.out)
         self.assertEqual('an-experiment-of-priority',
@@ -63,8 +52,8 @@ class ReportBenchTest(base.TestCase):
     def test_page(self):
         path = self.dir / 'report.html'
         done = self.report(
-            self.write('a.jsonl', scenes.mutex(repetitions=3)),
-            self.write('b.jsonl', scenes.network(repetitions=3)),
+            self.write('a.jsonl', report_scenes.mutex(repetitions=3)),
+            self.write('b.jsonl', report_scenes.network(repetitions=3)),
             '-o', str(path))
         self.assertEqual(0, done.status, done.err)
         text = path.read_text()
@@ -76,7 +65,7 @@ class ReportBenchTest(base.TestCase):
         self.assertNotIn('deviation', done.out)
 
     def test_narrow_terminal(self):
-        path = self.write('a.jsonl', scenes.levels())
+        path = self.write('a.jsonl', report_scenes.levels())
         for width, has_room in ((80, False), (200, True)):
             with fixtures.EnvironmentVariable('COLUMNS', str(width)):
                 done = self.report(path)
@@ -89,8 +78,8 @@ class ReportBenchTest(base.TestCase):
             self.assertEqual(not has_room, 'There is no room for' in done.out)
 
     def test_page_with_a_comparison(self):
-        old = self.write('old.jsonl', scenes.levels(0.6, repetitions=8))
-        new = self.write('new.jsonl', scenes.levels(0.4, repetitions=9))
+        old = self.write('old.jsonl', report_scenes.levels(0.6, repetitions=8))
+        new = self.write('new.jsonl', report_scenes.levels(0.4, repetitions=9))
         done = self.report(new, '--baseline', old,
                            '-o', str(self.dir / 'report.html'))
         self.assertEqual(1, done.status)
@@ -103,48 +92,50 @@ class ReportBenchTest(base.TestCase):
     def test_page_and_json(self):
         path = self.dir / 'report.html'
         done = self.report(
-            self.write('a.jsonl', scenes.mutex(repetitions=3)),
+            self.write('a.jsonl', report_scenes.mutex(repetitions=3)),
             '-o', str(path), '--format', 'json')
         self.assertTrue(json.loads(done.out)['results'])
         self.assertTrue(path.exists())
 
     def test_page_that_cannot_be_written(self):
-        done = self.report(self.write('a.jsonl', scenes.mutex()),
+        done = self.report(self.write('a.jsonl', report_scenes.mutex()),
                            '-o', str(self.dir / 'no' / 'report.html'))
         self.assertEqual(2, done.status)
         self.assertIn('report.html', done.err)
 
     def test_page_in_place_of_results(self):
-        results_path = self.write('a.jsonl', scenes.mutex())
+        results_path = self.write('a.jsonl', report_scenes.mutex())
         before = (self.dir / 'a.jsonl').read_bytes()
         done = self.report(results_path, '-o', results_path)
         self.assertEqual(2, done.status)
-        self.assertIn('a.jsonl: would be replaced, and is no page', done.err)
+        self.assertIn('a.jsonl: would be replaced, and is not a page',
+                      done.err)
         self.assertEqual(before, (self.dir / 'a.jsonl').read_bytes())
 
     def test_page_in_place_of_an_older_one(self):
-        results_path = self.write('a.jsonl', scenes.mutex(repetitions=3))
+        results_path = self.write('a.jsonl',
+                                  report_scenes.mutex(repetitions=3))
         path = self.dir / 'report.html'
         for _time in range(2):
             done = self.report(results_path, '-o', str(path))
             self.assertEqual(0, done.status, done.err)
 
     def test_claims(self):
-        path = self.write('a.jsonl', scenes.priority(ratio=1.0))
+        path = self.write('a.jsonl', report_scenes.priority(ratio=1.0))
         self.assertEqual(0, self.report(path).status)
         done = self.report(path, '--claims')
         self.assertEqual(1, done.status)
         self.assertIn('does not hold: With weights 100 and 50', done.out)
 
     def test_inconclusive_is_told(self):
-        done = self.report(self.write('a.jsonl', scenes.levels(
+        done = self.report(self.write('a.jsonl', report_scenes.levels(
             repetitions=2)), '--claims')
         self.assertEqual(0, done.status)
         self.assertIn('inconclusive (not passed)', done.out)
 
     def test_regression(self):
-        old = self.write('old.jsonl', scenes.priority(0.75))
-        new = self.write('new.jsonl', scenes.priority(1.0))
+        old = self.write('old.jsonl', report_scenes.priority(0.75))
+        new = self.write('new.jsonl', report_scenes.priority(1.0))
         done = self.report(new, '--baseline', old)
         self.assertEqual(1, done.status)
         self.assertIn('regression', done.out)
@@ -154,8 +145,8 @@ class ReportBenchTest(base.TestCase):
 
     def test_baseline_of_another_experiment(self):
         done = self.report(
-            self.write('a.jsonl', scenes.mutex(repetitions=2)),
-            '--baseline', self.write('b.jsonl', scenes.network()))
+            self.write('a.jsonl', report_scenes.mutex(repetitions=2)),
+            '--baseline', self.write('b.jsonl', report_scenes.network()))
         self.assertEqual(2, done.status)
         self.assertIn('b.jsonl: has results of experiment '
                       'an-experiment-of-network, and no other file has; '
@@ -163,9 +154,11 @@ class ReportBenchTest(base.TestCase):
 
     def test_baseline_with_nothing_to_compare(self):
         def run(**changes):
-            run = scenes.Run('network', [scenes.workload()], repetitions=3)
-            run.add(scenes.case(scenes.tenant(**changes), scenario='a'),
-                    {'measured': 1.0})
+            run = report_scenes.Run('network', [report_scenes.workload()],
+                                    repetitions=3)
+            run.add(
+                report_scenes.case(report_scenes.tenant(**changes),
+                                   scenario='a'), {'measured': 1.0})
             return run
 
         done = self.report(
@@ -184,13 +177,13 @@ class ReportBenchTest(base.TestCase):
         for text in ('-0.1', '1', 'much', 'nan'):
             done = self.report('a', f'--tolerance={text}')
             self.assertEqual(2, done.status)
-            self.assertIn('is no part of one', done.err)
+            self.assertIn('is not a fraction of one', done.err)
 
     def test_scipy_is_not_there(self):
         with mock.patch.dict('sys.modules', scipy=None):
             done = self.report('a')
         self.assertEqual(2, done.status)
-        self.assertIn('install nova-pinning[bench]', done.err)
+        self.assertIn('nova-pinning[tools]', done.err)
 
     def test_nothing_heavy_is_imported_before_it_is_used(self):
         names = vars(bench_report)

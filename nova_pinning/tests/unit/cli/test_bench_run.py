@@ -1,70 +1,64 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import io
 import json
 import os
 import signal
+from unittest import mock
 
 import ddt
 import fixtures
 import yaml
 
-from nova_pinning.bench import alone
-from nova_pinning.bench import errors as bench_errors
-from nova_pinning.bench import experiment
-from nova_pinning.bench import model
-from nova_pinning.bench import results
-from nova_pinning.bench.workloads import catalogue
 from nova_pinning.cli import bench_progress
 from nova_pinning import errors
-from nova_pinning.tests.unit.bench import fakes
-from nova_pinning.tests.unit.bench import test_experiment
-from nova_pinning.tests.unit.bench import test_run
-from nova_pinning.tests.unit.cli import base
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import exclusive_run
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.instance_bench import bench_fakes
+from nova_pinning.tests.unit.instance_bench import test_experiment_file
+from nova_pinning.tests.unit.instance_bench import test_run
 
 
-class TestCase(base.TestCase):
+class TestCase(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.world = fakes.World()
+        self.world = bench_fakes.World()
         self.platforms = []
         self.settings = []
 
         def make(name, settings):
             self.platforms.append(name)
             self.settings.append(settings)
-            return fakes.Platform(self.world, name)
+            return bench_fakes.Platform(self.world, name)
 
         for name, fake in (
-                ('bench.platforms.select.make', make),
-                ('bench.layout.load', lambda plan='': fakes.LAYOUT),
-                ('bench.conditions.gather',
-                 lambda layout, **_more: fakes.CONDITIONS),
-                ('bench.workloads.catalogue.load',
-                 lambda paths: {**fakes.WORKLOADS, **catalogue.shipped()}),
+                ('instance_bench.platforms.select.make', make),
+                ('instance_bench.cpu_layout.load',
+                 lambda plan='': bench_fakes.LAYOUT),
+                ('instance_bench.conditions.gather',
+                 lambda layout, **_more: bench_fakes.CONDITIONS),
+                ('instance_bench.workloads.workload_catalogue.load',
+                 lambda paths: {
+                     **bench_fakes.WORKLOADS,
+                     **workload_catalogue.shipped()}),
                 ('cli.bench_run._edges', lambda layout: self.world.edges)):
-            self.useFixture(fixtures.MonkeyPatch(f'nova_pinning.{name}',
-                                                 fake))
+            self.useFixture(
+                fixtures.MonkeyPatch(f'nova_pinning.{name}', fake))
         # Others may measure, or test, at the same time.
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.bench.alone.NAME', str(self.dir)))
+            'nova_pinning.instance_bench.exclusive_run.NAME', str(self.dir)))
         self.output = str(self.dir / 'results.jsonl')
 
     def trial(self, **changes):
         return self.write('trial.yaml', yaml.safe_dump(
-            test_experiment.trial(**{
+            test_experiment_file.trial(**{
                 'repetitions': 2, 'axes': {'threads': [1, 2]}, **changes}),
             sort_keys=False))
 
@@ -78,7 +72,7 @@ class TestRun(TestCase):
 
     def test_measures_all(self):
         done = self.run_bench()
-        # The error output is no terminal here.
+        # The error output is not a terminal here.
         self.assertEqual(
             (0, 'case 1 of 2: spin / cn / 1 / 1, about 1 min left\n'
              'case 2 of 2: spin / cn / 1 / 2, about 40 s left\n'),
@@ -86,8 +80,8 @@ class TestRun(TestCase):
         self.assertIn('trial: 4 repetitions measured, 0 cases failed, 0 of 2 '
                       'skipped', ' '.join(done.out.split()))
         self.assertIn(f'nova-pinning bench report {self.output}', done.out)
-        self.assertEqual(4, len(results.read(self.output).measurements))
-        self.assertEqual([model.PlatformName.CONTAINER], self.platforms)
+        self.assertEqual(4, len(results_file.read(self.output).measurements))
+        self.assertEqual([bench_model.PlatformName.CONTAINER], self.platforms)
         self.assertEqual(set(), self.world.alive)
 
     def test_json(self):
@@ -97,7 +91,7 @@ class TestRun(TestCase):
              'failed': 0, 'skipped': 0}, json.loads(done.out))
 
     def test_another_run_on_the_host(self):
-        with alone.measuring():
+        with exclusive_run.measuring():
             done = self.run_bench()
             self.assertEqual(2, done.status)
             self.assertIn(
@@ -123,9 +117,11 @@ class TestRun(TestCase):
         self.run_bench('--only', 'threads=2')
         with open(self.output, 'rb') as file:
             before = file.read()
-        now = dataclasses.replace(fakes.CONDITIONS, kernel='6.9', load=3.0)
-        with fixtures.MonkeyPatch('nova_pinning.bench.conditions.gather',
-                                  lambda layout, **_more: now):
+        now = dataclasses.replace(bench_fakes.CONDITIONS, kernel='6.9',
+                                  load=3.0)
+        with fixtures.MonkeyPatch(
+                'nova_pinning.instance_bench.conditions.gather',
+                lambda layout, **_more: now):
             done = self.run_bench(*more)
         self.assertEqual(2, done.status)
         self.assertIn('kernel: 6.1, now 6.9; for a new run name another file '
@@ -135,22 +131,23 @@ class TestRun(TestCase):
             self.assertEqual(before, file.read())
         self.assertEqual(set(), self.world.alive)
         # The same host, busier, is no other.
-        now = dataclasses.replace(fakes.CONDITIONS, load=3.0)
-        with fixtures.MonkeyPatch('nova_pinning.bench.conditions.gather',
-                                  lambda layout, **_more: now):
+        now = dataclasses.replace(bench_fakes.CONDITIONS, load=3.0)
+        with fixtures.MonkeyPatch(
+                'nova_pinning.instance_bench.conditions.gather',
+                lambda layout, **_more: now):
             self.assertEqual(0, self.run_bench(*more).status)
 
     def test_only_some_and_then_the_others(self):
         done = self.run_bench('--only', 'threads=2')
         self.assertEqual(0, done.status)
-        found = results.read(self.output)
-        self.assertEqual(['2', '2'], [one.factors['threads']
-                                      for one in found.measurements])
+        found = results_file.read(self.output)
+        self.assertEqual(['2', '2'], [measurement.factors['threads']
+                                      for measurement in found.measurements])
         self.run_bench()
-        self.assertEqual(4, len(results.read(self.output).measurements))
+        self.assertEqual(4, len(results_file.read(self.output).measurements))
 
     @ddt.data(
-        ('threads', "--only: 'threads' is no factor with a value"),
+        ('threads', "--only: 'threads' is not a factor with a value"),
         ('thread=1', "--only: there is no factor 'thread'; there are "
          'workload, platform, size, threads'),
         ('threads=3', "--only: no case has threads '3'; there are '1', '2'"))
@@ -239,7 +236,7 @@ class TestRun(TestCase):
         self.assertIn('0 repetitions measured, 1 case failed', done.out)
 
     def test_doubts_are_told_once(self):
-        self.world.seen = fakes.cpus('0-7')
+        self.world.seen = bench_fakes.cpus('0-7')
         done = self.run_bench('--only', 'threads=2')
         self.assertEqual(0, done.status)
         self.assertEqual(1, done.err.count('doubtful: '))
@@ -256,8 +253,7 @@ class TestRun(TestCase):
             raise errors.InputError('spin needs what is not installed',
                                     advice='apt-get install spin')
 
-        with fixtures.MonkeyPatch(
-                'nova_pinning.tests.unit.bench.fakes.Platform.check', check):
+        with mock.patch.object(bench_fakes.Platform, 'check', check):
             done = self.run_bench()
         self.assertEqual(2, done.status)
         self.assertEqual('error: spin needs what is not installed; apt-get '
@@ -269,8 +265,7 @@ class TestRun(TestCase):
         def check(platform, requests):
             os.kill(os.getpid(), signal.SIGINT)
 
-        with fixtures.MonkeyPatch(
-                'nova_pinning.tests.unit.bench.fakes.Platform.check', check):
+        with mock.patch.object(bench_fakes.Platform, 'check', check):
             done = self.run_bench()
         self.assertEqual(130, done.status)
         self.assertEqual('interrupted: all that was started is ended; '
@@ -282,18 +277,16 @@ class TestRun(TestCase):
             raise bench_errors.BenchError('servers are left',
                                           'delete them')
 
-        with fixtures.MonkeyPatch(
-                'nova_pinning.tests.unit.bench.fakes.Platform.__exit__',
-                leave):
+        with mock.patch.object(bench_fakes.Platform, '__exit__', leave):
             done = self.run_bench()
         self.assertEqual(2, done.status)
         self.assertEqual('error: servers are left; delete them',
                          done.err.splitlines()[-1])
-        self.assertEqual(4, len(results.read(self.output).measurements))
+        self.assertEqual(4, len(results_file.read(self.output).measurements))
 
     @ddt.data(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     def test_interrupted(self, number):
-        measured = bench_progress.Lines.measured
+        measured = bench_progress.ProgressLines.measured
         before = signal.getsignal(number)
 
         def interrupt(watcher, measurement):
@@ -301,20 +294,21 @@ class TestRun(TestCase):
             os.kill(os.getpid(), number)
 
         with fixtures.MonkeyPatch(
-                'nova_pinning.cli.bench_progress.Lines.measured', interrupt):
+                'nova_pinning.cli.bench_progress.ProgressLines.measured',
+                interrupt):
             done = self.run_bench()
         self.assertEqual(130, done.status)
         self.assertIn('interrupted: all that was started is ended; results '
                       f'so far are in {self.output}', done.err)
-        self.assertEqual(1, len(results.read(self.output).measurements))
+        self.assertEqual(1, len(results_file.read(self.output).measurements))
         self.assertEqual(set(), self.world.alive)
         self.assertEqual(before, signal.getsignal(number))
         self.assertEqual(0, self.run_bench().status)
-        self.assertEqual(4, len(results.read(self.output).measurements))
+        self.assertEqual(4, len(results_file.read(self.output).measurements))
 
     def test_interrupted_twice(self):
         """The second does not keep the first from ending what was begun."""
-        close = fakes.Instance.close
+        close = bench_fakes.Instance.close
         closed = []
 
         def measured(watcher, measurement):
@@ -325,10 +319,9 @@ class TestRun(TestCase):
             close(instance)
             closed.append(instance.name)
 
-        with fixtures.MonkeyPatch(
-                'nova_pinning.tests.unit.bench.fakes.Instance.close',
-                watched), fixtures.MonkeyPatch(
-                'nova_pinning.cli.bench_progress.Lines.measured', measured):
+        with (mock.patch.object(bench_fakes.Instance, 'close', watched),
+              mock.patch.object(bench_progress.ProgressLines, 'measured',
+                                measured)):
             done = self.run_bench()
         self.assertEqual(130, done.status)
         self.assertIn('this can take a while', done.err)
@@ -348,7 +341,7 @@ class TestRun(TestCase):
         self.assertIn(f'error: {self.output}: cannot be written: No space '
                       'left on device', done.err)
         self.assertEqual(set(), self.world.alive)
-        self.assertEqual((), results.read(self.output).measurements)
+        self.assertEqual((), results_file.read(self.output).measurements)
 
     def test_settings(self):
         self.run_bench('--connect', 'test:///default', '--accelerator', 'tcg',
@@ -365,19 +358,20 @@ class TestRun(TestCase):
                               'bm', repetitions=50)
         self.assertEqual(0, done.status)
         self.assertEqual(3 * 2 * 2,
-                         len(results.read(self.output).measurements))
+                         len(results_file.read(self.output).measurements))
         self.assertEqual(['bm', 'vm'], self.platforms)
 
     def test_rounds_and_repetitions(self):
         done = self.run_bench('--rounds', '3', '--repetitions', '1')
         self.assertEqual(0, done.status)
-        self.assertEqual(
-            [1, 1, 2, 2, 3, 3],
-            [one.round for one in results.read(self.output).measurements])
+        self.assertEqual([1, 1, 2, 2, 3, 3], [
+            measurement.round
+            for measurement in results_file.read(self.output).measurements])
 
     def test_default_output(self):
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.bench.results.Writer', self._no_writer))
+            'nova_pinning.instance_bench.results_file.ResultsWriter',
+            self._no_writer))
         done = self.run_command('bench', 'run', self.trial())
         self.assertEqual('error: trial.jsonl\n', done.err)
 
@@ -396,13 +390,14 @@ class TestList(TestCase):
     def test_table(self):
         done = self.run_command('bench', 'list')
         self.assertEqual((0, ''), (done.status, done.err))
-        for name in (*experiment.shipped(), *catalogue.shipped()):
+        for name in (*experiment_file.shipped(),
+                     *workload_catalogue.shipped()):
             self.assertIn(name, done.out)
 
     def test_json(self):
         found = json.loads(self.run_command(
             'bench', 'list', '--format', 'json').out)
-        self.assertEqual(list(experiment.shipped()),
+        self.assertEqual(list(experiment_file.shipped()),
                          [one['name'] for one in found['experiments']])
         overhead = next(one for one in found['experiments']
                         if one['name'] == 'platform-overhead')
@@ -420,7 +415,7 @@ class TestList(TestCase):
             self.assertLess(short, long / 2)
 
 
-class TestProgress(base.TestCase):
+class TestProgress(cli_case.TestCase):
 
     def test_durations(self):
         self.assertEqual(
@@ -440,13 +435,13 @@ class TestProgress(base.TestCase):
         self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '120'))
         prepared = test_run.trial(test_run.case('one'))
-        units = test_run.schedule.units(model.Results(
+        units = test_run.schedule.units(bench_model.Results(
             experiment=prepared.experiment, workloads=prepared.workloads,
             conditions=(), measurements=()), lambda case: True)
         with bench_progress.watcher(units) as watcher:
             watcher.begin(units[0], 125.0)
             watcher.step('warm-up 1')
-            watcher.failed(model.Failure(
+            watcher.failed(bench_model.Failure(
                 factors={'scenario': 'one'}, round=1, started=0.0,
                 message='broken'))
         shown = stream.getvalue()

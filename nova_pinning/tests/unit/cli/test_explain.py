@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import json
@@ -21,10 +11,10 @@ import fixtures
 from nova_pinning.bridge import request_specs
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import snapshot
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.fleet.explain import cases
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.explain import explain_cases
 
 PAGE = (pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
         / 'explain.rst')
@@ -32,12 +22,13 @@ _DEDICATED = 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
 
 
 @ddt.ddt
-class TestExplain(base.TestCase):
+class TestExplain(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.fleet = generate.generate(6, 'two-socket-80', 3, filled=0.95,
-                                       shared=0.3, churn=1.0)
+        self.fleet = generate.generate_fleet(
+            6, 'two-socket-80', 3, filled=0.95,
+            shared=0.3, churn=1.0)
         self.names = [host.name for host in self.fleet.hosts]
 
     def _explain(self, *argv, fleet=None):
@@ -108,16 +99,16 @@ class TestExplain(base.TestCase):
     def test_disabled_and_unknown(self):
         cell = builders.host_cell(0, range(16), memory_mib=65536)
         hosts = (
-            cases.host(cell, name='off', is_enabled=False,
-                       disabled_reason='new disk', host_class=None),
-            cases.host(name='bare', host_class=None))
-        fleet = fleet_model.Fleet(hosts=hosts)
+            explain_cases.host(cell, name='off', is_enabled=False,
+                               disabled_reason='new disk', host_class=None),
+            explain_cases.host(name='bare', host_class=None))
+        fleet = snapshot.Fleet(hosts=hosts)
         done = self._explain(
             '--flavor', _DEDICATED + ' trait:CUSTOM_A=required', '--host',
             'off', '--host', 'bare', fleet=fleet)
         self.assertEqual(1, done.status, done.err)
         for text in ('is disabled: new disk',
-                     "passes it: nothing tells the host's class",
+                     "passes it: nothing indicates the host's class",
                      'whether it has these traits is not known: CUSTOM_A',
                      'Not known for 2 hosts: traits CUSTOM_A',
                      '- enable host off, which is disabled (new disk)',
@@ -129,7 +120,7 @@ class TestExplain(base.TestCase):
                       for host in self.fleet.hosts)
         fleet = dataclasses.replace(
             self.fleet, hosts=(*hosts[:1], *self.fleet.hosts[1:]),
-            aggregates=(fleet_model.Aggregate('a', 'az1'),))
+            aggregates=(snapshot.FleetAggregate('a', 'az1'),))
         _status, found = self._explain_json(
             '--flavor', 'dedicated-2', '--availability-zone', 'az1',
             fleet=fleet)
@@ -140,7 +131,7 @@ class TestExplain(base.TestCase):
 
     def test_isolated(self):
         fleet = dataclasses.replace(
-            self.fleet, aggregates=(fleet_model.Aggregate(
+            self.fleet, aggregates=(snapshot.FleetAggregate(
                 'a', None, {'trait:CUSTOM_A': 'required',
                             'filter_tenant_id': 'acme'}),),
             hosts=tuple(dataclasses.replace(host, aggregates=('a',))
@@ -177,7 +168,7 @@ class TestExplain(base.TestCase):
 
     def test_no_hosts(self):
         done = self._explain('--flavor', _DEDICATED,
-                             fleet=fleet_model.Fleet(hosts=()))
+                             fleet=snapshot.Fleet(hosts=()))
         self.assertEqual(2, done.status)
         self.assertIn('has no hosts', done.err)
 
@@ -186,14 +177,15 @@ class TestExplain(base.TestCase):
 
         def stored(**values):
             asked.append(values)
-            return request_specs.Stored(
-                server=self.fleet.guests[0].uuid, flavor=cases.flavor(2),
+            return request_specs.StoredRequest(
+                server=self.fleet.guests[0].uuid,
+                flavor=explain_cases.flavor(2),
                 image_properties={'hw_cpu_policy': 'dedicated'},
                 availability_zone='nova', project_id='acme',
                 fault='No valid host was found', notes=('it asks a lot',))
 
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.bridge.request_specs.stored', stored))
+            'nova_pinning.bridge.request_specs.stored_request', stored))
         done = self._explain('--server', 'uuid')
         self.assertEqual(0, done.status, done.err)
         for text in ('Note: nova said of server', ': No valid host was found',
@@ -203,14 +195,15 @@ class TestExplain(base.TestCase):
         _status, found = self._explain_json(
             '--request-id', 'req-1', '--config-dir', 'd', '--config-file',
             'f')
-        self.assertEqual(4, len(found['remarks']))
+        self.assertEqual(5, len(found['remarks']))
         self.assertEqual([
             {'server': 'uuid', 'request_id': None, 'arguments': []},
             {'server': None, 'request_id': 'req-1', 'arguments': [
                 '--config-dir', 'd', '--config-file', 'f']}], asked)
+        self.assertIsNone(found['refusal'])
 
 
-class TestPage(base.TestCase):
+class TestPage(cli_case.TestCase):
     """What the page shows is what the commands print."""
 
     def test_examples(self):

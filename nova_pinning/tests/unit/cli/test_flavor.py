@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
 import pathlib
@@ -16,15 +6,15 @@ import pathlib
 import ddt
 
 from nova_pinning.flavors import catalogue
-from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.cli import cli_case
 
 
-class TestShow(base.TestCase):
+class TestShow(cli_case.TestCase):
 
     def test_table(self):
-        done = self.run_command('flavor', 'show', base.CATALOGUE)
+        done = self.run_command('flavor', 'show', cli_case.CATALOGUE)
         self.assertEqual((0, ''), (done.status, done.err))
-        for flavor in catalogue.load(base.CATALOGUE).flavors:
+        for flavor in catalogue.load(cli_case.CATALOGUE).flavors:
             size = flavor.name.partition('.')[2]
             self.assertIn(f' {size} ', done.out)
         self.assertIn('enterprise: 6 flavors, enterprise.*', done.out)
@@ -32,56 +22,56 @@ class TestShow(base.TestCase):
 
     def test_fits_the_terminal(self):
         for line in self.run_command(
-                'flavor', 'show', base.CATALOGUE).out.splitlines():
+                'flavor', 'show', cli_case.CATALOGUE).out.splitlines():
             self.assertLessEqual(len(line), 80, line)
 
     def test_some(self):
         done = self.run_command(
-            'flavor', 'show', base.CATALOGUE, 'shared', 'latency.large')
+            'flavor', 'show', cli_case.CATALOGUE, 'shared', 'latency.large')
         self.assertIn('shared: 6 flavors', done.out)
         self.assertIn('latency: 1 flavor\n', done.out)
         self.assertNotIn('enterprise', done.out)
 
     def test_names_may_stand_after_options(self):
         self.assertEqual(
-            self.run_command('flavor', 'show', base.CATALOGUE, 'shared',
+            self.run_command('flavor', 'show', cli_case.CATALOGUE, 'shared',
                              '--commands'),
-            self.run_command('flavor', 'show', base.CATALOGUE, '--commands',
-                             'shared'))
+            self.run_command('flavor', 'show', cli_case.CATALOGUE,
+                             '--commands', 'shared'))
 
     def test_unknown_name(self):
         done = self.run_command(
-            'flavor', 'show', base.CATALOGUE, 'enterprize')
+            'flavor', 'show', cli_case.CATALOGUE, 'enterprize')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn("'enterprize'", done.err)
         self.assertIn('there are enterprise', done.err)
 
     def test_json(self):
         done = self.run_command(
-            'flavor', 'show', base.CATALOGUE, '--format', 'json')
+            'flavor', 'show', cli_case.CATALOGUE, '--format', 'json')
         shown = json.loads(done.out)
         self.assertEqual((1, 'default'),
                          (shown['version'], shown['catalogue']))
         self.assertEqual(
-            [(one.name, one.id, one.extra_specs)
-             for one in catalogue.load(base.CATALOGUE).flavors],
+            [(flavor.name, flavor.id, flavor.extra_specs)
+             for flavor in catalogue.load(cli_case.CATALOGUE).flavors],
             [(one['name'], one['id'], one['extra_specs'])
              for one in shown['flavors']])
 
     def test_commands(self):
         done = self.run_command(
-            'flavor', 'show', base.CATALOGUE, '--commands')
+            'flavor', 'show', cli_case.CATALOGUE, '--commands')
         self.assertEqual(
-            len(catalogue.load(base.CATALOGUE).flavors),
+            len(catalogue.load(cli_case.CATALOGUE).flavors),
             done.out.count('openstack flavor create'))
 
 
 @ddt.ddt
-class TestDiff(base.TestCase):
+class TestDiff(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.text = pathlib.Path(base.CATALOGUE).read_text()
+        self.text = pathlib.Path(cli_case.CATALOGUE).read_text()
 
     def _diff(self, *changes, form='text'):
         text = self.text
@@ -89,7 +79,7 @@ class TestDiff(base.TestCase):
             self.assertIn(before, text)
             text = text.replace(before, after)
         return self.run_command(
-            'flavor', 'diff', base.CATALOGUE, self.write('new.yaml', text),
+            'flavor', 'diff', cli_case.CATALOGUE, self.write('new.yaml', text),
             '--format', form)
 
     def test_none(self):
@@ -119,11 +109,11 @@ class TestDiff(base.TestCase):
         self.assertEqual(1, done.status)
         self.assertEqual(
             actions,
-            {one['action'] for one in json.loads(done.out)['changes']})
+            {load['action'] for load in json.loads(done.out)['changes']})
 
 
 @ddt.ddt
-class TestBadInput(base.TestCase):
+class TestBadInput(cli_case.TestCase):
 
     def test_only_the_first_are_told(self):
         head = 'version: 1\nname: a\nfamilies:\n'

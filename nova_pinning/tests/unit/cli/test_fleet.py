@@ -1,20 +1,9 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import dataclasses
 import io
 import json
-import os
 import sys
 from unittest import mock
 
@@ -26,23 +15,22 @@ from nova_pinning.cli import fleets
 from nova_pinning.document import packed
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.fleet import bytedance_data
-from nova_pinning.tests.unit.fleet.importers import test_bytedance
-from nova_pinning.tests.unit.fleet import samples
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.fleet import fleet_samples
 
 
-class _FleetTestCase(base.TestCase):
+class _FleetTestCase(cli_case.TestCase):
 
     def fleet(self, **changes):
         """Write a snapshot; returns its path."""
         path = str(self.dir / 'fleet.json.zst')
-        document.write(path, dataclasses.replace(samples.tidy(), **changes))
+        document.write(path,
+                       dataclasses.replace(fleet_samples.tidy(), **changes))
         return path
 
     def odd_fleet(self):
-        """A snapshot with a guest that is there twice."""
-        guests = samples.tidy().guests
+        """A snapshot with a guest that appears twice."""
+        guests = fleet_samples.tidy().guests
         return self.fleet(guests=(*guests, dataclasses.replace(
             guests[0], uuid='copy', name='')))
 
@@ -87,7 +75,7 @@ class TestShowFleet(_FleetTestCase):
 
     def test_hosts_of_no_kind(self):
         host = dataclasses.replace(
-            samples.tidy().hosts[0], cells=(), host_class=None,
+            fleet_samples.tidy().hosts[0], cells=(), host_class=None,
             is_enabled=False)
         done = self.run_command('fleet', 'show', self.fleet(
             hosts=(host,), guests=()))
@@ -100,7 +88,7 @@ class TestShowFleet(_FleetTestCase):
         self.assertEqual((1, 4), (found['version'], found['hosts']))
 
     def test_standard_input(self):
-        text = document.dumps(samples.tidy())
+        text = document.dumps(fleet_samples.tidy())
         with mock.patch.object(sys, 'stdin', mock.Mock(
                 buffer=io.BytesIO(text.encode()))):
             done = self.run_command('fleet', 'show', '-')
@@ -128,7 +116,7 @@ class TestCheckFleet(_FleetTestCase):
         done = self.run_command('fleet', 'check', self.odd_fleet())
         self.assertEqual((1, ''), (done.status, done.err))
         for words in ('F303 error: two guests on one CPU (1)',
-                      '- host dedicated-00001: CPU', 'copy', 'mend: migrate',
+                      '- host dedicated-00001: CPU', 'copy', 'remedy: migrate',
                       '1 error in 4 hosts with'):
             self.assertIn(words, done.out)
 
@@ -147,7 +135,8 @@ class TestCheckFleet(_FleetTestCase):
     @ddt.data(('note', 1), ('warning', 0), ('error', 0))
     @ddt.unpack
     def test_fail_on(self, severity, status):
-        host = dataclasses.replace(samples.tidy().hosts[0], host_class=None)
+        host = dataclasses.replace(fleet_samples.tidy().hosts[0],
+                                   host_class=None)
         path = self.fleet(hosts=(host,), guests=())
         done = self.run_command('fleet', 'check', path, '--fail-on', severity)
         self.assertEqual(status, done.status)
@@ -162,6 +151,19 @@ class TestCheckFleet(_FleetTestCase):
         done = self.run_command('fleet', 'check', 'none.json',
                                 '-o', str(self.dir / 'no' / 'where'))
         self.assertIn('cannot be written', done.err)
+
+    def test_formats(self):
+        path = self.odd_fleet()
+        done = self.run_command('fleet', 'check', path, '--format', 'sarif')
+        self.assertEqual(1, done.status)
+        [result] = json.loads(done.out)['runs'][0]['results']
+        self.assertEqual('F303', result['ruleId'])
+        self.assertIn(path, str(result['locations']))
+        done = self.run_command('fleet', 'check', path,
+                                '--format', 'prometheus')
+        self.assertIn('nova_pinning_fleet_violations{code="F303",'
+                      'severity="error"} 1.0\n', done.out)
+        self.assertIn('nova_pinning_fleet_hosts 4.0\n', done.out)
 
     def test_bad_input(self):
         for path, message in (
@@ -212,7 +214,7 @@ class TestGenerateFleet(_FleetTestCase):
     def test_bad_mix(self):
         done = self._generate('--mix', '4:x')
         self.assertEqual(2, done.status)
-        self.assertIn("error: --mix: '4:x' is no size", done.err)
+        self.assertIn("error: --mix: '4:x' is not a size", done.err)
 
     def test_size_that_no_host_takes(self):
         for mix, size in (('4,500:3', '500 vCPUs in 1 cell;'),
@@ -240,60 +242,12 @@ class TestGenerateFleet(_FleetTestCase):
         self.assertIn('could not be read again', done.err)
 
     def test_output_is_looked_at_first(self):
-        with mock.patch('nova_pinning.fleet.generate.generate') as generate:
+        with mock.patch(
+                'nova_pinning.fleet.generate.generate_fleet') as generate:
             done = self._generate('-o', str(self.dir / 'no' / 'where'))
         self.assertEqual(2, done.status)
         self.assertIn('cannot be written', done.err)
         generate.assert_not_called()
-
-
-class TestImportBytedance(_FleetTestCase):
-
-    _DOC = base.ETC.parents[1] / 'doc' / 'source' / 'admin'
-
-    def _import(self, *more, value=test_bytedance.SMALL):
-        path = self.write('clusters.json', json.dumps(value))
-        return self.run_command('fleet', 'import', 'bytedance', path, *more)
-
-    def test_import(self):
-        path = str(self.dir / 'one.json')
-        done = self._import('-o', path)
-        self.assertEqual((0, '', ''), (done.status, done.out, done.err))
-        self.assertEqual(2, len(document.read(path).hosts))
-        done = self._import('--cluster', 'two')
-        self.assertEqual(1, len(document.loads(done.out).hosts))
-
-    def test_documented(self):
-        shown = self._DOC / 'fleet-show.inc'
-        if not shown.is_file():
-            self.skipTest('not run from a checkout')
-        path = str(self.dir / 'one.json')
-        done = self.run_command(
-            'fleet', 'import', 'bytedance', str(bytedance_data.path(self)),
-            '-o', path)
-        self.assertEqual((0, ''), (done.status, done.err))
-        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '78'))
-        done = self.run_command('fleet', 'show', path)
-        self.assertEqual(shown.read_text(), done.out)
-
-    def test_old_file_stays(self):
-        path = self.write('one.json', 'old')
-        done = self._import('-o', path, value={'cluster_list': []})
-        self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('cluster_list: is empty', done.err)
-        with open(path) as file:
-            self.assertEqual('old', file.read())
-
-    def test_no_room(self):
-        path = self.write('one.json', 'old')
-        with mock.patch('os.fsync', side_effect=OSError(28, 'No space')):
-            done = self._import('-o', path)
-        self.assertEqual(2, done.status)
-        self.assertIn('No space', done.err)
-        self.assertEqual(['clusters.json', 'one.json'],
-                         sorted(os.listdir(self.dir)))
-        with open(path) as file:
-            self.assertEqual('old', file.read())
 
 
 class _Terminal(io.StringIO):
@@ -311,7 +265,7 @@ class TestHelpers(_FleetTestCase):
         return err.getvalue().splitlines()
 
     def test_warnings(self):
-        fleet = samples.tidy()
+        fleet = fleet_samples.tidy()
         found = problems.find(dataclasses.replace(
             fleet, hosts=tuple(dataclasses.replace(
                 host, host_class=None, aggregates=('gone',))

@@ -1,27 +1,17 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
 import os
 from xml.etree import ElementTree
 
-from nova_pinning.tests.unit.cli import base
+from nova_pinning.tests.unit.cli import cli_case
 
-FLAVOR = f'{base.CATALOGUE}:enterprise.2xlarge'
+FLAVOR = f'{cli_case.CATALOGUE}:enterprise.2xlarge'
 
 
-class TestShow(base.TestCase):
+class TestShow(cli_case.TestCase):
 
-    def _show(self, *more, flavor=FLAVOR, host=base.HOST):
+    def _show(self, *more, flavor=FLAVOR, host=cli_case.HOST):
         return self.run_command(
             'guest', 'show', '--flavor', flavor, '--host', host, *more)
 
@@ -52,7 +42,7 @@ class TestShow(base.TestCase):
         # Made by this command, see doc/source/admin/flavors.rst.
         svg = self.dir / 'guest.svg'
         self._show('--used', '2-5,42-45', '--svg', str(svg))
-        shown = base.ETC.parents[1] / 'doc' / 'source' / 'admin' / svg.name
+        shown = cli_case.ETC.parents[1] / 'doc' / 'source' / 'admin' / svg.name
         self.assertEqual(svg.read_text(), shown.read_text())
 
     def test_used_cpus_are_left_alone(self):
@@ -90,7 +80,7 @@ class TestShow(base.TestCase):
         done = self._show('--format', 'json', flavor=(
             'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'))
         self.assertIn('P105', [
-            one['code'] for one in json.loads(done.out)['findings']])
+            load['code'] for load in json.loads(done.out)['findings']])
 
     def test_floating_where_nothing_floats(self):
         done = self._show('--only', 'fit', flavor='vcpus=2 ram=1GiB')
@@ -103,6 +93,9 @@ class TestShow(base.TestCase):
         self.assertIn('resources', self._show('--only', 'placement').out)
         for line in self._show('--only', 'drawing').out.splitlines():
             self.assertLessEqual(len(line), 80)
+        done = self._show('--only', 'xml', '-f', 'json')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--only', done.err)
 
     def test_image_property(self):
         done = self._show('--image-property', 'hw_cpu_threads=1',
@@ -111,7 +104,7 @@ class TestShow(base.TestCase):
         # Nova lets an image's policy be overruled by a dedicated flavor's
         # only.
         done = self._show('--image-property', 'hw_cpu_policy=dedicated',
-                          flavor=f'{base.CATALOGUE}:shared.large')
+                          flavor=f'{cli_case.CATALOGUE}:shared.large')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn('hw_cpu_policy', done.err)
 

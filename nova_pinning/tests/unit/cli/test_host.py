@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host provider-config."""
 
 import os
@@ -18,10 +7,10 @@ import pathlib
 import ddt
 import yaml
 
-from nova_pinning.host import load
-from nova_pinning.placement import provider_config
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.tests.unit.cli import base
+from nova_pinning.host import host_loader
+from nova_pinning.host import provider_config
+from nova_pinning.placement import placement_traits
+from nova_pinning.tests.unit.cli import cli_case
 
 UUID = '5C2B1F60-7F3A-4F53-9F3C-0A4F6F2F8C11'
 PLAIN = """
@@ -32,9 +21,9 @@ nodes: [{id: 0, cpus: 0-3, memory: 4GiB}]
 
 
 @ddt.ddt
-class TestProviderConfig(base.TestCase):
+class TestProviderConfig(cli_case.TestCase):
 
-    def _write(self, *more, host=base.HOST):
+    def _write(self, *more, host=cli_case.HOST):
         return self.run_command('host', 'provider-config', host, *more)
 
     def test_output(self):
@@ -46,15 +35,16 @@ class TestProviderConfig(base.TestCase):
                          (written.status, written.out, written.err))
         self.assertEqual(done.out, path.read_text())
         [entry] = provider_config.read(path)
-        self.assertEqual(load.load(base.HOST).traits, entry.traits)
+        self.assertEqual(host_loader.load(cli_case.HOST).traits, entry.traits)
 
-    @ddt.data(*sorted(path.name for path in (base.ETC / 'hosts').iterdir()))
+    @ddt.data(
+        *sorted(path.name for path in (cli_case.ETC / 'hosts').iterdir()))
     def test_shipped_hosts(self, name):
-        path = base.ETC / 'hosts' / name
+        path = cli_case.ETC / 'hosts' / name
         done = self._write(host=str(path))
         self.assertEqual((0, ''), (done.status, done.err))
         [provider] = yaml.safe_load(done.out)['providers']
-        self.assertEqual(sorted(load.load(path).traits),
+        self.assertEqual(sorted(host_loader.load(path).traits),
                          provider['traits']['additional'])
 
     def test_class(self):

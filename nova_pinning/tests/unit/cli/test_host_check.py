@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host check."""
 
 import contextlib
@@ -22,40 +11,41 @@ import ddt
 import fixtures
 import rich.console
 
-from nova_pinning.bridge import nova_conf
+from nova_pinning.bridge import nova_conf_reader
 from nova_pinning.cli import host_check
 from nova_pinning import errors
-from nova_pinning.host.check import finding
-from nova_pinning.host.check import gather
-from nova_pinning.host.check import watch
-from nova_pinning.host import dump
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.host.check import samples
-from nova_pinning.tests.unit.host import samples as host_samples
+from nova_pinning.host.check import cpu_watch
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import gathering
+from nova_pinning.host import hostfile_writer
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.host.check import fact_samples
+from nova_pinning.tests.unit.host import host_samples
 
-STRAY = samples.process(555, 'backup', '1,3')
-CONF = samples.right_facts().nova_conf
-UNREADABLE = nova_conf.UnreadableError(
+STRAY = fact_samples.process(555, 'backup', '1,3')
+CONF = fact_samples.right_facts().nova_conf
+UNREADABLE = nova_conf_reader.UnreadableError(
     'cannot be read: Permission denied', errors.Location('/etc/nova/x.conf'))
 
 
-class _TestCase(base.TestCase):
+class _TestCase(cli_case.TestCase):
     """The command, on a machine that is as each test has it."""
 
     def setUp(self):
         super().setUp()
-        self.seen = samples.right_facts()
-        self.plan = self.write('plan.yaml', dump.dump(samples.planned()))
+        self.seen = fact_samples.right_facts()
+        self.plan = self.write('plan.yaml',
+                               hostfile_writer.dump(fact_samples.planned()))
         # Some nova-compute may run on this machine.
-        self.running, find = nova_conf.Source(pathlib.Path('/')), (
-            nova_conf.find)
-        self._mock(nova_conf, 'find', lambda tree: (
+        self.running, find = nova_conf_reader.NovaConfSource(
+            pathlib.Path('/')), (nova_conf_reader.find)
+        self._mock(nova_conf_reader, 'find', lambda tree: (
             self.running if tree.is_live else find(tree)))
-        self.load = self._mock(nova_conf, 'load', return_value=CONF)
-        self.gather = self._mock(gather, 'gather', self._gather)
-        self.watch = self._mock(watch, 'watch', self._watch)
+        self.load = self._mock(nova_conf_reader, 'load', return_value=CONF)
+        self.gather = self._mock(gathering, 'gather', self._gather)
+        self.watch = self._mock(cpu_watch, 'watch', self._watch)
         self.keeping_to = self._mock(
-            watch, 'keeping_to', lambda cpus: contextlib.nullcontext(''))
+            cpu_watch, 'keeping_to', lambda cpus: contextlib.nullcontext(''))
         self.runs, self.is_cut = (), False
 
     def _mock(self, module, name, *function, **values):
@@ -64,19 +54,19 @@ class _TestCase(base.TestCase):
             **values)).mock
 
     def _gather(self, tree, planned, pids, conf, conf_error):
-        return samples.replace(self.seen, nova_conf=conf,
-                               nova_conf_error=conf_error)
+        return fact_samples.replace(self.seen, nova_conf=conf,
+                                    nova_conf_error=conf_error)
 
     def _watch(self, tree, cpus, seconds, tell):
         tell(seconds)
-        return watch.Watched(cpus, float(seconds), 3, self.runs,
-                             is_cut=self.is_cut)
+        return cpu_watch.Watched(cpus, float(seconds), 3, self.runs,
+                                 is_cut=self.is_cut)
 
     def _check(self, *arguments):
         return self.run_command('host', 'check', self.plan, *arguments)
 
     def _add_stray(self):
-        self.seen = samples.replace(self.seen, processes=(
+        self.seen = fact_samples.replace(self.seen, processes=(
             *self.seen.processes, STRAY))
 
 
@@ -101,8 +91,8 @@ class TestCheck(_TestCase):
     @ddt.data(('note', 1), ('warning', 0), ('error', 0))
     @ddt.unpack
     def test_fail_on(self, least, status):
-        self.seen = samples.replace(self.seen, workqueue_cpus=samples.cpus(
-            '0-7'))
+        self.seen = fact_samples.replace(
+            self.seen, workqueue_cpus=fact_samples.cpus('0-7'))
         done = self._check('--fail-on', least)
         self.assertEqual(status, done.status)
         self.assertIn('1 note on host', done.out)
@@ -136,16 +126,17 @@ class TestCheck(_TestCase):
         self.gather.assert_not_called()
 
     def test_limit(self):
-        self.seen = samples.replace(self.seen, processes=tuple(
-            samples.process(pid, f'x{pid}', '1') for pid in range(90, 110)))
+        self.seen = fact_samples.replace(self.seen, processes=tuple(
+            fact_samples.process(pid, f'x{pid}', '1')
+            for pid in range(90, 110)))
         done = self._check('--limit', '3')
         self.assertEqual(3, done.out.count('  - process x'))
         self.assertIn('  and 17 more (--limit)\n', done.out)
 
     def test_no_plan(self):
-        done = self.run_command('host', 'check', base.HOST)
+        done = self.run_command('host', 'check', cli_case.HOST)
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn(f'nova-pinning host plan {base.HOST}', done.err)
+        self.assertIn(f'nova-pinning host plan {cli_case.HOST}', done.err)
 
     @ddt.data(['--watch', '0'], ['--watch', 'x'], ['--pid', '0'],
               ['--limit', '0'], ['--fail-on', 'all'], ['-f', 'yaml'])
@@ -176,7 +167,7 @@ class TestCheck(_TestCase):
 class TestNovaConf(_TestCase):
 
     def test_several(self):
-        self.running = nova_conf.Source(
+        self.running = nova_conf_reader.NovaConfSource(
             pathlib.Path('/'), pid='7', others=('8', '9'))
         self.assertIn('what others offer: nova-compute 8, 9: process 7 was '
                       'taken\n', self._check().out)
@@ -196,7 +187,7 @@ class TestNovaConf(_TestCase):
         self.assertEqual(((), self.dir), (source.arguments, source.root))
 
     def test_differs(self):
-        self.load.return_value = samples.replace(
+        self.load.return_value = fact_samples.replace(
             CONF, settings=host_samples.settings('1,3,5', '2,6'))
         done = self._check()
         self.assertEqual(1, done.status)
@@ -226,10 +217,11 @@ class TestNovaConf(_TestCase):
 class TestWatch(_TestCase):
 
     def test_watch(self):
-        self.runs = (watch.Run(STRAY, STRAY.threads[0], {1: 0.5, 3: 0.25}),)
+        self.runs = (
+            cpu_watch.Run(STRAY, STRAY.threads[0], {1: 0.5, 3: 0.25}),)
         done = self._check('--watch', '5', '-f', 'json')
         self.assertEqual((1, ''), (done.status, done.err))
-        self.assertEqual((samples.cpus('1,3,5,7'), 5),
+        self.assertEqual((fact_samples.cpus('1,3,5,7'), 5),
                          self.watch.call_args.args[1:])
         content = json.loads(done.out)
         [one] = content['findings']
@@ -244,15 +236,16 @@ class TestWatch(_TestCase):
         """Those that are there before or after count as guests."""
         guests = self.seen.guests
         # Pages of guests that are gone would be another finding.
-        self.seen = samples.replace(self.seen, guests=guests[:1],
-                                    free_pages={})
+        self.seen = fact_samples.replace(self.seen, guests=guests[:1],
+                                         free_pages={})
         self.runs = tuple(
-            watch.Run(samples.process(guest.qemu.pid, 'qemu-kvm', '0-7'),
-                      guest.qemu.vcpus[0], {cpu: 1.0})
+            cpu_watch.Run(
+                fact_samples.process(guest.qemu.pid, 'qemu-kvm', '0-7'),
+                guest.qemu.vcpus[0], {cpu: 1.0})
             for guest, cpu in zip(guests, (1, 3)))
 
         def later(*arguments, **options):
-            self.seen = samples.replace(self.seen, guests=guests[1:])
+            self.seen = fact_samples.replace(self.seen, guests=guests[1:])
             return self._watch(*arguments, **options)
 
         self.watch.side_effect = later
@@ -271,7 +264,7 @@ class TestWatch(_TestCase):
     def test_keeps_to_host_cpus(self):
         done = self._check('--watch', '5')
         self.assertNotIn('not known', done.out)
-        self.keeping_to.assert_called_once_with(samples.cpus('0,4'))
+        self.keeping_to.assert_called_once_with(fact_samples.cpus('0,4'))
         self.keeping_to.side_effect = lambda cpus: contextlib.nullcontext(
             'invalid argument')
         self.assertNotIn('invalid argument', self._check().out)
@@ -280,10 +273,10 @@ class TestWatch(_TestCase):
         self.assertIn('invalid argument', done.out)
 
     def test_what_could_not_be_read(self):
-        unread = finding.Unread('/proc', 'hidden', 'much')
+        unread = facts.Unread('/proc', 'hidden', 'much')
         self.watch.side_effect = lambda *arguments, **options: (
-            samples.replace(self._watch(*arguments, **options),
-                            unread=(unread, unread)))
+            fact_samples.replace(self._watch(*arguments, **options),
+                                 unread=(unread, unread)))
         done = self._check('--watch', '5')
         self.assertEqual(1, done.out.count('- much: /proc: hidden'))
 

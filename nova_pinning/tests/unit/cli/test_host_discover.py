@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host discover."""
 
 import json
@@ -18,18 +7,18 @@ import pathlib
 import ddt
 import fixtures
 
-from nova_pinning.host import load
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.host.discover import machines
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.host import host_loader
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.host.discover import sample_machines
+from nova_pinning.tests.unit.host import host_samples
 
 
 @ddt.ddt
-class TestDiscoverHost(base.TestCase):
+class TestDiscoverHost(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine()).small()
+        self.machine = self.useFixture(sample_machines.Machine()).small()
         self.machine.write('etc/hostname', 'compute-1')
 
     def discover(self, *more):
@@ -46,7 +35,7 @@ class TestDiscoverHost(base.TestCase):
         self.assertEqual((0, '', ''),
                          (written.status, written.out, written.err))
         self.assertEqual(done.out, path.read_text())
-        host = load.load(path)
+        host = host_loader.load(path)
         self.assertEqual(('compute-1', 4), (host.name, len(host.cpus)))
 
     def test_json(self):
@@ -55,24 +44,24 @@ class TestDiscoverHost(base.TestCase):
         self.assertEqual(0, done.status)
         self.assertEqual('compute-1', json.loads(path.read_text())['name'])
         plain = self.write('host.yaml', self.look().out)
-        self.assertEqual(load.load(plain), load.load(path))
+        self.assertEqual(host_loader.load(plain), host_loader.load(path))
 
     def test_this_machine(self):
         done = self.discover('--name', 'this')
         self.assertEqual(0, done.status)
-        host = load.load(self.write('host.yaml', done.out))
+        host = host_loader.load(self.write('host.yaml', done.out))
         self.assertEqual('this', host.name)
         self.assertTrue(host.cpus)
 
     def test_capabilities(self):
         path = self.write('compute-2.xml',
-                          samples.capabilities(samples.host()))
+                          host_samples.capabilities(host_samples.host()))
         for more, name in (((), 'compute-2'), (('--name', 'b'), 'b')):
             done = self.discover('--capabilities', path, *more)
             self.assertEqual((0, ''), (done.status, done.err))
-            host = load.load(self.write('host.yaml', done.out))
+            host = host_loader.load(self.write('host.yaml', done.out))
             self.assertEqual(name, host.name)
-            self.assertEqual(samples.host().nodes, host.nodes)
+            self.assertEqual(host_samples.host().nodes, host.nodes)
 
     def test_no_capabilities(self):
         done = self.discover('--capabilities', str(self.dir / 'none'))
@@ -88,7 +77,7 @@ class TestDiscoverHost(base.TestCase):
     def test_no_machine(self):
         done = self.discover('--root', str(self.dir))
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn(f'error: {self.dir}: is no machine', done.err)
+        self.assertIn(f'error: {self.dir}: is not a machine', done.err)
 
     def test_what_could_not_be_read_is_said(self):
         read = pathlib.Path.read_bytes
@@ -100,7 +89,8 @@ class TestDiscoverHost(base.TestCase):
 
         for number in range(9):
             self.machine.write(
-                f'{machines.CPU}/vulnerabilities/v{number}', 'Vulnerable')
+                f'{sample_machines.CPU}/vulnerabilities/v{number}',
+                'Vulnerable')
         self.useFixture(fixtures.MonkeyPatch(
             'pathlib.Path.read_bytes', deny))
         done = self.look()
@@ -118,5 +108,5 @@ class TestDiscoverHost(base.TestCase):
         done = self.look()
         self.assertEqual(0, done.status)
         self.assertIn('note: CPUs 3 are in no NUMA node', done.err)
-        host = load.load(self.write('host.yaml', done.out))
+        host = host_loader.load(self.write('host.yaml', done.out))
         self.assertEqual(4, len(host.cpus))

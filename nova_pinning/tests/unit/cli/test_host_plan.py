@@ -1,31 +1,20 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host plan."""
 
 import json
 
 import ddt
 
-from nova_pinning.host import load
-from nova_pinning.host.plan import model
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.host import host_loader
+from nova_pinning.host import plan_model
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.host import host_samples
 
 
 @ddt.ddt
-class TestPlanHost(base.TestCase):
+class TestPlanHost(cli_case.TestCase):
 
-    def _plan(self, *more, host=base.HOST):
+    def _plan(self, *more, host=cli_case.HOST):
         return self.run_command('host', 'plan', host, *more)
 
     def test_output(self):
@@ -33,15 +22,16 @@ class TestPlanHost(base.TestCase):
         self.assertEqual(0, done.status)
         path = self.dir / 'plan.yaml'
         path.write_text(done.out)
-        planned = load.load(path)
+        planned = host_loader.load(path)
         self.assertEqual('0-1,40-41', str(planned.plan.host_cpus))
         written = self._plan('--host-cpus', '4', '--for', '8', '-o',
                              str(self.dir / 'other.yaml'))
         self.assertEqual('', written.out)
         self.assertEqual(done.err, written.err)
         self.assertEqual(done.out, (self.dir / 'other.yaml').read_text())
-        self.assertEqual(planned, load.load(self.write('a.json', self._plan(
-            '--host-cpus', '4', '--for', '8', '-f', 'json').out)))
+        self.assertEqual(planned, host_loader.load(self.write(
+            'a.json', self._plan(
+                '--host-cpus', '4', '--for', '8', '-f', 'json').out)))
 
     def test_summary(self):
         """Nine guests, and eight with the next best choice."""
@@ -59,7 +49,7 @@ class TestPlanHost(base.TestCase):
     def test_other_choices_by_their_numbers(self):
         done = self._plan('--host-cpus', '4', '--choice', '2')
         path = self.write('plan.yaml', done.out)
-        self.assertEqual(2, load.load(path).plan.choice)
+        self.assertEqual(2, host_loader.load(path).plan.choice)
         for text in (done.err, self.run_command('host', 'show', path).out):
             self.assertIn('choice 1: ', text)
             self.assertIn('choice 3: ', text)
@@ -78,33 +68,34 @@ class TestPlanHost(base.TestCase):
     def test_options(self, options):
         done = self._plan(*options)
         self.assertEqual(0, done.status, done.err)
-        planned = load.load(self.write('plan.yaml', done.out))
+        planned = host_loader.load(self.write('plan.yaml', done.out))
         plan = planned.plan
         if 'both' in options:
             self.assertEqual(
-                (8, 20, 2.5, samples.MIB_PAGES, 20 * samples.GIB),
+                (8, 20, 2.5, host_samples.MIB_PAGES, 20 * host_samples.GIB),
                 (len(planned.nova.shared_cpus), plan.offer.shared_vcpus,
                  planned.nova.cpu_allocation_ratio, plan.page_size_kib,
                  planned.nova.reserved_memory_mib))
         elif 'shared' in options:
-            self.assertEqual((model.Purpose.SHARED, None, 0), (
+            self.assertEqual((plan_model.Purpose.SHARED, None, 0), (
                 plan.purpose, planned.nova.dedicated_cpus,
                 plan.page_size_kib))
         else:
             self.assertEqual((4, [(8, 70, 1), (16, 30, 1), (48, 1, 2)]), (
-                len(plan.poll_cpus), [(one.vcpus, one.weight, one.cells)
-                                      for one in plan.sizes]))
+                len(plan.poll_cpus), [(size.vcpus, size.weight, size.cells)
+                                      for size in plan.sizes]))
 
-    @ddt.data(*sorted(path.name for path in (base.ETC / 'hosts').iterdir()))
+    @ddt.data(
+        *sorted(path.name for path in (cli_case.ETC / 'hosts').iterdir()))
     def test_shipped_hosts(self, name):
-        done = self._plan(host=str(base.ETC / 'hosts' / name))
+        done = self._plan(host=str(cli_case.ETC / 'hosts' / name))
         self.assertEqual(0, done.status, done.err)
         self.assertIsNotNone(
-            load.load(self.write('plan.yaml', done.out)).plan)
+            host_loader.load(self.write('plan.yaml', done.out)).plan)
 
     def test_capabilities(self):
-        path = self.write('capabilities.xml', samples.capabilities(
-            load.load(base.HOST)))
+        path = self.write('capabilities.xml', host_samples.capabilities(
+            host_loader.load(cli_case.HOST)))
         done = self._plan('--no-summary', '-f', 'json', host=path)
         self.assertEqual(0, done.status, done.err)
         self.assertEqual('0-1,40-41',
@@ -116,7 +107,7 @@ class TestPlanHost(base.TestCase):
         again = self._plan('--class', 'both', host=path)
         self.assertEqual(first.out, again.out)
         self.assertEqual(
-            'note: the plan in this file is made anew: class, sizes, numbers '
+            'note: the plan in this file is made again: class, sizes, numbers '
             'of CPUs and\n'
             '  memory are those of the options; PCI aliases stay\n'
             + first.err, again.err)

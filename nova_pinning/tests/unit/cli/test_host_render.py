@@ -1,35 +1,25 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host render."""
 
 import pathlib
 
 import ddt
 
-from nova_pinning.host import dump
+from nova_pinning.host import hostfile_writer
 from nova_pinning.host import render
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import options
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.host.render import samples
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.host.render import render_samples
 
 
 @ddt.ddt
-class TestRender(base.TestCase):
+class TestRender(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.plan = self.write('plan.yaml', dump.dump(samples.polling()))
+        self.plan = self.write('plan.yaml',
+                               hostfile_writer.dump(render_samples.polling()))
         self.out = self.dir / 'out'
 
     def _render(self, *more, plan=None):
@@ -43,7 +33,7 @@ class TestRender(base.TestCase):
 
     def _expected(self, **values):
         return {path: file.text for path, file in render.files(
-            samples.polling(), options.Options(**values)).items()}
+            render_samples.polling(), options.RenderOptions(**values)).items()}
 
     def test_files(self):
         done = self._render()
@@ -68,9 +58,9 @@ class TestRender(base.TestCase):
         self.assertIn('"device_type": "type-PF"',
                       self._written()[nova_conf.PATH])
 
-    @ddt.data(*options.Format)
+    @ddt.data(*options.RenderFormat)
     def test_formats(self, form):
-        hosts = () if form is options.Format.FILES else ('b', 'a')
+        hosts = () if form is options.RenderFormat.FILES else ('b', 'a')
         named = [word for host in hosts for word in ('--host', host)]
         done = self._render('--format', str(form), *named, *named)
         self.assertEqual((0, ''), (done.status, done.err))
@@ -102,7 +92,7 @@ class TestRender(base.TestCase):
         self.assertIn(f'note: {path} is no longer needed', done.err)
 
     @ddt.data(
-        (['--service', 'a/b'], "'a/b' is no name"),
+        (['--service', 'a/b'], "'a/b' is not a name"),
         (['--device-type', 'gpu'], 'gpu=type-PF'),
         (['--device-type', 'gpu=x'], 'type-VF'),
         (['--device-type', 'no=type-PF'], "alias 'no'"),
@@ -120,10 +110,10 @@ class TestRender(base.TestCase):
         self.assertFalse(self.out.exists())
 
     def test_no_plan(self):
-        done = self._render(plan=base.HOST)
+        done = self._render(plan=cli_case.HOST)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn('has no plan', done.err)
-        self.assertIn(base.HOST, done.err)
+        self.assertIn(cli_case.HOST, done.err)
 
     def test_not_a_directory_of_ours(self):
         self.out = pathlib.Path(self.dir)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning host show."""
 
 import json
@@ -20,28 +9,30 @@ from xml.etree import ElementTree
 import ddt
 import fixtures
 
-from nova_pinning.drawing import host_plan
-from nova_pinning.host import dump
-from nova_pinning.host import load
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.drawing import test_host_plan
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.host import host_loader
+from nova_pinning.host import hostfile_writer
+from nova_pinning.presentation import plan_drawing
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.presentation import test_plan_drawing
 
 
 @ddt.ddt
-class TestShowHost(base.TestCase):
+class TestShowHost(cli_case.TestCase):
 
-    _DOC = base.ETC.parents[1] / 'doc' / 'source' / 'admin'
+    _DOC = cli_case.ETC.parents[1] / 'doc' / 'source' / 'admin'
 
-    def _show(self, *more, host=base.HOST):
+    def _show(self, *more, host=cli_case.HOST):
         return self.run_command('host', 'show', host, *more)
 
     def _plan(self):
-        return self.write('plan.yaml', dump.dump(test_host_plan.planned()))
+        return self.write('plan.yaml',
+                          hostfile_writer.dump(test_plan_drawing.planned()))
 
-    @ddt.data(*sorted(path.name for path in (base.ETC / 'hosts').iterdir()))
+    @ddt.data(
+        *sorted(path.name for path in (cli_case.ETC / 'hosts').iterdir()))
     def test_shipped_hosts(self, name):
-        done = self._show(host=str(base.ETC / 'hosts' / name))
+        done = self._show(host=str(cli_case.ETC / 'hosts' / name))
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('Hardware', done.out)
         for line in done.out.splitlines():
@@ -73,7 +64,7 @@ class TestShowHost(base.TestCase):
 
     def test_virsh_capabilities(self):
         path = self.write('capabilities.xml',
-                          samples.capabilities(samples.host()))
+                          host_samples.capabilities(host_samples.host()))
         done = self._show(host=path)
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('8 CPUs', done.out)
@@ -83,7 +74,7 @@ class TestShowHost(base.TestCase):
         done = self._show('--svg', str(path), host=self._plan())
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertEqual(
-            host_plan.svg(test_host_plan.planned()), path.read_text())
+            plan_drawing.svg(test_plan_drawing.planned()), path.read_text())
         ElementTree.parse(path)
 
     def test_what_the_documentation_shows(self):
@@ -109,7 +100,7 @@ class TestShowHost(base.TestCase):
         done = self._show('--format', 'json', host=self._plan())
         shown = json.loads(done.out)
         again = self.write('again.json', json.dumps(shown['host']))
-        self.assertEqual(test_host_plan.planned(), load.load(again))
+        self.assertEqual(test_plan_drawing.planned(), host_loader.load(again))
         self.assertEqual(
             {'sockets': 2, 'nodes': 2, 'cores': 4, 'cpus': 8,
              'l3_domains': 0, 'memory_mib': 16384}, shown['figures'])

@@ -1,37 +1,27 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import argparse
 
 import ddt
 
-from nova_pinning.cli import options
+from nova_pinning.cli import common_options
 from nova_pinning.cli import select
 from nova_pinning import errors
-from nova_pinning.flavors import model
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.cli import base as cli_base
+from nova_pinning.flavors import flavor_model
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit import unit_base
 
 AMONG = tuple(
-    model.Flavor(name=f'{family}.{size}', vcpus=2, memory_mib=1024,
-                 extra_specs={model.FAMILY_KEY: family})
+    flavor_model.Flavor(name=f'{family}.{size}', vcpus=2, memory_mib=1024,
+                        extra_specs={flavor_model.FAMILY_KEY: family})
     for family in ('enterprise', 'shared') for size in ('large', 'xlarge'))
 
 
-class TestFlavors(base.TestCase):
+class TestFlavors(unit_base.TestCase):
 
     def _names(self, *names):
         return [flavor.name
-                for flavor in select.flavors(AMONG, names, 'f.yaml')]
+                for flavor in select.named_flavors(AMONG, names, 'f.yaml')]
 
     def test_all(self):
         self.assertEqual([flavor.name for flavor in AMONG], self._names())
@@ -48,44 +38,44 @@ class TestFlavors(base.TestCase):
         self.assertIn('shared', error.advice)
 
 
-class TestFile(cli_base.TestCase):
+class TestFile(cli_case.TestCase):
 
     def test_by_name(self):
-        self.assertEqual('shared.large', select.flavor(
-            f'{cli_base.CATALOGUE}:shared.large').name)
+        self.assertEqual('shared.large', select.named_flavor(
+            f'{cli_case.CATALOGUE}:shared.large').name)
 
     def test_one_of_several(self):
         error = self.assertRaises(
-            errors.InputError, select.flavor, cli_base.CATALOGUE)
+            errors.InputError, select.named_flavor, cli_case.CATALOGUE)
         self.assertIn('22 flavors', str(error))
 
     def test_the_only_one(self):
         path = self.write('one.yaml', (
             'version: 1\nname: c\nfamilies:\n  f:\n'
             '    sizes: {s: {vcpus: 1, memory: 1GiB}}\n'))
-        self.assertEqual('f.s', select.flavor(path).name)
+        self.assertEqual('f.s', select.named_flavor(path).name)
 
     def test_family(self):
-        error = self.assertRaises(
-            errors.InputError, select.flavor, f'{cli_base.CATALOGUE}:shared')
+        error = self.assertRaises(errors.InputError, select.named_flavor,
+                                  f'{cli_case.CATALOGUE}:shared')
         self.assertIn('shared is a family', error.message)
         self.assertIn('shared.large', error.advice)
 
     def test_unknown(self):
         error = self.assertRaises(
-            errors.InputError, select.flavor,
-            f'{cli_base.CATALOGUE}:shared.larg')
+            errors.InputError, select.named_flavor,
+            f'{cli_case.CATALOGUE}:shared.larg')
         self.assertIn('shared.large', error.advice)
 
 
 @ddt.ddt
-class TestWrittenOut(base.TestCase):
+class TestWrittenOut(unit_base.TestCase):
 
     def test_all_there_is(self):
-        flavor = select.flavor(
+        flavor = select.named_flavor(
             'vcpus=8 ram=16GiB disk=10 ephemeral=5 swap=512 name=mine '
             'hw:cpu_policy=dedicated trait:CUSTOM_A=required')
-        self.assertEqual(model.Flavor(
+        self.assertEqual(flavor_model.Flavor(
             name='mine', vcpus=8, memory_mib=16384, disk_gib=10,
             ephemeral_gib=5, swap_mib=512,
             extra_specs={'hw:cpu_policy': 'dedicated',
@@ -94,12 +84,12 @@ class TestWrittenOut(base.TestCase):
 
     def test_plain_memory_is_in_mib(self):
         self.assertEqual(
-            2048, select.flavor('vcpus=1 ram=2048').memory_mib)
+            2048, select.named_flavor('vcpus=1 ram=2048').memory_mib)
 
     def test_values_may_have_equals_signs(self):
         self.assertEqual(
             {'a:b': 'c=d'},
-            select.flavor('vcpus=1 ram=1 a:b=c=d').extra_specs)
+            select.named_flavor('vcpus=1 ram=1 a:b=c=d').extra_specs)
 
     @ddt.data(
         ('ram=1', 'vcpus is missing'),
@@ -121,22 +111,23 @@ class TestWrittenOut(base.TestCase):
     )
     @ddt.unpack
     def test_bad(self, text, said):
-        error = self.assertRaises(errors.InputError, select.flavor, text)
+        error = self.assertRaises(errors.InputError, select.named_flavor, text)
         self.assertIn(said, str(error))
         self.assertIn('--flavor', str(error))
 
 
 @ddt.ddt
-class TestOptions(base.TestCase):
+class TestOptions(unit_base.TestCase):
 
     def test_cpu_list(self):
-        self.assertEqual('1-3', str(options.cpu_list('1-3')))
-        self.assertRaises(argparse.ArgumentTypeError, options.cpu_list, 'x')
+        self.assertEqual('1-3', str(common_options.cpu_list('1-3')))
+        self.assertRaises(argparse.ArgumentTypeError, common_options.cpu_list,
+                          'x')
 
     def _properties(self, *items):
         parser = argparse.ArgumentParser()
-        options.add_image_properties(parser)
-        return options.image_properties(parser.parse_args(
+        common_options.add_image_properties(parser)
+        return common_options.image_properties(parser.parse_args(
             [f'--image-property={item}' for item in items]))
 
     def test_image_properties(self):

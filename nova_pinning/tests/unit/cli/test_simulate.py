@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """nova-pinning simulate."""
 
 import csv
@@ -24,11 +13,11 @@ import ddt
 import fixtures
 
 from nova_pinning.cli import simulate
-from nova_pinning.flavors import model as flavor_model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
-from nova_pinning.fleet.simulate import compare
-from nova_pinning.tests.unit.cli import base
-from nova_pinning.tests.unit.fleet.simulate import scenes
+from nova_pinning.simulation import compare
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.simulation import simulation_scenes
 
 ARRIVALS = 'mix=2:3,4:2,8 memory=1024 rate=30 lifetime=2h count=60'
 TRACE = """time,id,vcpus,memory,lifetime
@@ -39,7 +28,7 @@ TRACE = """time,id,vcpus,memory,lifetime
 """
 
 
-class _TestCase(base.TestCase):
+class _TestCase(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -50,8 +39,9 @@ class _TestCase(base.TestCase):
 
     def fleet(self, **changes):
         path = str(self.dir / 'fleet.json.zst')
-        fleet = scenes.fleet_model.Fleet(hosts=(
-            scenes.host('one', cells=1), scenes.host('two', cells=1)))
+        fleet = simulation_scenes.snapshot.Fleet(
+            hosts=(simulation_scenes.host('one', cells=1),
+                   simulation_scenes.host('two', cells=1)))
         document.write(path, dataclasses.replace(fleet, **changes))
         return path
 
@@ -90,7 +80,7 @@ class TestSimulate(_TestCase):
         done = self.simulate('--fast', '--arrivals', 'mix=2 memory=16 rate=1 '
                              'lifetime=1m count=5')
         text = ' '.join(done.out.split())
-        self.assertIn('Dedicated CPUs sold in the mean;', text)
+        self.assertIn('Dedicated CPUs sold on average;', text)
         self.assertIn('No guest was refused.', text)
         self.assertNotIn('limit', text)
         # Of less than a hundred no share is taken.
@@ -98,7 +88,7 @@ class TestSimulate(_TestCase):
             '--fast', '--arrivals',
             'mix=2 memory=16 rate=100 lifetime=9h count=60')
         text = ' '.join(done.out.split())
-        self.assertIn('sold at the first refusal and in the mean;', text)
+        self.assertIn('sold at the first refusal and on average;', text)
         self.assertIn('The limit, 1% of the latest 1,000 arrivals refused, '
                       'was never reached.', text)
         self.assertNotIn('(at limit)', text)
@@ -143,7 +133,7 @@ class TestSimulate(_TestCase):
             done = self.simulate('--fast', '--arrivals', ARRIVALS,
                                  '--svg', str(self.dir / 'sold.svg'))
         self.assertEqual(2, done.status)
-        self.assertIn('install nova-pinning[plots]', done.err)
+        self.assertIn('nova-pinning[plots]', done.err)
 
     def test_flavors(self):
         flavor = flavor_model.Flavor(
@@ -167,9 +157,9 @@ class TestSimulate(_TestCase):
             done.out)['configurations'][0]['name'])
 
     def test_warns_of_problems(self):
-        guest = scenes.fleet_model.FleetGuest(
+        guest = simulation_scenes.snapshot.FleetGuest(
             uuid='stray', host='three', vcpus=1, memory_mib=1,
-            guest_class=scenes.SHARED)
+            guest_class=simulation_scenes.SHARED)
         done = self.simulate('--fast', '--arrivals', ARRIVALS,
                              fleet=self.fleet(guests=(guest,)))
         self.assertEqual(0, done.status)
@@ -183,9 +173,9 @@ class TestBadInput(_TestCase):
         (('--arrivals', 'mix=big rate=1'), "no flavor called 'big'"),
         (('--arrivals', 'mix=8'), 'either rate or load'),
         (('--arrivals', ARRIVALS, '--configuration', 'none'),
-         "'none' is no configuration"),
+         "'none' is neither a configuration"),
         (('--arrivals', ARRIVALS, '--configuration', 'pinning',
-          '--configuration', 'pinning'), 'pinning is there twice'),
+          '--configuration', 'pinning'), 'pinning appears twice'),
         (('--arrivals', ARRIVALS, '--svg', '/nowhere/x.svg'),
          'cannot be written'),
         (('--trace', '/nowhere/trace.csv'), 'cannot be read'),
@@ -257,7 +247,7 @@ class TestCheckpoint(_TestCase):
             dataclasses.replace(again, err='')))
 
     def test_interrupt(self):
-        case = compare.Case('pinning', 1)
+        case = compare.StudyCase('pinning', 1)
 
         def perform(study, *, decided, **_values):
             decided(case, [3, -1])

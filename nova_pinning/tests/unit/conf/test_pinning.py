@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import re
 import types
@@ -34,10 +24,15 @@ class TestOptions(oslotest.BaseTestCase):
     def test_defaults(self):
         options = self._read()
         self.assertEqual({
+            'mode': 'enforce',
             'unknown_host_class': 'allow',
             'on_error': 'by-class',
             'check_nova_claim': True,
-            'nova_claim_max_permutations': 20000,
+            'nova_claim_max_seconds': 1.0,
+            'request_budget_seconds': 5.0,
+            'metrics_directory': None,
+            'metrics_interval_seconds': 15,
+            'refusals_kept': 200,
             'traits_refresh_seconds': 60,
             'traits_max_age_seconds': 3600,
             'traits_first_wait_seconds': 5.0,
@@ -45,7 +40,7 @@ class TestOptions(oslotest.BaseTestCase):
             'fragmentation_mix': None,
             'fragmentation_recent_requests': 256,
             'cache_locality_weight_multiplier': 1.0,
-            'exclusive_l3': False,
+            'prefer_exclusive_l3': False,
         }, {name: options[name] for name in options})
 
     def test_a_mix(self):
@@ -62,8 +57,12 @@ class TestOptions(oslotest.BaseTestCase):
                 ('unknown_host_class', 'reject'),
                 ('on_error', 'raise'),
                 ('check_nova_claim', 'perhaps'),
-                ('nova_claim_max_permutations', '0'),
-                ('nova_claim_max_permutations', 'many'),
+                ('mode', 'watch'),
+                ('nova_claim_max_seconds', '-1'),
+                ('nova_claim_max_seconds', 'many'),
+                ('request_budget_seconds', '-0.5'),
+                ('metrics_interval_seconds', '0'),
+                ('refusals_kept', '-1'),
                 ('traits_refresh_seconds', '-1'),
                 ('traits_refresh_seconds', '1m'),
                 ('traits_max_age_seconds', '-1'),
@@ -73,7 +72,7 @@ class TestOptions(oslotest.BaseTestCase):
                 ('fragmentation_mix', 'vcpus=8'),
                 ('fragmentation_recent_requests', '0'),
                 ('cache_locality_weight_multiplier', '1,5'),
-                ('exclusive_l3', 'maybe')):
+                ('prefer_exclusive_l3', 'maybe')):
             options = self._read(f'[pinning]\n{name} = {value}\n')
             error = self.assertRaises(
                 cfg.ConfigFileValueError, getattr, options, name)

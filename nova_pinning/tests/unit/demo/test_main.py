@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import io
@@ -21,7 +11,7 @@ from unittest import mock
 import fixtures
 from oslotest import base as oslotest
 
-from nova_pinning.demo import __main__ as demo
+from demo import __main__
 from nova_pinning.tests.unit.demo import samples
 
 
@@ -32,14 +22,14 @@ class TestMain(oslotest.BaseTestCase):
         self.directory = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path)
         self.run = self.useFixture(fixtures.MockPatchObject(
-            demo, '_run', return_value=samples.small_outcome())).mock
+            __main__, '_run', return_value=samples.small_outcome())).mock
 
     def main(self, *arguments):
         """The exit status, what was printed, and the errors."""
         printed, errors = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(printed),
               contextlib.redirect_stderr(errors)):
-            status = demo.main(['--out', str(self.directory), *arguments])
+            status = __main__.main(['--out', str(self.directory), *arguments])
         return status, printed.getvalue(), errors.getvalue()
 
     def test_text(self):
@@ -74,7 +64,7 @@ class TestMain(oslotest.BaseTestCase):
         self.assertIn('Interrupted', errors)
 
     def test_disk_full(self):
-        with mock.patch.object(demo.report, 'write_guests',
+        with mock.patch.object(__main__.report, 'write_guests',
                                side_effect=OSError(28, 'No space left')):
             status, _printed, errors = self.main()
         self.assertEqual(1, status)
@@ -96,5 +86,5 @@ class TestStart(oslotest.BaseTestCase):
     def test_nova_is_not_loaded_before_the_first_words(self):
         subprocess.run(
             [sys.executable, '-c',
-             'import sys, nova_pinning.demo.__main__; '
+             'import sys, demo.__main__; '
              'sys.exit("nova" in sys.modules)'], check=True)

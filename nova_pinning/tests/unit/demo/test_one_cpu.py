@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import multiprocessing
 import os
@@ -17,7 +7,7 @@ import threading
 import fixtures
 from oslotest import base
 
-from nova_pinning.demo import one_cpu
+from demo import one_cpu
 
 
 def _hold(connection):
@@ -33,7 +23,7 @@ class OneCpuTest(base.BaseTestCase):
         super().setUp()
         # Clouds of other tests may run at the same time.
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.demo.one_cpu._NAME', self.id()[-60:]))
+            'demo.one_cpu._NAME', self.id()[-60:]))
         self.before = os.sched_getaffinity(0)
 
     def test_this_thread_and_what_it_starts(self):

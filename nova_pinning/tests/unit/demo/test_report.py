@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import io
 import os
@@ -19,8 +9,8 @@ import fixtures
 from oslotest import base as oslotest
 from rich import console as rich_console
 
-from nova_pinning.demo import outcome
-from nova_pinning.demo import report
+from demo import outcome
+from demo import report
 from nova_pinning.tests.unit.demo import samples
 
 
@@ -43,8 +33,10 @@ class TestShow(oslotest.BaseTestCase):
                      '    0.25 vCPUs for each where 3 are allowed',
                      '  Placement 4 left, 8 needed',
                      '  yes one is refused'):
-            self.assertIn(line + '\n', '\n'.join(
-                one.rstrip() for one in printed.splitlines()) + '\n')
+            self.assertIn(
+                line + '\n',
+                '\n'.join(told.rstrip()
+                          for told in printed.splitlines()) + '\n')
 
     def test_failed_check(self):
         self.assertIn('NO', self.show(samples.small_outcome(held=False)))

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 import fractions
 
 import hypothesis
@@ -17,7 +7,7 @@ from oslotest import base as oslotest
 
 from nova_pinning.document import quantities
 from nova_pinning import errors
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 _WHERE = errors.Location('f', 3, 1, 'families.a.memory')
 
@@ -72,7 +62,7 @@ class TestQuantities(oslotest.BaseTestCase):
                          quantities.shown_alike(0, 1500, 2048))
         self.assertEqual(('0 GiB', '2 GiB'), quantities.shown_alike(0, 2048))
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(strategies.integers(0, 1 << 40))
     def test_text(self, mib):
         text = quantities.text(mib)

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 from oslotest import base
 
 from nova_pinning.document import schema
@@ -76,7 +66,8 @@ class TestValidate(base.BaseTestCase):
                            'more belongs'),
                 ('conut: 1', '2:1: conut: conut is not known here; did you '
                              'mean count?'),
-                ('zzz: 1', 'zzz is not known here; known are version, count'),
+                ('zzz: 1', 'zzz is not known here; choose from version, '
+                           'count'),
                 ('kind: isolated', '2:7: kind: isolated is not one of share, '
                                    'isolate; did you mean isolate?'),
                 ('switch: yes', '2:9: switch: yes is not true or false; '

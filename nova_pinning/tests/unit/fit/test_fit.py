@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Whole guests on whole hosts: what the property tests do not name."""
 
 from unittest import mock
@@ -17,27 +6,36 @@ from unittest import mock
 from oslotest import base as oslotest
 
 from nova_pinning import fit
-from nova_pinning.fit import cell as one_cell
+from nova_pinning.fit import cell_check
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.tests.unit import builders
 
 
 class _Devices:
-    """PCI devices near certain cells; asked about, it remembers."""
+    """PCI devices near certain cells; asked about, it remembers.
+
+    :param lack: why no set of cells will do at all
+    """
 
     is_requested = True
 
-    def __init__(self, *good_sets, counts=None):
+    def __init__(self, *good_sets, counts=None, lack=''):
         self._good_sets = good_sets
         self._counts = counts or {}
+        self._lack = lack
         self.asked = []
+        self.asked_at_once = []
 
     def device_count(self, cell_id):
         return self._counts.get(cell_id, 0)
 
     def label(self, cell):
         return cell.id
+
+    def shortfall(self, cell_ids, count):
+        self.asked_at_once.append((cell_ids, count))
+        return self._lack
 
     def supports(self, cell_ids):
         self.asked.append(cell_ids)
@@ -72,7 +70,7 @@ class TestFit(oslotest.BaseTestCase):
             model.Fit((
                 model.CellFit(0, ((1, 0), (5, 1)), (2,)),
                 model.CellFit(1, ((2, 10),)))),
-            fit.fit(host, guest))
+            fit.fit_guest(host, guest))
 
     def test_floating_guests_get_no_cpus(self):
         host = builders.host(builders.host_cell(
@@ -80,33 +78,34 @@ class TestFit(oslotest.BaseTestCase):
             pages=(model.PagePool(4, 10 ** 6), model.PagePool(2048, 9))))
         self.assertEqual(
             model.Fit((model.CellFit(3, page_size_kib=2048),)),
-            fit.fit(host, builders.floating_guest(
+            fit.fit_guest(host, builders.floating_guest(
                 (2, 8, model.PAGES_LARGE), emulator_isolated=True)))
 
     def test_goes_back_on_the_first_choice(self):
         # The cell with the most free CPUs comes first, but only there is
         # room for the second guest cell.
-        self.assertEqual([1, 0], self._cells_of(fit.fit(
+        self.assertEqual([1, 0], self._cells_of(fit.fit_guest(
             _row(4, 2, 1), builders.guest((2, 1), (4, 1)))))
 
     def test_no_two_guest_cells_on_one_host_cell(self):
-        self.assertEqual([0, 1], self._cells_of(fit.fit(
+        self.assertEqual([0, 1], self._cells_of(fit.fit_guest(
             _row(4, 2), builders.guest((1, 1), (1, 1)))))
 
     def test_one_cell_more_than_the_guest(self):
         """Nova's order differs if all host cells are needed."""
         guest = builders.guest((1, 1), (1, 1))
-        self.assertEqual([0, 1], self._cells_of(fit.fit(_row(1, 3), guest)))
+        self.assertEqual([0, 1],
+                         self._cells_of(fit.fit_guest(_row(1, 3), guest)))
         self.assertEqual(
-            [2, 1], self._cells_of(fit.fit(_row(1, 3, 4), guest)))
-        self.assertEqual([0, 1], self._cells_of(fit.fit(
+            [2, 1], self._cells_of(fit.fit_guest(_row(1, 3, 4), guest)))
+        self.assertEqual([0, 1], self._cells_of(fit.fit_guest(
             _row(1, 3, 4), guest, pack=True)))
 
 
 class TestRefusals(oslotest.BaseTestCase):
 
     def _assert_refused(self, reason, text, host, guest, **values):
-        outcome = fit.fit(host, guest, **values)
+        outcome = fit.fit_guest(host, guest, **values)
         self.assertIsInstance(outcome, model.Refusal)
         self.assertEqual(reason, outcome.reason)
         self.assertEqual(text, str(outcome))
@@ -154,13 +153,14 @@ class TestRefusals(oslotest.BaseTestCase):
             _row(4, 2, 2), builders.guest((4, 1), (1, 1), (3, 1)))
 
     def test_the_first_guest_cell_without_room_is_named(self):
-        outcome = fit.fit(_row(2, 2), builders.guest((3, 1), (4, 1)))
+        outcome = fit.fit_guest(_row(2, 2), builders.guest((3, 1), (4, 1)))
         self.assertEqual(0, outcome.guest_cell)
-        self.assertEqual([3, 3], [one.need for one in outcome.shortages])
+        self.assertEqual([3, 3],
+                         [shortage.need for shortage in outcome.shortages])
 
     def test_pci(self):
         devices = _Devices()
-        outcome = fit.fit(
+        outcome = fit.fit_guest(
             _row(4, 4, 4), builders.guest((1, 1), (1, 1)), pci=devices)
         self.assertEqual(Reason.PCI, outcome.reason)
         self.assertEqual('3 sets of cells tried', outcome.detail)
@@ -168,9 +168,46 @@ class TestRefusals(oslotest.BaseTestCase):
 
     def test_no_room_is_found_before_devices_are_asked_for(self):
         devices = _Devices()
-        outcome = fit.fit(_row(1, 2), builders.guest((3, 1)), pci=devices)
+        outcome = fit.fit_guest(_row(1, 2), builders.guest((3, 1)),
+                                pci=devices)
         self.assertEqual(Reason.FREE_CPUS, outcome.reason)
         self.assertEqual([], devices.asked)
+
+    def test_devices_that_no_set_of_cells_can_have(self):
+        """Asked once, about all cells with room for any guest cell."""
+        devices = _Devices(lack='2 of 3 NICs')
+        outcome = fit.fit_guest(
+            _row(4, 1, 0, 2, 3), builders.guest((2, 1), (3, 1)), pci=devices)
+        self.assertEqual(Reason.PCI, outcome.reason)
+        self.assertEqual('2 of 3 NICs', outcome.detail)
+        self.assertEqual([((0, 3, 4), 2)], devices.asked_at_once)
+        self.assertEqual([], devices.asked)
+
+    def test_no_devices_for_a_guest_that_asks_for_none(self):
+        """Networks may be why sets of cells are tried."""
+        devices = _Devices(lack='all')
+        devices.is_requested = False
+        near = [builders.host_cell(number, [number],
+                                   physnets=frozenset(['red']))
+                for number in range(2)]
+        self.assertTrue(fit.fit_guest(
+            builders.host(*near),
+            builders.guest((1, 1), physnets=frozenset(['red'])), pci=devices))
+        self.assertEqual([], devices.asked_at_once)
+
+    def test_the_time_is_up(self):
+        devices = _Devices()
+        outcome = fit.choose_cells(
+            _row(4, 4, 4), builders.guest((1, 1), (1, 1)), pci=devices,
+            is_over=lambda: len(devices.asked) == 2)
+        self.assertEqual(
+            'the time that a request may take was up before the host was '
+            'looked at to the end: 2 sets of cells tried', str(outcome))
+
+    def test_time_does_not_matter_without_sets_to_try(self):
+        self.assertTrue(fit.choose_cells(
+            _row(4, 4, 4), builders.guest((1, 1), (1, 1)),
+            is_over=lambda: True))
 
     def test_network(self):
         near = builders.host_cell(0, [0], physnets=frozenset(['red']),
@@ -186,7 +223,7 @@ class TestRefusals(oslotest.BaseTestCase):
 class TestDevicesAndNetworks(oslotest.BaseTestCase):
 
     def _cells(self, host, guest, **values):
-        outcome = fit.fit(host, guest, **values)
+        outcome = fit.fit_guest(host, guest, **values)
         return outcome and [cell.host_cell for cell in outcome.cells]
 
     def test_devices_decide_on_the_set_of_cells(self):
@@ -247,11 +284,11 @@ class TestCost(oslotest.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.shortage = self.enterContext(mock.patch.object(
-            one_cell, 'shortage', wraps=one_cell.shortage))
+            cell_check, 'shortage', wraps=cell_check.shortage))
 
     def test_twenty_four_cells_one_short(self):
         host = _row(*[4] * 7, *[1] * 17)
-        outcome = fit.fit(host, builders.guest(*[(2, 1)] * 8))
+        outcome = fit.fit_guest(host, builders.guest(*[(2, 1)] * 8))
         self.assertEqual(Reason.CELLS_CONTENDED, outcome.reason)
         # Each host cell is looked at once, as the guest's cells are alike.
         self.assertEqual(24, self.shortage.call_count)
@@ -260,24 +297,25 @@ class TestCost(oslotest.BaseTestCase):
         host = _row(*[4] * 7, *[1] * 17)
         guest = builders.guest(*[(2, number) for number in range(8)])
         self.assertEqual(
-            Reason.CELLS_CONTENDED, fit.fit(host, guest).reason)
+            Reason.CELLS_CONTENDED, fit.fit_guest(host, guest).reason)
         self.assertLessEqual(self.shortage.call_count, 24 * 8)
 
     def test_as_many_as_there_are(self):
-        outcome = fit.fit(_row(*[4] * 24), builders.guest(*[(2, 1)] * 24))
+        outcome = fit.fit_guest(_row(*[4] * 24),
+                                builders.guest(*[(2, 1)] * 24))
         self.assertEqual(
             list(range(24)), [cell.host_cell for cell in outcome.cells])
         self.assertEqual(24, self.shortage.call_count)
 
     def test_the_first_that_will_do_ends_the_search(self):
-        fit.fit(_row(*[4] * 24), builders.guest((2, 1), (2, 1)))
+        fit.fit_guest(_row(*[4] * 24), builders.guest((2, 1), (2, 1)))
         self.assertEqual(2, self.shortage.call_count)
 
     def test_devices_near_none_of_many_cells(self):
         """Cells alike are tried as one: few questions, not 10,626 sets."""
         devices = _Devices()
         devices.label = lambda cell: cell.id == 3
-        outcome = fit.fit(
+        outcome = fit.fit_guest(
             _row(*[4] * 24), builders.guest(*[(2, 1)] * 4), pci=devices)
         self.assertEqual(Reason.PCI, outcome.reason)
         self.assertEqual(2, len(devices.asked))
@@ -294,3 +332,12 @@ class TestChoice(oslotest.BaseTestCase):
             choice = fit.choose_cells(_row(*free), builders.guest(*cells))
             self.assertEqual(is_first, choice.is_first, (free, cells))
             self.assertEqual(len(free), len(choice.order))
+
+    def test_sets_tried(self):
+        for good_set, tried in (((0, 1), 0), ((0, 2), 1), ((1, 2), 2)):
+            choice = fit.choose_cells(
+                _row(4, 4, 4), builders.guest((1, 1), (1, 1)),
+                pci=_Devices(good_set))
+            self.assertEqual(tried, choice.sets_tried)
+        self.assertEqual(0, fit.choose_cells(
+            _row(4, 2, 1), builders.guest((2, 1), (4, 1))).sets_tried)

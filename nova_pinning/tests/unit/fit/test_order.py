@@ -1,24 +1,14 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import hypothesis
 from hypothesis import strategies
 from oslotest import base as oslotest
 
 from nova_pinning import fit
-from nova_pinning.fit import cells
+from nova_pinning.fit import _cells
 from nova_pinning.model import CpuPolicy
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit import unit_base
 
 
 class _Devices:
@@ -33,6 +23,9 @@ class _Devices:
 
     def label(self, cell):
         return cell.id
+
+    def shortfall(self, cell_ids, count):
+        return ''
 
     def supports(self, cell_ids):
         return True
@@ -70,7 +63,7 @@ def _host_cells(draw):
 
 class TestOrder(oslotest.BaseTestCase):
 
-    @base.settings(150)
+    @unit_base.settings(150)
     @hypothesis.given(
         _host_cells(), strategies.sampled_from(list(CpuPolicy)),
         strategies.booleans(),
@@ -85,13 +78,13 @@ class TestOrder(oslotest.BaseTestCase):
         self.assertEqual(
             _sorted_as_nova_does(
                 host_cells, policy is not CpuPolicy.SHARED, pack, devices),
-            cells.order_cells(host_cells, guest, pack, devices))
+            _cells.order_cells(host_cells, guest, pack, devices))
 
     def _chosen(self, *memory_used, guest_cells=1, pack=False):
         host = builders.host(*(
             builders.host_cell(number, [number], memory_used_mib=used)
             for number, used in enumerate(memory_used)))
-        outcome = fit.fit(
+        outcome = fit.fit_guest(
             host, builders.guest(*[(1, 1024)] * guest_cells), pack=pack)
         return [cell.host_cell for cell in outcome.cells]
 

@@ -1,23 +1,15 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Scores, against selling guests one by one until no more fits."""
 
 import dataclasses
 import functools
 import itertools
+import math
+import statistics
 
 import hypothesis
 from hypothesis import strategies
+from nova import weights as nova_weights
 from oslotest import base as oslotest
 
 from nova_pinning import cpuset
@@ -26,8 +18,8 @@ from nova_pinning.fit import score
 from nova_pinning import model
 from nova_pinning.model import PagePool
 from nova_pinning.model import ThreadPolicy
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit import unit_base
 
 PREFER, REQUIRE, ISOLATE = ThreadPolicy
 
@@ -52,7 +44,7 @@ def _stranded(cell, size):
     guest = builders.guest((size.vcpus, size.memory_mib, size.page_size_kib),
                            thread_policy=size.thread_policy)
     while True:
-        sold = fit.fit(builders.host(cell), guest)
+        sold = fit.fit_guest(builders.host(cell), guest)
         if not sold:
             return cell.free_count
         cell = _with(cell, sold.cells[0], size.memory_mib)
@@ -95,22 +87,26 @@ def _cells(draw, number=0):
             for size in pages))
 
 
+_WEIGHTS = strategies.one_of(
+    strategies.integers(-10 ** 9, 10 ** 9).map(float),
+    strategies.floats(-1e9, 1e9), strategies.sampled_from([-1.0, -2.0, -3.0]))
 _SIZES = strategies.builds(
-    score.Size, strategies.integers(1, 5),
+    fit.Size, strategies.integers(1, 5),
     strategies.sampled_from([2, 512, 1024, 3072]),
     strategies.sampled_from([PREFER, REQUIRE]),
-    strategies.sampled_from([None, None, 4, 2048, model.PAGES_SMALL]))
+    strategies.sampled_from([None, None, 4, 2048, model.PAGES_SMALL]),
+    strategies.just(1))
 
 
 class TestStranded(oslotest.BaseTestCase):
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(_cells(), _SIZES)
     def test_against_selling_one_by_one(self, cell, size):
         self.assertEqual(
-            _stranded(cell, size), score.stranded(score.stock(cell), size))
+            _stranded(cell, size), fit.Room.of(cell).stranded(size))
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(
         _cells(), strategies.integers(1, 4), strategies.integers(0, 2),
         strategies.sampled_from([PREFER, REQUIRE]),
@@ -121,24 +117,24 @@ class TestStranded(oslotest.BaseTestCase):
         guest = builders.guest(
             (vcpus, gib * 1024, page_size), thread_policy=policy,
             emulator_isolated=emulator)
-        found = fit.fit(builders.host(cell), guest)
+        found = fit.fit_guest(builders.host(cell), guest)
         hypothesis.assume(found)
         self.assertEqual(
-            score.stock(_with(cell, found.cells[0], gib * 1024)),
-            score.stock(cell, found.cells[0], gib * 1024))
+            fit.Room.of(_with(cell, found.cells[0], gib * 1024)),
+            fit.Room.of(cell, found.cells[0], gib * 1024))
 
     def test_stock(self):
         cell = builders.host_cell(
             0, range(12), 4, pinned_cpus=[4, 8, 9, 10],
             shared_cpus=range(12), memory_mib=1000, memory_used_mib=400)
         self.assertEqual(
-            score.Stock(free=8, paired=7, whole_cores=1, threads=4,
-                        memory_kib={0: 600 * 1024}), score.stock(cell))
+            fit.Room(cpus=8, paired=7, whole_cores=1, threads=4,
+                     pools=((0, 600 * 1024),)), fit.Room.of(cell))
 
     def test_cores_without_threads_are_not_whole(self):
-        """An empty sibling list is no core that could be sold."""
+        """An empty sibling list is not a core that could be sold."""
         cell = builders.host_cell(0, range(2), cores=((0,), (), (1,)))
-        self.assertEqual(2, score.stock(cell).whole_cores)
+        self.assertEqual(2, fit.Room.of(cell).whole_cores)
 
     def test_pages_of_several_sizes(self):
         """A guest that takes any large pages can take those of each size."""
@@ -146,45 +142,45 @@ class TestStranded(oslotest.BaseTestCase):
             PagePool(4, 1048576), PagePool(2048, 2048),
             PagePool(1048576, 4)))
         for wanted in (model.PAGES_LARGE, model.PAGES_ANY):
-            size = score.Size(1, 2048, PREFER, wanted)
+            size = fit.Size(1, 2048, PREFER, wanted)
             self.assertEqual(
                 _stranded(cell, size),
-                score.stranded(score.stock(cell), size), wanted)
+                fit.Room.of(cell).stranded(size), wanted)
 
     def test_no_size_at_all(self):
-        left = score.stock(builders.host_cell(0, range(4)))
-        self.assertEqual(4, score.stranded(left, score.Size(0, 0)))
+        left = fit.Room.of(builders.host_cell(0, range(4)))
+        self.assertEqual(4, left.stranded(fit.Size(0, 0)))
 
     def test_more_memory_used_than_there_is(self):
-        left = score.stock(builders.host_cell(
+        left = fit.Room.of(builders.host_cell(
             0, range(4), memory_mib=1024, memory_used_mib=4096))
-        self.assertEqual(4, score.stranded(left, score.Size(1, 1024)))
-        self.assertEqual(0, score.stranded(left, score.Size(1, 0)))
+        self.assertEqual(4, left.stranded(fit.Size(1, 1024)))
+        self.assertEqual(0, left.stranded(fit.Size(1, 0)))
 
     def test_isolate_needs_whole_cores(self):
-        left = score.stock(builders.host_cell(
+        left = fit.Room.of(builders.host_cell(
             0, range(8), 2, pinned_cpus=[0], shared_cpus=range(8)))
         # The other threads of their cores are taken too.
         self.assertEqual(
-            7 - 4, score.stranded(left, score.Size(2, 1, ISOLATE)))
-        self.assertEqual(7, score.stranded(left, score.Size(4, 1, ISOLATE)))
+            7 - 4, left.stranded(fit.Size(2, 1, ISOLATE)))
+        self.assertEqual(7, left.stranded(fit.Size(4, 1, ISOLATE)))
 
     def test_isolate_takes_whole_cores(self):
         cell = builders.host_cell(0, range(8), 2, shared_cpus=range(8))
         guest = builders.guest((2, 1), thread_policy=ISOLATE)
-        found = fit.fit(builders.host(cell), guest)
-        left = score.stock(cell, found.cells[0], 1, is_isolated=True)
-        self.assertEqual((4, 2), (left.free, left.whole_cores))
+        found = fit.fit_guest(builders.host(cell), guest)
+        left = fit.Room.of(cell, found.cells[0], 1, is_isolated=True)
+        self.assertEqual((4, 2), (left.cpus, left.whole_cores))
 
     def test_isolate_is_never_sold_beside_shared_cpus(self):
         """Nova does not fit it on threads of a dedicated set."""
-        left = score.stock(builders.host_cell(0, range(8), 2))
-        self.assertEqual(8, score.stranded(left, score.Size(1, 1, ISOLATE)))
+        left = fit.Room.of(builders.host_cell(0, range(8), 2))
+        self.assertEqual(8, left.stranded(fit.Size(1, 1, ISOLATE)))
 
 
 class TestGrowth(oslotest.BaseTestCase):
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(
         strategies.tuples(_cells(0), _cells(1)),
         strategies.lists(
@@ -197,7 +193,7 @@ class TestGrowth(oslotest.BaseTestCase):
             self, cells, asked, policy, emulator, sizes):
         guest = builders.guest(
             *asked, thread_policy=policy, emulator_isolated=emulator)
-        found = fit.fit(builders.host(*cells), guest)
+        found = fit.fit_guest(builders.host(*cells), guest)
         hypothesis.assume(found)
         mix = [(size, 1 / len(sizes)) for size in sizes]
         expected = 0
@@ -211,19 +207,19 @@ class TestGrowth(oslotest.BaseTestCase):
         self.assertAlmostEqual(expected, score.fragmentation_growth(
             guest, used, found, iter(mix)))
 
-    @base.settings(80)
+    @unit_base.settings(80)
     @hypothesis.given(
         strategies.tuples(_cells(0), _cells(1), _cells(2)),
         strategies.integers(1, 4),
         strategies.builds(
-            score.Size, strategies.integers(1, 3),
+            fit.Size, strategies.integers(1, 3),
             strategies.sampled_from([512, 1024]),
             strategies.sampled_from([PREFER, REQUIRE]),
-            cells=strategies.integers(1, 4)))
+            strategies.none(), strategies.integers(1, 4)))
     def test_guests_of_several_cells(self, cells, vcpus, size):
         """They are sold to the whole host, however the cells are paired."""
         guest = builders.guest((vcpus, 512))
-        found = fit.fit(builders.host(*cells), guest)
+        found = fit.fit_guest(builders.host(*cells), guest)
         hypothesis.assume(found)
         place = found.cells[0].host_cell
         after = list(cells)
@@ -240,8 +236,8 @@ class TestGrowth(oslotest.BaseTestCase):
         cells = [builders.host_cell(n, range(8 * n, 8 * n + 8))
                  for n in range(2)]
         guest = builders.guest((2, 1024))
-        found = fit.fit(builders.host(*cells), guest)
-        mix = [(score.Size(8, 1024, cells=2), 1.0)]
+        found = fit.fit_guest(builders.host(*cells), guest)
+        mix = [(fit.Size(8, 1024, cells=2), 1.0)]
         self.assertEqual(14.0, score.fragmentation_growth(
             guest, cells[:1], found, mix, cells[1:]))
 
@@ -250,106 +246,81 @@ class TestGrowth(oslotest.BaseTestCase):
         cell = builders.host_cell(
             0, range(8), 2, pinned_cpus=[0, 2, 4, 6])
         guest = builders.guest((2, 1024))
-        found = fit.fit(builders.host(cell), guest)
-        mix = [(score.Size(2, 1024, REQUIRE), 1.0)]
+        found = fit.fit_guest(builders.host(cell), guest)
+        mix = [(fit.Size(2, 1024, REQUIRE), 1.0)]
         self.assertEqual(-2.0, score.fragmentation_growth(
             guest, [cell], found, mix))
 
     def test_nothing_on_sale(self):
         cell = builders.host_cell(0, range(8))
         guest = builders.guest((2, 1024))
-        found = fit.fit(builders.host(cell), guest)
+        found = fit.fit_guest(builders.host(cell), guest)
         self.assertEqual(0.0, score.fragmentation_growth(
             guest, [cell], found, []))
 
 
-def _cores(firsts, *offsets):
-    return [{first + offset for offset in (0, *offsets)} for first in firsts]
+class TestCosts(oslotest.BaseTestCase):
+
+    def test_no_free_cpus_outweigh_a_stranded_one(self):
+        """Not the most that a cell of any host on sale could have."""
+        self.assertLess(0, score.COST_OF_FREE_CPU)
+        self.assertLess(512 * score.COST_OF_FREE_CPU, 1)
+
+    def test_span(self):
+        self.assertEqual(0.5, score.span(-1.0, -0.5))
+        self.assertEqual(0.0, score.span(2.0, 2.0))
+        self.assertEqual(0.75, score.span(-1.0, -0.5, 0.75))
 
 
-class TestL3Domains(oslotest.BaseTestCase):
+class TestNormalized(oslotest.BaseTestCase):
 
-    def _domains(self, cores, cpus_per_domain):
-        """The domains as sets of CPUs, whatever their numbers."""
-        domain_of = score.l3_domains(cores, cpus_per_domain)
+    @unit_base.settings(300)
+    @hypothesis.given(strategies.lists(_WEIGHTS, max_size=30),
+                      strategies.sampled_from((0.0, 0.25)))
+    def test_as_nova(self, weights, least_range):
+        """As nova does where a weigher sets maxval, to the last bit."""
+        worst = min(weights, default=0.0)
         self.assertEqual(
-            {cpu for core in cores for cpu in core}, set(domain_of))
-        return sorted(
-            sorted(cpu for cpu, domain in domain_of.items() if domain == one)
-            for one in set(domain_of.values()))
-
-    def test_unknown_is_one_domain(self):
+            list(nova_weights.normalize(
+                weights, worst,
+                max(max(weights, default=0.0), worst + least_range))),
+            score.normalized(weights, least_range))
+        # Which nova then leaves alone.
+        found = score.normalized(weights, least_range)
         self.assertEqual(
-            [[0, 1, 2, 64, 65, 66]],
-            self._domains(_cores(range(3), 64), None))
+            found, list(nova_weights.normalize(found, 0.0, 1.0)))
 
-    def test_no_cores(self):
-        for cores in ([], [set()]):
-            for cpus in (None, 16):
-                self.assertEqual([], self._domains(cores, cpus))
-
-    def test_layouts(self):
-        def both(*firsts, offset):
-            return sorted([*firsts, *(cpu + offset for cpu in firsts)])
-
-        for name, cores, cpus_per_domain, expected in (
-                # AMD EPYC, 16 CPUs to an L3: 8 cores and their siblings.
-                ('1 x 64 cores', _cores(range(64), 64), 16,
-                 [both(*range(n, n + 8), offset=64)
-                  for n in range(0, 64, 8)]),
-                ('socket 0 of 2 x 64 cores', _cores(range(64), 128), 16,
-                 [both(*range(n, n + 8), offset=128)
-                  for n in range(0, 64, 8)]),
-                ('socket 1 of 2 x 64 cores', _cores(range(64, 128), 128), 16,
-                 [both(*range(n, n + 8), offset=128)
-                  for n in range(64, 128, 8)]),
-                ('NPS4, node 1', _cores(range(16, 32), 128), 16,
-                 [both(*range(n, n + 8), offset=128) for n in (16, 24)]),
-                # Zen 2: 4 cores to an L3.
-                ('8 CPUs to an L3', _cores(range(8, 16), 64), 8,
-                 [both(*range(n, n + 4), offset=64) for n in (8, 12)]),
-                ('no SMT', _cores(range(8)), 4, [[0, 1, 2, 3], [4, 5, 6, 7]]),
-                # Arm, POWER and others number siblings one after the other.
-                ('adjacent siblings', _cores(range(0, 32, 2), 1), 8,
-                 [list(range(n, n + 8)) for n in range(0, 32, 8)]),
-                ('four adjacent siblings', _cores(range(0, 32, 4), 1, 2, 3),
-                 16, [list(range(16)), list(range(16, 32))]),
-                # Two sockets whose cores are numbered in turns.
-                ('even CPUs', _cores(range(0, 32, 2), 32), 16,
-                 [both(*range(n, n + 16, 2), offset=32) for n in (0, 16)]),
-                ('odd CPUs', _cores(range(1, 32, 2), 32), 16,
-                 [both(*range(n, n + 16, 2), offset=32) for n in (1, 17)]),
-                # Cores kept for the host leave their place empty.
-                ('first cores kept', _cores(range(2, 16), 64), 16,
-                 [both(*range(2, 8), offset=64),
-                  both(*range(8, 16), offset=64)]),
-                ('cores kept of each domain',
-                 _cores([1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15], 64),
-                 16, [both(*range(1, 8), offset=64),
-                      both(*range(9, 16), offset=64)]),
-                ('a whole domain kept', _cores(range(8, 24), 64), 16,
-                 [both(*range(8, 16), offset=64),
-                  both(*range(16, 24), offset=64)]),
-                ('one core left', _cores([12], 64), 16, [[12, 76]]),
-                ('more to a domain than there are', _cores(range(4), 4), 64,
-                 [[0, 1, 2, 3, 4, 5, 6, 7]]),
-                ('less to a domain than a core', _cores(range(2), 2), 1,
-                 [[0, 2], [1, 3]])):
-            self.assertEqual(
-                expected, self._domains(cores, cpus_per_domain), name)
-
-    def test_a_thread_kept_for_the_host(self):
-        """CPU 64, whose sibling 0 is not listed, is near 65 all the same."""
+    @unit_base.settings(300)
+    @hypothesis.given(
+        strategies.lists(_WEIGHTS, min_size=1, max_size=9),
+        strategies.lists(strategies.sampled_from(
+            [score.UNFIT, score.UNKNOWN]), max_size=9),
+        strategies.randoms(), strategies.sampled_from((0.0, 0.25)))
+    def test_others_change_nothing(self, known, others, random, least_range):
+        """Unfit hosts are as the worst, unknown ones as the average one."""
+        weights = [*known, *others]
+        random.shuffle(weights)
+        alone = score.normalized(known, least_range)
+        found = score.normalized(weights, least_range)
         self.assertEqual(
-            [[*range(1, 8), *range(64, 72)],
-             [*range(8, 16), *range(72, 80)]],
-            self._domains([{64}, *_cores(range(1, 16), 64)], 16))
+            sorted(alone), sorted(weight for weight, raw in zip(found, weights)
+                                  if raw in known))
+        for weight, raw in zip(found, weights):
+            self.assertTrue(0.0 <= weight <= 1.0)
+            if raw == score.UNFIT:
+                self.assertEqual(0.0, weight)
+            elif math.isnan(raw):
+                self.assertEqual(statistics.fmean(alone), weight)
 
-    def test_sibling_lists_in_any_order(self):
-        cores = _cores(range(16), 16)
-        self.assertEqual(
-            self._domains(cores, 16), self._domains(cores[::-1], 16))
+    def test_nothing_is_known(self):
+        for weights in ([], [score.UNKNOWN], [score.UNFIT, score.UNKNOWN]):
+            self.assertEqual([0.0] * len(weights), score.normalized(weights))
 
-    def test_the_same_cpus_twice(self):
+    def test_by_hand(self):
         self.assertEqual(
-            [[0, 1]], self._domains([{0, 1}, {0, 1}], 2))
+            [1.0, 0.5, 0.0, 0.5, 0.0],
+            score.normalized(
+                [-1.0, -2.0, -3.0, score.UNKNOWN, score.UNFIT]))
+        self.assertEqual(
+            [0.0, 0.5, 0.25], score.normalized(
+                [1.0, 1.125, score.UNKNOWN], 0.25))

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What guests use of a host, compared with nova's own accounting."""
 
 import hypothesis
@@ -20,9 +9,9 @@ from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fit import usage
 from nova_pinning import model
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 
 def _facts(host):
@@ -40,18 +29,18 @@ def _nova_facts(topology):
             for cell in topology.cells}
 
 
-class TestLikeNova(cases.TestCase):
+class TestLikeNova(oracle_cases.TestCase):
 
-    @base.settings(300)
+    @unit_base.settings(300)
     @hypothesis.given(builders.ANY_CASE)
     def test_take_and_release(self, case):
         with case.configured():
             host, guest = builders.model_of(case)
-            found = fit.fit(host, guest)
+            found = fit.fit_guest(host, guest)
             hypothesis.assume(isinstance(found, model.Fit))
             topology = case.host()
             # Nova's own accounting fails on a cell without pages.
-            # It mends odd figures of cells that the guest has nothing to do
+            # It fixes odd figures of cells that the guest has nothing to do
             # with, too.
             hypothesis.assume(all(
                 cell.mempages and cell.cpu_usage >= 0
@@ -68,7 +57,7 @@ class TestLikeNova(cases.TestCase):
                                      found)))
 
 
-class TestTake(cases.TestCase):
+class TestTake(oracle_cases.TestCase):
 
     def _host(self, **values):
         return builders.host(builders.host_cell(0, range(4), **values),
@@ -77,7 +66,7 @@ class TestTake(cases.TestCase):
     def test_other_cells_are_the_same_objects(self):
         host = self._host()
         guest = builders.guest((2, 512))
-        taken = usage.take(host, guest, fit.fit(host, guest))
+        taken = usage.take(host, guest, fit.fit_guest(host, guest))
         self.assertIs(host.cells[1], taken.cells[1])
         self.assertEqual(cpuset.CpuSet(), host.cells[0].pinned_cpus)
         self.assertEqual(cpuset.CpuSet([0, 1]), taken.cells[0].pinned_cpus)
@@ -101,7 +90,7 @@ class TestTake(cases.TestCase):
     def test_a_cpu_that_two_guests_have_is_used(self):
         host = self._host()
         guest = builders.guest((2, 512))
-        found = fit.fit(host, guest)
+        found = fit.fit_guest(host, guest)
         twice = usage.take(usage.take(host, guest, found), guest, found)
         self.assertEqual(cpuset.CpuSet([0, 1]), twice.cells[0].pinned_cpus)
         self.assertEqual(1024, twice.cells[0].memory_used_mib)
@@ -118,7 +107,7 @@ class TestTake(cases.TestCase):
     def test_nothing_falls_below_zero(self):
         host = self._host(pages=(model.PagePool(4, 1000, used=1),))
         guest = builders.guest((1, 512))
-        found = fit.fit(self._host(), guest)
+        found = fit.fit_guest(self._host(), guest)
         released = usage.release(host, guest, found)
         self.assertEqual(0, released.cells[0].memory_used_mib)
         self.assertEqual(0, released.cells[0].pages[0].used)

@@ -1,21 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Flavors in which nothing is found, and hosts for them."""
 
 from nova_pinning import cpuset
 from nova_pinning import errors
-from nova_pinning.flavors import model
-from nova_pinning.host import model as host_model
+from nova_pinning.flavors.checks import flavor_check_run
+from nova_pinning.flavors import flavor_model
+from nova_pinning.host import host_model
 
 GIB = 1024  # in MiB
 
@@ -42,7 +32,7 @@ def flavor(specs, without=(), **values):
     """
     specs = {key: value for key, value in specs.items()
              if key not in without}
-    return model.Flavor(**{
+    return flavor_model.Flavor(**{
         'name': 'large', 'vcpus': 8, 'memory_mib': 16 * GIB,
         'extra_specs': specs,
         'where': errors.Location('flavors.yaml', 7, 3, 'families.a')} | values)
@@ -59,7 +49,7 @@ def host(name='host1', nodes=2, cores=18, threads=2, memory_gib=192,
     made = []
     for node in range(nodes):
         first = node * cores * threads
-        made.append(host_model.Node(
+        made.append(host_model.NumaNode(
             id=node, socket=node,
             cores=tuple(
                 tuple(range(cpu, cpu + threads))
@@ -82,3 +72,11 @@ def host(name='host1', nodes=2, cores=18, threads=2, memory_gib=192,
 
 def _cpus(text):
     return cpuset.CpuSet.parse(text) if text else None
+
+
+def check(flavors, *arguments, **options):
+    """What the rules and nova's own checks find."""
+    # Here, since it takes seconds and not all tests need it.
+    from nova_pinning.bridge import nova_judgement
+    return list(flavor_check_run.check(flavors, nova_judgement.judging,
+                                       *arguments, **options))

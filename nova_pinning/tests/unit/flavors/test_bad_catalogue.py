@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 """What people get wrong in catalogues, and where they are told."""
 
 from oslotest import base
@@ -56,8 +46,8 @@ class TestBadCatalogue(base.BaseTestCase):
                  'here; did you mean memory'),
                 ('version: 1\nname: c\nfamilies: {a: {sizes: {vcpus: [1], '
                  'memory_per_vcpu: 1, x: 1}}}',
-                 'f:3:56: families.a.sizes.x: x is not known here; known '
-                 'are vcpus, memory_per_vcpu, size_name'),
+                 'f:3:56: families.a.sizes.x: x is not known here; '
+                 'choose from vcpus, memory_per_vcpu, size_name'),
                 ('version: 1\nname: c\nfamilies: {a: {sizes: {vcpus: [1], '
                  'memory_per_vcpu: 1, size_name: "{size}"}}}',
                  'f:3:67: families.a.sizes.size_name: the template'),
@@ -78,7 +68,8 @@ class TestBadCatalogue(base.BaseTestCase):
                  'families: {a: {sizes: {s: {vcpus: 1, memory: 1}}}}',
                  "f:3:14: flavor_name: for size s of family a, the name "
                  "'a\\ns' is not of 1 to 255 characters on one line"),
-                (test_catalogue.catalogue_text('traits: {required: ["A\\n"]}'),
+                (test_catalogue.catalogue_text(
+                    'traits: {required: ["A\\n"]}'),
                  "'A\\n' is not a trait")):
             self._check(text, expected)
 
@@ -146,8 +137,9 @@ class TestBadCatalogue(base.BaseTestCase):
                 ('dedicated_vcpus: 4', '4 is not a list of vCPUs in quotes'),
                 ("dedicated_vcpus: '0-3:2'", "'0-3:2' is not a list of"),
                 ('dedicated_vcpus: {count: vcpus}',
-                 '8 of 8 vCPUs are no mixture'),
-                ('dedicated_vcpus: {count: 0}', '0 of 8 vCPUs are no mixture'),
+                 '8 of 8 vCPUs are not a mixture'),
+                ('dedicated_vcpus: {count: 0}', '0 of 8 vCPUs are not a '
+                                                'mixture'),
                 ('cpu_topology: {sockets: 3, cores: 1, threads: 1}',
                  'sockets, cores and threads make 3 vCPUs, not 8'),
                 ('pci_devices: {nvme: vcpus/9}', '0 devices nvme are none'),
@@ -169,8 +161,8 @@ class TestBadCatalogue(base.BaseTestCase):
                  'the result is negative, -9.22337e+18'),
                 ('throttles: {disk_iops: 1/(vcpus-8)}',
                  'a division by zero at character 2'),
-                ('throttles: {disk_iops: vcpu}', 'vcpu is not known; known '
-                 'are vcpus, memory_gib, disk_iops'),
+                ('throttles: {disk_iops: vcpu}', 'vcpu is not known; '
+                 'choose from vcpus, memory_gib, disk_iops'),
                 ('throttles: {disk_iops: \'__import__("os")\'}',
                  'f:7:28: families.f.throttles.disk_iops: for size s of '
                  'family f, the formula'),

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 import os
 import string
 import time
@@ -21,15 +11,15 @@ import yaml
 import nova_pinning
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
-from nova_pinning.flavors import model
-from nova_pinning.tests.unit import base
+from nova_pinning.flavors import flavor_model
+from nova_pinning.tests.unit import unit_base
 
 #: The catalogue that comes with the project.
 SHIPPED = os.path.join(
     os.path.dirname(os.path.dirname(nova_pinning.__file__)), 'etc',
     'nova-pinning', 'flavors.yaml')
 
-_OWN = (model.CATALOGUE_KEY, model.FAMILY_KEY)
+_OWN = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 
 
 def catalogue_text(family='', vcpus=8, memory='16GiB', top=''):
@@ -69,7 +59,7 @@ class TestFlavors(oslotest.BaseTestCase):
     def test_least(self):
         flavor = _flavor()
         self.assertEqual(
-            model.Flavor(
+            flavor_model.Flavor(
                 name='f.s', id=flavor.id, vcpus=8, memory_mib=16384,
                 extra_specs={'pinning:catalogue': 'c',
                              'pinning:family': 'f'}), flavor)
@@ -337,7 +327,7 @@ class TestCells(oslotest.BaseTestCase):
                 expected, tuple(int(specs[f'hw:cpu_{part}']) for part in (
                     'sockets', 'cores', 'threads')), (nodes, vcpus))
 
-    @base.settings(200)
+    @unit_base.settings(200)
     @hypothesis.given(
         strategies.integers(1, 200), strategies.integers(1, 1000),
         strategies.integers(2, 64), strategies.integers(1, 500),
@@ -397,7 +387,7 @@ _SETTINGS = strategies.fixed_dictionaries({}, optional={
 
 class TestAnyCatalogue(oslotest.BaseTestCase):
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(strategies.dictionaries(
         _NAMES, strategies.tuples(_SETTINGS, strategies.dictionaries(
             _NAMES, strategies.tuples(strategies.integers(4, 64),
@@ -412,18 +402,20 @@ class TestAnyCatalogue(oslotest.BaseTestCase):
             sort_keys=False)
         found = catalogue.parse(text, 'f')
         self.assertEqual(
-            [(f'{family}.{size}', *shape) for family, (_settings, sizes)
-             in families.items() for size, shape in sizes.items()],
-            [(one.name, one.vcpus, one.memory_mib) for one in found.flavors])
-        for one in found.flavors:
-            settings = families[one.extra_specs['pinning:family']][0]
+            [(f'{family}.{size}', *shape)
+             for family, (_settings, sizes) in families.items()
+             for size, shape in sizes.items()],
+            [(flavor.name, flavor.vcpus, flavor.memory_mib)
+             for flavor in found.flavors])
+        for flavor in found.flavors:
+            settings = families[flavor.extra_specs['pinning:family']][0]
             self.assertEqual(settings.get('class'),
-                             one.extra_specs.get('hw:cpu_policy'))
-            self.assertEqual(settings.get('disk', 0), one.disk_gib)
+                             flavor.extra_specs.get('hw:cpu_policy'))
+            self.assertEqual(settings.get('disk', 0), flavor.disk_gib)
             self.assertEqual(settings.get('description', ''),
-                             one.description)
+                             flavor.description)
             self.assertTrue(all(isinstance(value, str) for value
-                                in one.extra_specs.values()))
+                                in flavor.extra_specs.values()))
 
 
 class TestLarge(oslotest.BaseTestCase):

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Each rule with a flavor that it is about, and one that it just is not.
 
 Nova takes part in all of it.
@@ -19,12 +8,12 @@ import dataclasses
 
 import ddt
 
-from nova_pinning.flavors import checks
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.flavors import check_samples as samples
+from nova_pinning.flavors.checks import flavor_check_run
+from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors.check_samples import DEDICATED
 from nova_pinning.tests.unit.flavors.check_samples import GIB
 from nova_pinning.tests.unit.flavors.check_samples import SHARED
+from nova_pinning.tests.unit import unit_base
 
 
 @dataclasses.dataclass
@@ -46,9 +35,9 @@ class Case:
     severity: str = ''
 
     def findings(self):
-        return checks.check(
-            [samples.flavor(self.specs, self.without, vcpus=self.vcpus,
-                            memory_mib=self.memory_mib)],
+        return check_samples.check(
+            [check_samples.flavor(self.specs, self.without, vcpus=self.vcpus,
+                                  memory_mib=self.memory_mib)],
             self.hosts, self.image, self.aliases)
 
 
@@ -71,8 +60,8 @@ REALTIME = {'hw:cpu_realtime': 'yes', 'hw:cpu_realtime_mask': '^0-1',
 FLAT = {'hw:cpu_threads': '1', 'hw:cpu_cores': '8'}
 TWO_CELLS = {'hw:numa_nodes': '2'}
 #: One NUMA node of 36 dedicated CPUs.
-SMALL = samples.host(nodes=1)
-SHARED_HOST = samples.host(traits=('CUSTOM_PINNING_SHARED',))
+SMALL = check_samples.host(nodes=1)
+SHARED_HOST = check_samples.host(traits=('CUSTOM_PINNING_SHARED',))
 TOPOLOGY = ('hw:cpu_sockets', 'hw:cpu_cores', 'hw:cpu_threads')
 NVME = {'pci_passthrough:alias': 'nvme:1'}
 
@@ -144,20 +133,21 @@ CASES = {
                    without=('hw:cpu_thread_policy',)),
          dedicated({'hw:cpu_thread_policy': 'isolate', **FLAT},
                    severity='warning',
-                   hosts=(SMALL, samples.host('flat', threads=1, cores=32))),
+                   hosts=(SMALL,
+                          check_samples.host('flat', threads=1, cores=32))),
          dedicated({'hw:cpu_thread_policy': 'isolate', **FLAT},
                    severity='error', hosts=(SMALL,))],
         [dedicated({'hw:cpu_thread_policy': 'prefer', **FLAT})]),
     'P103': (
         [dedicated({'hw:emulator_threads_policy': 'isolate'}),
          dedicated({'hw:emulator_threads_policy': 'isolate'},
-                   hosts=(samples.host(cores=27, nodes=1),)),
+                   hosts=(check_samples.host(cores=27, nodes=1),)),
          dedicated({'hw:emulator_threads_policy': 'isolate', **TWO_CELLS})],
         [dedicated({'hw:emulator_threads_policy': 'isolate'}, vcpus=7,
                    without=TOPOLOGY, also=('P105',)),
          dedicated({'hw:emulator_threads_policy': 'isolate',
                     'hw:cpu_thread_policy': 'prefer', **FLAT},
-                   hosts=(samples.host(cores=27, nodes=1, threads=1),)),
+                   hosts=(check_samples.host(cores=27, nodes=1, threads=1),)),
          dedicated({'hw:emulator_threads_policy': 'share'})]),
     'P104': (
         [shared({'hw:emulator_threads_policy': 'share'}),
@@ -284,12 +274,12 @@ CASES = {
                     **TWO_CELLS}),
          dedicated({'hw:pci_numa_affinity_policy': 'required', **TWO_CELLS,
                     'pci_passthrough:alias': 'nvme:2'},
-                   hosts=(samples.host(devices=[('nvme', 0)] * 4),))],
+                   hosts=(check_samples.host(devices=[('nvme', 0)] * 4),))],
         [dedicated({'hw:pci_numa_affinity_policy': 'preferred', **NVME,
                     **TWO_CELLS}),
          dedicated({'hw:pci_numa_affinity_policy': 'required', **TWO_CELLS,
                     'pci_passthrough:alias': 'nvme:2'},
-                   hosts=(samples.host(
+                   hosts=(check_samples.host(
                        devices=[('nvme', 0), ('nvme', 1)]),))]),
     'P303': (
         [shared({'hw:pci_numa_affinity_policy': 'required', **NVME})],
@@ -371,70 +361,72 @@ CASES = {
         [shared({'rack': 'a', 'my:own': 'b', 'trait1:CUSTOM_A': 'required',
                  'aggregate_instance_extra_specs:ssd': 'true'})]),
     'P601': (
-        [dedicated(hosts=(samples.host(cores=3),)),
+        [dedicated(hosts=(check_samples.host(cores=3),)),
          dedicated(memory_mib=400 * GIB, hosts=(SMALL,)),
          dedicated(hosts=(SHARED_HOST,)),
-         dedicated({'trait:CUSTOM_A': 'forbidden'}, hosts=(samples.host(
+         dedicated({'trait:CUSTOM_A': 'forbidden'}, hosts=(check_samples.host(
              traits=('CUSTOM_A', 'CUSTOM_PINNING_DEDICATED')),)),
          dedicated(NVME, hosts=(SMALL,)),
          dedicated({**NVME, 'hw:pci_numa_affinity_policy': 'required'},
-                   hosts=(samples.host(nodes=1, devices=[('nvme', None)]),)),
-         shared(hosts=(samples.host(cores=3, nodes=1, dedicated=None),)),
-         shared(hosts=(samples.host(traits=()),)),
+                   hosts=(check_samples.host(
+                       nodes=1, devices=[('nvme', None)]),)),
+         shared(hosts=(check_samples.host(cores=3, nodes=1, dedicated=None),)),
+         shared(hosts=(check_samples.host(traits=()),)),
          # Without cpu_dedicated_set there is no PCPU, and for mixed guests
          # nova asks for nothing else.
          dedicated({'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-1'},
-                   hosts=(samples.host(dedicated=None, traits=()),)),
-         shared(NVME, hosts=(samples.host(dedicated=None, traits=()),))],
-        [dedicated(hosts=(samples.host(cores=16), samples.host(
+                   hosts=(check_samples.host(dedicated=None, traits=()),)),
+         shared(NVME, hosts=(check_samples.host(dedicated=None, traits=()),))],
+        [dedicated(hosts=(check_samples.host(cores=16), check_samples.host(
             'small', cores=3))),
          dedicated(NVME, hosts=(
-             samples.host(cores=16, devices=[('nvme', None)]),)),
+             check_samples.host(cores=16, devices=[('nvme', None)]),)),
          # What its traits are is not known.
-         dedicated(hosts=(samples.host(cores=16, traits=()),)),
+         dedicated(hosts=(check_samples.host(cores=16, traits=()),)),
          shared({'resources:VCPU': '4'}, without=('hw:cpu_policy',), hosts=(
-             samples.host(cores=2, nodes=1, dedicated=None, traits=()),)),
-         shared(hosts=(samples.host(dedicated=None, traits=()),))]),
+             check_samples.host(cores=2, nodes=1, dedicated=None,
+                                traits=()),)),
+         shared(hosts=(check_samples.host(dedicated=None, traits=()),))]),
     'P602': (
         [dedicated(hosts=(SMALL,)),
-         dedicated(hosts=(samples.host(cores=16, memory_gib=64),))],
-        [dedicated(hosts=(samples.host(nodes=1, cores=22),)),
-         dedicated(hosts=(samples.host(cores=16),)),
+         dedicated(hosts=(check_samples.host(cores=16, memory_gib=64),))],
+        [dedicated(hosts=(check_samples.host(nodes=1, cores=22),)),
+         dedicated(hosts=(check_samples.host(cores=16),)),
          # Two of four fit, but others can have the rest.
          dedicated(NVME, hosts=(
-             samples.host(cores=16, devices=[('nvme', 0)]),))]),
+             check_samples.host(cores=16, devices=[('nvme', 0)]),))]),
     'P603': (
-        [mixed('4-7', hosts=(samples.host(
+        [mixed('4-7', hosts=(check_samples.host(
             cores=16, dedicated='4-31,32-63', shared='0-1',
             cpu_allocation_ratio=16.0),))],
-        [mixed('2-7', hosts=(samples.host(
+        [mixed('2-7', hosts=(check_samples.host(
             cores=16, nodes=1, dedicated='2-31', shared='0-1',
             cpu_allocation_ratio=16.0),))]),
     'P604': (
         [dedicated({'hw:emulator_threads_policy': 'share'},
-                   hosts=(samples.host(cores=16),), severity='warning'),
+                   hosts=(check_samples.host(cores=16),), severity='warning'),
          dedicated({'hw:emulator_threads_policy': 'share', **REALTIME},
-                   hosts=(samples.host(cores=16),), severity='error'),
+                   hosts=(check_samples.host(cores=16),), severity='error'),
          dedicated({'hw:emulator_threads_policy': 'share', **REALTIME},
-                   hosts=(samples.host(cores=16), samples.host(
+                   hosts=(check_samples.host(cores=16), check_samples.host(
                        'two', cores=17, nodes=1, shared='0-1',
                        dedicated='2-33')),
                    severity='error')],
         [dedicated({'hw:emulator_threads_policy': 'share'}, hosts=(
-            samples.host(cores=17, nodes=1, shared='0-1',
-                         dedicated='2-33'),)),
+            check_samples.host(cores=17, nodes=1, shared='0-1',
+                               dedicated='2-33'),)),
          # Shared hosts never get it.
          dedicated({'hw:emulator_threads_policy': 'share'}, hosts=(
-             samples.host(cores=17, nodes=1, shared='0-1',
-                          dedicated='2-33'), SHARED_HOST)),
+             check_samples.host(cores=17, nodes=1, shared='0-1',
+                                dedicated='2-33'), SHARED_HOST)),
          dedicated({'hw:emulator_threads_policy': 'isolate'}, vcpus=7,
                    without=TOPOLOGY, also=('P105',),
-                   hosts=(samples.host(cores=16),))]),
+                   hosts=(check_samples.host(cores=16),))]),
 }
 
 
 @ddt.ddt
-class RulesTest(base.TestCase):
+class RulesTest(unit_base.TestCase):
 
     @ddt.data(*sorted(CASES))
     def test_found(self, code):
@@ -443,7 +435,7 @@ class RulesTest(base.TestCase):
             self.assertEqual(
                 {code, *case.also}, {one.code for one in found},
                 (case, found))
-            rule = checks.RULES[code]
+            rule = flavor_check_run.RULES[code]
             one = next(one for one in found if one.code == code)
             self.assertEqual(case.severity or rule.severity, one.severity)
             self.assertEqual(rule.why, one.why)
@@ -454,10 +446,10 @@ class RulesTest(base.TestCase):
     def test_near_miss(self, code):
         for case in CASES[code][1]:
             self.assertNotIn(
-                code, [one.code for one in case.findings()], case)
+                code, [finding.code for finding in case.findings()], case)
 
     def test_every_rule_has_cases(self):
-        self.assertEqual(set(checks.RULES), set(CASES))
+        self.assertEqual(set(flavor_check_run.RULES), set(CASES))
 
     def test_nothing_is_wrong_with_the_samples(self):
         self.assertEqual([], dedicated().findings())

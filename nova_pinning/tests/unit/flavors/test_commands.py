@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import subprocess
 from unittest import mock
@@ -18,8 +8,8 @@ from hypothesis import strategies
 from openstackclient.compute.v2 import flavor as osc_flavor
 
 from nova_pinning.flavors import commands
-from nova_pinning.flavors import model
-from nova_pinning.tests.unit import base
+from nova_pinning.flavors import flavor_model
+from nova_pinning.tests.unit import unit_base
 
 # What a shell hands on unharmed, and nova could store.
 _TEXT = strategies.text(
@@ -31,7 +21,7 @@ _KEYS = strategies.from_regex(r'[a-z]+:[a-z_.]{1,12}', fullmatch=True)
 @strategies.composite
 def flavors(draw):
     is_public = draw(strategies.booleans())
-    return model.Flavor(
+    return flavor_model.Flavor(
         name=draw(_TEXT), id=draw(strategies.sampled_from(['', '17', 'a-b'])),
         vcpus=draw(strategies.integers(1, 512)),
         memory_mib=draw(strategies.integers(1, 2 ** 30)),
@@ -60,10 +50,10 @@ def _parse(line, command, words):
         split[len(words):])
 
 
-class TestCreateCommands(base.TestCase):
+class TestCreateCommands(unit_base.TestCase):
 
     @hypothesis.given(flavors())
-    @base.settings(max_examples=60)
+    @unit_base.settings(max_examples=60)
     def test_openstack_reads_what_was_meant(self, flavor):
         create, *grants = commands.create_commands(flavor)
         asked = _parse(create, osc_flavor.CreateFlavor,
@@ -74,7 +64,7 @@ class TestCreateCommands(base.TestCase):
                           ['openstack', 'flavor', 'set'])
             self.assertEqual(flavor.name, more.flavor)
             projects.append(more.project)
-        self.assertEqual(flavor, model.Flavor(
+        self.assertEqual(flavor, flavor_model.Flavor(
             name=asked.name, id=asked.id or '',
             vcpus=asked.vcpus, memory_mib=asked.ram, disk_gib=asked.disk,
             ephemeral_gib=asked.ephemeral or 0, swap_mib=asked.swap or 0,

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What differs between two flavors."""
 
 import dataclasses
@@ -19,17 +8,17 @@ from hypothesis import strategies as st
 from oslotest import base as oslotest
 
 from nova_pinning.flavors import difference
-from nova_pinning.flavors import model
-from nova_pinning.tests.unit import base
+from nova_pinning.flavors import flavor_model
+from nova_pinning.tests.unit import unit_base
 
-FLAVOR = model.Flavor(
+FLAVOR = flavor_model.Flavor(
     name='large', id='1', vcpus=2, memory_mib=8192,
     extra_specs={'hw:b': '1', 'hw:a': '2', 'hw:c': '3'})
 
 
 @st.composite
 def flavors(draw):
-    return model.Flavor(
+    return flavor_model.Flavor(
         name='large', id=draw(st.sampled_from('ab')),
         vcpus=draw(st.integers(1, 3)), memory_mib=512,
         rxtx_factor=draw(st.sampled_from((0.5, 1.0))),
@@ -76,7 +65,7 @@ class TestDifferences(oslotest.BaseTestCase):
                 FLAVOR, rxtx_factor=2.0, extra_specs={}), None))
 
     @given(flavors(), flavors())
-    @base.settings(100)
+    @unit_base.settings(100)
     def test_properties(self, before, after):
         found = difference.differences(before, after)
         # Nothing differs if and only if the flavors are equal, their ids

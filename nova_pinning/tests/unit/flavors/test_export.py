@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A catalogue of existing flavors becomes the same flavors again."""
 
 import dataclasses
@@ -25,9 +14,9 @@ import nova_pinning
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import export
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import sync
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 SHIPPED = (pathlib.Path(nova_pinning.__file__).resolve().parent.parent
            / 'etc' / 'nova-pinning' / 'flavors.yaml')
@@ -81,7 +70,7 @@ NAMES = ('m1.small', 'm1.large', 'Big One', 'Big-One', 'Big.One', '010',
 def flavors(draw, name):
     keys = draw(st.sets(st.sampled_from(tuple(SPECS)), max_size=8))
     is_public = draw(st.booleans())
-    return model.Flavor(
+    return flavor_model.Flavor(
         name=name, id=name, vcpus=draw(st.sampled_from((1, 4, 1000))),
         memory_mib=draw(st.sampled_from((1, 1024, 8192, 1500))),
         disk_gib=draw(st.sampled_from((0, 7))),
@@ -98,8 +87,8 @@ def flavors(draw, name):
 
 
 def plain(name='m1.small', **fields):
-    return model.Flavor(**{'name': name, 'id': '1', 'vcpus': 2,
-                           'memory_mib': 4096, **fields})
+    return flavor_model.Flavor(**{'name': name, 'id': '1', 'vcpus': 2,
+                                  'memory_mib': 4096, **fields})
 
 
 @ddt.ddt
@@ -218,7 +207,7 @@ class TestExport(oslotest.BaseTestCase):
         return catalogue.load(SHIPPED).flavors
 
     @hypothesis.given(st.data())
-    @base.settings(100)
+    @unit_base.settings(100)
     def test_again(self, data):
         live = [data.draw(flavors(name)) for name in data.draw(
             st.lists(st.sampled_from(NAMES), min_size=1, max_size=4,
@@ -236,5 +225,5 @@ class TestExport(oslotest.BaseTestCase):
             # What is half-created is known by its id, and none of these is.
             self.assertEqual('adopt', change.action)
             self.assertLessEqual(
-                {one.key for one in change.differences},
+                {difference.key for difference in change.differences},
                 {'pinning:catalogue', 'pinning:family'})

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 import fractions
 import re
 
@@ -17,7 +7,7 @@ from hypothesis import strategies
 from oslotest import base as oslotest
 
 from nova_pinning.flavors import formula
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 _NAMES = {'vcpus': fractions.Fraction(8), 'memory_gib': fractions.Fraction(
     33, 2)}
@@ -26,7 +16,7 @@ _NAMES = {'vcpus': fractions.Fraction(8), 'memory_gib': fractions.Fraction(
 def _lookup(name):
     if name not in _NAMES:
         raise formula.FormulaError(f'{name} is not known')
-    return formula.Value(_NAMES[name])
+    return formula.FormulaValue(_NAMES[name])
 
 
 def _result(text):
@@ -62,12 +52,12 @@ class TestFormula(oslotest.BaseTestCase):
         def lookup(_name):
             nonlocal depth
             depth -= 1
-            return chain.evaluate(lookup) if depth else formula.Value(
+            return chain.evaluate(lookup) if depth else formula.FormulaValue(
                 fractions.Fraction(1))
 
         self.assertEqual(12 * 240 + 1, chain.evaluate(lookup).number)
 
-    @base.settings(500)
+    @unit_base.settings(500)
     @hypothesis.given(_SUMS)
     def test_against_python(self, text):
         hypothesis.assume(len(text) <= formula.MAX_LENGTH)
@@ -77,7 +67,7 @@ class TestFormula(oslotest.BaseTestCase):
             self.assertIn('division by zero', str(self.assertRaises(
                 formula.FormulaError, _result, text)))
         else:
-            self.assertEqual(formula.Value(expected), _result(text))
+            self.assertEqual(formula.FormulaValue(expected), _result(text))
 
     def test_bounds(self):
         for text, number in (
@@ -85,7 +75,7 @@ class TestFormula(oslotest.BaseTestCase):
                 ('vcpus, min 10', 10), ('vcpus, min 3', 8),
                 ('vcpus, max 2*3, min 7', 7), ('vcpus,min 9,max 10', 9),
                 (500, 500), (2.5, fractions.Fraction(5, 2))):
-            self.assertEqual(formula.Value(fractions.Fraction(number)),
+            self.assertEqual(formula.FormulaValue(fractions.Fraction(number)),
                              _result(text), text)
 
     def test_units(self):
@@ -93,9 +83,10 @@ class TestFormula(oslotest.BaseTestCase):
                 ('50MiB', 50 << 20), ('50 MB/s * vcpus', 400 << 20),
                 ('200Mbit', 25_000_000), ('1Gbit/s, max 1MiB', 1 << 20),
                 ('vcpus * 1k + 1 byte', 8193), ('-1B + 2B', 1)):
-            self.assertEqual(formula.Value(fractions.Fraction(number), 1),
-                             _result(text), text)
-        self.assertEqual(formula.Value(fractions.Fraction(4)),
+            self.assertEqual(
+                formula.FormulaValue(fractions.Fraction(number), 1),
+                _result(text), text)
+        self.assertEqual(formula.FormulaValue(fractions.Fraction(4)),
                          _result('4MiB/1MiB'))
 
     def test_refusals(self):
@@ -128,7 +119,7 @@ class TestFormula(oslotest.BaseTestCase):
     def test_longest(self):
         self.assertEqual(250, _result('1' + '+1' * 249).number)
 
-    @base.settings(500)
+    @unit_base.settings(500)
     @hypothesis.given(
         strategies.text('0123.vMiBb()+-*/, maxin_"[]e', max_size=30))
     def test_anything(self, text):

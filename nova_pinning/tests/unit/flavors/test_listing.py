@@ -1,29 +1,19 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
-from nova_pinning.flavors import model
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 
 def _flavor(name, family=None, **changes):
-    specs = {model.FAMILY_KEY: family} if family else {}
+    specs = {flavor_model.FAMILY_KEY: family} if family else {}
     specs |= changes.pop('extra_specs', {})
-    return model.Flavor(**{
+    return flavor_model.Flavor(**{
         'name': name, 'vcpus': 2, 'memory_mib': 8192,
         'extra_specs': specs, **changes})
 
 
-class TestFamilyTables(base.TestCase):
+class TestFamilyTables(unit_base.TestCase):
 
     def test_what_sizes_share_is_said_once(self):
         table, = listing.family_tables([
@@ -36,7 +26,7 @@ class TestFamilyTables(base.TestCase):
         self.assertEqual('e', table.family)
         self.assertEqual('e.', table.prefix)
         self.assertEqual(('large', 'xlarge'), table.columns)
-        self.assertEqual(((model.FAMILY_KEY, 'e'),
+        self.assertEqual(((flavor_model.FAMILY_KEY, 'e'),
                           ('hw:cpu_policy', 'dedicated')), table.common)
         self.assertEqual((
             ('vCPUs', ('2', '4')),
@@ -49,7 +39,7 @@ class TestFamilyTables(base.TestCase):
     def test_one_size_has_nothing_to_share(self):
         table, = listing.family_tables([_flavor('e.large', 'e')])
         self.assertEqual((), table.common)
-        self.assertIn((model.FAMILY_KEY, ('e',)), table.rows)
+        self.assertIn((flavor_model.FAMILY_KEY, ('e',)), table.rows)
 
     def test_families_in_their_order(self):
         tables = listing.family_tables([
@@ -57,7 +47,7 @@ class TestFamilyTables(base.TestCase):
             _flavor('plain')])
         self.assertEqual([('two', ('z', 'b')), ('one', ('a',)),
                           ('', ('plain',))],
-                         [(one.family, one.columns) for one in tables])
+                         [(table.family, table.columns) for table in tables])
 
     def test_rarer_properties(self):
         table, = listing.family_tables([
@@ -77,10 +67,10 @@ class TestFamilyTables(base.TestCase):
             table, = listing.family_tables(map(_flavor, names))
             self.assertEqual(prefix, table.prefix)
             self.assertEqual(
-                names, tuple(prefix + one for one in table.columns))
+                names, tuple(prefix + column for column in table.columns))
 
     def test_as_dict(self):
         flavor = _flavor('a', 'f', is_public=False, projects=('p',))
         as_dict = listing.as_dict(flavor)
-        self.assertEqual(flavor, model.Flavor(
+        self.assertEqual(flavor, flavor_model.Flavor(
             **as_dict | {'projects': tuple(as_dict['projects'])}))

@@ -1,22 +1,12 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 import dataclasses
 
 from oslotest import base
 
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 
-_FLAVOR = model.Flavor(name='a', vcpus=2, memory_mib=4096)
+_FLAVOR = flavor_model.Flavor(name='a', vcpus=2, memory_mib=4096)
 
 
 class TestTemplates(base.BaseTestCase):
@@ -26,7 +16,7 @@ class TestTemplates(base.BaseTestCase):
                 ('{family}.{size}', 'f.s'), ('{vcpus}x{memory_gib}', '2x1.5'),
                 ('{{{size}}}', '{s}'), ('plain', 'plain')):
             names.check_template(template)
-            self.assertEqual(expected, names.fill(
+            self.assertEqual(expected, names.fill_template(
                 template, vcpus=2, memory_mib=1536, family='f', size='s'))
 
     def test_refusals(self):

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 """What etc/nova-pinning/flavors.yaml makes, as nova sees it."""
 
 from nova.api.validation.extra_specs import validators
@@ -16,8 +6,8 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.flavors import catalogue
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit.flavors import test_catalogue
+from nova_pinning.tests.unit import unit_base
 
 _SERIES = {'large': (2, 8), 'xlarge': (4, 16), '2xlarge': (8, 32),
            '4xlarge': (16, 64), '8xlarge': (32, 128), '16xlarge': (64, 256)}
@@ -29,7 +19,7 @@ def _nova_flavor(flavor):
         extra_specs=dict(flavor.extra_specs))
 
 
-class TestShippedCatalogue(base.TestCase):
+class TestShippedCatalogue(unit_base.TestCase):
 
     @classmethod
     def setUpClass(cls):
@@ -38,8 +28,10 @@ class TestShippedCatalogue(base.TestCase):
         objects.register_all()
 
     def _of(self, family):
-        return {one.name.partition('.')[2]: one for one in self.flavors
-                if one.extra_specs['pinning:family'] == family}
+        return {
+            flavor.name.partition('.')[2]: flavor
+            for flavor in self.flavors
+            if flavor.extra_specs['pinning:family'] == family}
 
     def test_families_and_sizes(self):
         for family in ('enterprise', 'shared', 'latency', 'local-nvme'):

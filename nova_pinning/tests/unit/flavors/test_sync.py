@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A cloud comes in step with a catalogue, whatever happens on the way."""
 
 import dataclasses
@@ -22,11 +11,11 @@ from oslotest import base as oslotest
 
 from nova_pinning import errors
 from nova_pinning.flavors import difference
-from nova_pinning.flavors import model
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 from nova_pinning.flavors import sync
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.flavors import fakecloud
+from nova_pinning.tests.unit.flavors import fake_flavor_cloud
+from nova_pinning.tests.unit import unit_base
 
 OURS = 'ours'
 
@@ -36,14 +25,14 @@ def flavor(name='ours.large', catalogue=OURS, **fields):
     fields = {'vcpus': 2, 'memory_mib': 8192, **fields}
     extra_specs = {'pinning:catalogue': catalogue,
                    **fields.pop('extra_specs', {})}
-    one = model.Flavor(name=name, extra_specs=extra_specs, **fields)
+    one = flavor_model.Flavor(name=name, extra_specs=extra_specs, **fields)
     return dataclasses.replace(one, id=names.flavor_id(catalogue, one))
 
 
 def foreign(name='m1.large', flavor_id='foreign', **fields):
     """One that an operator has made by hand."""
-    return model.Flavor(**{'name': name, 'id': flavor_id, 'vcpus': 2,
-                           'memory_mib': 8192, **fields})
+    return flavor_model.Flavor(**{'name': name, 'id': flavor_id, 'vcpus': 2,
+                                  'memory_mib': 8192, **fields})
 
 
 def half_created(one):
@@ -92,7 +81,7 @@ class TestPlan(oslotest.BaseTestCase):
         [found] = sync.plan([flavor(**change)], [flavor()], OURS)
         self.assertEqual('replace', found.action)
         self.assertIn(next(iter(change)), found.reason)
-        self.assertNotEqual(found.wanted.id, found.live.id)
+        self.assertNotEqual(found.catalogue_flavor.id, found.live.id)
 
     def test_a_factor_that_mysql_has_rounded(self):
         live = dataclasses.replace(flavor(rxtx_factor=1 / 3),
@@ -177,7 +166,7 @@ class TestApply(oslotest.BaseTestCase):
             flavor('private', is_public=False, projects=('p2', 'p3')),
             flavor('more', is_public=False, projects=('p1',)),
         ]
-        cloud = fakecloud.FakeCloud(before)
+        cloud = fake_flavor_cloud.FakeCloud(before)
 
         results = apply(wanted, cloud)
 
@@ -197,7 +186,7 @@ class TestApply(oslotest.BaseTestCase):
 
     def test_servers_are_in_the_way(self):
         before = [flavor('shape', vcpus=1), flavor('unlisted')]
-        cloud = fakecloud.FakeCloud(before, [one.id for one in before])
+        cloud = fake_flavor_cloud.FakeCloud(before, [one.id for one in before])
 
         results = apply([flavor('shape'), flavor('new')], cloud)
 
@@ -211,7 +200,8 @@ class TestApply(oslotest.BaseTestCase):
     def test_look_up_use(self):
         before = [flavor('shape', vcpus=1), flavor('unlisted'),
                   flavor('changed', description='old')]
-        cloud = fakecloud.FakeCloud(before, [before[0].id, before[2].id])
+        cloud = fake_flavor_cloud.FakeCloud(before,
+                                            [before[0].id, before[2].id])
         changes = sync.plan([flavor('shape'), flavor('changed')], before,
                             OURS)
 
@@ -222,7 +212,7 @@ class TestApply(oslotest.BaseTestCase):
             [(change.name, change.is_in_use) for change in found])
 
     def test_refused(self):
-        class Picky(fakecloud.FakeCloud):
+        class Picky(fake_flavor_cloud.FakeCloud):
             def set_extra_specs(self, flavor_id, extra_specs):
                 if 'hw:bad' in extra_specs:
                     raise errors.RefusedError('no such extra spec')
@@ -238,7 +228,7 @@ class TestApply(oslotest.BaseTestCase):
 
     def test_one_that_never_settles(self):
         waits = []
-        cloud = fakecloud.FakeCloud()
+        cloud = fake_flavor_cloud.FakeCloud()
         create = cloud.create
 
         def create_unless_bad(one):
@@ -257,7 +247,7 @@ class TestApply(oslotest.BaseTestCase):
         self.assertEqual(list(sync.WAITS_S), waits)
 
     def test_an_ill_cloud_is_left_alone(self):
-        cloud = fakecloud.FakeCloud()
+        cloud = fake_flavor_cloud.FakeCloud()
 
         def create(one):
             cloud.requests.append('create')
@@ -275,7 +265,7 @@ class TestApply(oslotest.BaseTestCase):
         self.assertEqual(3 * 2, cloud.requests.count('create'))
 
     def test_failures_with_successes_in_between(self):
-        cloud = fakecloud.FakeCloud()
+        cloud = fake_flavor_cloud.FakeCloud()
         create = cloud.create
 
         def create_unless_bad(one):
@@ -294,7 +284,7 @@ class TestApply(oslotest.BaseTestCase):
 
     @ddt.data(foreign('ours.large'), foreign('thief', flavor().id))
     def test_somebody_is_quicker(self, other):
-        cloud = fakecloud.FakeCloud()
+        cloud = fake_flavor_cloud.FakeCloud()
 
         def be_quicker(number):
             if cloud.requests[number] == 'create':
@@ -358,12 +348,12 @@ class TestWhateverHappens(oslotest.BaseTestCase):
     """Apply ends in one state, by whatever way it gets there."""
 
     def undisturbed(self, wanted, live, used, **options):
-        cloud = fakecloud.FakeCloud(live, used)
+        cloud = fake_flavor_cloud.FakeCloud(live, used)
         apply(wanted, cloud, **options)
         return cloud
 
     @hypothesis.given(clouds(), st.booleans())
-    @base.settings(200)
+    @unit_base.settings(200)
     def test_undisturbed(self, setting, adopts):
         wanted, live, used = setting
         cloud = self.undisturbed(*setting, adopts=adopts)
@@ -390,12 +380,13 @@ class TestWhateverHappens(oslotest.BaseTestCase):
                 self.assertIn(change.action, ('unchanged', 'conflict'))
 
     @hypothesis.given(clouds(), st.booleans(), st.dictionaries(
-        st.integers(0, 40), st.sampled_from(fakecloud.Fault), max_size=4))
-    @base.settings(300)
+        st.integers(0, 40), st.sampled_from(fake_flavor_cloud.Fault),
+        max_size=4))
+    @unit_base.settings(300)
     def test_faults(self, setting, adopts, faults):
         wanted, live, used = setting
         end = self.undisturbed(*setting, adopts=adopts).state()
-        cloud = fakecloud.FakeCloud(live, used)
+        cloud = fake_flavor_cloud.FakeCloud(live, used)
         cloud.faults = dict(faults)
 
         results = apply(wanted, cloud, adopts=adopts)
@@ -404,11 +395,11 @@ class TestWhateverHappens(oslotest.BaseTestCase):
         self.assertNotIn('failed', [result.status for result in results])
 
     @hypothesis.given(clouds(), st.booleans(), st.integers(0, 20))
-    @base.settings(200)
+    @unit_base.settings(200)
     def test_cut_off_and_run_again(self, setting, adopts, at):
         wanted, live, used = setting
         end = self.undisturbed(*setting, adopts=adopts).state()
-        cloud = fakecloud.FakeCloud(live, used)
+        cloud = fake_flavor_cloud.FakeCloud(live, used)
 
         def stop(number):
             if number == at:
@@ -423,11 +414,11 @@ class TestWhateverHappens(oslotest.BaseTestCase):
         self.assertEqual(end, cloud.state())
 
     @hypothesis.given(clouds(), st.booleans(), st.integers(0, 20))
-    @base.settings(200)
+    @unit_base.settings(200)
     def test_another_run_gets_in_between(self, setting, adopts, at):
         wanted, live, used = setting
         end = self.undisturbed(*setting, adopts=adopts).state()
-        cloud = fakecloud.FakeCloud(live, used)
+        cloud = fake_flavor_cloud.FakeCloud(live, used)
 
         def run_another(number):
             if number == at:
@@ -441,11 +432,11 @@ class TestWhateverHappens(oslotest.BaseTestCase):
         self.assertNotIn('failed', [result.status for result in results])
 
     @hypothesis.given(clouds(), st.lists(st.integers(0, 1), max_size=30))
-    @base.settings(60)
+    @unit_base.settings(60)
     def test_two_runs_take_turns(self, setting, turns):
         wanted, live, used = setting
         end = self.undisturbed(*setting).state()
-        cloud = fakecloud.FakeCloud(live, used)
+        cloud = fake_flavor_cloud.FakeCloud(live, used)
         in_turn = TakeTurns(cloud, turns)
 
         in_turn.run(lambda: apply(wanted, cloud))

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import dataclasses
@@ -27,12 +17,12 @@ from nova_pinning import cpuset
 from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.fleet import document
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import problems
+from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
 from nova_pinning import model
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.fleet import samples
+from nova_pinning.tests.unit.fleet import fleet_samples
+from nova_pinning.tests.unit import unit_base
 
 _SCHEMA = schema.shipped('nova_pinning.fleet', 'fleet-1.json')
 
@@ -40,7 +30,7 @@ _SCHEMA = schema.shipped('nova_pinning.fleet', 'fleet-1.json')
 class TestRoundTrip(base.BaseTestCase):
 
     @unit_base.settings(120)
-    @hypothesis.given(samples.ANY_FLEET)
+    @hypothesis.given(fleet_samples.ANY_FLEET)
     def test_any(self, fleet):
         text = document.dumps(fleet)
         found = document.loads(text, 'fleet.json')
@@ -49,7 +39,7 @@ class TestRoundTrip(base.BaseTestCase):
         self.assertEqual('fleet.json', str(found.where))
 
     @unit_base.settings(30)
-    @hypothesis.given(samples.ANY_FLEET)
+    @hypothesis.given(fleet_samples.ANY_FLEET)
     def test_schema_agrees(self, fleet):
         # The schema as it is shipped, by a validator of its own draft.
         jsonschema.Draft202012Validator(_SCHEMA).validate(
@@ -60,7 +50,7 @@ class TestRoundTrip(base.BaseTestCase):
 
     def test_files(self):
         directory = self.useFixture(fixtures.TempDir()).path
-        fleet = samples.tidy()
+        fleet = fleet_samples.tidy()
         for name in ('fleet.json', 'fleet.json.zst'):
             path = os.path.join(directory, name)
             document.write(path, fleet)
@@ -72,7 +62,7 @@ class TestRoundTrip(base.BaseTestCase):
 
     def test_shared_parts(self):
         # What is alike stands once in the file, and is one object in memory.
-        text = document.dumps(samples.tidy())
+        text = document.dumps(fleet_samples.tidy())
         found = json.loads(text)
         self.assertEqual(2, len(found['layouts']))
         self.assertEqual(2, len(found['trait_sets']))
@@ -82,7 +72,7 @@ class TestRoundTrip(base.BaseTestCase):
 
     def test_sequences(self):
         # In their order, and short.
-        guest = samples.tidy().guests[0]
+        guest = fleet_samples.tidy().guests[0]
         for cpus, text in (
                 ((4, 5, 6, 7), '4-7'), ((4, 12, 5, 13), '4,12,5,13'),
                 ((1, 0, 3, 5), '1,0,3,5'), ((7, 8, 1, 2), '7-8,1-2')):
@@ -91,7 +81,7 @@ class TestRoundTrip(base.BaseTestCase):
                     model.GuestCell((0, 1, 2, 3), (), 64),)),
                 fit=model.Fit((model.CellFit(
                     0, tuple(enumerate(cpus)), cpus),)))
-            found = json.loads(document.dumps(fleet_model.Fleet(
+            found = json.loads(document.dumps(snapshot.Fleet(
                 hosts=(), guests=(placed,))))
             self.assertEqual(
                 [{'cell': 0, 'cpus': text, 'emulator_cpus': text}],
@@ -99,13 +89,13 @@ class TestRoundTrip(base.BaseTestCase):
 
     def test_lines(self):
         # One for each host and guest.
-        fleet = samples.tidy()
+        fleet = fleet_samples.tidy()
         lines = document.dumps(fleet).splitlines()
         for guest in fleet.guests:
             self.assertEqual(1, sum(guest.uuid in line for line in lines))
 
     def test_texts_for_people(self):
-        fleet = samples.tidy()
+        fleet = fleet_samples.tidy()
         host = dataclasses.replace(
             fleet.hosts[0], disabled_reason='a\x1b[1m\nb\udc80')
         guest = dataclasses.replace(fleet.guests[0], name='a\nb\u2028c')
@@ -120,7 +110,7 @@ class TestNotToBeWritten(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.fleet = samples.tidy()
+        self.fleet = fleet_samples.tidy()
 
     def _write(self, error, **changes):
         path = os.path.join(self.useFixture(fixtures.TempDir()).path, 'x')
@@ -131,9 +121,9 @@ class TestNotToBeWritten(base.BaseTestCase):
         return str(found)
 
     def test_twice(self):
-        self.assertIn('stands here a second time', self._write(
+        self.assertIn('appears here a second time', self._write(
             errors.InputError, hosts=self.fleet.hosts[:1] * 2))
-        self.assertIn('stands here a second time', self._write(
+        self.assertIn('appears here a second time', self._write(
             errors.InputError, guests=self.fleet.guests[:1] * 2))
 
     def test_out_of_range(self):
@@ -164,7 +154,7 @@ class TestErrors(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        fleet = samples.tidy()
+        fleet = fleet_samples.tidy()
         self.guest = next(guest for guest in fleet.guests if guest.devices)
         self.fleet = dataclasses.replace(fleet, guests=(
             self.guest, *(guest for guest in fleet.guests
@@ -180,7 +170,7 @@ class TestErrors(base.BaseTestCase):
 
     @ddt.data(
         (('hosts', 1, 'name'), 'dedicated-00001',
-         'hosts[1] (dedicated-00001).name: dedicated-00001 stands here a '
+         'hosts[1] (dedicated-00001).name: dedicated-00001 appears here a '
          'second time; the first is hosts[0]'),
         (('hosts', 1, 'layout'), 7, 'there is no layouts[7]; layouts has 2'),
         (('hosts', 1, 'traits'), 2, 'there is no trait_sets[2]'),
@@ -221,8 +211,8 @@ class TestErrors(base.BaseTestCase):
         (('topologies', 0, 'cells', 0, 'page_size'), 'tiny', 'small, large'),
         (('topologies', 0, 'cells'), [], 'cells: is empty'),
         (('trait_sets', 0, 0), 'custom', 'is not a trait'),
-        (('aggregates', 1, 'name'), 'dedicated', 'stands here a second time'),
-        (('flavors', 1, 'name'), 'dedicated-4', 'stands here a second time'),
+        (('aggregates', 1, 'name'), 'dedicated', 'appears here a second time'),
+        (('flavors', 1, 'name'), 'dedicated-4', 'appears here a second time'),
         (('pci_aliases', 'gpu', 'policy'), 'requird', 'mean required?'),
         (('pci_aliases', 'gpu', 'kind'), 1, 'did you mean kinds?'),
         (('taken_at',), 'yesterday', 'is not a time in UTC'),
@@ -312,7 +302,7 @@ class TestAnythingAtAll(base.BaseTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.text = document.dumps(samples.tidy(mix='8x2,4'))
+        cls.text = document.dumps(fleet_samples.tidy(mix='8x2,4'))
 
     @unit_base.settings(100)
     @hypothesis.given(strategies.data())
@@ -358,7 +348,7 @@ class TestExample(base.BaseTestCase):
 class TestEmpty(base.BaseTestCase):
 
     def test_nothing_in_it(self):
-        fleet = fleet_model.Fleet(hosts=())
+        fleet = snapshot.Fleet(hosts=())
         self.assertEqual(fleet, document.loads(document.dumps(fleet)))
         self.assertEqual(fleet, document.loads(
             '{"version": 1, "layouts": [], "hosts": []}'))

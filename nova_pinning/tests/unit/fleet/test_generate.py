@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import dataclasses
@@ -22,16 +12,16 @@ from oslotest import base
 
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.fleet import devices
+from nova_pinning.fit import devices
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import shapes
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.tests.unit import base as unit_base
+from nova_pinning.tests.unit import unit_base
 
 _DEDICATED = hostclass.HostClass.DEDICATED
 
@@ -91,35 +81,35 @@ class TestGenerate(base.BaseTestCase):
     def test_same_everywhere(self):
         # Worked out once, on one machine.
         digests = {
-            name: hashlib.sha256(document.dumps(generate.generate(
+            name: hashlib.sha256(document.dumps(generate.generate_fleet(
                 8, name, 42, shared=0.25)).encode()).hexdigest()[:12]
             for name in shapes.SHAPES}
         self.assertEqual(DIGESTS, digests)
 
     def test_seeds_differ(self):
-        first, second = (generate.generate(3, 'two-socket-80', seed)
+        first, second = (generate.generate_fleet(3, 'two-socket-80', seed)
                          for seed in (1, 2))
         self.assertEqual(first.hosts, second.hosts)
         self.assertNotEqual(first.guests, second.guests)
 
     @ddt.data(0.0, 0.3, 0.6, 0.9)
     def test_filled(self, filled):
-        fleet = generate.generate(20, 'two-socket-80', 3, filled=filled)
+        fleet = generate.generate_fleet(20, 'two-socket-80', 3, filled=filled)
         self.assertLessEqual(_sold(fleet), filled)
         self.assertGreaterEqual(_sold(fleet), filled - 0.03)
 
     def test_full(self):
-        fleet = generate.generate(3, 'two-socket-80', 3, filled=1.0,
-                                  mix='2')
+        fleet = generate.generate_fleet(3, 'two-socket-80', 3, filled=1.0,
+                                        mix='2')
         self.assertEqual(1.0, _sold(fleet))
         # More than there is room for.
-        fleet = generate.generate(3, 'two-socket-80', 3, filled=1.0,
-                                  mix='16', churn=0.5)
+        fleet = generate.generate_fleet(3, 'two-socket-80', 3, filled=1.0,
+                                        mix='16', churn=0.5)
         self.assertEqual(3 * 2 * 32 / (3 * 76), _sold(fleet))
 
     def test_full_shared_hosts(self):
-        fleet = generate.generate(3, 'two-socket-80', 3, filled=1.0,
-                                  shared=1.0)
+        fleet = generate.generate_fleet(3, 'two-socket-80', 3, filled=1.0,
+                                        shared=1.0)
         self.assertEqual((), problems.find(fleet))
         used = sum(guest.memory_mib for guest in fleet.guests)
         there = sum(host.memory_mib for host in fleet.hosts)
@@ -137,7 +127,7 @@ class TestGenerate(base.BaseTestCase):
         mix=strategies.sampled_from(['', '4', '8:1,16x2:3', '24x2']))
     def test_any(self, hosts, shape, seed, filled, shared, churn, mix):
         told = []
-        fleet = generate.generate(
+        fleet = generate.generate_fleet(
             hosts, shape, seed, filled=filled, shared=shared, churn=churn,
             mix=mix, tell=told.append)
         self.assertEqual(hosts, len(fleet.hosts))
@@ -152,14 +142,14 @@ class TestGenerate(base.BaseTestCase):
             self.assertTrue(0 <= part <= 1)
 
     def test_how_full_it_is(self):
-        fleet = generate.generate(6, 'two-socket-80', 2, filled=0.5,
-                                  mix='1', shared=0.5)
+        fleet = generate.generate_fleet(6, 'two-socket-80', 2, filled=0.5,
+                                        mix='1', shared=0.5)
         found = generate.filled(fleet)
         self.assertEqual({'dedicated': 0.5}, {
             name: share for name, share in found.items()
             if name == 'dedicated'})
         self.assertTrue(0.48 < found['shared'] <= 0.5)
-        self.assertEqual({}, generate.filled(fleet_model.Fleet(hosts=())))
+        self.assertEqual({}, generate.filled(snapshot.Fleet(hosts=())))
 
     def test_churn_makes_holes(self):
         # Who comes gets the first free cores, so without anybody who leaves
@@ -173,15 +163,15 @@ class TestGenerate(base.BaseTestCase):
                 for cell in host.cells)
 
         still, moved = (
-            generate.generate(20, 'two-socket-80', 5, mix='8:1,2:2',
-                              churn=churn) for churn in (0, 2))
+            generate.generate_fleet(20, 'two-socket-80', 5, mix='8:1,2:2',
+                                    churn=churn) for churn in (0, 2))
         self.assertEqual(0, broken(still))
         self.assertGreater(broken(moved), 20)
 
     def test_engine_can_go_on(self):
         # What is there is what the engine itself would have: one more guest
         # gets CPUs that nobody has.
-        fleet = generate.generate(6, 'two-socket-96-pci', 9)
+        fleet = generate.generate_fleet(6, 'two-socket-96-pci', 9)
         topology = model.Guest((model.GuestCell((0, 1), (), 2048, 1048576),),
                                model.CpuPolicy.DEDICATED)
         guests = occupancy.guests_by_host(fleet)
@@ -189,7 +179,7 @@ class TestGenerate(base.BaseTestCase):
             here = guests[host.name]
             engine = occupancy.engine_host(host, here)
             uses = [use for guest in here for use in guest.devices]
-            found = fit.fit(engine, topology, pci=devices.check(
+            found = fit.fit_guest(engine, topology, pci=devices.check(
                 host.pci_pools, uses, (), host.cells))
             if isinstance(found, model.Fit):
                 taken = {cpu for guest in here for cell in guest.fit.cells
@@ -198,7 +188,7 @@ class TestGenerate(base.BaseTestCase):
                     self.assertNotIn(cpu, taken)
 
     def test_devices(self):
-        fleet = generate.generate(6, 'two-socket-96-pci', 9)
+        fleet = generate.generate_fleet(6, 'two-socket-96-pci', 9)
         with_devices = [guest for guest in fleet.guests if guest.devices]
         self.assertGreater(len(with_devices), len(fleet.guests) / 5)
         for guest in with_devices:
@@ -212,15 +202,16 @@ class TestGenerate(base.BaseTestCase):
         shape = dataclasses.replace(
             shapes.SHAPES['two-socket-80'], name='mine', sockets=1, cores=4,
             kept_cores={})
-        fleet = generate.generate(2, shape, mix='4')
+        fleet = generate.generate_fleet(2, shape, mix='4')
         self.assertEqual(1, len(fleet.hosts[0].cells))
 
     def test_errors(self):
         error = self.assertRaises(
-            errors.InputError, generate.generate, 1, 'mainframe')
+            errors.InputError, generate.generate_fleet, 1, 'mainframe')
         self.assertIn("there is no shape 'mainframe'", str(error))
         error = self.assertRaises(
-            errors.InputError, generate.generate, 1, 'epyc-nps4', mix='x')
+            errors.InputError, generate.generate_fleet, 1, 'epyc-nps4',
+            mix='x')
         self.assertIn('--mix', str(error))
 
 

@@ -1,33 +1,23 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from oslotest import base as oslotest
 
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import builders
 
 
 def _host(name):
-    return fleet_model.FleetHost(name=name, cells=(
+    return snapshot.FleetHost(name=name, cells=(
         builders.host_cell(0, range(4)), builders.host_cell(1, range(4, 8))),
         cpu_allocation_ratio=4.0, ram_allocation_ratio=1.5)
 
 
 def _guest(uuid, host, **values):
-    return fleet_model.FleetGuest(**{
+    return snapshot.FleetGuest(**{
         'uuid': uuid, 'host': host, 'vcpus': 2, 'memory_mib': 512,
         'guest_class': hostclass.HostClass.DEDICATED} | values)
 
@@ -37,9 +27,9 @@ class TestOccupancy(oslotest.BaseTestCase):
     def test_engine_hosts(self):
         topology = builders.guest((2, 512))
         host = _host('a')
-        placed = _guest('1', 'a', topology=topology, fit=fit.fit(
+        placed = _guest('1', 'a', topology=topology, fit=fit.fit_guest(
             occupancy.engine_host(host), topology))
-        fleet = fleet_model.Fleet(
+        fleet = snapshot.Fleet(
             hosts=(_host('b'), host),
             guests=(placed, _guest('2', 'a'), _guest('3', 'elsewhere')))
         hosts = occupancy.engine_hosts(fleet)
@@ -54,6 +44,6 @@ class TestOccupancy(oslotest.BaseTestCase):
         one, other = _guest('1', 'a'), _guest('2', 'a')
         self.assertEqual(
             {'a': [one, other], 'b': []},
-            occupancy.guests_by_host(fleet_model.Fleet(
+            occupancy.guests_by_host(snapshot.Fleet(
                 hosts=(_host('a'), _host('b')),
                 guests=(one, _guest('3', 'elsewhere'), other))))

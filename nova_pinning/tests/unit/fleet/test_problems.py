@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import collections
@@ -20,13 +10,13 @@ from hypothesis import strategies
 from oslotest import base
 
 from nova_pinning import cpuset
-from nova_pinning.fleet import model as fleet_model
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import shapes
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.fleet import samples
+from nova_pinning.tests.unit.fleet import fleet_samples
+from nova_pinning.tests.unit import unit_base
 
 
 def _replaced(items, old, **changes):
@@ -42,7 +32,7 @@ class TestFind(base.BaseTestCase):
         self._begin()
 
     def _begin(self):
-        self.fleet = samples.tidy()
+        self.fleet = fleet_samples.tidy()
         self.host = self.fleet.hosts[0]
         self.guests = [guest for guest in self.fleet.guests
                        if guest.host == self.host.name]
@@ -72,7 +62,7 @@ class TestFind(base.BaseTestCase):
 
     @ddt.data(*shapes.SHAPES)
     def test_nothing(self, shape):
-        fleet = samples.tidy(shape, filled=0.95)
+        fleet = fleet_samples.tidy(shape, filled=0.95)
         self.assertEqual((), problems.find(fleet))
 
     def test_no_topology(self):
@@ -80,7 +70,8 @@ class TestFind(base.BaseTestCase):
         self._with_host(cells=())
         found, = self._find('F101')
         self.assertEqual(('host dedicated-00001', 'dedicated-00001', ()),
-                         (found.subject, found.host, found.guests))
+                         (found.subject, found.host,
+                          tuple(found.details['guests'])))
 
     def test_cores(self):
         first, *others = self.host.cells[0].cores
@@ -122,7 +113,7 @@ class TestFind(base.BaseTestCase):
         found, = self._find('F201')
         self.assertEqual('host dedicated-00001', found.subject)
         self.assertEqual({guest.uuid for guest in self.guests},
-                         set(found.guests))
+                         set(found.details['guests']))
         self.assertIn(f'{len(self.guests)} guests: ', found.message)
         self.assertIn(f' and {len(self.guests) - 4} more', found.message)
 
@@ -141,10 +132,10 @@ class TestFind(base.BaseTestCase):
         self.assertEqual(
             f'guest {guest.uuid} ({guest.name}) on host dedicated-00001',
             found.subject)
-        self.assertEqual((guest.uuid,), found.guests)
+        self.assertEqual((guest.uuid,), tuple(found.details['guests']))
 
     def test_cell_twice(self):
-        fleet = samples.tidy(mix='8x2')
+        fleet = fleet_samples.tidy(mix='8x2')
         guest = fleet.guests[0]
         first, second = guest.fit.cells
         self.fleet = dataclasses.replace(fleet, guests=_replaced(
@@ -166,7 +157,7 @@ class TestFind(base.BaseTestCase):
             self._with_guest(guest, guest_class=hostclass.HostClass.SHARED)
         found, = self._find('F205')
         self.assertIn('2 shared guests: ', found.message)
-        self.assertEqual(problems.Severity.NOTE, found.severity)
+        self.assertEqual('note', found.severity)
 
     def test_stray_pins(self):
         guest = self._single()
@@ -187,7 +178,8 @@ class TestFind(base.BaseTestCase):
         found = [one for one in problems.find(self.fleet)
                  if one.code in ('F301', 'F302')]
         self.assertIn(('F302', 'CPU 1 of cell 0', (guest.uuid,)),
-                      [(one.code, one.message, one.guests) for one in found])
+                      [(one.code, one.message, tuple(one.details['guests']))
+                       for one in found])
 
     def test_emulator_cpus(self):
         taken = {cpu for guest in self.guests for cell in guest.fit.cells
@@ -227,7 +219,7 @@ class TestFind(base.BaseTestCase):
         for cpu, uuids in owners.items():
             if len(uuids) > 1:
                 wanted[tuple(sorted(set(uuids)))].add(cpu)
-        told = {one.guests: one.message for one in found
+        told = {tuple(one.details['guests']): one.message for one in found
                 if one.code == 'F303'}
         self.assertEqual(set(wanted), set(told))
         for uuids, cpus in wanted.items():
@@ -275,6 +267,12 @@ class TestFind(base.BaseTestCase):
         self.host = self.fleet.hosts[0]
         self._with_host(ram_allocation_ratio=2.0)
         self.assertEqual((), problems.find(self.fleet))
+        # Placement counts the ratio of what is left beside the reserve.
+        self.host = self.fleet.hosts[0]
+        self._with_host(
+            reserved_memory_mib=self.host.memory_mib - used // 2 + 512)
+        found, = self._find('F402')
+        self.assertIn(f'{used // 1024 - 1} GiB to sell', found.message)
 
     def test_devices(self):
         used = collections.Counter()
@@ -293,17 +291,17 @@ class TestFind(base.BaseTestCase):
         self.assertEqual(
             {guest.uuid for guest in self.guests if any(
                 (use.kind, use.numa_node) == (kind, node)
-                for use in guest.devices)}, set(found.guests))
+                for use in guest.devices)}, set(found.details['guests']))
 
     def test_device_near_no_cell(self):
-        use = fleet_model.PciUse(
-            fleet_model.DeviceKind('8086', '1572'), None, 1)
+        use = snapshot.PciUse(
+            snapshot.DeviceKind('8086', '1572'), None, 1)
         self._with_guest(self.guests[0], devices=(use,))
         self.assertIn('1 of 8086:1572 near no cell in use, 0 there are', [
             one.message for one in problems.find(self.fleet)])
 
     @unit_base.settings(60)
-    @hypothesis.given(samples.ANY_FLEET)
+    @hypothesis.given(fleet_samples.ANY_FLEET)
     def test_never_fails(self, fleet):
         # Hosts that are named have guests, most of which make no sense.
         fleet = dataclasses.replace(fleet, guests=tuple(

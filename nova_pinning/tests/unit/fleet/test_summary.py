@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import collections
@@ -17,11 +7,11 @@ import json
 import hypothesis
 from oslotest import base
 
-from nova_pinning.fleet import model as fleet_model
+from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
 from nova_pinning.model import hostclass
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.fleet import samples
+from nova_pinning.tests.unit.fleet import fleet_samples
+from nova_pinning.tests.unit import unit_base
 
 _DEDICATED = hostclass.HostClass.DEDICATED
 _SHARED = hostclass.HostClass.SHARED
@@ -30,7 +20,7 @@ _SHARED = hostclass.HostClass.SHARED
 class TestSummary(base.BaseTestCase):
 
     def test_figures(self):
-        fleet = samples.tidy()
+        fleet = fleet_samples.tidy()
         found = summary.summarise(fleet)
         dedicated, shared = (
             [guest for guest in fleet.guests if guest.guest_class is one]
@@ -67,23 +57,23 @@ class TestSummary(base.BaseTestCase):
 
     def test_fullness(self):
         for filled, place in ((0, 0), (1, 10)):
-            fleet = samples.tidy(filled=filled, mix='2')
+            fleet = fleet_samples.tidy(filled=filled, mix='2')
             found = summary.summarise(fleet).fullness
             self.assertEqual({place: 3}, {
                 place: number for place, number in enumerate(found)
                 if number})
 
     def test_reserved_memory(self):
-        host = fleet_model.FleetHost(
-            name='a', cells=samples.tidy().hosts[0].cells,
+        host = snapshot.FleetHost(
+            name='a', cells=fleet_samples.tidy().hosts[0].cells,
             reserved_memory_mib=4096, is_enabled=False)
         total = summary.summarise(
-            fleet_model.Fleet(hosts=(host,))).classes[None]
+            snapshot.Fleet(hosts=(host,))).classes[None]
         self.assertEqual((512 * 1024 - 4096, 1),
                          (total.memory_mib, total.disabled))
 
     @unit_base.settings(60)
-    @hypothesis.given(samples.ANY_FLEET)
+    @hypothesis.given(fleet_samples.ANY_FLEET)
     def test_any(self, fleet):
         found = summary.summarise(fleet)
         value = summary.as_dict(fleet, found)

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import dataclasses
@@ -21,12 +11,12 @@ from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import capabilities
-from nova_pinning.host import dump
 from nova_pinning.host import hardware
+from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
-from nova_pinning.host import model
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.host import hostfile_writer
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit import unit_base
 
 XML = """\
 <capabilities>
@@ -93,16 +83,16 @@ def read(text):
 class TestCapabilities(oslotest.BaseTestCase):
 
     def test_everything(self):
-        self.assertEqual(model.HostDescription(
+        self.assertEqual(host_model.HostDescription(
             name='compute-1',
             nodes=(
-                model.Node(
+                host_model.NumaNode(
                     0, 0, ((0, 4), (1,)), 8096, {2048: 0, 1048576: 4},
                     (cpuset.CpuSet([0, 1, 4]),), (10, 21)),
-                model.Node(
+                host_model.NumaNode(
                     1, 1, ((2, 6),), 8000, {}, (cpuset.CpuSet([2, 6]),),
                     (21, 10))),
-            cpu_model=model.CpuModel(
+            cpu_model=host_model.CpuModel(
                 'x86_64', 'Cascadelake-Server', 'Intel', ('ds', 'vmx')),
             offline_cpus=cpuset.CpuSet([5]),
             caches=(
@@ -138,17 +128,18 @@ class TestCapabilities(oslotest.BaseTestCase):
     def test_what_is_written_reads_the_same(self):
         found = read(XML)
         self.assertEqual(found, hostfile.read(
-            source.parse(dump.dump(found), 'host.yaml')))
+            source.parse(hostfile_writer.dump(found), 'host.yaml')))
 
     def test_the_smallest_pages_are_not_huge(self):
         found = read(XML.replace("size='4'", "size='64'"))
         self.assertEqual(
             {2048: 0, 1048576: 4}, found.nodes[0].huge_pages)
 
-    @base.settings(max_examples=100)
-    @hypothesis.given(samples.any_host())
+    @unit_base.settings(max_examples=100)
+    @hypothesis.given(host_samples.any_host())
     def test_any_host(self, description):
-        found = read(samples.capabilities(description, offline=(5000, 5001)))
+        found = read(
+            host_samples.capabilities(description, offline=(5000, 5001)))
         self.assertEqual(
             [dataclasses.replace(
                 node, l3_domains=tuple(sorted(node.l3_domains)))

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import types
@@ -25,8 +15,8 @@ from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.host import engine
 from nova_pinning import model
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit import unit_base
 
 
 def cell_as_sets(cell):
@@ -83,13 +73,13 @@ class TestAgainstNova(oslotest.BaseTestCase):
             for (node, size), pages in nova.reserved_huge_pages.items():
                 reserved.setdefault(node, {})[size] = pages
             return topology.host_from_nova(NovaDriver(
-                samples.capabilities(description), description.cpus,
+                host_samples.capabilities(description), description.cpus,
                 reserved).topology())
         finally:
             options.cleanUp()
 
-    @base.settings(max_examples=100)
-    @hypothesis.given(samples.any_host())
+    @unit_base.settings(max_examples=100)
+    @hypothesis.given(host_samples.any_host())
     def test_the_same_cells(self, description):
         self.assertEqual(
             list(map(cell_as_sets, self.nova_host(description).cells)),
@@ -100,7 +90,7 @@ class TestAgainstNova(oslotest.BaseTestCase):
 class TestEngineHost(oslotest.BaseTestCase):
 
     def test_all_of_a_cell(self):
-        description = samples.host(nova=samples.settings(
+        description = host_samples.host(nova=host_samples.settings(
             '1-3,5-7', '4', cpu_allocation_ratio=2.0,
             ram_allocation_ratio=1.5))
         host = engine.engine_host(
@@ -125,6 +115,7 @@ class TestEngineHost(oslotest.BaseTestCase):
             (None, '1-3', ('', '1-3')),
             ('1-3', '4', ('1-3', '4')),
         ):
-            host = samples.host(nova=samples.settings(dedicated, shared))
+            host = host_samples.host(
+                nova=host_samples.settings(dedicated, shared))
             self.assertEqual(expected, (str(engine.dedicated_cpus(host)),
                                         str(engine.shared_cpus(host))))

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import textwrap
@@ -22,8 +12,8 @@ from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import hardware
+from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
-from nova_pinning.host import model
 
 GOOD = """\
 version: 1
@@ -51,6 +41,7 @@ nova:
   cpu_allocation_ratio: 3
   reserved_memory: 512
   reserved_huge_pages: {0: {1GiB: 2}}
+  packs_cells: false
 traits: [CUSTOM_B, CUSTOM_A]
 details: {nics: [whatever]}
 """
@@ -104,30 +95,32 @@ def cpus(text):
 class TestRead(oslotest.BaseTestCase):
 
     def test_everything(self):
-        self.assertEqual(model.HostDescription(
+        self.assertEqual(host_model.HostDescription(
             name='compute-1',
             description='a host',
-            cpu_model=model.CpuModel(
+            cpu_model=host_model.CpuModel(
                 'x86_64', 'EPYC-Milan', 'AMD', ('a', 'b')),
             nodes=(
-                model.Node(
+                host_model.NumaNode(
                     0, 0, ((0, 4), (1, 5)), 16384,
                     {1048576: 8, 2048: 1024}, (cpus('0-1'), cpus('4-5')),
                     (10, 21)),
-                model.Node(
+                host_model.NumaNode(
                     1, 1, ((2, 6), (3, 7)), 16384, distances=(21, 10))),
             pci_devices=(
-                model.PciDevice('0000:3b:00.0', '8086', '0953', None, 'x'),
-                model.PciDevice('0000:3b:00.1', '144d', 'a80a', 1)),
-            nova=model.NovaSettings(
-                cpus('1-3,5-7'), cpus('4'), 3.0, 1.0, 512, {(0, 1048576): 2}),
+                host_model.PciDevice('0000:3b:00.0', '8086', '0953', None,
+                                     'x'),
+                host_model.PciDevice('0000:3b:00.1', '144d', 'a80a', 1)),
+            nova=host_model.NovaSettings(
+                cpus('1-3,5-7'), cpus('4'), 3.0, 1.0, 512, {(0, 1048576): 2},
+                packs_cells=False),
             traits=frozenset(['CUSTOM_A', 'CUSTOM_B'])), read(GOOD))
         self.assertEqual('host.yaml', read(GOOD).where.source)
 
     def test_hardware(self):
         nic, other = read(HARDWARE).pci_devices
         self.assertEqual(
-            model.PciDevice(
+            host_model.PciDevice(
                 '0000:3b:02.0', '8086', '154c', None,
                 kind=hardware.PciKind.NIC, driver='iavf', names=('eth4',),
                 iommu_group=0, queues=4, interrupts=(9, 120, 121, 122),
@@ -136,9 +129,9 @@ class TestRead(oslotest.BaseTestCase):
         self.assertEqual((hardware.PciKind.OTHER, (16,), None),
                          (other.kind, other.interrupts, other.iommu_group))
         unified = hardware.CacheKind.UNIFIED
-        self.assertEqual(model.HostDescription(
+        self.assertEqual(host_model.HostDescription(
             name='compute-1',
-            nodes=(model.Node(0, 0, ((0, 2), (1, 3)), 4096),),
+            nodes=(host_model.NumaNode(0, 0, ((0, 2), (1, 3)), 4096),),
             pci_devices=(nic, other),
             offline_cpus=cpus('4-5'),
             dies=(hardware.Die(0, 0, cpus('0,2')),
@@ -165,8 +158,8 @@ class TestRead(oslotest.BaseTestCase):
 
     def test_the_least(self):
         self.assertEqual(
-            model.HostDescription(
-                'a', (model.Node(0, 0, ((0,), (1,)), 1024),)),
+            host_model.HostDescription(
+                'a', (host_model.NumaNode(0, 0, ((0,), (1,)), 1024),)),
             read('{"version": 1, "name": "a", "nodes": '
                  '[{"id": 0, "cpus": "0-1", "memory": "1GiB"}]}'))
 
@@ -252,7 +245,9 @@ BAD = {
                       'no node 2'),
     'reserved pages': ('GiB: 2}', 'GiB: 9}', 25, 'nova.reserved_huge_pages.0',
                        'node 0 has 8'),
-    'trait': ('CUSTOM_B', 'HW_B', 26, 'traits[0]', 'custom trait'),
+    'packs cells': ('packs_cells: false', 'packs_cells: spread', 26,
+                    'nova.packs_cells', 'not true or false'),
+    'trait': ('CUSTOM_B', 'HW_B', 27, 'traits[0]', 'custom trait'),
 }
 
 # The same for HARDWARE.

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What cannot be true of a machine's hardware."""
 
 import dataclasses
@@ -21,8 +10,8 @@ from oslotest import base as oslotest
 from nova_pinning import cpuset
 from nova_pinning.host import hardware
 from nova_pinning.host import problems
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit import unit_base
 
 cpus = cpuset.CpuSet.parse
 
@@ -37,12 +26,13 @@ class TestProblems(oslotest.BaseTestCase):
 
     def told(self, **values):
         return [(problem.path, problem.message)
-                for problem in problems.problems(samples.host(**values))]
+                for problem in problems.inconsistencies(
+                    host_samples.host(**values))]
 
-    @base.settings(max_examples=100)
-    @hypothesis.given(samples.any_host())
+    @unit_base.settings(max_examples=100)
+    @hypothesis.given(host_samples.any_host())
     def test_none(self, host):
-        self.assertEqual([], list(problems.problems(host)))
+        self.assertEqual([], list(problems.inconsistencies(host)))
 
     def test_offline(self):
         self.assertEqual([], self.told(offline_cpus=cpus('8-9')))
@@ -90,7 +80,7 @@ class TestProblems(oslotest.BaseTestCase):
             self.told(caches=(caches('0-1', '1-2'), caches('1-2,8-9'))))
 
     def test_l3_domains(self):
-        first, second = samples.host().nodes
+        first, second = host_samples.host().nodes
         first = dataclasses.replace(first, l3_domains=(cpus('0-1,4-5'),))
         nodes = first, second
         good = caches('0-1,4-5', '2-3,6-7', level=3)

@@ -1,22 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The fixture of the acceptance tests."""
 
 from unittest import mock
 
 from oslotest import base
 
-from nova_pinning.tests.acceptance import minicloud
+from nova_pinning.tests.acceptance import minicloud_runner
 
 
 class TestMiniCloud(base.BaseTestCase):
@@ -34,9 +23,9 @@ class TestMiniCloud(base.BaseTestCase):
                 raise AssertionError(failing)
             return '{}'
 
-        with mock.patch.object(minicloud, '_run', side_effect=run):
+        with mock.patch.object(minicloud_runner, '_run', side_effect=run):
             try:
-                with minicloud.MiniCloud():
+                with minicloud_runner.MiniCloud():
                     pass
             except Exception as e:
                 self.assertIn(failing, str(e))

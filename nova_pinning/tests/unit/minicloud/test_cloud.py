@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import signal
@@ -25,7 +15,7 @@ from minicloud import errors
 from minicloud import main
 from minicloud import service
 from minicloud import settings
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
 
 HOSTS = (settings.HostSettings('pinning-1', '1', '0'),)
 
@@ -49,7 +39,7 @@ class Part(service.Part):
         self.events.append('-' + self.name)
 
 
-class TestCloud(base.StateTestCase):
+class TestCloud(minicloud_case.StateTestCase):
 
     def cloud(self, *parts):
         made = cloud.Cloud(self.state, settings.Settings(hosts=()))
@@ -137,7 +127,7 @@ class TestCloud(base.StateTestCase):
         cloud.remove(self.state)
 
 
-class TestChecks(base.DirectoryTestCase):
+class TestChecks(minicloud_case.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
@@ -223,7 +213,7 @@ class TestChecks(base.DirectoryTestCase):
             self.assertIn('--base-port', str(error))
 
 
-class TestUp(base.DirectoryTestCase):
+class TestUp(minicloud_case.DirectoryTestCase):
     """What becomes of a cloud that does not come up."""
 
     def setUp(self):

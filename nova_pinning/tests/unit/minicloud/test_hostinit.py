@@ -1,19 +1,11 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
 import os
 import pathlib
-import signal
+import subprocess
+import sys
+import unittest
 from unittest import mock
 
 import ddt
@@ -22,8 +14,8 @@ from hypothesis import strategies as st
 from oslotest import base as oslo_base
 
 from minicloud import hostinit
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
+from nova_pinning.tests.unit import unit_base
 
 V1 = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -50,6 +42,36 @@ GROUPS = """\
 """
 
 
+ROOT = pathlib.Path(hostinit.__file__).resolve().parent.parent
+
+#: Before what PID 1 does in a test.
+INIT = """
+import os, signal, subprocess
+from minicloud import hostinit
+signal.pthread_sigmask(signal.SIG_BLOCK, hostinit.SIGNALS)
+
+def unblock():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, hostinit.SIGNALS)
+
+def start(trap):
+    process = subprocess.Popen(
+        ['sh', '-c', trap + '; echo ready; while :; do sleep 0.05; done'],
+        preexec_fn=unblock, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    hostinit.output = process.stdout
+
+def show():
+    try:
+        os.kill(-1, 0)
+    except ProcessLookupError:
+        if hasattr(hostinit, 'output'):
+            print(hostinit.output.read())
+        print('alone')
+    else:
+        print('others')
+"""
+
+
 class TestHierarchies(oslo_base.BaseTestCase):
 
     def test_version_1_beside_2(self):
@@ -72,10 +94,10 @@ class TestHierarchies(oslo_base.BaseTestCase):
         text = pathlib.Path('/proc/self/mountinfo').read_text()
         groups = hostinit.own_groups(
             pathlib.Path('/proc/self/cgroup').read_text())
-        for one in hostinit.hierarchies(text):
-            parent = one.parent(groups)
+        for hierarchy in hostinit.hierarchies(text):
+            parent = hierarchy.parent(groups)
             self.assertTrue((parent / 'cgroup.procs').exists(), parent)
-            if one.version == 1:
+            if hierarchy.version == 1:
                 self.assertIn(
                     str(os.getpid()),
                     (parent / 'cgroup.procs').read_text().split())
@@ -87,7 +109,8 @@ class TestHierarchies(oslo_base.BaseTestCase):
             hostinit.own_groups(GROUPS))
 
     def test_mount_command(self):
-        commands = [one.mount_command() for one in hostinit.hierarchies(V1)]
+        commands = [hierarchy.mount_command()
+                    for hierarchy in hostinit.hierarchies(V1)]
         self.assertEqual(
             ['mount', '-t', 'cgroup', '-o', 'cpu,cpuacct', 'cgroup',
              '/sys/fs/cgroup/cpu,cpuacct'], commands[0])
@@ -132,7 +155,7 @@ class TestParent(oslo_base.BaseTestCase):
             self.assertEqual(('/', 'm', *own[len(root):]), parent.parts)
 
 
-class Directory(base.DirectoryTestCase):
+class Directory(minicloud_case.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()
@@ -208,137 +231,54 @@ class TestGroups(Directory):
         self.assertEqual(f'{self.top}/gone/host\n', record.read_text())
 
 
-class TestSetUp(Directory):
+@unittest.skipUnless(os.geteuid() == 0, 'only root can make namespaces')
+class TestInit(oslo_base.BaseTestCase):
+    """The first process of a namespace, as a host's is."""
 
-    def setUp(self):
-        super().setUp()
-        self.commands = []
-        for name in ('RUN', 'READY', 'HUGE_PAGES'):
-            self.patch(hostinit, name, new=self.top / name)
-        (self.top / 'RUN').mkdir()
-        for size_kib in (1048576, 2048):
-            (self.top / 'HUGE_PAGES' / f'hugepages-{size_kib}kB').mkdir(
-                parents=True)
-        self.plan = hostinit.Plan('pinning-9', 'group', 'file', (
-            ('/own/etc', '/etc/libvirt'), ('/own/hosts', '/etc/hosts')),
-            (str(self.top), '/no/such/directory'))
+    def run_first(self, code):
+        """Run code as PID 1 of a new namespace.
 
-    def set_up(self, mountinfo):
-        text = pathlib.Path.read_text
-
-        def read_text(path, *arguments):
-            if path == pathlib.Path('/proc/self/mountinfo'):
-                return mountinfo
-            if path.name == 'cgroup.controllers':
-                return 'cpu'
-            return text(path, *arguments)
-
-        with (mock.patch.object(hostinit, 'run', self.commands.append),
-              mock.patch.object(pathlib.Path, 'read_text', read_text),
-              mock.patch.object(pathlib.Path, 'write_text', autospec=True)
-              as write_text,
-              mock.patch('socket.sethostname') as sethostname):
-            hostinit.set_up(self.plan)
-        sethostname.assert_called_once_with('pinning-9')
-        return [(str(call.args[0]), call.args[1])
-                for call in write_text.call_args_list]
-
-    def test_mounts(self):
-        self.set_up(V1)
-        run = str(self.top / 'RUN')
-        targets = [command[-1] for command in self.commands
-                   if command[0] == 'mount']
-        groups = [f'/sys/fs/cgroup/{name}' for name in (
-            'cpu,cpuacct', 'cpuset', 'systemd', 'unified')]
-        self.assertEqual(
-            [*groups, run, '/etc/libvirt', '/etc/hosts', str(self.top),
-             f'{run}/hugepages/2048', f'{run}/hugepages/1048576'], targets)
-        self.assertIn(['mount', '--bind', '/own/etc', '/etc/libvirt'],
-                      self.commands)
-        self.assertEqual(
-            groups, [command[1] for command in self.commands
-                     if command[0] == 'umount'])
-        self.assertTrue((self.top / 'READY').exists())
-        self.assertTrue((self.top / 'RUN' / 'sshd').is_dir())
-
-    def test_version_2_leaves_the_top_before_it_enables(self):
-        self.assertEqual(
-            [('/sys/fs/cgroup/init/cgroup.procs', '0'),
-             ('/sys/fs/cgroup/cgroup.subtree_control', '+cpu')],
-            self.set_up(V2))
-
-    def test_not_ready_if_a_mount_fails(self):
-        with mock.patch('socket.sethostname'):
-            with mock.patch.object(hostinit, 'hierarchies', return_value=[]):
-                with mock.patch('subprocess.run') as run:
-                    run.return_value.returncode = 32
-                    e = self.assertRaises(
-                        SystemExit, hostinit.set_up, self.plan)
-        self.assertIn('failed with status 32: mount -t tmpfs', str(e))
-        self.assertFalse((self.top / 'READY').exists())
-
-
-class TestEnd(oslo_base.BaseTestCase):
-    """How the host ends. Not for real: kill(-1) would be the test's end."""
-
-    def setUp(self):
-        super().setUp()
-        self.left = []
-        self.kill = mock.patch('os.kill', side_effect=self._kill).start()
-        self.reap = mock.patch.object(hostinit, 'reap').start()
-        self.time = mock.patch.object(hostinit, 'time').start()
-        self.addCleanup(mock.patch.stopall)
-        self.now = 0.0
-        self.time.monotonic.side_effect = lambda: self.now
-        self.time.sleep.side_effect = self._sleep
-
-    def _sleep(self, seconds):
-        self.now += seconds
-        self.left = [until for until in self.left if until > self.now]
-
-    def _kill(self, pid, number):
-        self.assertEqual(-1, pid)
-        if not self.left:
-            raise ProcessLookupError
-
-    def signals(self):
-        return [call.args[1] for call in self.kill.call_args_list]
+        :returns: what it printed
+        """
+        done = subprocess.run(
+            ['unshare', '--pid', '--fork', '--mount-proc', sys.executable,
+             '-c', INIT + code], cwd=ROOT, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=60)
+        if done.returncode and 'unshare failed' in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done.stdout.split()
 
     def test_nobody_there(self):
-        hostinit.end_all()
-        self.assertEqual([signal.SIGTERM], self.signals())
+        self.assertEqual(['alone'], self.run_first("""
+hostinit.end_all()
+show()
+"""))
 
     def test_waits_for_the_last(self):
-        self.left = [0.2, 1.0]
-        hostinit.end_all()
-        self.assertAlmostEqual(1.0, self.now, delta=0.1)
-        self.assertEqual({signal.SIGTERM, 0}, set(self.signals()))
-        self.assertEqual(1, self.signals().count(signal.SIGTERM))
+        self.assertEqual(['cleaned', 'alone'], self.run_first("""
+start('trap "sleep 0.2; echo cleaned; exit" TERM')
+hostinit.end_all()
+show()
+"""))
 
     def test_does_not_wait_for_ever(self):
-        self.left = [1e9]
-        hostinit.end_all()
-        self.assertAlmostEqual(hostinit.GRACE_SECONDS, self.now, delta=0.1)
+        self.assertEqual(['others'], self.run_first("""
+start('trap "" TERM')
+hostinit.GRACE_SECONDS = 0.2
+hostinit.end_all()
+show()
+"""))
 
     def test_orphans_are_reaped_until_the_signal(self):
-        with mock.patch('signal.sigwait', side_effect=[
-                signal.SIGCHLD, signal.SIGCHLD, signal.SIGTERM]):
-            hostinit.wait_for_end()
-        self.assertEqual(3, self.reap.call_count)
-
-
-class TestReap(oslo_base.BaseTestCase):
-
-    def test_all_that_have_ended(self):
-        answers = [(7, 0), (8, 9), (0, 0)]
-        with mock.patch('os.waitpid', side_effect=answers) as waitpid:
-            hostinit.reap()
-        self.assertEqual([mock.call(-1, os.WNOHANG)] * 3,
-                         waitpid.call_args_list)
-
-    def test_no_children(self):
-        with mock.patch('os.waitpid', side_effect=ChildProcessError):
-            hostinit.reap()
+        self.assertEqual(['alone'], self.run_first("""
+for _number in range(3):
+    subprocess.run(['sh', '-c', 'true & exit'])
+subprocess.Popen(['sh', '-c', 'sleep 0.2; kill -TERM 1'])
+hostinit.wait_for_end()
+hostinit.end_all()
+show()
+"""))
 
 
 class TestMain(Directory):
@@ -346,30 +286,18 @@ class TestMain(Directory):
     def setUp(self):
         super().setUp()
         self.path = self.top / 'plan.json'
-        self.plan = {'name': 'a', 'control_group': 'b', 'groups_file': 'c',
-                     'binds': [['/x', '/y']], 'hidden': ['/z']}
-        self.path.write_text(json.dumps(self.plan))
+        self.path.write_text(json.dumps(
+            {'name': 'a', 'control_group': 'b', 'groups_file': 'c',
+             'binds': [['/x', '/y']], 'hidden': ['/z']}))
 
-    def test_first_round_joins_and_goes_on(self):
-        with (mock.patch.object(hostinit, 'join_groups') as join_groups,
-              mock.patch('os.execvp', side_effect=SystemExit) as execvp):
-            self.assertRaises(SystemExit, hostinit.main, [str(self.path)])
-        join_groups.assert_called_once_with(
-            hostinit.Plan('a', 'b', 'c', (('/x', '/y'),), ('/z',)))
-        command = execvp.call_args.args[1]
-        self.assertEqual(['unshare', '--cgroup'], command[:2])
-        self.assertEqual(['-m', 'minicloud.hostinit', '--inside',
-                          str(self.path)], command[3:])
-
-    def test_second_round(self):
-        happened = mock.Mock()
-        names = ('set_up', 'wait_for_end', 'end_all')
-        with (mock.patch.multiple(hostinit, **{
-                name: getattr(happened, name) for name in names}),
-              mock.patch('signal.pthread_sigmask', happened.block)):
-            hostinit.main(['--inside', str(self.path)])
+    def test_read(self):
         self.assertEqual(
-            ['block', *names], [call[0] for call in happened.mock_calls])
+            hostinit.Plan('a', 'b', 'c', (('/x', '/y'),), ('/z',)),
+            hostinit.read(self.path))
+
+    def test_a_command_that_fails_is_the_end(self):
+        e = self.assertRaises(SystemExit, hostinit.run, ['false', 'x'])
+        self.assertIn('failed with status 1: false x', str(e))
 
     def test_errors_say_which_host(self):
         with mock.patch.object(hostinit, 'join_groups',

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import io
 import pathlib
@@ -19,8 +9,8 @@ from hypothesis import strategies as st
 from oslotest import base as oslo_base
 
 from minicloud import initramfs
-from nova_pinning.tests.unit import base as unit_base
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
+from nova_pinning.tests.unit import unit_base
 
 NAMES = st.text('abcdef', min_size=1, max_size=6)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map('/'.join)
@@ -81,7 +71,7 @@ class TestArchive(oslo_base.BaseTestCase):
         self.assertEqual(1, [path for path, *_ in found].count('dev'))
 
 
-class TestModules(base.DirectoryTestCase):
+class TestModules(minicloud_case.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import pathlib
@@ -25,7 +15,7 @@ from minicloud import hostinit
 from minicloud import namespace
 from minicloud import process
 from minicloud import settings
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
 
 HOSTS = tuple(settings.HostSettings(name, '1', '0')
               for name in ('pinning-1', 'pinning-2'))
@@ -33,7 +23,7 @@ HOSTS = tuple(settings.HostSettings(name, '1', '0')
 LONG_SECONDS = 60
 
 
-class Base(base.StateTestCase):
+class Base(minicloud_case.StateTestCase):
 
     def setUp(self):
         super().setUp()
@@ -72,7 +62,7 @@ class TestHost(Base):
         self.assertNotEqual(*(plan.groups_file for plan in plans))
         sources = [dict(map(reversed, plan.binds)) for plan in plans]
         # All hosts have the same targets, so a difference is of sources.
-        self.assertEqual(*(set(one) for one in sources))
+        self.assertEqual(*(set(source) for source in sources))
         shared = {target for target in sources[0]
                   if sources[0][target] == sources[1][target]}
         self.assertEqual({'/etc/ssh/ssh_config'}, shared)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The parts of the control plane, as far as no service has to run."""
 
 import configparser
@@ -34,10 +23,10 @@ from minicloud import neutron
 from minicloud import nova
 from minicloud import prepare
 from minicloud import settings
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
 
 
-class Base(base.StateTestCase):
+class Base(minicloud_case.StateTestCase):
 
     def setUp(self):
         super().setUp()

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import itertools
 import sys
@@ -18,7 +8,7 @@ from minicloud import errors
 from minicloud import process
 from minicloud import service
 from minicloud import settings
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
 
 
 class Fake(service.Service):
@@ -43,7 +33,7 @@ class Fake(service.Service):
             raise errors.NotReady('it yawns')
 
 
-class TestService(base.StateTestCase):
+class TestService(minicloud_case.StateTestCase):
 
     def setUp(self):
         super().setUp()

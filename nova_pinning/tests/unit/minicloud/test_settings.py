@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 
@@ -20,7 +10,7 @@ from minicloud import errors
 from minicloud import options
 from minicloud import settings
 from nova_pinning import cpuset
-from nova_pinning.tests.unit.minicloud import base
+from nova_pinning.tests.unit.minicloud import minicloud_case
 
 NAMES = ['pinning-1', 'pinning-2']
 
@@ -29,7 +19,7 @@ def parse(*arguments):
     return options.settings_of(options.parser().parse_args(['up', *arguments]))
 
 
-class TestState(base.DirectoryTestCase):
+class TestState(minicloud_case.DirectoryTestCase):
 
     def setUp(self):
         super().setUp()

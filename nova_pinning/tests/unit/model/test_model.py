@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import pickle
@@ -22,8 +12,8 @@ from nova_pinning import cpuset
 from nova_pinning import model
 from nova_pinning.model import outcome
 from nova_pinning.model import Reason
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit import unit_base
 
 _CELL_REASONS = set(outcome._CELL_SENTENCES)
 _HOST_REASONS = set(Reason) - _CELL_REASONS
@@ -80,7 +70,7 @@ class TestValues(oslotest.BaseTestCase):
 
 class TestHostCell(oslotest.BaseTestCase):
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(
         strategies.lists(strategies.sets(strategies.integers(0, 15)),
                          max_size=5),
@@ -167,7 +157,7 @@ class TestRefusal(oslotest.BaseTestCase):
                 Reason.MEMORY_RATIO: '6 MiB left under the RAM allocation '
                 'ratio, 8 MiB needed',
                 Reason.PAGE_MULTIPLE: 'pages of 6 KiB, of which the 8 MiB '
-                'asked for are no multiple',
+                'asked for are not a multiple',
                 Reason.PAGES: '6 MiB in free pages of the size asked for, 8 '
                 'MiB needed',
         }.items():

@@ -1,38 +1,29 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import copy
 
-from nova_pinning.tests.oracle import case as case_lib
-from nova_pinning.tests.oracle.check import Fault
-from nova_pinning.tests.oracle.check import faults
 from nova_pinning.tests.oracle.oracle import CellAnswer
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle.oracle_check import Fault
+from nova_pinning.tests.oracle.oracle_check import faults
+from nova_pinning.tests.unit.oracle import oracle_cases
 
 
-class TestFaults(cases.TestCase):
+class TestFaults(oracle_cases.TestCase):
 
     def setUp(self):
         super().setUp()
         self.host = [
-            cases.host_cell(0, range(4), siblings=[[0, 1], [2, 3]],
-                            pages=[[4, 131072, 0, 0], [2048, 512, 0, 0]]),
-            cases.host_cell(1, range(4, 8), siblings=[[4, 5], [6, 7]],
-                            pinned=[6], pages=[[4, 131072, 0, 0]]),
+            oracle_cases.host_cell(0, range(4), siblings=[[0, 1], [2, 3]],
+                                   pages=[[4, 131072, 0, 0],
+                                          [2048, 512, 0, 0]]),
+            oracle_cases.host_cell(1, range(4, 8), siblings=[[4, 5], [6, 7]],
+                                   pinned=[6], pages=[[4, 131072, 0, 0]]),
         ]
-        self.guest = cases.guest((2, 512), (1, 256))
+        self.guest = oracle_cases.guest((2, 512), (1, 256))
 
     def _assert_faults(self, expected, *cells):
-        case = cases.case(self.host, self.guest)
+        case = oracle_cases.case(self.host, self.guest)
         answer = tuple(
             CellAnswer(number, tuple(pins.items()), reserved, size)
             for number, pins, reserved, size in cells)
@@ -100,7 +91,7 @@ class TestFaults(cases.TestCase):
                 expected, (0, {0: 0, 1: 1}, reserved, None), last)
 
     def test_emulator_core(self):
-        case = cases.half_used_core()
+        case = oracle_cases.half_used_core()
         answer = (CellAnswer(0, ((0, 2),), (1,), None),)
         self.assertEqual({Fault.EMULATOR_CORE}, faults(case, answer))
 
@@ -130,7 +121,7 @@ class TestFaults(cases.TestCase):
 
     def test_floating(self):
         data = {
-            'host': [cases.host_cell(0, shared=[0, 1], cpu_usage=3)],
+            'host': [oracle_cases.host_cell(0, shared=[0, 1], cpu_usage=3)],
             'guest': {
                 'cells': [{'dedicated': [], 'shared': [0, 1],
                            'memory': 1024}],
@@ -143,7 +134,7 @@ class TestFaults(cases.TestCase):
         def found(**changes):
             changed = copy.deepcopy(data)
             changed['host'][0].update(changes)
-            return faults(case_lib.Case(changed), answer)
+            return faults(oracle_case.Case(changed), answer)
 
         self.assertEqual(set(), found())
         self.assertEqual({Fault.SHARED_CPUS, Fault.SHARED_RATIO},

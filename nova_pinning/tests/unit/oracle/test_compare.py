@@ -1,76 +1,74 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from nova_pinning.bridge import numa
-from nova_pinning.tests.oracle import compare
-from nova_pinning.tests.oracle import generate
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.oracle import case_generator
+from nova_pinning.tests.oracle import oracle_compare
+from nova_pinning.tests.unit.oracle import oracle_cases
 
 
-class TestCompare(cases.TestCase):
+class TestCompare(oracle_cases.TestCase):
     """Whoever compares has to notice; each test breaks an engine."""
 
     def _reasons(self, case, engine):
-        return ' / '.join(compare.compare(case, engine).disagreements)
+        return ' / '.join(oracle_compare.compare(case, engine).disagreements)
 
     def test_agreement(self):
-        for case in (cases.plain(), cases.full(), cases.uneven_memory(),
-                     cases.uneven_cpus(), cases.sticky_page_size(),
-                     cases.half_used_core()):
-            verdict = compare.compare(
-                case, numa.numa_fit_instance_to_host, numa.explain)
+        for case in (oracle_cases.plain(), oracle_cases.full(),
+                     oracle_cases.uneven_memory(), oracle_cases.uneven_cpus(),
+                     oracle_cases.sticky_page_size(),
+                     oracle_cases.half_used_core()):
+            verdict = oracle_compare.compare(
+                case, numa.numa_fit_instance_to_host, numa.fit_or_refusal)
             self.assertEqual([], verdict.disagreements)
 
     def test_refuses(self):
-        self.assertIn('the engine refuses',
-                      self._reasons(cases.plain(), cases.refusing))
-        self.assertEqual('', self._reasons(cases.full(), cases.refusing))
+        self.assertIn(
+            'the engine refuses',
+            self._reasons(oracle_cases.plain(), oracle_cases.refusing))
+        self.assertEqual(
+            '', self._reasons(oracle_cases.full(), oracle_cases.refusing))
 
     def test_raises(self):
         self.assertIn('the engine raises KeyError',
-                      self._reasons(cases.full(), cases.raising))
+                      self._reasons(oracle_cases.full(), oracle_cases.raising))
 
     def test_changes_arguments(self):
-        self.assertIn('the engine changes its arguments',
-                      self._reasons(cases.plain(), cases.changing))
+        self.assertIn(
+            'the engine changes its arguments',
+            self._reasons(oracle_cases.plain(), oracle_cases.changing))
 
     def test_pins_missing(self):
-        self.assertIn('a dedicated vCPU has no host CPU',
-                      self._reasons(cases.plain(), cases.unpinned))
+        self.assertIn(
+            'a dedicated vCPU has no host CPU',
+            self._reasons(oracle_cases.plain(), oracle_cases.unpinned))
 
     def test_other_pins(self):
-        self.assertIn('the oracle has',
-                      self._reasons(cases.plain(), cases.swapped))
+        self.assertIn(
+            'the oracle has',
+            self._reasons(oracle_cases.plain(), oracle_cases.swapped))
 
     def test_other_request(self):
         self.assertIn('is to another request',
-                      self._reasons(cases.plain(), cases.larger))
+                      self._reasons(oracle_cases.plain(), oracle_cases.larger))
 
     def test_accepts(self):
         self.assertIn('the oracle refuses',
-                      self._reasons(cases.uneven_memory(), cases.novas_own))
+                      self._reasons(oracle_cases.uneven_memory(),
+                                    oracle_cases.novas_own))
 
     def test_explain(self):
-        verdict = compare.compare(
-            cases.plain(), numa.numa_fit_instance_to_host, cases.refusing)
+        verdict = oracle_compare.compare(oracle_cases.plain(),
+                                         numa.numa_fit_instance_to_host,
+                                         oracle_cases.refusing)
         self.assertEqual(1, len(verdict.disagreements))
         self.assertIn('not a Fit', verdict.disagreements[0])
 
     def test_differs_but_is_right(self):
-        """nova's answer can be a later permutation, which is no error."""
+        """nova's answer can be a later permutation, which is not an error."""
         found = [
-            verdict for verdict in (
-                compare.compare(generate.generate(3, number), None)
-                for number in range(1000))
+            verdict for verdict in (oracle_compare.compare(
+                case_generator.generate(3, number), None)
+                                    for number in range(1000))
             if verdict.nova_differs]
         self.assertTrue(found)
         for verdict in found:

@@ -1,30 +1,20 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import io
 import json
 import tempfile
 
-from nova_pinning.tests.oracle import case as case_lib
-from nova_pinning.tests.oracle import compare
+from nova_pinning.tests.oracle import case_generator
 from nova_pinning.tests.oracle import fuzz
-from nova_pinning.tests.oracle import generate
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import oracle_compare
+from nova_pinning.tests.unit.oracle import oracle_cases
 
-_BROKEN = 'nova_pinning.tests.unit.oracle.cases:'
+_BROKEN = 'nova_pinning.tests.unit.oracle.oracle_cases:'
 
 
-class TestFuzz(cases.TestCase):
+class TestFuzz(oracle_cases.TestCase):
 
     def _run(self, *args):
         """Run the command; return its exit status and what it printed."""
@@ -73,8 +63,8 @@ class TestFuzz(cases.TestCase):
         report = json.loads(output)
         self.assertTrue(report['nova_wrong'])
         for row in report['nova_wrong']:
-            verdict = compare.compare(
-                case_lib.Case(row['minimal']), None)
+            verdict = oracle_compare.compare(
+                oracle_case.Case(row['minimal']), None)
             self.assertIn(row['kind'], verdict.nova_wrong)
 
     def test_time_limit(self):
@@ -86,12 +76,12 @@ class TestFuzz(cases.TestCase):
     def test_one_case(self):
         status, output = self._run('--case', '5', '--format', 'json')
         self.assertEqual(0, status)
-        self.assertEqual(generate.generate(1, 5).data,
+        self.assertEqual(case_generator.generate(1, 5).data,
                          json.loads(output)['case'])
 
     def test_replay(self):
         with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
-            file.write(str(cases.uneven_memory()))
+            file.write(str(oracle_cases.uneven_memory()))
             file.flush()
             status, output = self._run('--replay', file.name)
         self.assertEqual(0, status)

@@ -1,26 +1,17 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-from nova_pinning.tests.oracle import compare
-from nova_pinning.tests.oracle import generate
+from nova_pinning.tests.oracle import case_generator
+from nova_pinning.tests.oracle import oracle_compare
 from nova_pinning.tests.oracle import shrink
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
 
 
-class TestShrink(cases.TestCase):
+class TestShrink(oracle_cases.TestCase):
 
     def test_shrinks_to_what_is_needed(self):
         case = next(
-            case for case in (generate.generate(1, n) for n in range(100))
+            case
+            for case in (case_generator.generate(1, n) for n in range(100))
             if len(case.data['host']) > 4 and case.data['pci'])
 
         def holds(case):
@@ -37,22 +28,22 @@ class TestShrink(cases.TestCase):
         self.assertEqual([0, 1], [cell['id'] for cell in small['host']])
 
     def test_keeps_the_property(self):
-        case = cases.uneven_cpus()
+        case = oracle_cases.uneven_cpus()
         small = shrink.shrink(
-            case, lambda c: compare.REFUSES in compare.compare(
+            case, lambda c: oracle_compare.REFUSES in oracle_compare.compare(
                 c, None).nova_wrong)
-        self.assertIn(
-            compare.REFUSES, compare.compare(small, None).nova_wrong)
+        self.assertIn(oracle_compare.REFUSES,
+                      oracle_compare.compare(small, None).nova_wrong)
         self.assertLess(len(str(small)), len(str(case)))
 
     def test_original_is_left_alone(self):
-        case = cases.plain()
+        case = oracle_cases.plain()
         before = str(case)
         shrink.shrink(case, lambda c: True)
         self.assertEqual(before, str(case))
 
     def test_property_that_raises_does_not_hold(self):
-        case = cases.plain()
+        case = oracle_cases.plain()
 
         def holds(smaller):
             if smaller.data != case.data:
@@ -63,5 +54,5 @@ class TestShrink(cases.TestCase):
 
     def test_limit(self):
         calls = []
-        shrink.shrink(cases.plain(), calls.append, limit=3)
+        shrink.shrink(oracle_cases.plain(), calls.append, limit=3)
         self.assertLessEqual(len(calls), 3)

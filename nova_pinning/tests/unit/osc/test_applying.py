@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What commands that change a cloud have in common."""
 
 import io
@@ -19,7 +8,7 @@ import ddt
 import fixtures
 from oslotest import base as oslotest
 
-from nova_pinning.cli import base
+from nova_pinning.cli import base_command
 from nova_pinning import errors
 from nova_pinning.osc import applying
 
@@ -90,7 +79,7 @@ class TestApplying(oslotest.BaseTestCase):
         self.use(stderr=terminal, stdout=terminal)
         self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
         for result in applying.with_progress(iter('xyz'), 3, 'hosts'):
-            base.console().print(result)
+            base_command.console().print(result)
         # The bar's line is erased before.
         self.assertEqual(['x', 'y', 'z'], re.findall(
             '\r\x1b\\[2K([xyz])\n', terminal.getvalue()))

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import io
@@ -21,9 +11,9 @@ from oslotest import base as oslotest
 
 from nova_pinning import errors
 from nova_pinning.fleet import document
-from nova_pinning.fleet.importers import compute_api
+from nova_pinning.importers import compute_api
 from nova_pinning.osc import fleet_import
-from nova_pinning.tests.unit.segregation import test_cloud
+from nova_pinning.tests.unit.segregation import test_segregation_cloud
 
 
 class FakeCloud:
@@ -37,13 +27,14 @@ class FakeCloud:
     flavors = aggregates
 
     def hypervisors(self):
-        return (compute_api.Hypervisor('h', 'rp-h', ''),)
+        return (compute_api.ListedHypervisor('h', 'rp-h', ''),)
 
     def provided(self, provider):
-        return compute_api.Provided(frozenset({'CUSTOM_X'}), {})
+        return compute_api.ProviderData(frozenset({'CUSTOM_X'}), {})
 
     def listed_servers(self):
-        return (compute_api.Listed('id-s', test_cloud.server()),)
+        return (compute_api.ListedServer('id-s',
+                                         test_segregation_cloud.server()),)
 
     def topology(self, server):
         raise AssertionError('nobody needs to know')

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The commands about hosts, with a cloud in memory."""
 
 import contextlib
@@ -25,14 +14,14 @@ from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.osc import host
 from nova_pinning.placement import client
-from nova_pinning.placement import traits
-from nova_pinning.tests.unit.segregation import fakecloud
+from nova_pinning.placement import placement_traits
+from nova_pinning.tests.unit.segregation import fake_host_cloud
 
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
-INVENTORIES = {'PCPU': client.Inventory(8, 0, 1.0),
-               'VCPU': client.Inventory(4, 1, 16.0),
-               'MEMORY_MB': client.Inventory(1, 0, 1.0)}
+INVENTORIES = {'PCPU': client.ProviderInventory(8, 0, 1.0),
+               'VCPU': client.ProviderInventory(4, 1, 16.0),
+               'MEMORY_MB': client.ProviderInventory(1, 0, 1.0)}
 
 
 class CommandTestCase(oslotest.BaseTestCase):
@@ -40,19 +29,20 @@ class CommandTestCase(oslotest.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
-        self.nova = fakecloud.FakeCloud(
-            {'d': [traits.DEDICATED, traits.l3_trait(8)],
-             's': [traits.SHARED], 'none': [], 'lost': None,
-             'unclear': [traits.SHARED], 'both': [
-                 traits.SHARED, traits.DEDICATED]},
+        self.nova = fake_host_cloud.FakeCloud(
+            {'d': [placement_traits.DEDICATED, placement_traits.l3_trait(8)],
+             's': [placement_traits.SHARED], 'none': [], 'lost': None,
+             'unclear': [placement_traits.SHARED], 'both': [
+                 placement_traits.SHARED, placement_traits.DEDICATED]},
             {'dedicated': (['d', 'unclear'], {
                 'pinning:class': 'dedicated',
-                f'trait:{traits.DEDICATED}': 'required'}),
+                f'trait:{placement_traits.DEDICATED}': 'required'}),
              'odd': (['unclear'], {'pinning:class': 'gold'}),
              'rack': (['d', 's'], {'rack': '1'})},
-            servers=[fakecloud.server('d1', DEDICATED, 'd'),
-                     fakecloud.server('d2', SHARED, 'd', is_certain=False),
-                     fakecloud.server('s1', SHARED, 's')],
+            servers=[fake_host_cloud.server('d1', DEDICATED, 'd'),
+                     fake_host_cloud.server('d2', SHARED, 'd',
+                                            is_certain=False),
+                     fake_host_cloud.server('s1', SHARED, 's')],
             pinned=['d2'], inventories=INVENTORIES)
 
     def run_command(self, kind, *arguments):
@@ -60,11 +50,12 @@ class CommandTestCase(oslotest.BaseTestCase):
 
         :returns: (exit status, output, error output)
         """
-        app = types.SimpleNamespace(client_manager=types.SimpleNamespace(
-            pinning=types.SimpleNamespace(name='fake')))
+        output, error = io.StringIO(), io.StringIO()
+        app = types.SimpleNamespace(
+            stdout=output, client_manager=types.SimpleNamespace(
+                pinning=types.SimpleNamespace(name='fake')))
         command = kind(app, None)
         command.host_cloud = self.nova
-        output, error = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(output),
               contextlib.redirect_stderr(error)):
             status = command.run(
@@ -96,7 +87,7 @@ both     unclear    dedicated shared  -                   -                -
         _status, output, _error = self.run_command(
             host.ListHosts, '--class', name, '--format', 'json')
         self.assertEqual(expected, [
-            one['name'] for one in json.loads(output)['hosts']])
+            load['name'] for load in json.loads(output)['hosts']])
 
     def test_json(self):
         _status, output, _error = self.run_command(
@@ -109,7 +100,8 @@ both     unclear    dedicated shared  -                   -                -
             'class': 'dedicated', 'agrees': True,
             'sources': {'trait': ['dedicated'], 'aggregate': ['dedicated'],
                         'isolation': ['dedicated']},
-            'traits': [traits.DEDICATED, traits.l3_trait(8)],
+            'traits': [placement_traits.DEDICATED,
+                       placement_traits.l3_trait(8)],
             'aggregates': ['dedicated', 'rack'], 'l3_cpus': 8}, by_name['d'])
         self.assertIsNone(by_name['lost']['traits'])
         self.assertEqual((None, False), (by_name['unclear']['class'],
@@ -118,7 +110,7 @@ both     unclear    dedicated shared  -                   -                -
                                         by_name['none']['agrees']))
 
     def test_no_hosts(self):
-        self.nova = fakecloud.FakeCloud({})
+        self.nova = fake_host_cloud.FakeCloud({})
         self.assertEqual((0, '0 hosts\n', ''),
                          self.run_command(host.ListHosts))
 
@@ -134,10 +126,10 @@ class TestShow(CommandTestCase):
         self.assertEqual(f"""\
 d: dedicated
   provider    rp-d
-  traits      {traits.DEDICATED}
-              {traits.l3_trait(8)}
+  traits      {placement_traits.DEDICATED}
+              {placement_traits.l3_trait(8)}
   aggregates  dedicated: pinning:class=dedicated,
-              trait:{traits.DEDICATED}=required
+              trait:{placement_traits.DEDICATED}=required
               rack
   CPUs        8 PCPU
               4 VCPU, 1 of them reserved, each sold 16 times
@@ -163,15 +155,16 @@ d: dedicated
             self.show('unclear'))
 
     def test_servers_that_belong_elsewhere(self):
-        self.nova.put(fakecloud.server('odd\x1b[1m', SHARED, 'd', id='odd'))
+        self.nova.put(
+            fake_host_cloud.server('odd\x1b[1m', SHARED, 'd', id='odd'))
         shown = self.show('d')
         self.assertIn('servers     2 dedicated, 1 shared\nThese servers '
                       'belong elsewhere:\n    odd', shown)
         self.assertNotIn('\x1b', shown)
 
     def test_the_wrong_cpus(self):
-        self.nova._inventories = {'VCPU': client.Inventory(4, 0, 1.0),
-                                  'PCPU': client.Inventory(4, 4, 1.0)}
+        self.nova._inventories = {'VCPU': client.ProviderInventory(4, 0, 1.0),
+                                  'PCPU': client.ProviderInventory(4, 4, 1.0)}
         self.assertIn('It has CPUs for shared guests only', self.show('d'))
         self.assertNotIn('only', self.show('s'))
 
@@ -200,8 +193,8 @@ s: left as it is; move these servers first, or give --force
   1 shared server on it
     s1  s1  shared
 unclear: now dedicated
-  + trait {traits.DEDICATED}
-  - trait {traits.SHARED}
+  + trait {placement_traits.DEDICATED}
+  - trait {placement_traits.SHARED}
   - aggregate odd
 lost: failed: Placement has no resource provider for it; nova-compute creates \
 that when it starts
@@ -217,7 +210,7 @@ that when it starts
             refused['status'], [one['id'] for one in refused['strangers']]))
         self.assertEqual({
             'host': 'none', 'node': 'none', 'class': 'dedicated',
-            'add_traits': [traits.DEDICATED], 'remove_traits': [],
+            'add_traits': [placement_traits.DEDICATED], 'remove_traits': [],
             'join_aggregates': [], 'leave_aggregates': [], 'status': 'done',
             'message': '', 'strangers': [], 'left': [],
             'kept_traits': []}, done)
@@ -230,13 +223,13 @@ that when it starts
         self.assertEqual(f"""\
 d: dedicated already
 s: to be dedicated
-  + trait {traits.DEDICATED}
-  - trait {traits.SHARED}
+  + trait {placement_traits.DEDICATED}
+  - trait {placement_traits.SHARED}
   + aggregate dedicated
   1 shared server on it, so it would be left as it is
     s1  s1  shared
 none: to be dedicated
-  + trait {traits.DEDICATED}
+  + trait {placement_traits.DEDICATED}
   + aggregate dedicated
 """, '\n'.join(line.rstrip() for line in output.splitlines()) + '\n')
         status, output, _error = self.set('dedicated', '--dry-run', 's',
@@ -265,8 +258,8 @@ none: to be dedicated
             status, output, _error = self.set(
                 'dedicated', 'both', '--no-trait', *arguments)
             self.assertEqual(
-                (1, f'both: its trait {traits.SHARED} still says something '
-                 'else\n'), (status, output))
+                (1, f'both: its trait {placement_traits.SHARED} still says '
+                 'something else\n'), (status, output))
         self.assertEqual([], self.nova.changes)
 
     def test_force(self):
@@ -274,7 +267,8 @@ none: to be dedicated
         self.assertEqual(0, status)
         self.assertIn('s: now dedicated', output)
         self.assertIn('  1 shared server on it, left there\n    s1', output)
-        self.assertEqual({traits.DEDICATED}, self.nova.traits['rp-s'])
+        self.assertEqual({placement_traits.DEDICATED},
+                         self.nova.traits['rp-s'])
 
     def test_bad_input_changes_nothing(self):
         for arguments, told in (

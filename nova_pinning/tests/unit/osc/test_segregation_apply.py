@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning segregation apply, on a cloud in memory."""
 
 import contextlib
@@ -23,9 +12,9 @@ from oslotest import base as oslotest
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.osc import segregation_apply
-from nova_pinning.placement import traits
-from nova_pinning.tests.unit.segregation import fakecloud
-from nova_pinning.tests.unit.segregation import sitecloud
+from nova_pinning.placement import placement_traits
+from nova_pinning.tests.unit.segregation import fake_host_cloud
+from nova_pinning.tests.unit.segregation import site_cloud
 
 SITE = """
 version: 1
@@ -36,7 +25,7 @@ groups:
     aggregate: {name: pinned, isolated: true}
   b: {class: none, hosts: [old], traits: [CUSTOM_GONE]}
 """
-HOSTS = {f'cmp-{number}': {traits.SHARED} for number in range(12)}
+HOSTS = {f'cmp-{number}': {placement_traits.SHARED} for number in range(12)}
 
 
 class Terminal(io.StringIO):
@@ -49,10 +38,11 @@ class TestApply(oslotest.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
-        self.host_cloud = sitecloud.SiteCloud(
-            {**HOSTS, 'old': {traits.SHARED}},
+        self.host_cloud = site_cloud.SiteCloud(
+            {**HOSTS, 'old': {placement_traits.SHARED}},
             {'floating': (['cmp-7'], {'pinning:class': 'shared'})},
-            [fakecloud.server('web', hostclass.HostClass.SHARED, 'cmp-3')])
+            [fake_host_cloud.server('web', hostclass.HostClass.SHARED,
+                                    'cmp-3')])
         [self.path] = self.create_tempfiles([('site', SITE)], '.yaml')
 
     def run_apply(self, *options, answer=None):
@@ -79,19 +69,19 @@ class TestApply(oslotest.BaseTestCase):
         self.assertEqual(f"""\
 create aggregate pinned
   + pinning:class=dedicated
-  + trait:{traits.DEDICATED}=required
+  + trait:{placement_traits.DEDICATED}=required
 a: dedicated: cmp-0, cmp-1, cmp-2, cmp-3, cmp-4, cmp-5, cmp-6, cmp-8, cmp-9,
   cmp-10, cmp-11
-  - trait {traits.SHARED}
-  + trait {traits.DEDICATED}
+  - trait {placement_traits.SHARED}
+  + trait {placement_traits.DEDICATED}
   + aggregate pinned
 a: dedicated: cmp-7
-  - trait {traits.SHARED}
-  + trait {traits.DEDICATED}
+  - trait {placement_traits.SHARED}
+  + trait {placement_traits.DEDICATED}
   - aggregate floating
   + aggregate pinned
 b: no class: old
-  - trait {traits.SHARED}
+  - trait {placement_traits.SHARED}
 cmp-3 would be left as it is: 1 shared server on it
     web  web  shared
 """, output[:output.index('site ')])

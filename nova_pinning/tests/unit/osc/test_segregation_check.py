@@ -1,21 +1,9 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """openstack pinning segregation check, without a cloud."""
 
 import argparse
 import contextlib
 import errno
-import functools
 import io
 import json
 import pathlib
@@ -26,12 +14,13 @@ import ddt
 import fixtures
 from oslotest import base as oslotest
 
-from nova_pinning.cli import options
+from nova_pinning.cli import checking
+from nova_pinning.cli import common_options
 from nova_pinning import errors
 from nova_pinning.osc import segregation_check
-from nova_pinning.placement import traits
-from nova_pinning.segregation.audit import run
-from nova_pinning.tests.unit.segregation import auditcloud as fake
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation.audit import audit_run
+from nova_pinning.tests.unit.segregation import audit_cloud
 
 
 @ddt.ddt
@@ -43,8 +32,9 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         app = mock.Mock()
         app.client_manager.pinning = types.SimpleNamespace(name='north')
         self.command = segregation_check.CheckSegregation(app, None)
-        self.cloud = fake.FakeCloud(
-            [fake.host('d', traits.DEDICATED), fake.host('n')])
+        self.cloud = audit_cloud.FakeCloud([
+            audit_cloud.host('d', placement_traits.DEDICATED),
+            audit_cloud.host('n')])
         # In place of the cached one, which asks a real cloud.
         self.command.__dict__['host_cloud'] = self.cloud
         self.directory = pathlib.Path(self.useFixture(
@@ -75,12 +65,12 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         status, _output, _error = self.run_command('--fail-on', severity)
         self.assertEqual(expected, status)
 
-    @ddt.data('table', 'json', 'prometheus')
+    @ddt.data('table', 'json', 'sarif', 'prometheus')
     def test_output(self, form):
         path = self.directory / 'output'
         path.write_text('old')
-        at_once = functools.partial(run.audit, clock=lambda: 100.0)
-        with mock.patch.object(run, 'audit', at_once):
+        at_once = mock.Mock(time=lambda: 100.0, monotonic=lambda: 0.0)
+        with mock.patch.object(checking, 'time', at_once):
             _status, expected, _error = self.run_command('--format', form)
             status, output, _error = self.run_command(
                 '--format', form, '--output', str(path))
@@ -101,7 +91,8 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         status, _output, error = self.run_command(
             'd', '--format', 'prometheus')
         self.assertEqual(2, status)
-        self.assertIn('name no hosts', error)
+        self.assertIn('of the whole', error)
+        self.assertEqual([], self.cloud.calls)
 
     @ddt.data((errno.ENOSPC, 2), (errno.EIO, 2))
     @ddt.unpack
@@ -151,14 +142,30 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         self.assertRaises(SystemExit, self.run_command, option)
 
     def test_jobs(self):
-        with mock.patch.object(run, 'audit',
+        with mock.patch.object(audit_run, 'run_audit',
                                side_effect=errors.CloudError) as audit:
             self.run_command('--jobs', '10', '--emulator-cpus', '0')
         settings = audit.call_args.args[1]
         self.assertEqual((10, 0), (settings.jobs, settings.emulator_cpus))
 
+    def test_the_order_that_nova_scheduler_expects(self):
+        option = 'packing_host_numa_cells_allocation_strategy'
+        path = self.directory / 'nova.conf'
+        path.write_text(f'[compute]\n{option} = true\n')
+        for arguments, expected in (((), None),
+                                    (('--config-file', str(path)), True)):
+            with mock.patch.object(audit_run, 'run_audit',
+                                   side_effect=errors.CloudError) as audit:
+                self.run_command(*arguments)
+            self.assertIs(expected, audit.call_args.args[1].packs_cells)
+        # What is handed in is looked at before the cloud.
+        status, _output, error = self.run_command('--config-file', '/none')
+        self.assertEqual(2, status)
+        self.assertIn('/none', error)
+        self.assertEqual([], self.cloud.calls)
+
     def test_number(self):
-        number = options.number(2, 4)
+        number = common_options.number(2, 4)
         self.assertEqual([2, 4], [number('2'), number('4')])
         for text in ('1', '5'):
             self.assertRaises(argparse.ArgumentTypeError, number, text)

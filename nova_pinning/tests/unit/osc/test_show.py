@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Changes in words."""
 
 import io
@@ -18,22 +7,22 @@ import json
 import fixtures
 from oslotest import base as oslotest
 
-from nova_pinning.cli import base as cli_base
-from nova_pinning.flavors import model
+from nova_pinning.cli import base_command
+from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import sync
 from nova_pinning.osc import show
 
-OLD = model.Flavor(name='a', id='old', vcpus=1, memory_mib=512)
-NEW = model.Flavor(name='a', id='new', vcpus=2, memory_mib=512,
-                   extra_specs={'hw:cpu_policy': 'dedicated'})
+OLD = flavor_model.Flavor(name='a', id='old', vcpus=1, memory_mib=512)
+NEW = flavor_model.Flavor(name='a', id='new', vcpus=2, memory_mib=512,
+                          extra_specs={'hw:cpu_policy': 'dedicated'})
 CHANGES = (
-    sync.Change(sync.Action.CREATE, 'a', wanted=NEW),
-    sync.Change(sync.Action.REPLACE, 'a', NEW, OLD, 'nova cannot do it',
-                is_in_use=True),
-    sync.Change(sync.Action.RETIRE, 'a', live=OLD),
-    sync.Change(sync.Action.CONFLICT, 'a', NEW, OLD, 'taken'),
-    sync.Change(sync.Action.UNCHANGED, 'a', OLD, OLD),
-)
+    sync.FlavorChange(sync.FlavorAction.CREATE, 'a', catalogue_flavor=NEW),
+    sync.FlavorChange(sync.FlavorAction.REPLACE, 'a', NEW, OLD,
+                      'nova cannot do it',
+                      is_in_use=True),
+    sync.FlavorChange(sync.FlavorAction.RETIRE, 'a', live=OLD),
+    sync.FlavorChange(sync.FlavorAction.CONFLICT, 'a', NEW, OLD, 'taken'),
+    sync.FlavorChange(sync.FlavorAction.UNCHANGED, 'a', OLD, OLD))
 
 
 class Terminal(io.StringIO):
@@ -45,7 +34,7 @@ class TestShow(oslotest.BaseTestCase):
 
     def test_diff(self):
         output = io.StringIO()
-        show.diff(CHANGES, cli_base.console(output))
+        show.diff(CHANGES, base_command.console(output))
         self.assertEqual("""\
 create a
   + vcpus: 2
@@ -65,15 +54,16 @@ conflict a: taken
         self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
         self.useFixture(fixtures.EnvironmentVariable('NO_COLOR', None))
         output = Terminal()
-        show.diff(CHANGES, cli_base.console(output))
+        show.diff(CHANGES, base_command.console(output))
         self.assertIn('\x1b[', output.getvalue())
 
     def test_long_lines_stay_whole(self):
         output = io.StringIO()
-        flavor = model.Flavor(name='a', vcpus=1, memory_mib=1,
-                              description='word ' * 100)
-        show.diff([sync.Change(sync.Action.CREATE, 'a', wanted=flavor)],
-                  cli_base.console(output))
+        flavor = flavor_model.Flavor(name='a', vcpus=1, memory_mib=1,
+                                     description='word ' * 100)
+        show.diff([sync.FlavorChange(sync.FlavorAction.CREATE, 'a',
+                                     catalogue_flavor=flavor)],
+                  base_command.console(output))
         self.assertEqual(4, len(output.getvalue().splitlines()))
 
     def test_plan_totals(self):
@@ -84,9 +74,9 @@ conflict a: taken
 
     def test_results(self):
         results = [
-            sync.Result(CHANGES[0], sync.Status.DONE),
-            sync.Result(CHANGES[1], sync.Status.SKIPPED, 'in use'),
-            sync.Result(CHANGES[2], sync.Status.FAILED, '500'),
+            sync.FlavorResult(CHANGES[0], sync.FlavorStatus.DONE),
+            sync.FlavorResult(CHANGES[1], sync.FlavorStatus.SKIPPED, 'in use'),
+            sync.FlavorResult(CHANGES[2], sync.FlavorStatus.FAILED, '500'),
         ]
         self.assertEqual(
             ['created a', 'left a as it is: in use',
@@ -97,15 +87,15 @@ conflict a: taken
         self.assertEqual('no flavors', show.result_totals([]))
 
     def test_every_action_has_its_words(self):
-        for action in sync.Action:
-            if action is not sync.Action.CONFLICT:
-                result = sync.Result(sync.Change(action, 'a'),
-                                     sync.Status.DONE)
+        for action in sync.FlavorAction:
+            if action is not sync.FlavorAction.CONFLICT:
+                result = sync.FlavorResult(sync.FlavorChange(action, 'a'),
+                                           sync.FlavorStatus.DONE)
                 self.assertTrue(show.result_line(result).endswith('d a'))
 
     def test_json(self):
-        as_dict = show.result_as_dict(sync.Result(
-            CHANGES[1], sync.Status.SKIPPED, 'in use'))
+        as_dict = show.result_as_dict(sync.FlavorResult(
+            CHANGES[1], sync.FlavorStatus.SKIPPED, 'in use'))
         self.assertEqual({
             'action': 'replace', 'name': 'a', 'id': 'old', 'new_id': 'new',
             'reason': 'nova cannot do it', 'in_use': True,

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What is said to Placement, and what is made of its answers."""
 
 from concurrent import futures
@@ -27,7 +16,7 @@ from requests_mock.contrib import fixture
 
 from nova_pinning import errors
 from nova_pinning.placement import client
-from nova_pinning.placement import traits
+from nova_pinning.placement import placement_traits
 
 URL = 'http://placement.example'
 RP = f'{URL}/resource_providers/rp'
@@ -53,8 +42,8 @@ class ClientTestCase(oslotest.BaseTestCase):
         self.useFixture(fixtures.MockPatch(
             'keystoneauth1.session.time',
             mock.Mock(wraps=time, sleep=self.waits.append)))
-        self.client = client.Placement(self.adapter(), retries=2,
-                                       timeout_s=3)
+        self.client = client.PlacementClient(self.adapter(), retries=2,
+                                             timeout_s=3)
 
     def adapter(self):
         return adapter.Adapter(
@@ -74,8 +63,8 @@ class TestReading(ClientTestCase):
             'resource_providers': [shown('a'), shown(
                 'b', parent_provider_uuid='a', generation=7)]})
         self.assertEqual(
-            (client.Provider('a', 'name-a', 1),
-             client.Provider('b', 'name-b', 7, 'a')),
+            (client.ResourceProvider('a', 'name-a', 1),
+             client.ResourceProvider('b', 'name-b', 7, 'a')),
             self.client.providers(required='T', member_of='agg'))
         [request] = self.http.request_history
         self.assertEqual({'required': ['t'], 'member_of': ['agg']},
@@ -105,9 +94,9 @@ class TestReading(ClientTestCase):
         self.http.get(f'{RP}/allocations', json={
             'resource_provider_generation': 5,
             'allocations': {'s1': {'resources': {'VCPU': 1}}, 's2': {}}})
-        self.assertEqual(client.Traits(frozenset({'A', 'B'}), 5),
+        self.assertEqual(client.ProviderTraits(frozenset({'A', 'B'}), 5),
                          self.client.traits('rp'))
-        self.assertEqual({'VCPU': client.Inventory(8, 1, 4.0)},
+        self.assertEqual({'VCPU': client.ProviderInventory(8, 1, 4.0)},
                          self.client.inventories('rp'))
         self.assertEqual({'s1', 's2'}, self.client.consumers('rp'))
 
@@ -170,51 +159,53 @@ class TestChangeTraits(ClientTestCase):
     def setUp(self):
         super().setUp()
         self.put_trait = self.http.put(
-            f'{URL}/traits/{traits.DEDICATED}', status_code=201)
+            f'{URL}/traits/{placement_traits.DEDICATED}', status_code=201)
 
     def change(self):
-        return self.client.change_traits('rp', [traits.DEDICATED],
-                                         [traits.SHARED])
+        return self.client.change_traits('rp', [placement_traits.DEDICATED],
+                                         [placement_traits.SHARED])
 
     def test_in_one_step(self):
-        self.http.get(f'{RP}/traits', json=own('X', traits.SHARED,
+        self.http.get(f'{RP}/traits', json=own('X', placement_traits.SHARED,
                                                generation=3))
         put = self.http.put(f'{RP}/traits', json={})
         self.assertTrue(self.change())
         self.assertEqual({'resource_provider_generation': 3,
-                          'traits': [traits.DEDICATED, 'X']},
+                          'traits': [placement_traits.DEDICATED, 'X']},
                          put.last_request.json())
         self.assertTrue(self.put_trait.called_once)
 
     def test_only_what_it_lacks_is_made_known(self):
         self.http.get(f'{RP}/traits', json=own('X'))
         self.http.put(f'{RP}/traits', json={})
-        self.client.change_traits('rp', ['X', traits.DEDICATED])
-        self.assertEqual([f'/traits/{traits.DEDICATED}'.lower(),
+        self.client.change_traits('rp', ['X', placement_traits.DEDICATED])
+        self.assertEqual([f'/traits/{placement_traits.DEDICATED}'.lower(),
                           '/resource_providers/rp/traits'],
                          [path for method, path, _query in self.sent()
                           if method == 'PUT'])
 
     def test_nothing_to_do(self):
-        self.http.get(f'{RP}/traits', json=own('X', traits.DEDICATED))
+        self.http.get(f'{RP}/traits',
+                      json=own('X', placement_traits.DEDICATED))
         self.assertFalse(self.change())
         self.assertEqual(['GET'], [one[0] for one in self.sent()])
 
     def test_others_change_it_meanwhile(self):
         self.http.get(f'{RP}/traits', [
-            {'json': own('X', traits.SHARED, generation=3)},
-            {'json': own('Y', traits.SHARED, generation=4)}])
+            {'json': own('X', placement_traits.SHARED, generation=3)},
+            {'json': own('Y', placement_traits.SHARED, generation=4)}])
         put = self.http.put(f'{RP}/traits', [{'status_code': 409},
                                              {'json': {}}])
         self.assertTrue(self.change())
         self.assertEqual({'resource_provider_generation': 4,
-                          'traits': [traits.DEDICATED, 'Y']},
+                          'traits': [placement_traits.DEDICATED, 'Y']},
                          put.last_request.json())
 
     def test_somebody_else_does_it(self):
         """Or we did, and did not get the answer."""
         self.http.get(f'{RP}/traits', [
-            {'json': own(traits.SHARED)}, {'json': own(traits.DEDICATED)}])
+            {'json': own(placement_traits.SHARED)},
+            {'json': own(placement_traits.DEDICATED)}])
         self.http.put(f'{RP}/traits', status_code=409)
         self.assertTrue(self.change())
 
@@ -229,5 +220,6 @@ class TestChangeTraits(ClientTestCase):
         self.http.get(f'{RP}/traits', json=own())
         self.http.put(f'{RP}/traits', status_code=400)
         self.assertRaises(errors.RefusedError, self.change)
-        self.http.put(f'{URL}/traits/{traits.DEDICATED}', status_code=400)
+        self.http.put(f'{URL}/traits/{placement_traits.DEDICATED}',
+                      status_code=400)
         self.assertRaises(errors.RefusedError, self.change)

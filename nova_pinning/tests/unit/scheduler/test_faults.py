@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Nothing ever raises into nova-scheduler, whatever it is given."""
 
 import logging
@@ -22,9 +11,9 @@ from nova.scheduler import weights as nova_weights
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import weights
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 
 class _Unreadable(host_manager.HostState):
@@ -135,8 +124,8 @@ _BROKEN_HOSTS = {
 
 def _state(spoil=None, name='broken'):
     state = builders.host_state(name, builders.host_topology(
-        cases.host_cell(0, range(4), siblings=[[0, 1], [2, 3]]),
-        cases.host_cell(1, range(4, 8), siblings=[[4, 5], [6, 7]])))
+        oracle_cases.host_cell(0, range(4), siblings=[[0, 1], [2, 3]]),
+        oracle_cases.host_cell(1, range(4, 8), siblings=[[4, 5], [6, 7]])))
     if spoil is not None:
         spoil(state)
     return state
@@ -144,29 +133,29 @@ def _state(spoil=None, name='broken'):
 
 #: Kinds of guests, so that each way through the code is taken.
 _GUESTS = (
-    cases.guest((2, 256)),
-    cases.guest((2, 256), threads='require', emulator='isolate'),
-    cases.guest((2, 256), threads='isolate'),
-    cases.guest((2, 256), (1, 512), pagesize=-3),
-    cases.guest((2, 256), pagesize=-2),
-    cases.guest() | {'policy': 'shared', 'cells': [
+    oracle_cases.guest((2, 256)),
+    oracle_cases.guest((2, 256), threads='require', emulator='isolate'),
+    oracle_cases.guest((2, 256), threads='isolate'),
+    oracle_cases.guest((2, 256), (1, 512), pagesize=-3),
+    oracle_cases.guest((2, 256), pagesize=-2),
+    oracle_cases.guest() | {'policy': 'shared', 'cells': [
         {'dedicated': [], 'shared': [0], 'memory': 256}]},
-    cases.guest() | {'policy': 'mixed', 'cells': [
+    oracle_cases.guest() | {'policy': 'mixed', 'cells': [
         {'dedicated': [0], 'shared': [1], 'memory': 256}]},
 )
 
 
 def _spec(guest=_GUESTS[0], **values):
     return builders.spec(
-        cases.case([], guest).guest(),
+        oracle_cases.case([], guest).guest(),
         {'hw:cpu_policy': guest['policy']}, **values)
 
 
-class _NeverRaises(base.TestCase):
+class _NeverRaises(unit_base.TestCase):
 
     def _run(self, states, spec):
         """The filters and weighers over these hosts, as nova runs them."""
-        with base.log_records(level=logging.DEBUG):
+        with unit_base.log_records(level=logging.DEBUG):
             self._run_all(states, spec)
 
     def _run_all(self, states, spec):
@@ -194,7 +183,7 @@ class TestBrokenHosts(_NeverRaises):
         for guest in _GUESTS:
             for option in ('by-class', 'pass'):
                 self.set_option('on_error', option)
-                self.set_option('exclusive_l3', option == 'pass')
+                self.set_option('prefer_exclusive_l3', option == 'pass')
                 try:
                     self._run([_state(spoil), _state(name='sound')],
                               _spec(guest))
@@ -284,7 +273,7 @@ class TestBrokenRequests(_NeverRaises):
             objects.InstanceNUMATopology(cells=[])))
 
 
-class TestOnError(base.TestCase):
+class TestOnError(unit_base.TestCase):
     """What the filters do about a host on which they fail themselves."""
 
     def _passes(self, kind, guest):
@@ -320,16 +309,16 @@ class TestOnError(base.TestCase):
             filters.PinnedTopologyFilter().host_passes(_Unreadable(), spec))
 
 
-class TestErrorsAreLoggedOnce(base.TestCase):
+class TestErrorsAreLoggedOnce(unit_base.TestCase):
 
     def _errors(self, records):
-        return [one for one in records if one.levelno > logging.INFO]
+        return [record for record in records if record.levelno > logging.INFO]
 
     def test_filters(self):
         for kind in filters.all_filters():
             chosen = kind()
             states = [_Unreadable(f'host{n}') for n in range(5)]
-            with base.log_records() as records:
+            with unit_base.log_records() as records:
                 list(chosen.filter_all(states, _spec()))
                 list(chosen.filter_all(states, _spec(_GUESTS[5])))
             error, = self._errors(records)
@@ -339,10 +328,10 @@ class TestErrorsAreLoggedOnce(base.TestCase):
 
     def test_an_error_of_another_kind(self):
         chosen = filters.PinnedTopologyFilter()
-        with base.log_records() as records:
+        with unit_base.log_records() as records:
             chosen.host_passes(_Unreadable(), _spec())
             with mock.patch.object(
-                    fitting, 'place', side_effect=RuntimeError('oops')):
+                    fitting, 'fit_on_host', side_effect=RuntimeError('oops')):
                 for number in range(3):
                     chosen.host_passes(_state(name=f'host{number}'), _spec())
         self.assertEqual(2, len(self._errors(records)))
@@ -353,7 +342,7 @@ class TestErrorsAreLoggedOnce(base.TestCase):
             weigher = kind()
             hosts = [nova_weights.WeighedHost(_Unreadable(f'host{n}'), 0.0)
                      for n in range(5)]
-            with base.log_records() as records:
+            with unit_base.log_records() as records:
                 for _request in range(2):
                     self.assertEqual(
                         [0.0] * 5, weigher.weigh_objects(hosts, _spec()))
@@ -362,7 +351,7 @@ class TestErrorsAreLoggedOnce(base.TestCase):
             self.assertIn('not JSON', str(error.exc_info[1]))
 
     def test_the_refusal_says_what_happened(self):
-        with base.log_records() as records:
+        with unit_base.log_records() as records:
             list(filters.PinnedTopologyFilter().filter_all(
                 [_Unreadable()], _spec()))
         self.assertIn(

@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import itertools
 from unittest import mock
@@ -17,20 +7,20 @@ from nova.virt import hardware
 
 from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
-from nova_pinning.placement import traits as placement_traits
+from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import requests
-from nova_pinning.scheduler import traits
-from nova_pinning.tests.unit import base
+from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
-from nova_pinning.tests.unit.scheduler import fakes
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit.scheduler import scheduler_fakes
+from nova_pinning.tests.unit import unit_base
 
 DEDICATED, SHARED = hostclass.HostClass.DEDICATED, hostclass.HostClass.SHARED
 
 
-class TestGuestClass(base.TestCase):
+class TestGuestClass(unit_base.TestCase):
 
     def _class(self, extra_specs=None, image=None, topology=None):
         return classes.guest_class(
@@ -115,15 +105,14 @@ class TestGuestClass(base.TestCase):
                 f'dedicated or shared', str(error))
 
 
-class TestHostClass(base.TestCase):
+class TestHostClass(unit_base.TestCase):
 
     def _from_aggregates(self, *names):
-        return classes.class_from_aggregates(builders.host_state(
-            aggregates=[
-                builders.aggregate(
-                    f'aggregate{number}', **(
-                        {'pinning__class': name} if name is not None else {}))
-                for number, name in enumerate(names)]))
+        return hostclass.class_of_aggregates([
+            builders.aggregate(
+                f'aggregate{number}', **(
+                    {'pinning__class': name} if name is not None else {}))
+            for number, name in enumerate(names)])
 
     def test_aggregates(self):
         for names, expected in (
@@ -138,12 +127,12 @@ class TestHostClass(base.TestCase):
     def test_shared_cpus_in_the_first_cell_only(self):
         self.assertEqual('shared', classes.class_from_topology(
             builders.host_state(topology=builders.host_topology(
-                cases.host_cell(0, [], shared=[0, 1]),
-                cases.host_cell(1, [])))))
+                oracle_cases.host_cell(0, [], shared=[0, 1]),
+                oracle_cases.host_cell(1, [])))))
 
     def test_topology_of_an_older_nova(self):
         state = builders.host_state(topology=builders.host_topology(
-            cases.host_cell(0, [0, 1])))
+            oracle_cases.host_cell(0, [0, 1])))
         del state.numa_topology.cells[0]._obj_pcpuset
         self.assertIsNone(classes.class_from_topology(state))
 
@@ -164,11 +153,11 @@ class TestHostClass(base.TestCase):
                 f'be dedicated or shared', str(error))
 
     def test_topology(self):
-        dedicated = cases.host_cell(0, [0, 1])
-        shared = cases.host_cell(1, shared=[2, 3])
-        legacy = cases.host_cell(2, [4, 5], shared=[4, 5])
-        both = cases.host_cell(3, [6], shared=[7])
-        nothing = cases.host_cell(4)
+        dedicated = oracle_cases.host_cell(0, [0, 1])
+        shared = oracle_cases.host_cell(1, shared=[2, 3])
+        legacy = oracle_cases.host_cell(2, [4, 5], shared=[4, 5])
+        both = oracle_cases.host_cell(3, [6], shared=[7])
+        nothing = oracle_cases.host_cell(4)
         for cells, expected in (
                 ([dedicated], DEDICATED), ([shared], SHARED),
                 ([both], DEDICATED), ([legacy], None), ([nothing], None),
@@ -180,7 +169,7 @@ class TestHostClass(base.TestCase):
         self.assertIsNone(classes.class_from_topology(builders.host_state()))
 
 
-class TestHostClassFilter(base.TestCase):
+class TestHostClassFilter(unit_base.TestCase):
 
     def _refusal(self, guest=None, aggregate=None, cells=()):
         state = builders.host_state(
@@ -210,7 +199,7 @@ class TestHostClassFilter(base.TestCase):
                         f'{host} host, a {guest} guest', str(refusal))
 
     def test_aggregates_outweigh_the_topology(self):
-        cells = [cases.host_cell(0, [0])]
+        cells = [oracle_cases.host_cell(0, [0])]
         self.assertIsNone(self._refusal('dedicated', None, cells))
         self.assertIsNotNone(self._refusal('dedicated', 'shared', cells))
         self.assertIsNone(self._refusal('shared', 'shared', cells))
@@ -221,7 +210,8 @@ class TestHostClassFilter(base.TestCase):
                 ('dedicated', ['dedicated']), ('shared', ['shared'])):
             self.set_option('unknown_host_class', policy)
             for guest in ('dedicated', 'shared'):
-                for cells in ((), [cases.host_cell(0, [1], shared=[1])]):
+                for cells in ((), [oracle_cases.host_cell(0, [1],
+                                                          shared=[1])]):
                     refusal = self._refusal(guest, None, cells)
                     self.assertEqual(
                         guest in passing, refusal is None, (policy, guest))
@@ -231,7 +221,7 @@ class TestHostClassFilter(base.TestCase):
         self.set_option('unknown_host_class', 'refuse')
         refusal = self._refusal('shared')
         self.assertEqual(Reason.CLASS_UNKNOWN, refusal.reason)
-        self.assertIn("nothing tells the host's class", str(refusal))
+        self.assertIn("nothing indicates the host's class", str(refusal))
 
     def test_nonsense(self):
         for guest, host, where in (
@@ -256,8 +246,8 @@ class TestHostClassFilter(base.TestCase):
 _NAMED = ((), ('dedicated',), ('shared',), ('dedicated', 'shared'), ('gold',))
 _MARKED = ((), (DEDICATED,), (SHARED,), (DEDICATED, SHARED))
 _SHOWN = (None, DEDICATED, SHARED)
-_CELLS = {None: [], DEDICATED: [cases.host_cell(0, [0])],
-          SHARED: [cases.host_cell(0, shared=[0])]}
+_CELLS = {None: [], DEDICATED: [oracle_cases.host_cell(0, [0])],
+          SHARED: [oracle_cases.host_cell(0, shared=[0])]}
 
 
 def _expected(named, marked, shown, guest, is_stale, unknown):
@@ -277,7 +267,7 @@ def _expected(named, marked, shown, guest, is_stale, unknown):
     return None if known == {guest} else Reason.HOST_CLASS
 
 
-class TestTraits(base.TestCase):
+class TestTraits(unit_base.TestCase):
 
     def _state(self, named=(), marked=(), shown=None):
         state = builders.host_state(
@@ -295,10 +285,10 @@ class TestTraits(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.placement = fakes.Placement()
-        self.clock = fakes.Clock()
-        self.reader = fakes.reader(self.placement, clock=self.clock)
-        traits.use(self.reader)
+        self.placement = scheduler_fakes.Placement()
+        self.clock = scheduler_fakes.Clock()
+        self.reader = scheduler_fakes.reader(self.placement, clock=self.clock)
+        traits_reader.use(self.reader)
 
     def _refusal(self, state, guest):
         return filters.HostClassFilter().refusal(
@@ -372,8 +362,8 @@ class TestTraits(base.TestCase):
         for policy, passing in (('by-class', [SHARED]), ('refuse', []),
                                 ('pass', [DEDICATED, SHARED])):
             self.set_option('on_error', policy)
-            with mock.patch.object(
-                    traits, 'view', side_effect=RuntimeError('no thread')):
+            with mock.patch.object(traits_reader, 'view',
+                                   side_effect=RuntimeError('no thread')):
                 for guest in (DEDICATED, SHARED):
                     self.assertEqual(
                         guest in passing,

@@ -1,33 +1,35 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import collections
 import math
+import threading
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
 from oslo_config import cfg
 
-from nova_pinning.fit import score
+from nova_pinning import fit
 from nova_pinning import model
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import weights
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit import unit_base
 
 REQUIRE = model.ThreadPolicy.REQUIRE
 
 
-class TestConfigured(base.TestCase):
+def _run(work, count):
+    """Let threads work that know their numbers."""
+    threads = [threading.Thread(target=work, args=(number,))
+               for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class TestConfigured(unit_base.TestCase):
 
     def test_unset(self):
         for unset in (None, []):
@@ -35,8 +37,8 @@ class TestConfigured(base.TestCase):
 
     def test_all_keys(self):
         self.assertEqual(
-            ((score.Size(8, 16384, REQUIRE, 1048576, 2), 48 / 50),
-             (score.Size(2, 0), 2 / 50)),
+            ((fit.Size(8, 16384, REQUIRE, 1048576, 2), 48 / 50),
+             (fit.Size(2, 0), 2 / 50)),
             mix.configured_mix([
                 {'vcpus': '8', 'memory_mib': '16384', 'weight': '3',
                  'thread_policy': 'require', 'page_size_kib': '1048576',
@@ -46,7 +48,7 @@ class TestConfigured(base.TestCase):
     def test_the_same_size_twice(self):
         size = {'vcpus': '8', 'memory_mib': '1'}
         self.assertEqual(
-            ((score.Size(8, 1), 12 / 13), (score.Size(2, 1), 1 / 13)),
+            ((fit.Size(8, 1), 12 / 13), (fit.Size(2, 1), 1 / 13)),
             mix.configured_mix([
                 size, size | {'vcpus': '2', 'weight': '0.5'},
                 size | {'weight': '0.5'}]))
@@ -62,11 +64,11 @@ class TestConfigured(base.TestCase):
                 (good | {'vcpus': '1.5'}, "'1.5'"),
                 (good | {'vcpus': '0'}, 'vcpus and weight must be above 0'),
                 (good | {'cells': '0'}, 'cells must be above 0'),
-                (good | {'cells': 'two'}, "'two' is no whole number"),
-                (good | {'vcpus': '-1'}, "'-1' is no whole number"),
-                (good | {'memory_mib': '-1'}, "'-1' is no whole number"),
-                (good | {'vcpus': '8_0'}, "'8_0' is no whole number"),
-                (good | {'page_size_kib': '-7'}, "'-7' is no whole number"),
+                (good | {'cells': 'two'}, "'two' is not a whole number"),
+                (good | {'vcpus': '-1'}, "'-1' is not a whole number"),
+                (good | {'memory_mib': '-1'}, "'-1' is not a whole number"),
+                (good | {'vcpus': '8_0'}, "'8_0' is not a whole number"),
+                (good | {'page_size_kib': '-7'}, "'-7' is not a whole number"),
                 (good | {'thread_policy': 'none'}, "'none'"),
                 (good | {'page_size_kib': 'huge'}, "'huge'"),
                 (good | {'weight': '1e308'}, 'vcpus and weight'),
@@ -100,20 +102,93 @@ class TestConfigured(base.TestCase):
             [24 / 26, 2 / 26], [share for _size, share in weigher._configured])
 
 
-class TestRecent(base.TestCase):
+class TestRecent(unit_base.TestCase):
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(strategies.lists(strategies.integers(1, 20)),
                       strategies.integers(1, 10))
     def test_shares(self, vcpus, length):
         recent = mix.RecentMix(length)
-        for count in vcpus:
-            recent.add(builders.guest((count, 1024)))
+        for number, count in enumerate(vcpus):
+            recent.add(str(number), builders.guest((count, 1024)))
         last = vcpus[-length:]
         self.assertEqual(
-            {score.Size(count, 1024): count * how_often / sum(last)
+            {fit.Size(count, 1024): count * how_often / sum(last)
              for count, how_often in collections.Counter(last).items()},
             dict(recent.mix()))
+
+    @unit_base.settings(100)
+    @hypothesis.given(
+        strategies.lists(strategies.tuples(
+            strategies.integers(0, 8),
+            strategies.lists(strategies.integers(1, 3), min_size=1,
+                             max_size=2))),
+        strategies.integers(1, 5))
+    def test_instances_count_once(self, asked, length):
+        """Against counting those that are remembered anew each time."""
+        recent = mix.RecentMix(length)
+        last = []
+        for number, cells in asked:
+            recent.add(str(number), builders.guest(
+                *[(vcpus, 1) for vcpus in cells]))
+            if number not in [known for known, _cells in last]:
+                last = [*last, (number, cells)][-length:]
+            counts = collections.Counter(
+                size for _number, vcpus in last
+                for size in mix.sizes(builders.guest(
+                    *[(count, 1) for count in vcpus])))
+            total = sum(size.vcpus * size.cells * count
+                        for size, count in counts.items())
+            self.assertEqual(
+                {size: size.vcpus * size.cells * count / total
+                 for size, count in counts.items()}, dict(recent.mix()))
+
+    def test_threads(self):
+        """Nothing is lost, and what is forgotten is not counted."""
+        recent = mix.RecentMix(7)
+        barrier = threading.Barrier(4, timeout=60)
+        failed = []
+
+        def work(number):
+            barrier.wait()
+            for instance in range(300):
+                recent.add(f'{number} {instance % 20}', builders.guest(
+                    (1 + instance % 5, 1)))
+                if not math.isclose(1.0, sum(
+                        share for _size, share in recent.mix())):
+                    failed.append(instance)
+
+        _run(work, 4)
+        self.assertEqual([], failed)
+        self.assertEqual(7, len(recent._recent))
+        self.assertEqual(
+            collections.Counter(
+                size for asked in recent._recent.values() for size in asked),
+            recent._counts)
+
+    def test_one_for_all_threads(self):
+        """Also where a second asks while it is made for the first."""
+        found = []
+        making, others = threading.Event(), threading.Event()
+        made = mix.RecentMix
+
+        def make(length):
+            if not making.is_set():
+                making.set()
+                # The second gets one of its own now, or waits for this one.
+                others.wait(0.1)
+            return made(length)
+
+        def work(number):
+            if number:
+                making.wait(60)
+            found.append(mix.recent())
+            others.set()
+
+        mix.forget()
+        with mock.patch.object(mix, 'RecentMix', make):
+            _run(work, 2)
+        self.assertIs(found[0], found[1])
 
     def test_nothing_yet(self):
         self.assertEqual((), mix.RecentMix(3).mix())
@@ -121,13 +196,13 @@ class TestRecent(base.TestCase):
     def test_the_sizes_with_the_most_vcpus_only(self):
         recent = mix.RecentMix(1000)
         for vcpus in range(1, 31):
-            recent.add(builders.guest((vcpus, 1)))
+            recent.add(str(vcpus), builders.guest((vcpus, 1)))
         found = dict(recent.mix())
         self.assertEqual(
             set(range(19, 31)), {size.vcpus for size in found})
         self.assertTrue(math.isclose(1.0, sum(found.values())))
         self.assertAlmostEqual(
-            30 / 19, found[score.Size(30, 1)] / found[score.Size(19, 1)])
+            30 / 19, found[fit.Size(30, 1)] / found[fit.Size(19, 1)])
 
     def test_symbols_for_page_sizes(self):
         for text, value in (('small', model.PAGES_SMALL),
@@ -140,16 +215,16 @@ class TestRecent(base.TestCase):
     def test_guests_of_several_cells(self):
         guest = builders.guest((2, 1), (4, 1, 2048), thread_policy=REQUIRE)
         self.assertEqual(
-            [score.Size(2, 1, REQUIRE), score.Size(4, 1, REQUIRE, 2048)],
+            [fit.Size(2, 1, REQUIRE), fit.Size(4, 1, REQUIRE, 2048)],
             mix.sizes(guest))
 
     def test_cells_that_are_alike_make_one_size(self):
         guest = builders.guest((4, 1), (4, 1), thread_policy=REQUIRE)
         self.assertEqual(
-            [score.Size(4, 1, REQUIRE, cells=2)], mix.sizes(guest))
+            [fit.Size(4, 1, REQUIRE, cells=2)], mix.sizes(guest))
 
     def test_cells_without_dedicated_vcpus_are_no_size(self):
         guest = model.Guest(
             (model.GuestCell((0,), (1,), 1), model.GuestCell((), (2,), 1)),
             model.CpuPolicy.MIXED)
-        self.assertEqual([score.Size(1, 1)], mix.sizes(guest))
+        self.assertEqual([fit.Size(1, 1)], mix.sizes(guest))

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """One fit for each host and request, whoever asks for it."""
 
 import gc
@@ -19,14 +8,15 @@ import weakref
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import weights as nova_weights
 
-from nova_pinning import fit
+from nova_pinning.fit import _cells
+from nova_pinning.fit import _pins
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import requests
 from nova_pinning.scheduler import weights
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 
 class _Scheduler:
@@ -47,22 +37,24 @@ class _Scheduler:
 
 def _state(name, free=8):
     return builders.host_state(name, builders.host_topology(
-        cases.host_cell(0, range(8), pinned=range(free, 8), memory=8192),
-        cases.host_cell(1, range(8, 16), pinned=range(8, 16), memory=8192)))
+        oracle_cases.host_cell(0, range(8), pinned=range(free, 8),
+                               memory=8192),
+        oracle_cases.host_cell(1, range(8, 16), pinned=range(8, 16),
+                               memory=8192)))
 
 
 def _spec(vcpus=4):
     return builders.spec(builders.guest_topology((vcpus, 256)))
 
 
-class TestSharing(base.TestCase, cases.TestCase):
+class TestSharing(unit_base.TestCase, oracle_cases.TestCase):
 
     def setUp(self):
         super().setUp()
         self.fits = self.enterContext(mock.patch.object(
-            fit, 'choose_cells', wraps=fit.choose_cells))
+            _cells, 'choose_cells', wraps=_cells.choose_cells))
         self.pins = self.enterContext(mock.patch.object(
-            fit, 'pin', wraps=fit.pin))
+            _pins, 'pin', wraps=_pins.pin))
 
     def test_one_fit_a_host(self):
         states = [_state(f'host{number}') for number in range(5)]
@@ -116,8 +108,10 @@ class TestSharing(base.TestCase, cases.TestCase):
 
         With that the next one would need the page size of the first.
         """
-        large = [builders.host_state(name, builders.host_topology(
-            cases.host_cell(0, range(4), pages=[[4, 1024, 0, 0], pool])))
+        large = [
+            builders.host_state(name, builders.host_topology(
+                oracle_cases.host_cell(0, range(4),
+                                       pages=[[4, 1024, 0, 0], pool])))
             for name, pool in (('2M', [2048, 128, 0, 0]),
                                ('1G', [1048576, 1, 0, 0]))]
         spec = builders.spec(builders.guest_topology(
@@ -128,7 +122,7 @@ class TestSharing(base.TestCase, cases.TestCase):
         chosen = filters.PinnedTopologyFilter()
         large[1].numa_topology.cells[0].mempages[1].total = 1
         self.assertFalse(chosen.host_passes(large[1], spec))
-        large[1].numa_topology = builders.host_topology(cases.host_cell(
+        large[1].numa_topology = builders.host_topology(oracle_cases.host_cell(
             0, range(4), pages=[[4, 1024, 0, 0], [1024, 1024, 0, 0]]))
         self.assertTrue(chosen.host_passes(large[1], spec))
         spec.numa_topology = None
@@ -162,30 +156,31 @@ class TestSharing(base.TestCase, cases.TestCase):
         self.assertLess(len(requests._known), before)
 
 
-class TestPlacement(base.TestCase, cases.TestCase):
+class TestPlacement(unit_base.TestCase, oracle_cases.TestCase):
 
     def test_what_nova_would_do_is_what_is_weighed(self):
         """Where nova's answer differs from ours, weighers look at nova's."""
-        case = cases.case(
-            [cases.host_cell(0, [0], memory=256,
-                             pages=[[4, 65536, 0, 0], [2048, 192, 0, 0]]),
-             cases.host_cell(1, [], pages=[[4, 65536, 0, 0]])],
-            cases.guest((1, 256), pagesize=-3), pack=True)
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(0, [0], memory=256,
+                                    pages=[[4, 65536, 0, 0],
+                                           [2048, 192, 0, 0]]),
+             oracle_cases.host_cell(1, [], pages=[[4, 65536, 0, 0]])],
+            oracle_cases.guest((1, 256), pagesize=-3), pack=True)
         with case.configured():
             state, spec = builders.scheduled(case)
-            placement = fitting.place(state, requests.read(spec))
+            placement = fitting.fit_on_host(state, requests.read(spec))
         self.assertEqual(4, placement.fit.cells[0].page_size_kib)
 
     def test_no_topology_asked_for(self):
-        self.assertIsNone(fitting.place(
+        self.assertIsNone(fitting.fit_on_host(
             builders.host_state(), requests.read(builders.spec())))
 
     def test_hosts_with_like_ratios_share_their_limits(self):
         request = requests.read(_spec())
-        places = [fitting.place(_state(name), request) for name in 'abc']
+        places = [fitting.fit_on_host(_state(name), request) for name in 'abc']
         self.assertIs(places[0].limits, places[1].limits)
         other = _state('d')
         other.cpu_allocation_ratio = 1.0
-        limits = fitting.place(other, request).limits
+        limits = fitting.fit_on_host(other, request).limits
         self.assertEqual(1.0, limits.cpu_allocation_ratio)
         self.assertEqual(16.0, places[0].limits.cpu_allocation_ratio)

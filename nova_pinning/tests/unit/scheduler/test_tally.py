@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What is logged about a request: one line, and the reasons in it."""
 
 import logging
@@ -20,18 +9,30 @@ from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import tally
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
 
 
 class TestTally(oslotest.BaseTestCase):
 
     def test_nothing(self):
-        self.assertFalse(tally.Tally())
+        self.assertFalse(tally.RefusalTally())
+
+    def test_a_host_that_passes_after_all_is_no_example(self):
+        counts = tally.RefusalTally()
+        for name in ('host1', 'host2', 'host3'):
+            counts.add(name, model.Refusal(Reason.NOVA_SLOW))
+        counts.discard('host1')
+        self.assertEqual('host2', counts.causes[0].example)
+        counts.discard('host3')
+        self.assertEqual(['host2'], [cause.example for cause in counts.causes])
+        counts.discard('host2')
+        self.assertEqual([], counts.causes)
+        self.assertFalse(counts)
 
     def test_counts_by_reason_the_most_frequent_first(self):
-        counts = tally.Tally()
+        counts = tally.RefusalTally()
         counts.add('host1', model.Refusal(Reason.PCI))
         for number in (2, 3):
             counts.add(f'host{number}', model.Refusal.of_cell(0, (
@@ -46,22 +47,22 @@ class TestTally(oslotest.BaseTestCase):
         for reason in Reason:
             for refusal in (model.Refusal(reason),
                             model.Refusal(reason, detail='why')):
-                counts = tally.Tally()
+                counts = tally.RefusalTally()
                 counts.add('host1', refusal)
                 self.assertTrue(str(counts).startswith('1 host: '))
                 self.assertIn(model.summarise(reason), str(counts))
 
 
-class TestLog(base.TestCase, cases.TestCase):
+class TestLog(unit_base.TestCase, oracle_cases.TestCase):
 
     def _states(self, count, pinned=(0, 1)):
         return [
             builders.host_state(f'host{number}', builders.host_topology(
-                cases.host_cell(0, [0, 1], pinned=list(pinned))))
+                oracle_cases.host_cell(0, [0, 1], pinned=list(pinned))))
             for number in range(count)]
 
     def _records(self, kind, states, spec):
-        with base.log_records() as records:
+        with unit_base.log_records() as records:
             left = list(kind().filter_all(states, spec))
         return left, records
 
@@ -75,8 +76,8 @@ class TestLog(base.TestCase, cases.TestCase):
                 left, records = self._records(
                     kind, self._states(count), spec)
                 self.assertEqual([], left)
-                line, = [one for one in records
-                         if one.levelno > logging.DEBUG]
+                line, = [record for record in records
+                         if record.levelno > logging.DEBUG]
                 self.assertEqual(logging.INFO, line.levelno)
                 text = line.getMessage()
                 self.assertIn(spec.instance_uuid, text)
@@ -93,15 +94,16 @@ class TestLog(base.TestCase, cases.TestCase):
             state.aggregates = [builders.aggregate(pinning__class='shared')]
         spec = builders.spec(
             builders.guest_topology((2, 1)), {'hw:cpu_policy': 'dedicated'})
-        with base.log_records() as records:
+        with unit_base.log_records() as records:
             left = list(filters.HostClassFilter().filter_all(states, spec))
             self.assertEqual(states[2:], left)
             self.assertEqual([], [
-                one for one in records if one.levelno > logging.DEBUG])
+                record for record in records
+                if record.levelno > logging.DEBUG])
             self.assertEqual([], list(
                 filters.PinnedTopologyFilter().filter_all(left, spec)))
-        line, = [one.getMessage() for one in records
-                 if one.levelno > logging.DEBUG]
+        line, = [record.getMessage() for record in records
+                 if record.levelno > logging.DEBUG]
         self.assertIn('HostClassFilter refused 2 hosts', line)
         self.assertIn('PinnedTopologyFilter refused 1 host', line)
         self.assertIn('a shared host, a dedicated guest', line)
@@ -115,7 +117,7 @@ class TestLog(base.TestCase, cases.TestCase):
         shared[0].aggregates = [builders.aggregate(pinning__class='shared')]
         list(filters.HostClassFilter().filter_all(shared, spec))
         spec.instance_uuid = 'b6d2a4f0-5c3e-4b8a-9a5e-0d8f4b1c7e21'
-        with base.log_records() as records:
+        with unit_base.log_records() as records:
             list(filters.PinnedTopologyFilter().filter_all(
                 self._states(1), spec))
         self.assertNotIn('HostClassFilter', records[-1].getMessage())
@@ -130,8 +132,9 @@ class TestLog(base.TestCase, cases.TestCase):
                 builders.guest_topology((2, 1)),
                 {'pinning:class': 'shared'}))
             self.assertEqual(states[-1:], left)
-            self.assertEqual(
-                [], [one for one in records if one.levelno > logging.DEBUG])
+            self.assertEqual([], [
+                record for record in records
+                if record.levelno > logging.DEBUG])
 
     def test_nothing_without_hosts(self):
         for kind in filters.all_filters():
@@ -144,8 +147,8 @@ class TestLog(base.TestCase, cases.TestCase):
             builders.spec(builders.guest_topology((2, 1))))
         self.assertEqual(
             ['host0', 'host1', 'host2'],
-            [one.args[1] for one in records
-             if one.levelno == logging.DEBUG])
+            [record.args[1] for record in records
+             if record.levelno == logging.DEBUG])
         self.assertIn('cell 0 has 0 free dedicated CPUs, 2 needed',
                       records[0].getMessage())
 

@@ -1,29 +1,25 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
+import logging
+import math
+import pathlib
 from unittest import mock
+import uuid
 
 from nova.scheduler import weights as nova_weights
 
 from nova_pinning.fit import score
-from nova_pinning.placement import traits as placement_traits
+from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import filters
+from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import layout
 from nova_pinning.scheduler import mix
+from nova_pinning.scheduler import requests
 from nova_pinning.scheduler import weights
-from nova_pinning.tests.unit import base
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.oracle import cases
-from nova_pinning.tests.unit.scheduler import fakes
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit.scheduler import scheduler_fakes
+from nova_pinning.tests.unit import unit_base
 
 
 def _state(name, *cells, **values):
@@ -33,18 +29,28 @@ def _state(name, *cells, **values):
 def _cell(number, cpus, pinned=(), threads=2, **values):
     """A host cell whose cores are pairs of neighbours."""
     cpus = list(cpus)
-    return cases.host_cell(
+    return oracle_cases.host_cell(
         number, cpus, pinned=list(pinned), siblings=[
             cpus[first:first + threads]
             for first in range(0, len(cpus), threads)], **values)
 
 
-def _spec(*cells, **values):
-    return builders.spec(builders.guest_topology(*cells, **values))
+def _spec(*cells, instance_uuid=None, **values):
+    spec = builders.spec(builders.guest_topology(*cells, **values))
+    if instance_uuid:
+        spec.instance_uuid = instance_uuid
+    return spec
+
+
+def _raw(weigher, states, spec):
+    """Weights by host name, before they are normalized."""
+    request = weigher._request(spec)
+    return {state.host: 0.0 if request is None
+            else weigher._weight(state, request) for state in states}
 
 
 def _weigh(weigher, states, spec):
-    """Raw weights by host name."""
+    """Weights by host name, as nova gets them."""
     found = weigher.weigh_objects(
         [nova_weights.WeighedHost(state, 0.0) for state in states], spec)
     return {state.host: weight for state, weight in zip(states, found)}
@@ -55,7 +61,7 @@ def _stranded_by_hand(free_pairs, free_singles, size):
     return 2 * free_pairs + free_singles - size * (2 * free_pairs // size)
 
 
-class WithoutFreeCpus(base.TestCase, cases.TestCase):
+class WithoutFreeCpus(unit_base.TestCase, oracle_cases.TestCase):
     """What is left free costs nothing, so that figures are round."""
 
     def setUp(self):
@@ -79,7 +85,7 @@ class TestFragmentation(WithoutFreeCpus):
             for vcpus in range(2, 2 * free + 1, 2):
                 state = _state('h', _cell(
                     0, range(12), pinned=range(2 * free, 12)))
-                found = _weigh(
+                found = _raw(
                     weigher, [state], _spec((vcpus, 256), threads='require'))
                 before = _stranded_by_hand(free, 0, 4)
                 after = _stranded_by_hand(free - vcpus // 2, 0, 4)
@@ -101,7 +107,7 @@ class TestFragmentation(WithoutFreeCpus):
         self.assertEqual(
             {'uses the rest': 2.0, 'breaks a guest': -2.0,
              'uses up threads': 2.0, 'room for many': -2.0},
-            _weigh(weights.FragmentationWeigher(), states, spec))
+            _raw(weights.FragmentationWeigher(), states, spec))
         best = nova_weights.HostWeightHandler().get_weighed_objects(
             [weights.FragmentationWeigher()], states[1:], spec)[0]
         self.assertEqual('uses up threads', best.obj.host)
@@ -112,11 +118,11 @@ class TestFragmentation(WithoutFreeCpus):
             _state(name, _cell(0, range(8), memory=memory, pages=[]))
             for name, memory in (('tight', 512), ('ample', 4096))]
         self.assertEqual(
-            {'tight': 0.0, 'ample': 0.0}, _weigh(
+            {'tight': 0.0, 'ample': 0.0}, _raw(
                 weights.FragmentationWeigher(), states,
                 _spec((4, 256), threads='require')))
         self.assertEqual(
-            {'tight': -4.0, 'ample': 0.0}, _weigh(
+            {'tight': -4.0, 'ample': 0.0}, _raw(
                 weights.FragmentationWeigher(), states,
                 _spec((4, 512), threads='require')))
 
@@ -130,7 +136,15 @@ class TestFragmentation(WithoutFreeCpus):
                    _cell(1, range(4, 8), pinned=[4, 5, 6]))]
         self.assertEqual(
             {'pair': -6.0, 'single': 2.0},
-            _weigh(weights.FragmentationWeigher(), states, _spec((2, 1))))
+            _raw(weights.FragmentationWeigher(), states, _spec((2, 1))))
+
+    def test_what_nova_gets(self):
+        """The same between 0 and 1."""
+        states = [_state(name, _cell(0, range(cpus))) for name, cpus in (
+            ('worst', 4), ('best', 6), ('too small', 1))]
+        self.assertEqual(
+            {'worst': 0.0, 'best': 1.0, 'too small': 0.0},
+            _weigh(weights.FragmentationWeigher(), states, _spec((2, 256))))
 
     def test_guests_that_are_not_pinned(self):
         state = _state('h', _cell(0, range(4), shared=range(4)))
@@ -152,12 +166,12 @@ class TestFragmentation(WithoutFreeCpus):
     def test_stock_after_the_emulators_cpu(self):
         """Its sibling is lost to guests that want whole cores."""
         state = _state('h', _cell(0, range(8)))
-        found = _weigh(weights.FragmentationWeigher(), [state], _spec(
+        found = _raw(weights.FragmentationWeigher(), [state], _spec(
             (4, 256), threads='require', emulator='isolate'))
         self.assertEqual({'h': -3.0}, found)
 
 
-class TestOfEquals(base.TestCase, cases.TestCase):
+class TestOfEquals(unit_base.TestCase, oracle_cases.TestCase):
     """Hosts that strand as many CPUs."""
 
     def setUp(self):
@@ -166,8 +180,8 @@ class TestOfEquals(base.TestCase, cases.TestCase):
             {'vcpus': '2', 'memory_mib': '1'}])
 
     def _weighed(self, states, *weighers):
-        return {one.obj.host: one.weight
-                for one in nova_weights.HostWeightHandler(
+        return {weighed.obj.host: weighed.weight
+                for weighed in nova_weights.HostWeightHandler(
                     ).get_weighed_objects(
                         [kind() for kind in weighers], states, _spec((2, 1)))}
 
@@ -219,7 +233,7 @@ class TestRecentMix(WithoutFreeCpus):
 
     def _weight(self, weigher, spec):
         states = [_state('h', _cell(0, range(6)))]
-        return _weigh(weigher, states, spec)['h']
+        return _raw(weigher, states, spec)['h']
 
     def test_learns_from_requests(self):
         weigher = weights.FragmentationWeigher()
@@ -243,6 +257,37 @@ class TestRecentMix(WithoutFreeCpus):
         self.assertEqual(-4 * 6 / 8, self._weight(
             weights.FragmentationWeigher(), _spec((2, 1))))
 
+    def test_instances_without_a_uuid(self):
+        """They are weighed by what was asked for before."""
+        weigher = weights.FragmentationWeigher()
+        self._weight(weigher, _spec((6, 1)))
+        spec = _spec((2, 1))
+        del spec._obj_instance_uuid
+        self.assertEqual(-4.0, self._weight(weigher, spec))
+        self.assertEqual([6], [
+            size.vcpus for size, _share in mix.recent().mix()])
+
+    def test_many_instances_and_many_attempts(self):
+        """Each instance counts once, whatever it came with."""
+        many, again = _spec((16, 1)), _spec((2, 1))
+        uuids = [str(uuid.uuid4()) for _instance in range(50)]
+        before = None
+        for instance in uuids:
+            # As nova.scheduler.manager does for a request for several.
+            many.instance_uuid = instance
+            for _filter_or_weigher in range(3):
+                request = requests.read(many)
+                requests.note_instance(many, request)
+            before = before or request.recent_mix
+            self.assertIs(before, request.recent_mix)
+        for _attempt in range(200):
+            # Nova makes a new spec for each.
+            spec = _spec((2, 1), instance_uuid=again.instance_uuid)
+            requests.note_instance(spec, requests.read(spec))
+        self.assertEqual(
+            {16: 50 * 16 / (50 * 16 + 2), 2: 2 / (50 * 16 + 2)},
+            {size.vcpus: share for size, share in mix.recent().mix()})
+
     def test_forgets(self):
         self.set_option('fragmentation_recent_requests', 2)
         weigher = weights.FragmentationWeigher()
@@ -264,15 +309,15 @@ class TestRecentMix(WithoutFreeCpus):
         self.assertEqual(0.0, self._weight(weigher, _spec((2, 1))))
 
 
-class TestCacheLocality(base.TestCase, cases.TestCase):
+class TestCacheLocality(unit_base.TestCase, oracle_cases.TestCase):
 
     def _weights(self, l3_cpus, *states, spec=None):
         for state in states:
             if l3_cpus is not None:
                 state.aggregates = [builders.aggregate(
                     pinning__l3_cpus=l3_cpus)]
-        return _weigh(weights.CacheLocalityWeigher(), states,
-                      spec or _spec((4, 1)))
+        return _raw(weights.CacheLocalityWeigher(), states,
+                    spec or _spec((4, 1)))
 
     def test_the_fewest_domains(self):
         # Domains of CPUs 0-3, 4-7 and 8-11; a domain in one piece is free
@@ -292,16 +337,43 @@ class TestCacheLocality(base.TestCase, cases.TestCase):
                 _spec((4, 1))))
         self.assertEqual(('one', 'three'), (best.obj.host, worst.obj.host))
 
-    def test_where_unknown_a_cell_is_a_domain(self):
-        state = _state('h', _cell(0, range(12), pinned=[
-            0, 1, 2, 5, 6, 7, 9, 11]))
-        for unknown in (None, '', 'many', '0'):
-            self.assertEqual({'h': -1.0}, self._weights(unknown, state))
+    def test_unknown_layouts_are_neutral(self):
+        """They weigh as much as the others do on average."""
+        known = [
+            _state(name, _cell(0, range(12), pinned=pinned),
+                   aggregates=[builders.aggregate(pinning__l3_cpus='4')])
+            for name, pinned in (
+                ('one', range(4, 12)),
+                ('two', [0, 1, 6, 7, 8, 9, 10, 11]),
+                ('three', [0, 1, 2, 5, 6, 7, 9, 11]),
+                ('also one', range(4, 12)))]
+        for text in (None, '', 'many', '0'):
+            aggregates = [] if text is None else [
+                builders.aggregate(pinning__l3_cpus=text)]
+            unknown = [
+                _state('unknown', _cell(0, range(12)), aggregates=aggregates),
+                _state('too small', _cell(0, range(2)),
+                       aggregates=aggregates)]
+            for exclusive in (False, True):
+                self.set_option('prefer_exclusive_l3', exclusive)
+                weigher = weights.CacheLocalityWeigher()
+                found = _weigh(weigher, [*unknown, *known], _spec((4, 1)))
+                self.assertEqual(
+                    _weigh(weigher, known, _spec((4, 1))),
+                    {one.host: found[one.host] for one in known})
+                self.assertEqual(
+                    sum(found[one.host] for one in known) / 4,
+                    found['unknown'])
+                self.assertEqual(0.0, found['too small'])
+                # As it is between equals, or where nothing is known.
+                for states in ([unknown[0], known[0]], unknown):
+                    self.assertEqual({0.0}, set(_weigh(
+                        weigher, states, _spec((4, 1))).values()))
 
     def test_guests_of_several_cells(self):
         state = _state('h', _cell(0, range(8)), _cell(1, range(8, 16)))
         spec = _spec((4, 1), (6, 1))
-        self.assertEqual({'h': -2.0}, self._weights(None, state, spec=spec))
+        self.assertEqual({'h': -2.0}, self._weights('8', state, spec=spec))
         self.assertEqual({'h': -3.0}, self._weights('4', state, spec=spec))
 
     def test_shared_domains(self):
@@ -311,38 +383,65 @@ class TestCacheLocality(base.TestCase, cases.TestCase):
         for exclusive, expected in (
                 (False, {'h': -2.0, 'quiet': -1.0}),
                 (True, {'h': -6.0, 'quiet': -1.0})):
-            self.set_option('exclusive_l3', exclusive)
+            self.set_option('prefer_exclusive_l3', exclusive)
             self.assertEqual(expected, self._weights('4', state, quiet))
 
     def test_only_shared_domains_count_more(self):
-        self.set_option('exclusive_l3', True)
+        self.set_option('prefer_exclusive_l3', True)
         state = _state('h', _cell(0, range(8), pinned=[0, 1]))
         # CPUs 2, 3 are in a domain with the other guest, 4, 5 are not.
         self.assertEqual({'h': -4.0}, self._weights('4', state))
+
+    def test_domains_with_floating_vcpus(self):
+        """Emulator threads float over the shared CPUs at least."""
+        # The guest takes CPUs 2 to 5, of which 2 and 3 are near 0 and 1.
+        mixed = _state('mixed', oracle_cases.host_cell(
+            0, range(2, 8), shared=[0, 1],
+            siblings=[[0, 1], [2, 3], [4, 5], [6, 7]]))
+        legacy = [
+            _state(f'legacy {used}', _cell(
+                0, range(8), shared=range(8), cpu_usage=used,
+                pinned=[0, 1]))
+            for used in (0, 1)]
+        for exclusive, expected in (
+                (False, {'mixed': -2.0, 'legacy 0': -2.0, 'legacy 1': -2.0}),
+                (True, {'mixed': -4.0, 'legacy 0': -4.0, 'legacy 1': -6.0})):
+            self.set_option('prefer_exclusive_l3', exclusive)
+            self.assertEqual(expected, self._weights('4', mixed, *legacy))
+
+    def test_the_other_cells_tell_how_cores_are_numbered(self):
+        """CPUs 0, 2, .. and 1, 3, .., or every other core sold."""
+        in_turns = _state('in turns', _cell(0, range(0, 16, 2), threads=1),
+                          _cell(1, range(1, 16, 2), threads=1))
+        half = _state('half', _cell(0, range(0, 16, 2), threads=1),
+                      _cell(1, range(17, 32, 2), threads=1))
+        self.assertEqual({'in turns': -1.0, 'half': -2.0},
+                         self._weights('4', in_turns, half))
 
     def test_traits(self):
         """They tell the L3 layout where aggregates do not."""
         for trait, aggregate, expected in (
                 (2, None, -2.0), (8, None, -1.0), (2, '8', -1.0),
-                (8, '2', -2.0), (2, 'many', -2.0), (None, '2', -2.0),
-                (None, None, -1.0)):
+                (8, '2', -2.0), (2, 'many', -2.0), (None, '2', -2.0)):
             metadata = {} if aggregate is None else {
                 'pinning__l3_cpus': aggregate}
             state = _state('h', _cell(0, range(8)), aggregates=[
                 builders.aggregate(**metadata)])
-            fakes.serve({state.uuid: {
+            scheduler_fakes.serve({state.uuid: {
                 placement_traits.DEDICATED,
                 *([placement_traits.l3_trait(trait)] if trait else ())}})
             self.assertEqual(
                 {'h': expected},
-                _weigh(weights.CacheLocalityWeigher(), [state],
-                       _spec((4, 1))), (trait, aggregate))
+                _raw(weights.CacheLocalityWeigher(), [state],
+                     _spec((4, 1))), (trait, aggregate))
 
     def test_traits_of_other_hosts(self):
-        fakes.serve({'other': {placement_traits.l3_trait(2)}})
-        self.assertEqual({'h': -1.0}, _weigh(
-            weights.CacheLocalityWeigher(), [_state('h', _cell(0, range(8)))],
-            _spec((4, 1))))
+        scheduler_fakes.serve({'other': {placement_traits.l3_trait(2)}})
+        states = [_state('h', _cell(0, range(8))),
+                  _state('other', _cell(0, range(8)), uuid='other')]
+        found = _raw(weights.CacheLocalityWeigher(), states, _spec((4, 1)))
+        self.assertTrue(math.isnan(found['h']))
+        self.assertEqual(-2.0, found['other'])
 
     def test_l3_of_several_aggregates(self):
         for texts, expected in (
@@ -356,7 +455,7 @@ class TestCacheLocality(base.TestCase, cases.TestCase):
                 expected, layout.l3_cpus_from_aggregates(state), texts)
 
 
-class TestHostsThatWillNotDo(base.TestCase, cases.TestCase):
+class TestHostsThatWillNotDo(unit_base.TestCase, oracle_cases.TestCase):
 
     def _states(self):
         return [_state('full', _cell(0, range(4), pinned=range(4))),
@@ -381,7 +480,29 @@ class TestHostsThatWillNotDo(base.TestCase, cases.TestCase):
         self.assertIs(candidates, state.allocation_candidates)
 
 
-class TestMultipliers(base.TestCase):
+class TestObserving(unit_base.TestCase, oracle_cases.TestCase):
+
+    def test_nothing_is_weighed(self):
+        """Nor looked at: that would take time."""
+        states = [_state('worse', _cell(0, range(4))),
+                  _state('better', _cell(0, range(6)))]
+        for state in states:
+            state.aggregates = [builders.aggregate(pinning__l3_cpus='2')]
+        weighers = [kind() for kind in weights.all_weighers()]
+        # It is an option that may change while nova-scheduler runs.
+        self.set_option('mode', 'observe')
+        with mock.patch.object(fitting, 'fit_on_host') as place:
+            for weigher in weighers:
+                self.assertEqual({'worse': 0.0, 'better': 0.0}, _weigh(
+                    weigher, states, _spec((3, 1))))
+        place.assert_not_called()
+        self.assertEqual((), mix.recent().mix())
+        self.set_option('mode', 'enforce')
+        self.assertNotEqual({'worse': 0.0, 'better': 0.0}, _weigh(
+            weighers[0], states, _spec((3, 1))))
+
+
+class TestMultipliers(unit_base.TestCase):
 
     def test_options_and_aggregates(self):
         for kind, name, default in (
@@ -391,8 +512,10 @@ class TestMultipliers(base.TestCase):
                  'cache_locality_weight_multiplier', 1.0)):
             self.assertEqual(
                 default, kind().weight_multiplier(builders.host_state()))
-            self.set_option(name, 3.5)
+            # It is an option that may change while nova-scheduler runs.
             weigher = kind()
+            self.set_option(name, 3.5)
+            requests.current_options()
             for texts, expected in (
                     ([], 3.5), (['-1.5'], -1.5), (['0'], 0.0),
                     (['4', '2.5'], 2.5), (['much'], 3.5),
@@ -404,6 +527,29 @@ class TestMultipliers(base.TestCase):
                         for text in texts)])
                 self.assertEqual(
                     expected, weigher.weight_multiplier(state), texts)
+
+    def test_options_that_went_wrong(self):
+        """After the start, what was right last counts; nothing is raised."""
+        self.enterContext(mock.patch.object(
+            requests, '_is_overridden', False))
+        path = pathlib.Path(
+            self.create_tempfiles([('nova', '')], ext='.conf')[0])
+        self.options.set_config_files([str(path)])
+        for value, expected in (('3.5', 3.5), ('much', 3.5), ('nan', 3.5),
+                                ('-1', -1.0), ('inf', -1.0)):
+            path.write_text(
+                f'[pinning]\nfragmentation_weight_multiplier = {value}\n')
+            if value == '3.5':
+                self.options.conf.reload_config_files()
+                weigher = weights.FragmentationWeigher()
+            with unit_base.log_records(level=logging.ERROR) as records:
+                self.options.conf.mutate_config_files()
+                self.assertEqual(expected, weigher.weight_multiplier(
+                    builders.host_state()), value)
+            said = ' '.join(record.getMessage() for record in records)
+            is_wrong = value in ('much', 'nan', 'inf')
+            self.assertEqual(
+                is_wrong, 'fragmentation_weight_multiplier' in said, said)
 
     def test_a_multiplier_turns_the_order_round(self):
         self.set_option('fragmentation_mix', [
@@ -418,7 +564,7 @@ class TestMultipliers(base.TestCase):
 
     def _assert_quiet(self, *texts):
         weigher = weights.FragmentationWeigher()
-        with base.log_records(name='') as records:
+        with unit_base.log_records(name='') as records:
             for number in range(20):
                 weigher.weight_multiplier(builders.host_state(
                     f'host{number}', aggregates=[
@@ -426,7 +572,8 @@ class TestMultipliers(base.TestCase):
                             fragmentation_weight_multiplier=text)
                         for text in texts]))
         self.assertLess(
-            len([one for one in records if one.levelname != 'DEBUG']), 2)
+            len([record for record in records if record.levelname != 'DEBUG']),
+            2)
 
     def test_nonsense_is_not_logged_for_each_host(self):
         self._assert_quiet('much')

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""The commands that mend what the audit finds."""
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that fix what the audit finds."""
 
 import dataclasses
 import re
@@ -22,24 +11,26 @@ from hypothesis import strategies
 
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
-from nova_pinning.placement import traits
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation.audit import audit_run
+from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import commands
-from nova_pinning.segregation.audit import rule
-from nova_pinning.segregation.audit import run
 from nova_pinning.segregation.audit import servers
-from nova_pinning.segregation import change
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.segregation import auditcloud as fake
+from nova_pinning.segregation import class_change
+from nova_pinning.tests.unit.segregation import audit_cloud
+from nova_pinning.tests.unit import unit_base
 
-DEDICATED, SHARED = fake.DEDICATED, fake.SHARED
-L3 = (traits.l3_trait(8), traits.l3_trait(16))
+DEDICATED, SHARED = audit_cloud.DEDICATED, audit_cloud.SHARED
+L3 = (placement_traits.l3_trait(8), placement_traits.l3_trait(16))
 
 _AMOUNTS = strategies.sampled_from([
-    None, client.Inventory(4, 0, 1.0), client.Inventory(4, 0, 2.0)])
+    None, client.ProviderInventory(4, 0, 1.0),
+    client.ProviderInventory(4, 0, 2.0)])
 _METADATA = strategies.sampled_from([
     {}, {'pinning:class': 'dedicated'}, {'pinning:class': 'shared'},
-    {'pinning:class': 'x'}, {fake.DEDICATED_KEY: 'required'},
-    {fake.SHARED_KEY: 'required'}])
+    {'pinning:class': 'x'}, {audit_cloud.DEDICATED_KEY: 'required'},
+    {audit_cloud.SHARED_KEY: 'required'}, {placement_traits.PACKING_KEY: 'x'},
+    {placement_traits.PACKING_KEY: 'yes'}])
 
 
 @strategies.composite
@@ -47,32 +38,34 @@ def clouds(draw):
     """Clouds in which anything may be wrong."""
     names = [f'h{number}' for number in range(draw(
         strategies.integers(1, 4)))]
-    hosts = [fake.host(name, *draw(strategies.sets(strategies.sampled_from(
-        [traits.DEDICATED, traits.SHARED, *L3])))) for name in names]
+    traits = strategies.sets(strategies.sampled_from(
+        [placement_traits.DEDICATED, placement_traits.SHARED, *L3]))
+    hosts = [audit_cloud.host(name, *draw(traits)) for name in names]
     some = strategies.sets(strategies.sampled_from(names))
-    cloud = fake.FakeCloud(
+    cloud = audit_cloud.FakeCloud(
         hosts,
-        flavors=[fake.flavor(f'f{number}', draw(fake.FLAVOR_SPECS))
+        flavors=[audit_cloud.flavor(f'f{number}',
+                                    draw(audit_cloud.FLAVOR_SPECS))
                  for number in range(draw(strategies.integers(0, 3)))],
         aggregates=[dataclasses.replace(
-            fake.aggregate('a' * number, *draw(some)),
+            audit_cloud.aggregate('a' * number, *draw(some)),
             metadata=draw(_METADATA))
             for number in range(1, draw(strategies.integers(1, 4)))],
-        servers=[fake.server(
+        servers=[audit_cloud.server(
             str(number), draw(strategies.sampled_from(names)),
             draw(strategies.sampled_from([DEDICATED, SHARED])),
             status=draw(strategies.sampled_from(['ACTIVE', 'SHUTOFF'])))
             for number in range(draw(strategies.integers(0, 3)))])
     cloud.traits = draw(strategies.sets(strategies.sampled_from(
-        list(traits.TRAIT_OF.values())))).union(*(
-            one.traits for one in hosts))
-    for one in hosts:
+        list(placement_traits.TRAIT_OF.values())))).union(*(
+            host.traits for host in hosts))
+    for host in hosts:
         drawn = {name: draw(_AMOUNTS)
                  for name in ('PCPU', 'VCPU', 'MEMORY_MB')}
-        cloud.offers[one.provider] = {
+        cloud.offers[host.provider] = {
             name: amount for name, amount in drawn.items() if amount}
-    for one in cloud.all_aggregates:
-        cloud.inside[one.uuid] = {f'rp-{name}' for name in draw(some)}
+    for aggregate in cloud.all_aggregates:
+        cloud.inside[aggregate.uuid] = {f'rp-{name}' for name in draw(some)}
     return cloud
 
 
@@ -97,6 +90,10 @@ class Shell:
                 key, _equals, value = pair.partition('=')
                 self.change_aggregate(name, lambda one: {
                     'metadata': {**one.metadata, key: value}})
+            case ['aggregate', 'unset', '--property', key, name]:
+                self.change_aggregate(name, lambda one: {'metadata': {
+                    found: value for found, value in one.metadata.items()
+                    if found != key}})
             case ['flavor', 'set', '--property', pair, name]:
                 key, _equals, value = pair.partition('=')
                 # Its servers would find no host at all.
@@ -124,28 +121,29 @@ class Shell:
                 raise AssertionError(command)
 
     def set_class(self, name, host_class):
-        [host] = [one for one in self.cloud.hosts() if one.name == name]
-        planned = change.plan(host, host_class)
+        [host] = [host for host in self.cloud.hosts() if host.name == name]
+        planned = class_change.plan_change(host, host_class)
         self.change_traits(host.provider, planned.add, planned.remove)
-        for one in planned.leaves:
-            self.change_hosts(one.name, lambda hosts: hosts - {name})
-            self.inside(one.name).discard(host.provider)
+        for leave in planned.leaves:
+            self.change_hosts(leave.name, lambda hosts: hosts - {name})
+            self.inside(leave.name).discard(host.provider)
 
     def change_traits(self, provider, add, remove):
         self.cloud.traits.update(add)
         self.cloud.all_hosts = [
-            dataclasses.replace(one, traits=one.traits - set(remove)
-                                | set(add))
-            if one.provider == provider else one
-            for one in self.cloud.all_hosts]
+            dataclasses.replace(
+                host, traits=host.traits - set(remove) | set(add))
+            if host.provider == provider else host
+            for host in self.cloud.all_hosts]
 
     def inside(self, name):
         return self.cloud.inside.setdefault(f'uuid-{name}', set())
 
     def change_aggregate(self, name, changes):
         self.cloud.all_aggregates = [
-            dataclasses.replace(one, **changes(one))
-            if one.name == name else one for one in self.cloud.all_aggregates]
+            dataclasses.replace(aggregate, **changes(aggregate))
+            if aggregate.name == name else aggregate
+            for aggregate in self.cloud.all_aggregates]
 
     def change_hosts(self, name, changed):
         self.change_aggregate(name, lambda one: {
@@ -153,15 +151,18 @@ class Shell:
 
     def change_flavor(self, name, changed):
         self.cloud.all_flavors = [
-            dataclasses.replace(one, extra_specs=changed(one.extra_specs))
-            if one.name == name else one for one in self.cloud.all_flavors]
+            dataclasses.replace(flavor,
+                                extra_specs=changed(flavor.extra_specs))
+            if flavor.name == name else flavor
+            for flavor in self.cloud.all_flavors]
 
     def migrate(self, server):
         self.cloud.all_servers = [
-            dataclasses.replace(one, host=next(
+            dataclasses.replace(there, host=next(
                 (host.name for host in self.cloud.hosts()
-                 if rule.class_of(host) is one.host_class), one.host))
-            if one.id == server else one for one in self.cloud.all_servers]
+                 if audited.class_of(host) is there.host_class), there.host))
+            if there.id == server else there
+            for there in self.cloud.all_servers]
 
     def set_anew(self, command):
         """Change what a provider has, where all of it has to be set."""
@@ -178,28 +179,29 @@ class Shell:
             self.cloud.inside[one].discard(provider)
 
 
-class TestMending(base.TestCase):
-    """Commands mend what they are given for, and nothing comes in turn."""
+class TestMending(unit_base.TestCase):
+    """Commands fix what they are given for, and nothing comes in turn."""
 
     def mendable(self, cloud):
-        audit = run.audit(cloud, run.Settings(jobs=1))
-        return [one for one in audit.findings if one.mends]
+        audit = audit_run.run_audit(cloud, audit_run.AuditSettings(jobs=1))
+        return [finding for finding in audit.findings if finding.remediation]
 
-    @base.settings(150)
+    @unit_base.settings(150)
     @hypothesis.given(clouds())
     def test_all_that_has_commands(self, cloud):
         shell = Shell(cloud)
         told = []
         for _round in range(6):
             found = self.mendable(cloud)
-            told.append([(one.code, one.name, one.mends) for one in found])
+            told.append([(one.code, one.name, one.remediation)
+                         for one in found])
             # Servers go by the marks of the hosts, so they come last.
             found.sort(key=lambda one: one.code < 'S2')
             for one in found:
-                for command in one.mends:
+                for command in one.remediation:
                     shell.run(command)
 
-        classes = {rule.class_of(host) for host in cloud.hosts()} - {None}
+        classes = {audited.class_of(host) for host in cloud.hosts()} - {None}
         left = self.mendable(cloud)
         if len(classes) == 1:
             # Servers of the other class have nowhere to go.
@@ -208,16 +210,16 @@ class TestMending(base.TestCase):
 
 
 @ddt.ddt
-class TestCommands(base.TestCase):
+class TestCommands(unit_base.TestCase):
 
-    @base.settings(100)
+    @unit_base.settings(100)
     @hypothesis.given(strategies.text(min_size=1))
     @hypothesis.example('-')
     @hypothesis.example("-d 'x $y")
     def test_quoting(self, name):
-        host = fake.host(name)
-        made = fake.aggregate(name)
-        flavor = fake.flavor(name)
+        host = audit_cloud.host(name)
+        made = audit_cloud.aggregate(name)
+        flavor = audit_cloud.flavor(name)
         for command, expected in (
                 (commands.set_class(host, SHARED), [name]),
                 (commands.add_host(made, host), [name, name]),
@@ -233,22 +235,22 @@ class TestCommands(base.TestCase):
             self.assertEqual(expected, words[-len(expected):])
 
     def test_a_server_on_a_host_of_unclear_class(self):
-        server = fake.server('x', 'h', SHARED)
+        server = audit_cloud.server('x', 'h', SHARED)
         [found] = servers.findings(server, DEDICATED, is_unclear=True)
-        self.assertEqual(('S101', ()), (found.code, found.mends))
+        self.assertEqual(('S101', ()), (found.code, found.remediation))
         self.assertIn('what marks the host does not agree', found.message)
 
     def test_servers(self):
-        server = fake.server('x', 'h', SHARED, status='PAUSED')
+        server = audit_cloud.server('x', 'h', SHARED, status='PAUSED')
         self.assertEqual(
             ('openstack server migrate --live-migration --wait id-x',),
             commands.move_away(server))
-        server = fake.server('x', 'h', SHARED, status='SHUTOFF')
+        server = audit_cloud.server('x', 'h', SHARED, status='SHUTOFF')
         self.assertEqual(
             ('openstack server migrate --wait id-x',
              'openstack server resize confirm id-x'),
             commands.move_away(server))
-        server = fake.server('x', 'h', SHARED, status='SHELVED')
+        server = audit_cloud.server('x', 'h', SHARED, status='SHELVED')
         self.assertEqual(
             ('openstack server shelve --offload id-x',),
             commands.move_away(server))
@@ -256,7 +258,7 @@ class TestCommands(base.TestCase):
     @ddt.data('VERIFY_RESIZE', 'RESIZE', 'BUILD', 'ERROR', 'SUSPENDED',
               'RESCUE', 'UNKNOWN')
     def test_servers_that_nova_does_not_move(self, status):
-        server = fake.server('x', 'h', SHARED, status=status)
+        server = audit_cloud.server('x', 'h', SHARED, status=status)
         self.assertEqual((), commands.move_away(server))
         [found] = servers.findings(server, DEDICATED)
         self.assertTrue(found.message.endswith(

@@ -1,16 +1,5 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
-"""What the rules find in a cloud, and that their commands mend it."""
+# SPDX-License-Identifier: Apache-2.0
+"""What the rules find in a cloud, and that their commands fix it."""
 
 import dataclasses
 import pathlib
@@ -21,38 +10,39 @@ import hypothesis
 
 from nova_pinning import cpuset
 from nova_pinning import errors
-from nova_pinning.flavors import guest_class
-from nova_pinning.host import model as host_model
+from nova_pinning.host import host_model
+from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
-from nova_pinning.placement import provider_config
-from nova_pinning.placement import traits
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation.audit import audit_run
+from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import configs
-from nova_pinning.segregation.audit import rule
-from nova_pinning.segregation.audit import run
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.segregation import auditcloud as fake
+from nova_pinning.segregation.audit import packing
+from nova_pinning.tests.unit.segregation import audit_cloud
+from nova_pinning.tests.unit import unit_base
 
-DEDICATED, SHARED = fake.DEDICATED, fake.SHARED
-L3 = (traits.l3_trait(8), traits.l3_trait(16))
+DEDICATED, SHARED = audit_cloud.DEDICATED, audit_cloud.SHARED
+L3 = (placement_traits.l3_trait(8), placement_traits.l3_trait(16))
 PINNED = {'hw:cpu_policy': 'dedicated'}
 
 
 def view(*hosts, aggregates=(), flavors=(), offers=None, **changes):
     """A cloud in which all but what is given is in order."""
-    cloud = fake.FakeCloud(hosts, flavors=flavors, aggregates=aggregates)
+    cloud = audit_cloud.FakeCloud(hosts, flavors=flavors,
+                                  aggregates=aggregates)
     cloud.offers.update(offers or {})
-    return rule.View(**{
-        'hosts': cloud.hosts(), 'aggregates': tuple(aggregates),
-        'flavors': tuple(flavors), 'inventories': cloud.offers,
-        'members': {one.uuid: cloud.members(one) for one in aggregates
-                    if one.isolated_for},
-        'known_traits': frozenset(traits.TRAIT_OF.values()), **changes})
+    return audited.AuditedCloud(
+        **{'hosts': cloud.hosts(), 'aggregates': tuple(aggregates),
+           'flavors': tuple(flavors), 'inventories': cloud.offers,
+           'members': {aggregate.uuid: cloud.members(aggregate)
+                       for aggregate in aggregates if aggregate.isolated_for},
+           'known_traits': frozenset(placement_traits.TRAIT_OF.values()),
+           **changes})
 
 
 def findings(seen):
-    return [one.finding(problem) for one in run.RULES.values() if one.find
-            for problem in one.find(seen)]
+    return list(audit_run.RULES.run(seen))
 
 
 def entry(*names, **changes):
@@ -62,111 +52,128 @@ def entry(*names, **changes):
         **changes)
 
 
+def packs(**hosts):
+    """Host files that say in which order hosts take NUMA cells."""
+    return {name: host_model.HostDescription(
+        name, (), nova=host_model.NovaSettings(packs_cells=packs_cells))
+        for name, packs_cells in hosts.items()}
+
+
 def dedicated(name='d', *more, **changes):
-    return fake.host(name, traits.DEDICATED, *more, **changes)
+    return audit_cloud.host(name, placement_traits.DEDICATED, *more, **changes)
 
 
 def shared(name='s', *more, **changes):
-    return fake.host(name, traits.SHARED, *more, **changes)
+    return audit_cloud.host(name, placement_traits.SHARED, *more, **changes)
 
 
-EMULATOR = fake.flavor('e', {
-    **fake.DEDICATED_SPECS, 'hw:emulator_threads_policy': 'share'})
-MIXED = fake.flavor('x', {
-    **fake.DEDICATED_SPECS, 'hw:cpu_policy': 'mixed'})
-BOTH = fake.inventories(PCPU=6, VCPU=2)
+def of_both(name='a'):
+    return dedicated(name, placement_traits.SHARED)
+
+
+EMULATOR = audit_cloud.flavor('e', {
+    **audit_cloud.DEDICATED_SPECS, 'hw:emulator_threads_policy': 'share'})
+MIXED = audit_cloud.flavor('x', {
+    **audit_cloud.DEDICATED_SPECS, 'hw:cpu_policy': 'mixed'})
+BOTH = audit_cloud.inventories(PCPU=6, VCPU=2)
 
 
 @ddt.ddt
-class TestFindings(base.TestCase):
+class TestFindings(unit_base.TestCase):
 
     @ddt.data(
         ('', view()),
         ('', view(dedicated(), shared())),
         # Flavors.
-        ('', view(flavors=[fake.flavor('a', fake.SHARED_SPECS),
-                           fake.flavor('b', {fake.SHARED_KEY: 'required'}),
-                           fake.flavor('c', fake.DEDICATED_SPECS),
-                           fake.flavor('d', {'resources:VCPU': '0'})])),
-        ('S201', view(flavors=[fake.flavor('a', PINNED)])),
-        ('S201', view(flavors=[fake.flavor('a', {'resources:PCPU': '1'})])),
-        ('S201', view(flavors=[fake.flavor('a', {
+        ('', view(flavors=[
+            audit_cloud.flavor('a', audit_cloud.SHARED_SPECS),
+            audit_cloud.flavor('b', {audit_cloud.SHARED_KEY: 'required'}),
+            audit_cloud.flavor('c', audit_cloud.DEDICATED_SPECS),
+            audit_cloud.flavor('d', {'resources:VCPU': '0'})])),
+        ('S201', view(flavors=[audit_cloud.flavor('a', PINNED)])),
+        ('S201', view(flavors=[audit_cloud.flavor('a', {
+            'resources:PCPU': '1'})])),
+        ('S201', view(flavors=[audit_cloud.flavor('a', {
             'pinning:class': 'dedicated'})])),
-        ('S202', view(flavors=[fake.flavor('a')])),
-        ('S202', view(dedicated(), flavors=[fake.flavor('a')])),
-        ('S203', view(flavors=[fake.flavor('a', {
-            **fake.DEDICATED_SPECS, fake.SHARED_KEY: 'required'})])),
-        ('S203', view(flavors=[fake.flavor('a', {
-            **fake.SHARED_SPECS, fake.SHARED_KEY: 'forbidden'})])),
-        ('S203', view(flavors=[fake.flavor('a', {
-            **PINNED, fake.DEDICATED_KEY: 'forbidden'})])),
-        ('S203', view(flavors=[fake.flavor('a', {
-            fake.SHARED_KEY: 'forbidden'})])),
-        ('S204', view(flavors=[fake.flavor('a', {
-            **PINNED, **fake.SHARED_SPECS, 'pinning:class': 'shared'})])),
-        ('S204', view(flavors=[fake.flavor('a', {
+        ('S202', view(flavors=[audit_cloud.flavor('a')])),
+        ('S202', view(dedicated(), flavors=[audit_cloud.flavor('a')])),
+        ('S203', view(flavors=[audit_cloud.flavor('a', {
+            **audit_cloud.DEDICATED_SPECS,
+            audit_cloud.SHARED_KEY: 'required'})])),
+        ('S203', view(flavors=[audit_cloud.flavor('a', {
+            **audit_cloud.SHARED_SPECS,
+            audit_cloud.SHARED_KEY: 'forbidden'})])),
+        ('S203', view(flavors=[audit_cloud.flavor('a', {
+            **PINNED, audit_cloud.DEDICATED_KEY: 'forbidden'})])),
+        ('S203', view(flavors=[audit_cloud.flavor('a', {
+            audit_cloud.SHARED_KEY: 'forbidden'})])),
+        ('S204', view(flavors=[audit_cloud.flavor('a', {
+            **PINNED, **audit_cloud.SHARED_SPECS,
+            'pinning:class': 'shared'})])),
+        ('S204', view(flavors=[audit_cloud.flavor('a', {
             **PINNED, 'pinning:class': 'shared'})])),
-        ('S205', view(flavors=[fake.flavor('a', {
-            **fake.SHARED_SPECS, 'pinning:class': 'x'})])),
-        ('', view(flavors=[fake.flavor('a', {
-            **fake.SHARED_SPECS, 'trait:CUSTOM_A': 'any',
+        ('S205', view(flavors=[audit_cloud.flavor('a', {
+            **audit_cloud.SHARED_SPECS, 'pinning:class': 'x'})])),
+        ('', view(flavors=[audit_cloud.flavor('a', {
+            **audit_cloud.SHARED_SPECS, 'trait:CUSTOM_A': 'any',
             'trait:HW_CPU_X86_AVX': 'required'})])),
-        ('S206', view(flavors=[fake.flavor('a', {
-            **fake.SHARED_SPECS, 'trait_nic:CUSTOM_A': 'required'})])),
+        ('S206', view(flavors=[audit_cloud.flavor('a', {
+            **audit_cloud.SHARED_SPECS, 'trait_nic:CUSTOM_A': 'required'})])),
         ('S206', view(known_traits=frozenset(), flavors=[
-            fake.flavor('a', fake.SHARED_SPECS)])),
+            audit_cloud.flavor('a', audit_cloud.SHARED_SPECS)])),
         ('', view(dedicated(), offers={'rp-d': BOTH}, emulator_cpus=2)),
         # What marks a host.
-        ('S301', view(fake.host('a', traits.DEDICATED, traits.SHARED))),
-        ('S302', view(fake.host('a'))),
-        ('', view(shared(), aggregates=[fake.aggregate('x', 's')])),
+        ('S301', view(of_both())),
+        ('S302', view(audit_cloud.host('a'))),
+        ('', view(shared(), aggregates=[audit_cloud.aggregate('x', 's')])),
         ('S303', view(dataclasses.replace(shared(), traits=None))),
         ('S304', view(shared(), aggregates=[
-            fake.aggregate('x', 's', pinning_class='dedicated')])),
-        ('S304', view(fake.host('a'), aggregates=[
-            fake.aggregate('x', 'a', pinning_class='dedicated'),
-            fake.aggregate('y', 'a', pinning_class='shared')])),
-        ('S301 S304', view(
-            fake.host('a', traits.DEDICATED, traits.SHARED), aggregates=[
-                fake.aggregate('x', 'a', pinning_class='dedicated')])),
+            audit_cloud.aggregate('x', 's', pinning_class='dedicated')])),
+        ('S304', view(audit_cloud.host('a'), aggregates=[
+            audit_cloud.aggregate('x', 'a', pinning_class='dedicated'),
+            audit_cloud.aggregate('y', 'a', pinning_class='shared')])),
+        ('S301 S304', view(of_both(), aggregates=[
+            audit_cloud.aggregate('x', 'a', pinning_class='dedicated')])),
         ('', view(shared('s', L3[0]))),
         ('S305', view(shared('s', *L3))),
         # Aggregates.
         ('', view(shared(), aggregates=[
-            fake.aggregate('x', 's', pinning_class='Shared ')])),
+            audit_cloud.aggregate('x', 's', pinning_class='Shared ')])),
         ('S401', view(shared(), aggregates=[
-            fake.aggregate('x', 's', pinning_class='neither')])),
-        ('S402', view(fake.host('a'), aggregates=[
-            fake.isolating('x', SHARED, 'a')])),
-        ('S402', view(fake.host('a'), aggregates=[
-            fake.aggregate('x', 'a', pinning_class='shared')])),
+            audit_cloud.aggregate('x', 's', pinning_class='neither')])),
+        ('S402', view(audit_cloud.host('a'), aggregates=[
+            audit_cloud.isolating('x', SHARED, 'a')])),
+        ('S402', view(audit_cloud.host('a'), aggregates=[
+            audit_cloud.aggregate('x', 'a', pinning_class='shared')])),
         ('S403', view(dedicated('a'), dedicated('b'), aggregates=[
-            fake.isolating('x', DEDICATED, 'a')])),
+            audit_cloud.isolating('x', DEDICATED, 'a')])),
         ('', view(dedicated('a'), dedicated('b'), aggregates=[
-            fake.isolating('x', DEDICATED, 'a'),
-            fake.isolating('y', DEDICATED, 'b')])),
+            audit_cloud.isolating('x', DEDICATED, 'a'),
+            audit_cloud.isolating('y', DEDICATED, 'b')])),
         # Nobody gets into this one, which is told once there are hosts in it.
         ('', view(dedicated(), aggregates=[dataclasses.replace(
-            fake.aggregate('x'), metadata={
-                fake.DEDICATED_KEY: 'required',
-                fake.SHARED_KEY: 'required'})])),
+            audit_cloud.aggregate('x'), metadata={
+                audit_cloud.DEDICATED_KEY: 'required',
+                audit_cloud.SHARED_KEY: 'required'})])),
         ('S404', view(shared(), members={'uuid-x': frozenset()}, aggregates=[
-            fake.isolating('x', SHARED, 's')])),
+            audit_cloud.isolating('x', SHARED, 's')])),
         ('S303', view(
             dataclasses.replace(shared(), traits=None),
             members={'uuid-x': frozenset()},
-            aggregates=[fake.isolating('x', SHARED, 's')])),
+            aggregates=[audit_cloud.isolating('x', SHARED, 's')])),
         ('S405', view(shared(), dedicated(), aggregates=[
-            fake.isolating('x', SHARED, 's')],
+            audit_cloud.isolating('x', SHARED, 's')],
             members={'uuid-x': {'rp-s', 'rp-d', 'another'}})),
         # Inventories.
-        ('S501', view(dedicated(), offers={'rp-d': fake.inventories()})),
         ('S501', view(dedicated(), offers={
-            'rp-d': fake.inventories(PCPU=0)})),
+            'rp-d': audit_cloud.inventories()})),
         ('S501', view(dedicated(), offers={
-            'rp-d': fake.inventories(VCPU=9)})),
-        ('S502', view(shared(), offers={'rp-s': fake.inventories()})),
-        ('S502', view(shared(), offers={'rp-s': fake.inventories(PCPU=2)})),
+            'rp-d': audit_cloud.inventories(PCPU=0)})),
+        ('S501', view(dedicated(), offers={
+            'rp-d': audit_cloud.inventories(VCPU=9)})),
+        ('S502', view(shared(), offers={'rp-s': audit_cloud.inventories()})),
+        ('S502', view(shared(), offers={
+            'rp-s': audit_cloud.inventories(PCPU=2)})),
         ('S503', view(shared(), offers={'rp-s': BOTH})),
         ('', view(dedicated(), inventories={})),
         ('S504', view(dedicated(), offers={'rp-d': BOTH})),
@@ -175,43 +182,80 @@ class TestFindings(base.TestCase):
         ('', view(dedicated(), offers={'rp-d': BOTH}, flavors=[
             EMULATOR], emulator_cpus=2)),
         ('', view(dedicated(), offers={'rp-d': BOTH}, flavors=[MIXED])),
-        ('S505', view(shared(), offers={'rp-s': fake.inventories(
-            VCPU=1, PCPU=client.Inventory(0, 0, 2.0))})),
-        ('S505', view(dedicated(), offers={'rp-d': fake.inventories(
-            PCPU=client.Inventory(8, 0, 0.5))})),
+        ('S505', view(shared(), offers={'rp-s': audit_cloud.inventories(
+            VCPU=1, PCPU=client.ProviderInventory(0, 0, 2.0))})),
+        ('S505', view(dedicated(), offers={'rp-d': audit_cloud.inventories(
+            PCPU=client.ProviderInventory(8, 0, 0.5))})),
         ('S506', view(dedicated(), flavors=[MIXED], offers={
-            'rp-d': fake.inventories(
-                PCPU=8, VCPU=client.Inventory(2, 0, 1.5))})),
-        ('', view(shared(), offers={'rp-s': fake.inventories(
-            VCPU=client.Inventory(2, 0, 16.0),
-            MEMORY_MB=client.Inventory(2, 0, 1.5))})),
-        ('S507', view(dedicated(), offers={'rp-d': fake.inventories(
-            PCPU=8, MEMORY_MB=client.Inventory(2, 0, 1.5))})),
+            'rp-d': audit_cloud.inventories(
+                PCPU=8, VCPU=client.ProviderInventory(2, 0, 1.5))})),
+        ('', view(shared(), offers={'rp-s': audit_cloud.inventories(
+            VCPU=client.ProviderInventory(2, 0, 16.0),
+            MEMORY_MB=client.ProviderInventory(2, 0, 1.5))})),
+        ('S507', view(dedicated(), offers={'rp-d': audit_cloud.inventories(
+            PCPU=8, MEMORY_MB=client.ProviderInventory(2, 0, 1.5))})),
         # provider.yaml.
         ('S303', view(dataclasses.replace(shared(), traits=None), configs={
-            's': (entry(traits.DEDICATED),)})),
-        ('', view(shared(), configs={'s': (entry(traits.SHARED),)})),
+            's': (entry(placement_traits.DEDICATED),)})),
+        ('', view(shared(), configs={'s': (entry(placement_traits.SHARED),)})),
         ('', view(shared(), configs={'s': (entry('CUSTOM_OTHER'),)})),
         ('', view(shared(), configs={'s': (
-            entry(traits.DEDICATED, uuid='another'),)})),
+            entry(placement_traits.DEDICATED, uuid='another'),)})),
         ('S601', view(shared(), configs={'s': (
-            entry(traits.SHARED, *L3),)})),
-        ('S302 S601', view(fake.host('a'), configs={'a': (
-            entry(traits.SHARED, uuid='rp-a'),)})),
-        ('S602', view(shared(), configs={'s': (entry(traits.DEDICATED),)})),
+            entry(placement_traits.SHARED, *L3),)})),
+        ('S302 S601', view(audit_cloud.host('a'), configs={'a': (
+            entry(placement_traits.SHARED, uuid='rp-a'),)})),
         ('S602', view(shared(), configs={'s': (
-            entry(traits.SHARED), entry(traits.DEDICATED, uuid='',
-                                        name='node-s'))})),
+            entry(placement_traits.DEDICATED),)})),
+        ('S602', view(shared(), configs={'s': (
+            entry(placement_traits.SHARED),
+            entry(placement_traits.DEDICATED, uuid='', name='node-s'))})),
         ('S402 S602', view(
-            fake.host('a'), aggregates=[fake.isolating('x', SHARED, 'a')],
-            configs={'a': (entry(traits.DEDICATED),)})),
+            audit_cloud.host('a'),
+            aggregates=[audit_cloud.isolating('x', SHARED, 'a')],
+            configs={'a': (entry(placement_traits.DEDICATED),)})),
         ('S301 S602', view(
-            fake.host('a', traits.DEDICATED, traits.SHARED),
-            configs={'a': (entry(traits.DEDICATED),)})),
+            of_both(), configs={'a': (entry(placement_traits.DEDICATED),)})),
         ('S603', view(shared(), configs={'s': (
-            entry(traits.DEDICATED, traits.SHARED),)})),
+            entry(placement_traits.DEDICATED, placement_traits.SHARED),)})),
         ('S604', view(shared(), configs={'s': (
             entry(uuid='rp-s'), entry(uuid='', name='node-s'))})),
+        # The order of NUMA cells.
+        ('', view(shared(), aggregates=[
+            audit_cloud.packing('x', 'True', 's'),
+            audit_cloud.packing('y', ' yes', 's'),
+            audit_cloud.packing('z', 'no')])),
+        ('S701', view(shared(), aggregates=[
+            audit_cloud.packing('x', '', 's')])),
+        ('S701', view(aggregates=[audit_cloud.packing('x', 'pack')])),
+        ('S702', view(shared(), packs_cells=True, aggregates=[
+            audit_cloud.packing('x', 'on', 's'),
+            audit_cloud.packing('y', 'off', 's')])),
+        ('', view(shared(), dedicated(), packs_cells=True,
+                  descriptions=packs(s=True, gone=False))),
+        ('', view(shared(), descriptions=packs(s=True))),
+        ('', view(shared(), packs_cells=True, descriptions=packs(s=None))),
+        ('S703', view(shared(), packs_cells=True,
+                      descriptions=packs(s=False))),
+        # An aggregate outweighs the option.
+        ('', view(shared(), packs_cells=True, descriptions=packs(s=False),
+                  aggregates=[audit_cloud.packing('x', '0', 's')])),
+        ('S703', view(shared(), packs_cells=True, descriptions=packs(s=True),
+                      aggregates=[audit_cloud.packing('x', '0', 's')])),
+        ('S703', view(shared(), descriptions=packs(s=True),
+                      aggregates=[audit_cloud.packing('x', '0', 's')])),
+        # But not one that tells nothing.
+        ('S701 S703', view(
+            shared(), packs_cells=True, descriptions=packs(s=False),
+            aggregates=[audit_cloud.packing('x', 'spread', 's')])),
+        ('S702 S703', view(
+            shared(), packs_cells=True, descriptions=packs(s=False),
+            aggregates=[audit_cloud.packing('x', '0', 's'),
+                        audit_cloud.packing('y', '1', 's')])),
+        ('S702', view(
+            shared(), descriptions=packs(s=False),
+            aggregates=[audit_cloud.packing('x', '0', 's'),
+                        audit_cloud.packing('y', '1', 's')])),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
@@ -224,7 +268,7 @@ class TestFindings(base.TestCase):
     def test_host_files_tell_the_cpus_of_emulators(self):
         for cpus, expected in (('6-7', []), ('7', ['S504'])):
             description = host_model.HostDescription(
-                'd', (host_model.Node(0, 0, tuple(
+                'd', (host_model.NumaNode(0, 0, tuple(
                     (cpu,) for cpu in range(8)), 1024),),
                 nova=host_model.NovaSettings(
                     cpuset.CpuSet.parse('0-5'), cpuset.CpuSet.parse(cpus)))
@@ -238,37 +282,68 @@ class TestFindings(base.TestCase):
     def test_while_the_class_is_unclear(self):
         """Nothing is proposed that takes either class for granted."""
         marked = view(
-            dedicated(), offers={'rp-d': fake.inventories(VCPU=2)},
+            dedicated(), offers={'rp-d': audit_cloud.inventories(VCPU=2)},
             aggregates=[
-                fake.aggregate('x', 'd', pinning_class='shared'),
-                fake.isolating('y', DEDICATED)])
+                audit_cloud.aggregate('x', 'd', pinning_class='shared'),
+                audit_cloud.isolating('y', DEDICATED)])
         self.assertEqual(
             [('S304', ('openstack pinning host set --class shared d',)),
-             ('S501', ())],
-            [(one.code, one.mends) for one in findings(marked)])
+             ('S501', ())], [(finding.code, finding.remediation)
+                             for finding in findings(marked)])
+
+    def test_an_order_that_is_no_boolean(self):
+        """What the files of all its hosts say is set, or it is taken out."""
+        key = placement_traits.PACKING_KEY
+        for said, mend in (
+                ((True, True, None), f'set --property {key}=true x'),
+                ((False, None, True), f'set --property {key}=false x'),
+                ((True, False, None), f'unset --property {key} x'),
+                ((None, None, None), f'unset --property {key} x')):
+            files = packs(**dict(zip(('a', 'b', 'other'), said)))
+            [found] = findings(view(
+                shared('a'), shared('b'), descriptions=files,
+                aggregates=[audit_cloud.packing('x', 'maybe', 'a', 'b')]))
+            self.assertEqual(('S701', 'x', (f'openstack aggregate {mend}',)),
+                             (found.code, found.name, found.remediation))
+
+    def test_orders_that_differ(self):
+        _disagree, other = findings(view(
+            shared('a'), shared('b'), descriptions=packs(b=True),
+            aggregates=[audit_cloud.packing('x', '1', 'a'),
+                        audit_cloud.packing('y', '0', 'a', 'b'),
+                        audit_cloud.packing('zz', 'f', 'a')]))
+        self.assertEqual(
+            f'{placement_traits.PACKING_KEY} is false by y, zz, true by x',
+            _disagree.message)
+        self.assertEqual(
+            ('b', 'packing_host_numa_cells_allocation_strategy is true by '
+             'its host file, false by aggregate y'),
+            (other.host, other.message))
 
     def test_a_slip_is_not_made_known(self):
-        slip = traits.DEDICATED.replace('PINN', 'PIN')
-        [found] = findings(view(flavors=[fake.flavor('a', {
-            **fake.SHARED_SPECS, f'trait:{slip}': 'required'})]))
-        self.assertEqual(('S206', ()), (found.code, found.mends))
-        self.assertIn(f'perhaps {traits.DEDICATED} is meant', found.advice)
+        slip = placement_traits.DEDICATED.replace('PINN', 'PIN')
+        [found] = findings(view(flavors=[audit_cloud.flavor('a', {
+            **audit_cloud.SHARED_SPECS, f'trait:{slip}': 'required'})]))
+        self.assertEqual(('S206', ()), (found.code, found.remediation))
+        self.assertIn(f'perhaps {placement_traits.DEDICATED} is meant',
+                      found.advice)
 
     def test_flavors_that_aggregates_hold_off(self):
-        bare = fake.flavor('bare')
+        bare = audit_cloud.flavor('bare')
         for members, severity in ((['d', 'e'], 'note'), (['d'], 'warning')):
-            isolating = fake.isolating('x', DEDICATED, 'd', 'e')
-            [one] = [one for one in findings(view(
+            isolating = audit_cloud.isolating('x', DEDICATED, 'd', 'e')
+            [one] = [finding for finding in findings(view(
                 dedicated('d'), dedicated('e'), shared(),
                 flavors=[bare], aggregates=[isolating],
                 members={'uuid-x': {f'rp-{name}' for name in members}}))
-                if one.code == 'S202']
+                if finding.code == 'S202']
             self.assertEqual(severity, one.severity)
 
         # One that requires the trait is let in.
-        astray = fake.flavor('astray', {fake.DEDICATED_KEY: 'required'})
+        astray = audit_cloud.flavor('astray',
+                                    {audit_cloud.DEDICATED_KEY: 'required'})
         [one] = findings(view(dedicated('d'), flavors=[astray], aggregates=[
-            fake.isolating('x', DEDICATED, 'd')]))
+            audit_cloud.isolating('x', DEDICATED, 'd')]))
         self.assertEqual(('S202', 'warning'), (one.code, one.severity))
         self.assertNotIn('keep it off', one.message)
 
@@ -278,10 +353,10 @@ class TestFindings(base.TestCase):
 
     def test_no_trait_is_worse_where_it_isolates(self):
         for made, severity in (
-                (fake.isolating('x', SHARED, 'a'), 'error'),
-                (fake.aggregate('x', 'a', pinning_class='shared'),
+                (audit_cloud.isolating('x', SHARED, 'a'), 'error'),
+                (audit_cloud.aggregate('x', 'a', pinning_class='shared'),
                  'warning')):
-            [one] = findings(view(fake.host('a'), aggregates=[made]))
+            [one] = findings(view(audit_cloud.host('a'), aggregates=[made]))
             self.assertEqual(severity, one.severity)
 
     def test_an_availability_zone_is_the_last_choice(self):
@@ -289,51 +364,87 @@ class TestFindings(base.TestCase):
             dataclasses.replace(made, metadata={
                 **made.metadata, 'availability_zone': 'z'})
             if made.name == 'x' else made
-            for made in (fake.isolating('x', DEDICATED, 'a'),
-                         fake.isolating('yy', DEDICATED, 'a'))]))
-        self.assertEqual(('openstack aggregate add host yy b',), one.mends)
+            for made in (audit_cloud.isolating('x', DEDICATED, 'a'),
+                         audit_cloud.isolating('yy', DEDICATED, 'a'))]))
+        self.assertEqual(('openstack aggregate add host yy b',),
+                         one.remediation)
 
 
 @ddt.ddt
-class TestClassOf(base.TestCase):
+class TestClassOf(unit_base.TestCase):
 
     @ddt.data((DEDICATED, dedicated(), 'shared'),
               (SHARED, shared(), 'shared'),
-              (SHARED, fake.host('a'), 'shared'),
-              (None, fake.host('a'), 'x'),
-              (None, fake.host('a', traits.DEDICATED, traits.SHARED), None),
-              (None, fake.host('a', traits.DEDICATED, traits.SHARED),
-               'shared'),
+              (SHARED, audit_cloud.host('a'), 'shared'),
+              (None, audit_cloud.host('a'), 'x'),
+              (None, of_both(), None),
+              (None, of_both(), 'shared'),
               (DEDICATED, dataclasses.replace(shared(), traits=None),
                'dedicated'))
     @ddt.unpack
     def test_class_of(self, expected, host, named):
         aggregates = () if named is None else (
-            fake.aggregate('x', host.name, pinning_class=named),)
-        self.assertIs(expected, rule.class_of(
+            audit_cloud.aggregate('x', host.name, pinning_class=named),)
+        self.assertIs(expected, audited.class_of(
             dataclasses.replace(host, aggregates=aggregates)))
 
 
-class TestLikelyClass(base.TestCase):
+class TestLikelyClass(unit_base.TestCase):
 
     def test_by_its_aggregates_or_else_its_cpus(self):
-        both = fake.host('a', traits.DEDICATED, traits.SHARED)
+        both = of_both()
         for host, named, offers, expected in (
                 # What it has CPUs for, if they are for one class only.
-                (dedicated('a'), 'shared', fake.inventories(VCPU=1), SHARED),
-                (both, 'shared', fake.inventories(PCPU=1), DEDICATED),
+                (dedicated('a'), 'shared', audit_cloud.inventories(VCPU=1),
+                 SHARED),
+                (both, 'shared', audit_cloud.inventories(PCPU=1), DEDICATED),
                 (dedicated('a'), 'shared', BOTH, DEDICATED),
                 (both, 'shared', BOTH, SHARED),
-                (both, 'x', fake.inventories(PCPU=1), DEDICATED),
-                (both, 'x', fake.inventories(VCPU=1), SHARED),
-                (fake.host('a'), 'x', fake.inventories(PCPU=1), DEDICATED),
-                (fake.host('a'), 'x', fake.inventories(VCPU=1), SHARED)):
+                (both, 'x', audit_cloud.inventories(PCPU=1), DEDICATED),
+                (both, 'x', audit_cloud.inventories(VCPU=1), SHARED),
+                (audit_cloud.host('a'), 'x', audit_cloud.inventories(PCPU=1),
+                 DEDICATED),
+                (audit_cloud.host('a'), 'x', audit_cloud.inventories(VCPU=1),
+                 SHARED)):
             seen = view(host, offers={'rp-a': offers}, aggregates=[
-                fake.aggregate('x', 'a', pinning_class=named)])
+                audit_cloud.aggregate('x', 'a', pinning_class=named)])
             self.assertIs(expected, seen.likely_class(seen.hosts[0]))
 
 
-class TestConfigs(base.TestCase):
+class TestSchedulersOption(unit_base.TestCase):
+
+    def read(self, *texts):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        arguments = []
+        for number, text in enumerate(texts):
+            path = directory / f'{number}.conf'
+            path.write_text(text)
+            arguments += ['--config-file', str(path)]
+        return packing.read_option(arguments)
+
+    def test_read(self):
+        option = 'packing_host_numa_cells_allocation_strategy'
+        with fixtures.EnvironmentVariable(f'OS_COMPUTE__{option.upper()}',
+                                          'true'):
+            self.assertIs(False, self.read('[compute]\nx = 1\n'))
+        self.assertIs(True, self.read(f'[compute]\n{option} = yes\n'))
+        # The last word counts.
+        self.assertIs(False, self.read(f'[compute]\n{option} = yes\n',
+                                       f'[compute]\n{option} = no\n'))
+
+    def test_wrong(self):
+        option = 'packing_host_numa_cells_allocation_strategy'
+        for texts, words in (((f'[compute]\n{option} = x\n',), option),
+                             (('[compute\n',), '0.conf')):
+            self.assertIn(words, str(self.assertRaises(
+                errors.InputError, self.read, *texts)))
+        for arguments in (['--config-file', '/none'],
+                          ['--config-dir', '/none'], ['--config-file', '/']):
+            self.assertIn('--config-', str(self.assertRaises(
+                errors.InputError, packing.read_option, arguments)))
+
+
+class TestConfigs(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -344,16 +455,16 @@ class TestConfigs(base.TestCase):
         path = self.directory / f'{name}.yaml'
         path.parent.mkdir(exist_ok=True)
         path.write_text(provider_config.text(
-            provider_config.Made(entry(*names)), 'x'))
+            provider_config.ProviderFile(entry(*names)), 'x'))
 
     def test_load(self):
-        self.write('h1', traits.SHARED)
-        self.write('h2/a', traits.DEDICATED)
+        self.write('h1', placement_traits.SHARED)
+        self.write('h2/a', placement_traits.DEDICATED)
         self.write('h2/b')
-        self.write('.hidden', traits.DEDICATED)
+        self.write('.hidden', placement_traits.DEDICATED)
         found = configs.load(str(self.directory))
-        self.assertEqual({'h1': [{traits.SHARED}],
-                          'h2': [{traits.DEDICATED}]},
+        self.assertEqual({'h1': [{placement_traits.SHARED}],
+                          'h2': [{placement_traits.DEDICATED}]},
                          {name: [one.traits for one in entries]
                           for name, entries in found.items()})
 
@@ -364,26 +475,26 @@ class TestConfigs(base.TestCase):
             errors.InputError, configs.load, f'{self.directory}/none')))
         (self.directory / 'h1.yaml').write_text('x: 1')
         (self.directory / 'h2.yaml').write_text(']')
-        self.write('h1/a', traits.SHARED)
+        self.write('h1/a', placement_traits.SHARED)
         error = self.assertRaises(errors.InputErrors, configs.load,
                                   str(self.directory))
         for words in ('h2.yaml', 'both a file and a directory'):
             self.assertIn(words, str(error))
 
 
-class TestAgreement(base.TestCase):
+class TestAgreement(unit_base.TestCase):
 
-    @base.settings(200)
-    @hypothesis.given(fake.FLAVOR_SPECS)
+    @unit_base.settings(200)
+    @hypothesis.given(audit_cloud.FLAVOR_SPECS)
     def test_flavors_that_nothing_is_wrong_with_go_one_way(self, specs):
-        found = findings(view(flavors=[fake.flavor('f', specs)]))
+        found = findings(view(flavors=[audit_cloud.flavor('f', specs)]))
         if any(one.severity != 'note' for one in found):
             return
-        host_class = guest_class.guest_class(specs, None)
+        host_class = hostclass.class_of_guest(specs)
         # Placement offers a flavor the hosts of its class and no others.
         for one in hostclass.HostClass:
-            trait = traits.TRAIT_OF[one]
-            other = traits.TRAIT_OF[one.other]
+            trait = placement_traits.TRAIT_OF[one]
+            other = placement_traits.TRAIT_OF[one.other]
             is_offered = (
                 specs.get(f'trait:{trait}') != 'forbidden'
                 and specs.get(f'trait:{other}') != 'required')

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A cloud comes in step with a site file, whatever happens on the way."""
 
 import itertools
@@ -20,15 +9,15 @@ from oslotest import base as oslotest
 
 from nova_pinning import errors
 from nova_pinning.model import hostclass
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.segregation import change
-from nova_pinning.segregation import model
-from nova_pinning.segregation import site as site_lib
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_apply
+from nova_pinning.segregation import site_file
 from nova_pinning.segregation import site_plan
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.segregation import fakecloud
-from nova_pinning.tests.unit.segregation import sitecloud
+from nova_pinning.tests.unit.segregation import fake_host_cloud
+from nova_pinning.tests.unit.segregation import site_cloud
+from nova_pinning.tests.unit import unit_base
 
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
@@ -42,11 +31,12 @@ class CutOff(BaseException):
 
 
 def server(name, host_class, host, is_certain=True):
-    return fakecloud.server(name, host_class, host, is_certain=is_certain)
+    return fake_host_cloud.server(name, host_class, host,
+                                  is_certain=is_certain)
 
 
 def parse(groups, others='leave'):
-    return site_lib.parse(
+    return site_file.parse(
         f'version: 1\ngroups: {groups}\nothers: {others}', 'site.yaml')
 
 
@@ -60,10 +50,10 @@ def apply(site, cloud, **options):
 
 def told(results):
     """What became of what, in short."""
-    return [(one.wanted.kept.name, str(one.status))
-            if isinstance(one, site_apply.AggregateResult)
-            else (one.wanted.host.name, str(one.result.status))
-            for one in results]
+    return [(result.change.kept.name, str(result.status))
+            if isinstance(result, site_apply.AggregateResult)
+            else (result.change.host.name, str(result.result.status))
+            for result in results]
 
 
 BOTH = parse("""{
@@ -76,7 +66,7 @@ BOTH = parse("""{
 class TestApply(oslotest.BaseTestCase):
 
     def cloud(self, **changes):
-        return sitecloud.SiteCloud(
+        return site_cloud.SiteCloud(
             {'d1': {'CUSTOM_A'}, 'd2': {placement_traits.SHARED}, 's1': (),
              'o1': {OLD, *OURS}, 'x': {placement_traits.SHARED}},
             {'floating': ({'d2', 's1'}, {'pinning:class': 'shared'}),
@@ -126,7 +116,7 @@ class TestApply(oslotest.BaseTestCase):
             [('pinned', 'done'), ('d1', 'done'), ('d2', 'refused'),
              ('s1', 'refused'), ('o1', 'done')], told(results))
         self.assertEqual(['floats'], [
-            one.name for one in results[2].result.strangers])
+            stranger.name for stranger in results[2].result.strangers])
         self.assertFalse(results[2].is_fine)
         for host in ('d2', 's1'):
             self.assertEqual(before[0][host], cloud.snapshot()[0][host])
@@ -150,12 +140,12 @@ class TestApply(oslotest.BaseTestCase):
         results = apply(BOTH, cloud)
         self.assertEqual(('d2', 'done'), told(results)[2])
         self.assertEqual(['late'], [
-            one.name for one in results[2].result.strangers])
+            stranger.name for stranger in results[2].result.strangers])
         self.assertFalse(results[2].is_fine)
 
     def test_a_guest_that_comes_before_its_host_joins(self):
-        cloud = sitecloud.SiteCloud({'d1': (), 'd2': (), 's1': ()},
-                                    {'pinned': ({'d1'}, {})})
+        cloud = site_cloud.SiteCloud({'d1': (), 'd2': (), 's1': ()},
+                                     {'pinned': ({'d1'}, {})})
 
         def arrive():
             if cloud.changes[-1] == ('change_traits', 'rp-d2'):
@@ -166,11 +156,11 @@ class TestApply(oslotest.BaseTestCase):
         self.assertEqual([('d2', 'done')], told([last]))
         self.assertIn(('add_host', 'pinned', 'd2'), cloud.changes)
         self.assertEqual(['late'], [
-            one.name for one in last.result.strangers])
+            stranger.name for stranger in last.result.strangers])
 
     def test_an_aggregate_that_has_hosts(self):
         # It is to say what they are only once they are.
-        cloud = sitecloud.SiteCloud(
+        cloud = site_cloud.SiteCloud(
             {'d1': (), 'd2': (), 's1': {placement_traits.SHARED}, 'z': {
                 placement_traits.DEDICATED}},
             {'pinned': ({'d1', 's1', 'z'}, {}),
@@ -189,10 +179,10 @@ class TestApply(oslotest.BaseTestCase):
         self.assertEqual(
             ({placement_traits.DEDICATED}, ['pinned']),
             (set(late.result.change.add),
-             [one.name for one in late.result.change.joins]))
+             [join.name for join in late.result.change.joins]))
 
     def test_an_aggregate_whose_hosts_cannot_be_turned(self):
-        cloud = sitecloud.SiteCloud(
+        cloud = site_cloud.SiteCloud(
             {'d1': (), 'd2': (), 's1': ()}, {'pinned': ({'d1'}, {})},
             [server('floats', SHARED, 'd1')])
 
@@ -232,7 +222,7 @@ class TestApply(oslotest.BaseTestCase):
             cloud = self.cloud()
             cloud.faults = {number: kind('because')}
             results = apply(BOTH, cloud)
-            failed = [one for one in results if not one.is_fine]
+            failed = [result for result in results if not result.is_fine]
             self.assertNotEqual([], failed)
             for one in failed:
                 self.assertIn(
@@ -281,7 +271,7 @@ def any_cloud(draw):
         server(f'on-{name}', host_class, name) for name in _HOSTS
         if (host_class := draw(st.sampled_from(
             [None, None, *hostclass.HostClass])))]
-    return sitecloud.SiteCloud(hosts, aggregates, servers)
+    return site_cloud.SiteCloud(hosts, aggregates, servers)
 
 
 @st.composite
@@ -319,21 +309,22 @@ def any_case(draw):
 
 def told_of(host):
     """What tells the class of a host, and which."""
-    return {(mark.source, mark.host_class) for mark in model.marks(host)}
+    return {(mark.source, mark.host_class)
+            for mark in segregation_model.marks(host)}
 
 
 def closed(cloud, name, host_class):
     """What of a host keeps out guests of the other class, and what all."""
-    [host] = [one for one in cloud.hosts() if one.name == name]
+    [host] = [host for host in cloud.hosts() if host.name == name]
     found = told_of(host)
-    if placement_traits.classes(host.traits) != {host_class}:
-        found.discard((model.Source.TRAIT, host_class))
+    if placement_traits.classes_of(host.traits) != {host_class}:
+        found.discard((segregation_model.MarkSource.TRAIT, host_class))
     return {source for source, named in found if named is host_class}
 
 
 class TestAnySite(oslotest.BaseTestCase):
 
-    @base.settings(60)
+    @unit_base.settings(60)
     @hypothesis.given(any_case(), st.booleans())
     def test_it_ends_as_the_file_says(self, case, is_forced):
         site, cloud = case
@@ -342,29 +333,29 @@ class TestAnySite(oslotest.BaseTestCase):
         self.assertEqual(len(before.changes), len(results))
         after = make_plan(site, cloud)
         # What is left to do is what was said to be.
-        left = {one.wanted.host.name for one in results
-                if isinstance(one, site_apply.HostResult)
-                and one.result.status is not change.Status.DONE}
+        left = {result.change.host.name for result in results
+                if isinstance(result, site_apply.HostResult)
+                and result.result.status is not class_change.ChangeStatus.DONE}
         self.assertEqual(
-            left, {one.host.name for one in after.host_changes})
+            left, {change.host.name for change in after.host_changes})
         self.assertEqual(
-            {one.wanted.kept.name for one in results
-             if isinstance(one, site_apply.AggregateResult)
-             and not one.is_fine},
-            {one.kept.name for one in after.aggregate_changes})
+            {result.change.kept.name for result in results
+             if isinstance(result, site_apply.AggregateResult)
+             and not result.is_fine},
+            {change.kept.name for change in after.aggregate_changes})
         if is_forced:
             self.assertEqual((), after.changes)
-            for one in after.hosts:
-                self.assertEqual(
-                    {one.turn.host_class} - {None},
-                    {mark.host_class for mark in model.marks(one.host)})
+            for host in after.hosts:
+                self.assertEqual({host.turn.host_class} - {None}, {
+                    mark.host_class
+                    for mark in segregation_model.marks(host.host)})
         # Once more changes nothing.
         cloud.calls.clear()
         end = cloud.snapshot()
         apply(site, cloud, is_forced=is_forced)
         self.assertEqual(end, cloud.snapshot())
 
-    @base.settings(30)
+    @unit_base.settings(30)
     @hypothesis.given(any_case(), st.booleans())
     def test_cut_off_anywhere(self, case, is_forced):
         site, cloud = case
@@ -379,7 +370,7 @@ class TestAnySite(oslotest.BaseTestCase):
             apply(site, again, is_forced=is_forced)
             self.assertEqual(undisturbed.snapshot(), again.snapshot(), number)
 
-    @base.settings(30)
+    @unit_base.settings(30)
     @hypothesis.given(any_case(), st.integers(0, 9))
     def test_twice_at_once(self, case, steps):
         site, cloud = case
@@ -395,15 +386,15 @@ class TestAnySite(oslotest.BaseTestCase):
         list(first)
         self.assertEqual(undisturbed.snapshot(), cloud.snapshot())
 
-    @base.settings(60)
+    @unit_base.settings(60)
     @hypothesis.given(any_case())
     def test_nothing_is_opened_on_the_way(self, case):
         site, cloud = case
         made = make_plan(site, cloud)
-        wanted = {one.host.name: one.turn.host_class for one in made.hosts}
+        wanted = {host.host.name: host.turn.host_class for host in made.hosts}
         known = {name: set() for name in wanted}
-        left = {one.name: told_of(one) for one in cloud.hosts()
-                if one.name not in wanted}
+        left = {host.name: told_of(host) for host in cloud.hosts()
+                if host.name not in wanted}
 
         def look():
             for name, host_class in wanted.items():
@@ -426,11 +417,11 @@ class TestAnySite(oslotest.BaseTestCase):
 
         Only what is true of it already.
         """
-        if len(placement_traits.classes(host.traits)) != 1:
+        if len(placement_traits.classes_of(host.traits)) != 1:
             return set()
-        [host_class] = placement_traits.classes(host.traits)
+        [host_class] = placement_traits.classes_of(host.traits)
         kept = {group.aggregate.name for group in site.groups
                 if group.aggregate}
-        return {
-            (mark.source, mark.host_class) for mark in model.marks(host)
-            if mark.name in kept and mark.host_class is host_class}
+        return {(mark.source, mark.host_class)
+                for mark in segregation_model.marks(host)
+                if mark.name in kept and mark.host_class is host_class}

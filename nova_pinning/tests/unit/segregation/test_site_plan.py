@@ -1,24 +1,13 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What a site file changes in a cloud."""
 
 import ddt
 from oslotest import base as oslotest
 
 from nova_pinning import errors
-from nova_pinning.placement import traits as placement_traits
-from nova_pinning.segregation import model
-from nova_pinning.segregation import site as site_lib
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import segregation_model
+from nova_pinning.segregation import site_file
 from nova_pinning.segregation import site_plan
 
 D = placement_traits.DEDICATED
@@ -26,7 +15,7 @@ S = placement_traits.SHARED
 
 
 def parse(groups, others='leave'):
-    return site_lib.parse(
+    return site_file.parse(
         f'version: 1\ngroups: {groups}\nothers: {others}', 'site.yaml')
 
 
@@ -38,21 +27,22 @@ def state(hosts=('h1', 'h2'), aggregates=(), by_trait=()):
     """
     if not isinstance(hosts, dict):
         hosts = dict.fromkeys(hosts, frozenset())
-    made = [model.Aggregate(number, f'uuid-{name}', name, frozenset(members),
-                            metadata)
+    made = [segregation_model.HostAggregate(
+        number, f'uuid-{name}', name, frozenset(members), metadata)
             for number, (name, (members, metadata)) in enumerate(
                 dict(aggregates).items())]
-    return site_plan.State(
-        tuple(model.Host(name, f'node-{name}', f'provider-{name}', traits,
-                         tuple(one for one in made if name in one.hosts))
+    return site_plan.CloudState(
+        tuple(segregation_model.MarkedHost(
+            name, f'node-{name}', f'provider-{name}', traits,
+            tuple(aggregate for aggregate in made if name in aggregate.hosts))
               for name, traits in hosts.items()),
         tuple(made), dict(by_trait))
 
 
 def classes(made):
     """The class of each host that gets one, and its group."""
-    return {one.host.name: (str(one.turn.host_class), one.group)
-            for one in made.hosts}
+    return {host.host.name: (str(host.turn.host_class), host.group)
+            for host in made.hosts}
 
 
 @ddt.ddt
@@ -147,7 +137,7 @@ class TestWhichHosts(oslotest.BaseTestCase):
         self.assertEqual({'h1': ('shared', 'a'), 'h2': ('shared', 'b')},
                          classes(made))
         self.assertEqual([('x', 'y'), ('y',)],
-                         [one.joins for one in made.hosts])
+                         [host.joins for host in made.hosts])
 
     @ddt.data('dedicated', 'shared', 'none')
     def test_others(self, name):
@@ -218,11 +208,11 @@ class TestWhatChanges(oslotest.BaseTestCase):
             b: {class: shared, hosts: [h2]}}""")
         made = site_plan.plan(site, state(
             aggregates={'x': (('h2',), {})}))
-        self.assertEqual([['x'], []], [list(one.joins)
-                                       for one in made.hosts])
+        self.assertEqual([['x'], []], [list(host.joins)
+                                       for host in made.hosts])
         self.assertEqual([[], ['x']], [
-            [aggregate.name for aggregate in one.turn.leaves]
-            for one in made.hosts])
+            [aggregate.name for aggregate in host.turn.leaves]
+            for host in made.hosts])
 
     @ddt.data(
         # There is none; nothing; half of it; all of it; more.

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Tests of nova_pinning.tempest_plugin.cloud."""
 
 from unittest import mock
@@ -18,8 +7,8 @@ from tempest.lib import exceptions
 
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.tempest_plugin import samples
+from nova_pinning.tests.unit.tempest_plugin import guest_samples
+from nova_pinning.tests.unit import unit_base
 
 
 class Providers:
@@ -50,11 +39,12 @@ class Providers:
         self.traits = set(traits)
 
 
-class TraitsTest(base.TestCase):
+class TraitsTest(unit_base.TestCase):
 
     def _traits(self, providers, known, add, remove):
         clients = mock.Mock(resource_providers_client=providers)
-        host = hosts.Host('a', 'uuid-a', samples.SETS, frozenset(known), {})
+        host = hosts.ComputeHost('a', 'uuid-a', guest_samples.SETS,
+                                 frozenset(known), {})
         return cloud.traits(clients, host, add, remove)
 
     def test_there_and_back(self):
@@ -86,13 +76,14 @@ class TraitsTest(base.TestCase):
             self._traits(providers, {'A'}, {'B'}, set()).__enter__)
 
 
-class AggregateTest(base.TestCase):
+class AggregateTest(unit_base.TestCase):
 
     def test_undone_when_it_cannot_be_made_whole(self):
         client = mock.Mock()
         client.create_aggregate.return_value = {'aggregate': {'id': 7}}
         client.add_host.side_effect = exceptions.Conflict
-        host = hosts.Host('a', 'uuid-a', samples.SETS, frozenset(), {})
+        host = hosts.ComputeHost('a', 'uuid-a', guest_samples.SETS,
+                                 frozenset(), {})
         change = cloud.aggregate(
             mock.Mock(aggregates_client=client), host, 'x', {'k': 'v'})
         self.assertRaises(exceptions.Conflict, change.__enter__)
@@ -100,7 +91,7 @@ class AggregateTest(base.TestCase):
         client.remove_host.assert_not_called()
 
 
-class HostsTest(base.TestCase):
+class HostsTest(unit_base.TestCase):
 
     def test_only_hosts_that_can_be_used(self):
         clients = mock.Mock()
@@ -121,7 +112,7 @@ class HostsTest(base.TestCase):
             'usages': {'PCPU': 4}}
         providers.list_resource_provider_traits.return_value = {
             'traits': ['A']}
-        sets = dict.fromkeys('abc', samples.SETS)
-        expected = hosts.Host('a', 'uuid-a', samples.SETS, frozenset({'A'}),
-                              {'PCPU': 2})
+        sets = dict.fromkeys('abc', guest_samples.SETS)
+        expected = hosts.ComputeHost('a', 'uuid-a', guest_samples.SETS,
+                                     frozenset({'A'}), {'PCPU': 2})
         self.assertEqual({'a': expected}, cloud.read_hosts(clients, sets))

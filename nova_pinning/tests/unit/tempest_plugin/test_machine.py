@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Tests of nova_pinning.tempest_plugin.machine."""
 
 import os
@@ -17,8 +6,8 @@ import subprocess
 
 from nova_pinning import cpuset
 from nova_pinning.tempest_plugin import machine
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.tempest_plugin import samples
+from nova_pinning.tests.unit.tempest_plugin import guest_samples
+from nova_pinning.tests.unit import unit_base
 
 SYSFS = '\n'.join([
     '/sys/devices/system/cpu/online:0-7',
@@ -33,10 +22,10 @@ SYSFS = '\n'.join([
     '/proc/self/status:CapBnd:\t000001ffffffffff', '/chrt:works'])
 
 
-class MachineTest(base.TestCase):
+class MachineTest(unit_base.TestCase):
 
     def test_parse(self):
-        self.assertEqual(samples.MACHINE, machine.parse(SYSFS))
+        self.assertEqual(guest_samples.MACHINE, machine.parse(SYSFS))
 
     def test_in_a_container(self):
         text = SYSFS.replace('000001ffffffffff', '000001fffeffffff')
@@ -46,7 +35,7 @@ class MachineTest(base.TestCase):
 
     def test_without_numa(self):
         lines = [line for line in SYSFS.splitlines() if '/node/' not in line]
-        self.assertEqual({0: samples.cpus('0-7')},
+        self.assertEqual({0: guest_samples.cpus('0-7')},
                          machine.parse('\n'.join(lines)).nodes)
 
     def test_nothing(self):
@@ -54,14 +43,19 @@ class MachineTest(base.TestCase):
         self.assertIn('does not tell which CPUs', str(error))
 
     def test_threads(self):
-        self.assertTrue(samples.MACHINE.has_threads(samples.cpus('2-4')))
-        self.assertFalse(samples.MACHINE.has_threads(samples.cpus('1-2,4')))
-        self.assertEqual(samples.cpus('2-3'), samples.MACHINE.siblings(3))
-        self.assertEqual(samples.cpus('9'), samples.MACHINE.siblings(9))
+        self.assertTrue(
+            guest_samples.MACHINE.has_threads(guest_samples.cpus('2-4')))
+        self.assertFalse(
+            guest_samples.MACHINE.has_threads(guest_samples.cpus('1-2,4')))
+        self.assertEqual(guest_samples.cpus('2-3'),
+                         guest_samples.MACHINE.siblings(3))
+        self.assertEqual(guest_samples.cpus('9'),
+                         guest_samples.MACHINE.siblings(9))
 
     def test_per_node(self):
-        self.assertEqual({1: samples.cpus('4-5')},
-                         samples.MACHINE.per_node(samples.cpus('4-5')))
+        self.assertEqual({1: guest_samples.cpus('4-5')},
+                         guest_samples.MACHINE.per_node(
+                             guest_samples.cpus('4-5')))
 
     def test_this_machine(self):
         """The script, on the kernel that runs the tests."""

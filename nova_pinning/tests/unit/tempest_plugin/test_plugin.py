@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Tests of what tempest loads."""
 
 import dataclasses
@@ -18,48 +7,49 @@ import subprocess
 import sys
 from unittest import mock
 
+from oslo_config import cfg
 from tempest.lib import exceptions
 
-from nova_pinning.tempest_plugin import base as plugin_base
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import config
 from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import pinning_test
 from nova_pinning.tempest_plugin import plugin
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.tempest_plugin import samples
+from nova_pinning.tests.unit.tempest_plugin import guest_samples
+from nova_pinning.tests.unit import unit_base
 
 IMPORT = """
 import sys
 from nova_pinning.tempest_plugin import {module}
 sys.exit('nova' in sys.modules)
 """
-PURE = ('checks', 'config', 'hosts', 'look', 'machine', 'process',
+PURE = ('checks', 'config', 'hosts', 'guest_look', 'machine', 'process',
         'runner', 'topology')
-SERVER = samples.UUID
+SERVER = guest_samples.UUID
 
 
-class ImportTest(base.TestCase):
+class ImportTest(unit_base.TestCase):
 
-    def _check(self, module):
-        self.assertEqual(0, subprocess.run(
-            [sys.executable, '-c', IMPORT.format(module=module)]).returncode)
+    def _check(self, code):
+        done = subprocess.run(
+            [sys.executable, '-c', code], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+        self.assertEqual(0, done.returncode, done.stdout)
 
     def test_without_nova(self):
-        self._check(', '.join(PURE))
+        self._check(IMPORT.format(module=', '.join(PURE)))
 
     def test_tests_without_nova(self):
-        tests = pathlib.Path(plugin_base.__file__).parent / 'tests'
+        tests = pathlib.Path(pinning_test.__file__).parent / 'tests'
         names = sorted(path.stem for path in tests.glob('test_*.py'))
         self.assertGreater(len(names), 5)
         code = IMPORT.replace(
             'from nova_pinning.tempest_plugin import',
             'from nova_pinning.tempest_plugin.tests import')
-        self.assertEqual(0, subprocess.run(
-            [sys.executable, '-c', code.format(module=', '.join(names))],
-        ).returncode)
+        self._check(code.format(module=', '.join(names)))
 
 
-class PluginTest(base.TestCase):
+class PluginTest(unit_base.TestCase):
 
     def test_tests(self):
         directory, top = plugin.NovaPinningTempestPlugin().load_tests()
@@ -67,27 +57,28 @@ class PluginTest(base.TestCase):
         self.assertTrue(pathlib.Path(top, 'nova_pinning').is_dir())
 
     def test_options(self):
-        conf = mock.Mock()
+        conf = cfg.ConfigOpts()
         made = plugin.NovaPinningTempestPlugin()
         made.register_opts(conf)
-        conf.register_group.assert_called_once_with(config.GROUP)
-        conf.register_opts.assert_called_once_with(
-            config.OPTIONS, group=config.GROUP)
+        conf(['--config-file', '/dev/null'])
+        self.assertEqual({option.dest for option in config.OPTIONS},
+                         set(conf.pinning))
         self.assertEqual([('pinning', config.OPTIONS)], made.get_opt_lists())
 
 
-class BaseTest(base.TestCase):
+class BaseTest(unit_base.TestCase):
     """The tests' own means, on servers that are not as they should be."""
 
     def setUp(self):
         super().setUp()
 
-        class Case(plugin_base.PinningTest):
+        class Case(pinning_test.PinningTest):
             def runTest(self):
                 pass
 
-        self.host = hosts.Host('a', 'uuid-a', samples.SETS, frozenset(),
-                               {'PCPU': 6, 'VCPU': 8})
+        self.host = hosts.ComputeHost('a', 'uuid-a', guest_samples.SETS,
+                                      frozenset(),
+                                      {'PCPU': 6, 'VCPU': 8})
         self.case = Case()
         self.case.hosts = {'a': self.host}
         self.case.been_on = {}
@@ -97,9 +88,9 @@ class BaseTest(base.TestCase):
         self.case.servers.show_server.return_value = {
             'server': {'OS-EXT-SRV-ATTR:host': 'a', 'status': 'ACTIVE',
                        'flavor': {'extra_specs': self.specs}}}
-        self.guest, kept = samples.dedicated()
+        self.guest, kept = guest_samples.dedicated()
         self._patch('kept', lambda server_id: kept)
-        self._patch('machine_of', lambda host: samples.MACHINE)
+        self._patch('machine_of', lambda host: guest_samples.MACHINE)
         self._patch('look_at', lambda host, server_id: self.guest)
         self.allocated = {'uuid-a': {'PCPU': 2}}
         patch = mock.patch.object(
@@ -118,8 +109,8 @@ class BaseTest(base.TestCase):
         self.assertEqual([SERVER], self.case.guests_on(self.host))
 
     def test_stale_pin(self):
-        self.guest = samples.change_xml(self.guest, vcpu_pins={
-            0: samples.cpus('2'), 1: samples.cpus('3')})
+        self.guest = guest_samples.change_xml(self.guest, vcpu_pins={
+            0: guest_samples.cpus('2'), 1: guest_samples.cpus('3')})
         error = self.assertRaises(AssertionError, self.case.check, SERVER)
         self.assertIn('vCPU 0 is pinned to 2, for nova it is on 4',
                       str(error))
@@ -130,7 +121,8 @@ class BaseTest(base.TestCase):
         self.assertIn(f'a does not know {SERVER}', str(error))
 
     def test_allocated_elsewhere_too(self):
-        other = hosts.Host('b', 'uuid-b', samples.SETS, frozenset(), {})
+        other = hosts.ComputeHost('b', 'uuid-b', guest_samples.SETS,
+                                  frozenset(), {})
         self.case.hosts['b'] = other
         self.allocated['uuid-b'] = {'PCPU': 2}
         self.assertRaises(AssertionError, self.case.check, SERVER)
@@ -142,7 +134,7 @@ class BaseTest(base.TestCase):
 
     def test_shared_guest(self):
         """It has no dedicated CPU, or it is wrong."""
-        self.guest, kept = samples.shared()
+        self.guest, kept = guest_samples.shared()
         self._patch('kept', lambda server_id: kept)
         self.assertRaises(AssertionError, self.case.check, SERVER)
         self.allocated['uuid-a'] = {'VCPU': 2}
@@ -183,7 +175,7 @@ class BaseTest(base.TestCase):
         self._patch('_assert_claimable', lambda host: None)
         with mock.patch.object(cloud, 'read_host', read_host), \
                 mock.patch.object(
-                    plugin_base.test_utils, 'call_until_true',
+                    pinning_test.test_utils, 'call_until_true',
                     call_until_true):
             self.case.assert_whole(self.host)
 
@@ -223,7 +215,7 @@ class BaseTest(base.TestCase):
             f'No host for instance {SERVER}. F refused 1 host: x (a)',
             'No host for instance other. F refused 1 host: y (a)', '']))])[0]
         pinning = mock.Mock(scheduler_log_command=f'cat {log}')
-        with mock.patch.object(plugin_base, 'CONF',
+        with mock.patch.object(pinning_test, 'CONF',
                                mock.Mock(pinning=pinning)):
             self.case.assert_logged(SERVER, 'F refused', 'x (a)')
             self.assertRaises(AssertionError, self.case.assert_logged,

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Tests of nova_pinning.tempest_plugin.process."""
 
 import os
@@ -18,11 +7,11 @@ import sys
 import uuid
 
 from nova_pinning import cpuset
-from nova_pinning.host import domain
+from nova_pinning.host import domain_xml
 from nova_pinning.host import qemu_process
 from nova_pinning.tempest_plugin import process
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.tempest_plugin import samples
+from nova_pinning.tests.unit.tempest_plugin import guest_samples
+from nova_pinning.tests.unit import unit_base
 
 # The name of one thread, as QEMU and others may choose it.
 ODD = 'a) b (c'
@@ -59,18 +48,20 @@ sys.stdin.read()
 """
 
 
-class ParseTest(base.TestCase):
+class ParseTest(unit_base.TestCase):
 
     def test_threads(self):
-        found = process.parse(samples.proc(
+        found = process.parse(guest_samples.proc(
             100, THREADS, vhost=[(200, 'vhost-100', '4', 0, 0)],
             locked_kib=1234))
         self.assertEqual(100, found.pid)
         self.assertEqual({0, 11}, set(found.vcpus))
         self.assertEqual(
-            qemu_process.Thread(103, 'CPU 0/KVM', samples.cpus('4'),
-                                domain.Scheduler('fifo', 1)), found.vcpus[0])
-        self.assertEqual(domain.Scheduler('rr', 7), found.vcpus[11].scheduler)
+            qemu_process.QemuThread(103, 'CPU 0/KVM', guest_samples.cpus('4'),
+                                    domain_xml.ThreadScheduler('fifo', 1)),
+            found.vcpus[0])
+        self.assertEqual(domain_xml.ThreadScheduler('rr', 7),
+                         found.vcpus[11].scheduler)
         self.assertEqual([1], list(found.iothreads))
         self.assertEqual(
             {'qemu-system-x86', ODD, 'IO mon_iothread'},
@@ -80,27 +71,28 @@ class ParseTest(base.TestCase):
         self.assertEqual(7, len(found.threads))
 
     def test_vhost_threads_of_qemu_itself(self):
-        found = process.parse(samples.proc(
+        found = process.parse(guest_samples.proc(
             100, [*THREADS, (106, 'vhost-100', '4', 0, 0)]))
         self.assertEqual([106], [thread.tid for thread in found.vhost])
 
     def test_memory(self):
-        found = process.parse(samples.proc(100, THREADS, regions=REGIONS))
-        cpus = samples.cpus
+        found = process.parse(guest_samples.proc(100, THREADS,
+                                                 regions=REGIONS))
+        cpus = guest_samples.cpus
         self.assertEqual((
-            qemu_process.Region(cpus('1'), {1: 9}, 4),
-            qemu_process.Region(cpus('0-1'), {0: 30, 1: 2}, 2048),
-            qemu_process.Region(cpus('3'), {0: 1}, 4),
-            qemu_process.Region(cpus(''), {}, 2048)), found.regions)
+            qemu_process.MemoryRegion(cpus('1'), {1: 9}, 4),
+            qemu_process.MemoryRegion(cpus('0-1'), {0: 30, 1: 2}, 2048),
+            qemu_process.MemoryRegion(cpus('3'), {0: 1}, 4),
+            qemu_process.MemoryRegion(cpus(''), {}, 2048)), found.regions)
 
     def test_programs_are_no_memory(self):
         """They are in memory once, whichever node read them first."""
         mapped = '7f00 bind:1 file={} mapped=9 N0=9 kernelpagesize_kB=4'.format
-        self.assertEqual((), process.parse(samples.proc(
+        self.assertEqual((), process.parse(guest_samples.proc(
             100, THREADS, regions=[
                 mapped('/usr/bin/qemu-system-x86_64'),
                 mapped('/usr/lib/x86_64-linux-gnu/libc.so.6')])).regions)
-        self.assertEqual(2, len(process.parse(samples.proc(
+        self.assertEqual(2, len(process.parse(guest_samples.proc(
             100, THREADS, regions=[
                 mapped('/memfd:memory-backend-memfd\\040(deleted)'),
                 mapped('/var/lib/libvirt/qemu/ram/1-x/ram-node0')])).regions))
@@ -109,21 +101,21 @@ class ParseTest(base.TestCase):
         self.assertIsNone(process.parse(''))
 
     def test_several(self):
-        text = '\n'.join(samples.proc(pid, [(pid, 'qemu', '0', 0, 0)])
+        text = '\n'.join(guest_samples.proc(pid, [(pid, 'qemu', '0', 0, 0)])
                          for pid in (100, 300))
         error = self.assertRaises(ValueError, process.parse, text)
         self.assertEqual(
             'one guest has several processes: 100, 300', str(error))
 
     def test_a_thread_that_ended_meanwhile(self):
-        lines = samples.proc(100, THREADS).splitlines()
+        lines = guest_samples.proc(100, THREADS).splitlines()
         kept = [line for line in lines
                 if not line.startswith('/proc/100/task/101/status')]
         found = process.parse('\n'.join(kept))
         self.assertNotIn(101, [thread.tid for thread in found.threads])
 
 
-class ScriptTest(base.TestCase):
+class ScriptTest(unit_base.TestCase):
     """The script and the kernel of this very machine."""
 
     def _run(self, server_id):
@@ -152,4 +144,4 @@ class ScriptTest(base.TestCase):
         self.assertEqual(first, found.iothreads[1].cpus)
         self.assertEqual([cpuset.CpuSet(os.sched_getaffinity(0))],
                          [thread.cpus for thread in found.emulator])
-        self.assertEqual(samples.OTHER, found.vcpus[0].scheduler)
+        self.assertEqual(guest_samples.OTHER, found.vcpus[0].scheduler)

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Tests of tools/run_tempest.py."""
 
 import importlib
@@ -22,13 +11,13 @@ from unittest import mock
 import ddt
 
 from nova_pinning.tempest_plugin import hosts
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 
 
 @ddt.ddt
-class RunTempestTest(base.TestCase):
+class RunTempestTest(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()

@@ -1,26 +1,15 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Tests of nova_pinning.tempest_plugin.runner."""
 
 from nova_pinning.tempest_plugin import runner
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 
-class RunnerTest(base.TestCase):
+class RunnerTest(unit_base.TestCase):
 
     def _run(self, host_command, words, addresses=(), **options):
-        return runner.Runner(host_command, dict(addresses), **options).run(
-            'compute-1', words)
+        return runner.CommandRunner(host_command, dict(addresses),
+                                    **options).run('compute-1', words)
 
     def test_one_argument(self):
         """The command arrives as one argument, which a shell can read."""
@@ -37,7 +26,7 @@ class RunnerTest(base.TestCase):
         self.assertEqual(odd, self._run('sh -c', ['printf', '%s', odd]))
 
     def test_script(self):
-        self.assertEqual('1\n2\n', runner.Runner('sh -c', {}).script(
+        self.assertEqual('1\n2\n', runner.CommandRunner('sh -c', {}).script(
             'compute-1', 'for x in 1 2\ndo echo $x\ndone'))
 
     def test_failure(self):

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """PCI devices, and what the host does with them."""
 
 import ddt
@@ -19,8 +8,8 @@ from nova_pinning.host.discover import devices
 from nova_pinning.host.discover import numa
 from nova_pinning.host.discover import processors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.tests.unit.host.discover import machines
+from nova_pinning.host import host_model
+from nova_pinning.tests.unit.host.discover import sample_machines
 
 NIC = '020000'
 NVME = '010802'
@@ -33,7 +22,7 @@ class DevicesTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine()).small()
+        self.machine = self.useFixture(sample_machines.Machine()).small()
 
     def read(self):
         tree = self.machine.tree()
@@ -53,8 +42,8 @@ class TestDevices(DevicesTestCase):
         self.machine.pci('0000:3b:00.0', number)
         device, = self.read()
         self.assertEqual(
-            model.PciDevice('0000:3b:00.0', '8086', '1521', None,
-                            kind=hardware.PciKind(kind)), device)
+            host_model.PciDevice('0000:3b:00.0', '8086', '1521', None,
+                                 kind=hardware.PciKind(kind)), device)
 
     @ddt.data('060000', '010601', '0c0330', 'ffff00', '088000')
     def test_what_does_not_matter(self, number):
@@ -63,8 +52,9 @@ class TestDevices(DevicesTestCase):
 
     def test_odd_files(self):
         self.machine.pci('0000:3b:00.0', '02')
-        self.machine.write(f'{machines.PCI}/0000:3b:00.1/class', 'x')
-        self.machine.write(f'{machines.PCI}/0000:3b:00.2/class', '0x020000')
+        self.machine.write(f'{sample_machines.PCI}/0000:3b:00.1/class', 'x')
+        self.machine.write(f'{sample_machines.PCI}/0000:3b:00.2/class',
+                           '0x020000')
         self.machine.pci('3b:00.3', NIC)
         self.assertEqual((), self.read())
 
@@ -104,7 +94,7 @@ class TestDevices(DevicesTestCase):
               ('', '3', 0), (-1, '0', None))
     @ddt.unpack
     def test_node(self, number, near, expected):
-        self.machine.write(f'{machines.NODE}/node0/cpulist', '0-1')
+        self.machine.write(f'{sample_machines.NODE}/node0/cpulist', '0-1')
         self.machine.node(1, '2-3')
         path = self.machine.pci('0000:3b:00.0', NIC, numa_node=number)
         if near:
@@ -168,7 +158,7 @@ class TestNics(DevicesTestCase):
             'proc/net/route', ROUTES +
             'eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n'
             'eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n'
-            # Half of the internet is no default.
+            # Half of the internet is not a default.
             'eth1 00000000 010200C0 0003 0 0 0 00000080 0 0 0\n'
             # One is down, and one only says that nothing goes there.
             'eth2 00000000 010200C0 0002 0 0 0 00000000 0 0 0\n'

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What is discovered of real machines, beside what hwloc says of them."""
 
 import functools
@@ -23,12 +12,12 @@ from oslotest import base
 from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning.host import discover
-from nova_pinning.host import dump
 from nova_pinning.host import engine
 from nova_pinning.host import hardware
 from nova_pinning.host import hostfile
-from nova_pinning.host import tree
-from nova_pinning.tests.unit.host.discover import dumps
+from nova_pinning.host import hostfile_writer
+from nova_pinning.host import machine_files
+from nova_pinning.tests.unit.host.discover import machine_dumps
 
 MACHINE = '/'
 _LSTOPO = shutil.which('lstopo-no-graphics') or shutil.which('lstopo')
@@ -52,12 +41,13 @@ FACTS = {
 
 
 def found(test, name):
-    return _discover(MACHINE if name == MACHINE else dumps.root(test, name))
+    return _discover(MACHINE if name ==
+                     MACHINE else machine_dumps.root(test, name))
 
 
 @functools.cache
 def _discover(root):
-    return discover.discover(tree.Tree(root))
+    return discover.discover_host(machine_files.Tree(root))
 
 
 @functools.cache
@@ -77,14 +67,14 @@ def sockets(host):
 class TestDumps(base.BaseTestCase):
 
     def test_all_that_there_are(self):
-        if not dumps.directory().is_dir():
-            self.skipTest(f'there is no {dumps.directory()}')
-        self.assertEqual(set(dumps.NAMES), {
+        if not machine_dumps.directory().is_dir():
+            self.skipTest(f'there is no {machine_dumps.directory()}')
+        self.assertEqual(set(machine_dumps.NAMES), {
             path.name.removesuffix('.tar.bz2')
-            for path in dumps.directory().glob('*.tar.bz2')})
-        self.assertEqual(set(dumps.NAMES), set(FACTS))
+            for path in machine_dumps.directory().glob('*.tar.bz2')})
+        self.assertEqual(set(machine_dumps.NAMES), set(FACTS))
 
-    @ddt.data(*dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_facts(self, name):
         host = found(self, name)
         last = [domain for caches in host.caches if caches.level == 3
@@ -95,16 +85,17 @@ class TestDumps(base.BaseTestCase):
             sum(node.memory_mib > 0 for node in host.nodes), len(last),
             len(host.dies), len(host.pci_devices)))
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_what_is_written_reads_the_same(self, name):
         host = found(self, name)
-        for text in (dump.dump(host), dump.dump_json(host)):
+        for text in (hostfile_writer.dump(host),
+                     hostfile_writer.dump_json(host)):
             self.assertEqual(
                 host, hostfile.read(source.parse(text, 'host.yaml')))
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_what_is_written_is_short(self, name):
-        lines = dump.dump(found(self, name)).splitlines()
+        lines = hostfile_writer.dump(found(self, name)).splitlines()
         self.assertLess(len(lines), 200)
         # What the kernel says in one piece cannot be broken.
         self.assertEqual([], [
@@ -112,7 +103,7 @@ class TestDumps(base.BaseTestCase):
                 word in line for word in (
                     'command_line:', 'description:', 'Mitigation'))])
 
-    @ddt.data(*dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_the_engine_takes_it(self, name):
         host = found(self, name)
         self.assertEqual(len(host.nodes), len(engine.engine_host(host).cells))
@@ -172,7 +163,7 @@ class TestHwloc(base.BaseTestCase):
         """The host, and hwloc's objects, each with those it is in."""
         host = found(self, name)
         options = [] if name == MACHINE else [
-            '--input', dumps.root(self, name)]
+            '--input', machine_dumps.root(self, name)]
         objects = []
         waiting = [(one, ()) for one in ElementTree.fromstring(
             _lstopo(*options)).findall('object')]
@@ -183,13 +174,13 @@ class TestHwloc(base.BaseTestCase):
                         for below in one.findall('object')]
         return host, objects
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_cpus(self, name):
         host, objects = self.look(name)
         self.assertEqual(host.cpus, cpuset.CpuSet(
             int(one.get('os_index')) for one, _in in of(objects, 'PU')))
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_cores(self, name):
         host, objects = self.look(name)
         ours = {cpuset.CpuSet(core)
@@ -198,10 +189,10 @@ class TestHwloc(base.BaseTestCase):
         if name in _COMPUTE_UNITS:
             theirs = {core for core in ours
                       if core == cpuset.union(
-                          one for one in theirs if one.issubset(core))}
+                          their for their in theirs if their.issubset(core))}
         self.assertEqual(theirs, ours)
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_sockets(self, name):
         host, objects = self.look(name)
         theirs = {int(one.get('os_index')): cpus_of(one)
@@ -214,7 +205,7 @@ class TestHwloc(base.BaseTestCase):
                 ours[socket] = ours.get(socket, cpuset.CpuSet()) | cpus
         self.assertEqual(theirs, ours)
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_dies(self, name):
         host, objects = self.look(name)
         theirs = sets(objects, 'Die')
@@ -223,7 +214,7 @@ class TestHwloc(base.BaseTestCase):
         ours = {die.cpus for die in host.dies}
         self.assertEqual(theirs - packages, ours - packages)
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_nodes(self, name):
         host, objects = self.look(name)
         theirs = {
@@ -237,7 +228,7 @@ class TestHwloc(base.BaseTestCase):
             node.id: (node.cpus, node.memory_mib, dict(node.huge_pages))
             for node in host.nodes if node.memory_mib})
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_caches(self, name):
         host, objects = self.look(name)
         theirs = {
@@ -248,7 +239,7 @@ class TestHwloc(base.BaseTestCase):
             (caches.level, str(caches.kind), caches.size_kib, domain)
             for caches in host.caches for domain in caches.domains})
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_devices(self, name):
         host, objects = self.look(name)
         theirs = {}
@@ -279,7 +270,7 @@ class TestHwloc(base.BaseTestCase):
                 self.assertEqual(nodes, {device.numa_node} - {None},
                                  device.address)
 
-    @ddt.data(MACHINE, *dumps.NAMES)
+    @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_names_of_devices(self, name):
         host, objects = self.look(name)
         # 0 are disks, 2 are network interfaces.

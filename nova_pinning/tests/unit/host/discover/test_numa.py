@@ -1,24 +1,13 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """NUMA nodes."""
 
 from oslotest import base
 
 from nova_pinning.host.discover import numa
 from nova_pinning.host.discover import processors
-from nova_pinning.tests.unit.host.discover import machines
+from nova_pinning.tests.unit.host.discover import sample_machines
 
-cpus = machines.cpus
+cpus = sample_machines.cpus
 MIB_PAGES = 2048
 GIB_PAGES = 1024 * 1024
 
@@ -27,7 +16,7 @@ class TestNuma(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine())
+        self.machine = self.useFixture(sample_machines.Machine())
 
     def read(self):
         tree = self.machine.tree()
@@ -44,8 +33,8 @@ class TestNuma(base.BaseTestCase):
         self.machine.node(8, '1', 1048000, '32 10', {GIB_PAGES: 0})
         # Only the nodes that are online count.
         self.machine.node(5, '', 1048576)
-        self.machine.write(f'{machines.NODE}/online', '2,8')
-        self.machine.write(f'{machines.NODE}/has_cpu', '2,8')
+        self.machine.write(f'{sample_machines.NODE}/online', '2,8')
+        self.machine.write(f'{sample_machines.NODE}/has_cpu', '2,8')
         first, second = self.read().nodes
         self.assertEqual(
             (2, 0, ((0,),), 2048, {MIB_PAGES: 512}, (10, 32)),
@@ -98,15 +87,15 @@ class TestNuma(base.BaseTestCase):
             [(node.id, node.cpus, node.memory_mib) for node in found.nodes])
         self.assertEqual([(), ()], [node.distances for node in found.nodes])
         # The CPU itself knows better, but for a node that does not list it.
-        self.machine.link(f'{machines.CPU}/cpu0/node0', '../nowhere')
-        self.machine.link(f'{machines.CPU}/cpu2/node3', '../nowhere')
+        self.machine.link(f'{sample_machines.CPU}/cpu0/node0', '../nowhere')
+        self.machine.link(f'{sample_machines.CPU}/cpu2/node3', '../nowhere')
         self.assertEqual([0, 3], [node.id for node in self.read().nodes])
 
     def test_offline_cpus_are_left_out(self):
         for number in range(4):
             self.machine.cpu(number, '0-3')
-        self.machine.write(f'{machines.CPU}/online', '1,3')
-        self.machine.write(f'{machines.NODE}/node0/cpumap', '0000000f')
+        self.machine.write(f'{sample_machines.CPU}/online', '1,3')
+        self.machine.write(f'{sample_machines.NODE}/node0/cpumap', '0000000f')
         node, = self.read().nodes
         self.assertEqual(((1, 3),), node.cores)
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """CPUs, cores, sockets, dies, caches and kinds of cores."""
 
 import ddt
@@ -17,9 +6,9 @@ from oslotest import base
 
 from nova_pinning.host.discover import processors
 from nova_pinning.host import hardware
-from nova_pinning.tests.unit.host.discover import machines
+from nova_pinning.tests.unit.host.discover import sample_machines
 
-cpus = machines.cpus
+cpus = sample_machines.cpus
 
 
 @ddt.ddt
@@ -27,7 +16,7 @@ class TestProcessors(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine())
+        self.machine = self.useFixture(sample_machines.Machine())
 
     def read(self):
         return processors.read(self.machine.tree())
@@ -35,10 +24,10 @@ class TestProcessors(base.BaseTestCase):
     def test_online_and_offline(self):
         for number in (0, 1, 2, 4):
             self.machine.cpu(number)
-        self.machine.write(f'{machines.CPU}/online', '0-1,4')
-        self.machine.write(f'{machines.CPU}/present', '0-4')
+        self.machine.write(f'{sample_machines.CPU}/online', '0-1,4')
+        self.machine.write(f'{sample_machines.CPU}/present', '0-4')
         # This says which there could be: sockets that are empty.
-        self.machine.write(f'{machines.CPU}/offline', '2-3,5-191')
+        self.machine.write(f'{sample_machines.CPU}/offline', '2-3,5-191')
         found = self.read()
         self.assertEqual(cpus('0-1,4'), found.online)
         self.assertEqual(cpus('2-3'), found.offline)
@@ -47,7 +36,7 @@ class TestProcessors(base.BaseTestCase):
         self.machine.cpu(0)
         self.machine.cpu(1, online=1)
         self.machine.cpu(2, online=0)
-        self.machine.write(f'{machines.CPU}/cpufreq/boost', '1')
+        self.machine.write(f'{sample_machines.CPU}/cpufreq/boost', '1')
         found = self.read()
         self.assertEqual(cpus('0-1'), found.online)
         self.assertEqual(cpus('2'), found.offline)
@@ -57,10 +46,11 @@ class TestProcessors(base.BaseTestCase):
     def test_cores(self, name):
         for number in range(4):
             core = cpus(f'{number % 2},{number % 2 + 2},5')
-            text = core if name.endswith('list') else machines.mask(core, 9)
+            text = core if name.endswith('list') else sample_machines.mask(
+                core, 9)
             self.machine.write(
-                f'{machines.CPU}/cpu{number}/topology/{name}', text)
-        self.machine.write(f'{machines.CPU}/online', '0-3')
+                f'{sample_machines.CPU}/cpu{number}/topology/{name}', text)
+        self.machine.write(f'{sample_machines.CPU}/online', '0-3')
         self.assertEqual((cpus('0,2'), cpus('1,3')), self.read().cores)
 
     def test_cores_that_contradict_each_other(self):
@@ -73,13 +63,13 @@ class TestProcessors(base.BaseTestCase):
         self.machine.cpu(0, '')
         self.machine.cpu(1, '0')
         self.machine.write(
-            f'{machines.CPU}/cpu0/topology/thread_siblings', '0')
+            f'{sample_machines.CPU}/cpu0/topology/thread_siblings', '0')
         self.assertEqual((cpus('0'), cpus('1')), self.read().cores)
 
     def test_places(self):
         self.machine.cpu(0, package=-1)
         self.machine.cpu(7, package=36, die=2)
-        self.machine.write(f'{machines.CPU}/cpu9/online', '1')
+        self.machine.write(f'{sample_machines.CPU}/cpu9/online', '1')
         found = self.read()
         self.assertEqual({0: 0, 7: 36, 9: 0}, found.sockets)
         self.assertEqual({0: 0, 7: 2, 9: 0}, found.dies)
@@ -92,7 +82,7 @@ class TestProcessors(base.BaseTestCase):
         self.assertEqual(
             (hardware.Die(0, 0, cpus('0-1')), hardware.Die(1, 0, cpus('2-3'))),
             processors.dies(self.read(), always=True))
-        self.machine.write(f'{machines.CPU}/cpu3/topology/die_id', '5')
+        self.machine.write(f'{sample_machines.CPU}/cpu3/topology/die_id', '5')
         self.assertEqual(
             (hardware.Die(0, 0, cpus('0-1')), hardware.Die(1, 0, cpus('2')),
              hardware.Die(1, 5, cpus('3'))),
@@ -103,7 +93,7 @@ class TestCaches(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine())
+        self.machine = self.useFixture(sample_machines.Machine())
 
     def caches(self, online):
         return processors.caches(self.machine.tree(), cpus(online))
@@ -134,12 +124,12 @@ class TestCaches(base.BaseTestCase):
     def test_the_mask_counts(self):
         self.machine.cache(0, 0, 2, 'Unified', '1M', '0-1')
         self.machine.write(
-            f'{machines.CPU}/cpu0/cache/index0/shared_cpu_list', '0')
+            f'{sample_machines.CPU}/cpu0/cache/index0/shared_cpu_list', '0')
         found, = self.caches('0-1')
         self.assertEqual((cpus('0-1'),), found.domains)
 
     def test_a_list_does_too(self):
-        path = f'{machines.CPU}/cpu0/cache/index0'
+        path = f'{sample_machines.CPU}/cpu0/cache/index0'
         for name, text in (('level', 2), ('type', 'Unified'),
                            ('shared_cpu_list', '0-1')):
             self.machine.write(f'{path}/{name}', text)
@@ -160,14 +150,14 @@ class TestCaches(base.BaseTestCase):
         self.machine.cache(2, 0, 2, 'Unified', '2M', '1-2')
         self.assertEqual(
             [(1024, (cpus('0-1'),)), (2048, (cpus('2'),))],
-            [(one.size_kib, one.domains) for one in self.caches('0-2')])
+            [(cache.size_kib, cache.domains) for cache in self.caches('0-2')])
 
 
 class TestCoreKinds(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine())
+        self.machine = self.useFixture(sample_machines.Machine())
 
     def kinds(self, online='0-5'):
         return processors.core_kinds(self.machine.tree(), cpus(online))
@@ -176,17 +166,18 @@ class TestCoreKinds(base.BaseTestCase):
         self.machine.write('sys/devices/cpu_core/cpus', '0-3')
         self.assertEqual((), self.kinds('0-3'))
         self.machine.write('sys/devices/cpu_atom/cpus', '4-7')
-        self.machine.write(f'{machines.CPU}/cpu1/cpu_capacity', 1024)
-        self.machine.write(f'{machines.CPU}/cpu2/cpu_capacity', 1009)
-        self.machine.write(f'{machines.CPU}/cpu4/cpu_capacity', 600)
+        self.machine.write(f'{sample_machines.CPU}/cpu1/cpu_capacity', 1024)
+        self.machine.write(f'{sample_machines.CPU}/cpu2/cpu_capacity', 1009)
+        self.machine.write(f'{sample_machines.CPU}/cpu4/cpu_capacity', 600)
         self.assertEqual(
             (hardware.CoreKind('performance', cpus('0-3'), 1024),
              hardware.CoreKind('efficient', cpus('4-5'), 600)), self.kinds())
 
     def test_capacity(self):
         for number in range(6):
-            self.machine.write(f'{machines.CPU}/cpu{number}/cpu_capacity',
-                               446 if number < 4 else 1024)
+            self.machine.write(
+                f'{sample_machines.CPU}/cpu{number}/cpu_capacity',
+                446 if number < 4 else 1024)
         self.assertEqual(
             (hardware.CoreKind('capacity-1024', cpus('4-5'), 1024),
              hardware.CoreKind('capacity-446', cpus('0-3'), 446)),

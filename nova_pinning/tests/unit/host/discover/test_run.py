@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """Whole machines: written as files, discovered, and compared."""
 
 import random
@@ -24,12 +13,12 @@ from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import discover
-from nova_pinning.host import dump
 from nova_pinning.host import hardware
+from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
-from nova_pinning.host import model
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host.discover import machines
+from nova_pinning.host import hostfile_writer
+from nova_pinning.tests.unit.host.discover import sample_machines
+from nova_pinning.tests.unit import unit_base
 
 _UNIFIED = hardware.CacheKind.UNIFIED
 
@@ -72,28 +61,28 @@ def write(machine, cores, offline, with_lists):
     every = cpuset.CpuSet(
         cpu for own in cores.values() for core in own for cpu in core)
     off = cpuset.CpuSet(offline)
-    machine.write(f'{machines.CPU}/present', every)
-    machine.write(f'{machines.CPU}/online', every - off)
+    machine.write(f'{sample_machines.CPU}/present', every)
+    machine.write(f'{sample_machines.CPU}/online', every - off)
     for (socket, die, node), own in cores.items():
         node_cpus = cpuset.CpuSet(cpu for core in own for cpu in core)
         name, text = (('cpulist', node_cpus) if with_lists else
-                      ('cpumap', machines.mask(node_cpus, 70)))
-        machine.write(f'{machines.NODE}/node{node}/{name}', text)
-        machine.write(f'{machines.NODE}/node{node}/meminfo',
+                      ('cpumap', sample_machines.mask(node_cpus, 70)))
+        machine.write(f'{sample_machines.NODE}/node{node}/{name}', text)
+        machine.write(f'{sample_machines.NODE}/node{node}/meminfo',
                       f'Node {node} MemTotal: {1048576 * (node + 1)} kB')
-        machine.write(f'{machines.NODE}/node{node}/distance', ' '.join(
+        machine.write(f'{sample_machines.NODE}/node{node}/distance', ' '.join(
             '10' if other == node else str(20 + abs(other - node))
             for _socket, _die, other in sorted(
                 cores, key=lambda place: place[2])))
         for core in own:
             for cpu in core:
-                path = f'{machines.CPU}/cpu{cpu}'
+                path = f'{sample_machines.CPU}/cpu{cpu}'
                 if cpu in offline:
                     machine.write(f'{path}/online', 0)
                     continue
                 threads = cpuset.CpuSet(core) - off
                 name, text = (('_list', threads) if with_lists else
-                              ('', machines.mask(threads, 70)))
+                              ('', sample_machines.mask(threads, 70)))
                 machine.write(f'{path}/topology/thread_siblings{name}', text)
                 machine.write(f'{path}/topology/physical_package_id', socket)
                 machine.write(f'{path}/topology/die_id', die)
@@ -109,7 +98,7 @@ def expected_nodes(cores, offline):
             cores.items(), key=lambda item: item[0][2]):
         online = [cpuset.CpuSet(core) - off for core in own]
         domain = cpuset.union(online)
-        yield model.Node(
+        yield host_model.NumaNode(
             # Where all CPUs are switched off nothing tells the socket.
             id=node, socket=socket if domain else 0,
             cores=tuple(sorted(tuple(core) for core in online if core)),
@@ -122,13 +111,13 @@ def expected_nodes(cores, offline):
 @ddt.ddt
 class TestDiscover(oslotest.BaseTestCase):
 
-    @base.settings(max_examples=25)
+    @unit_base.settings(max_examples=25)
     @hypothesis.given(topologies(), strategies.booleans())
     def test_any_machine(self, topology, with_lists):
         cores, offline = topology
-        with machines.Machine() as machine:
+        with sample_machines.Machine() as machine:
             write(machine, cores, offline, with_lists)
-            found = discover.discover(machine.tree(), 'any')
+            found = discover.discover_host(machine.tree(), 'any')
         self.assertEqual(tuple(expected_nodes(cores, offline)), found.nodes)
         self.assertEqual(cpuset.CpuSet(offline), found.offline_cpus)
         dies = {}
@@ -151,58 +140,59 @@ class TestDiscover(oslotest.BaseTestCase):
                 domain for node in found.nodes
                 for domain in node.l3_domains)))), found.caches)
         self.assertEqual(found, hostfile.read(
-            source.parse(dump.dump(found), 'host.yaml')))
+            source.parse(hostfile_writer.dump(found), 'host.yaml')))
 
     def test_a_large_machine(self):
         cores = {(socket, 0, node): [
             frozenset((core, core + 192))
             for core in range(96 * node, 96 * (node + 1))]
             for node, socket in enumerate((0, 1))}
-        machine = self.useFixture(machines.Machine())
+        machine = self.useFixture(sample_machines.Machine())
         write(machine, cores, (), with_lists=False)
-        text = dump.dump(discover.discover(machine.tree(), 'big'))
+        text = hostfile_writer.dump(
+            discover.discover_host(machine.tree(), 'big'))
         self.assertIn("cpus: '0-95,192-287'", text)
         self.assertIn('domains: cores', text)
         self.assertLess(len(text.splitlines()), 30)
 
     @ddt.data('', 'sys/devices/system/node/online', 'proc/cpuinfo')
     def test_no_machine(self, path):
-        machine = self.useFixture(machines.Machine())
+        machine = self.useFixture(sample_machines.Machine())
         if path:
             machine.write(path, '')
         error = self.assertRaises(
-            errors.InputError, discover.discover, machine.tree())
+            errors.InputError, discover.discover_host, machine.tree())
         self.assertEqual(str(machine.root), error.where.source)
-        self.assertIn("no machine's root", str(error))
+        self.assertIn("not a machine's root", str(error))
 
     def test_no_cpu_online(self):
-        machine = self.useFixture(machines.Machine())
-        machine.write(f'{machines.CPU}/online', '')
+        machine = self.useFixture(sample_machines.Machine())
+        machine.write(f'{sample_machines.CPU}/online', '')
         self.assertRaises(
-            errors.InputErrors, discover.discover, machine.tree())
+            errors.InputErrors, discover.discover_host, machine.tree())
 
     def test_contradictions_are_told(self):
-        machine = self.useFixture(machines.Machine()).small()
+        machine = self.useFixture(sample_machines.Machine()).small()
         machine.node(0, '0-3', pages={1048576: 2})
         error = self.assertRaises(
-            errors.InputErrors, discover.discover, machine.tree())
+            errors.InputErrors, discover.discover_host, machine.tree())
         self.assertIn('2048 MiB', str(error))
 
     def test_the_least(self):
-        machine = self.useFixture(machines.Machine())
-        machine.write(f'{machines.CPU}/cpu0/uevent', '')
+        machine = self.useFixture(sample_machines.Machine())
+        machine.write(f'{sample_machines.CPU}/cpu0/uevent', '')
         self.useFixture(fixtures.MonkeyPatch(
             'nova_pinning.host.discover.system.name', lambda tree: 'least'))
-        self.assertEqual(model.HostDescription(
-            'least', (model.Node(0, 0, ((0,),), 0),)),
-            discover.discover(machine.tree()))
+        self.assertEqual(host_model.HostDescription(
+            'least', (host_model.NumaNode(0, 0, ((0,),), 0),)),
+            discover.discover_host(machine.tree()))
 
     def test_a_node_of_several_sockets(self):
-        machine = self.useFixture(machines.Machine())
+        machine = self.useFixture(sample_machines.Machine())
         for number in range(4):
             machine.cpu(number, package=number // 2)
         machine.node(0, '0-3')
         self.assertEqual(
             {0: '0-1', 1: '2-3'},
             {die.socket: str(die.cpus)
-             for die in discover.discover(machine.tree()).dies})
+             for die in discover.discover_host(machine.tree()).dies})

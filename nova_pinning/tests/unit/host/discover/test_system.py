@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The kernel, and what the CPUs are."""
 
 import os
@@ -21,11 +10,11 @@ from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import system
 from nova_pinning.host.discover import text
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host import tree as files
-from nova_pinning.tests.unit.host.discover import machines
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
+from nova_pinning.tests.unit.host.discover import sample_machines
 
-cpus = machines.cpus
+cpus = sample_machines.cpus
 
 
 @ddt.ddt
@@ -33,7 +22,7 @@ class TestSystem(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.machine = self.useFixture(machines.Machine()).small()
+        self.machine = self.useFixture(sample_machines.Machine()).small()
 
     def read(self):
         tree = self.machine.tree()
@@ -41,34 +30,35 @@ class TestSystem(base.BaseTestCase):
                            system.cpu_info(tree))
 
     def cpu_model(self, root=None):
-        tree = files.Tree(root or self.machine.root)
+        tree = machine_files.Tree(root or self.machine.root)
         return system.cpu_model(tree, system.cpu_info(tree))
 
     def test_nothing(self):
         self.assertEqual(hardware.System(), self.read())
 
     def test_everything(self):
+        cpu_tree = sample_machines.CPU
         for path, told in {
                 'proc/sys/kernel/osrelease': '6.1.0-18-amd64',
                 'proc/cmdline': 'root=/dev/sda1 isolcpus=2-3\t"a b"',
                 'proc/cpuinfo': 'processor: 0\nflags : fpu vmx\n\nflags: svm',
-                f'{machines.CPU}/present': '0-4',
-                f'{machines.CPU}/isolated': '2-4,90',
-                f'{machines.CPU}/nohz_full': '3',
-                f'{machines.CPU}/smt/control': 'on',
-                f'{machines.CPU}/vulnerabilities/l1tf': 'Not affected',
-                f'{machines.CPU}/vulnerabilities/mds': 'Vulnerable: SMT',
+                f'{cpu_tree}/present': '0-4',
+                f'{cpu_tree}/isolated': '2-4,90',
+                f'{cpu_tree}/nohz_full': '3',
+                f'{cpu_tree}/smt/control': 'on',
+                f'{cpu_tree}/vulnerabilities/l1tf': 'Not affected',
+                f'{cpu_tree}/vulnerabilities/mds': 'Vulnerable: SMT',
                 'sys/kernel/iommu_groups/0/type': 'DMA'}.items():
             self.machine.write(path, told)
         for cpu in range(4):
-            path = f'{machines.CPU}/cpu{cpu}/cpufreq'
+            path = f'{sample_machines.CPU}/cpu{cpu}/cpufreq'
             self.machine.write(f'{path}/scaling_driver', 'intel_pstate')
             self.machine.write(f'{path}/scaling_governor',
                                'performance' if cpu else 'powersave')
         self.assertEqual(hardware.System(
             kernel='6.1.0-18-amd64',
             command_line='root=/dev/sda1 isolcpus=2-3?"a b"',
-            # CPU 90 is none of this machine, 4 is switched off.
+            # CPU 90 is not one of this machine, 4 is switched off.
             isolated_cpus=cpus('2-4'), nohz_full_cpus=cpus('3'), smt='on',
             cpufreq_driver='intel_pstate',
             governors={'powersave': cpus('0'), 'performance': cpus('1-3')},
@@ -76,7 +66,7 @@ class TestSystem(base.BaseTestCase):
             mitigations={'mds': 'Vulnerable: SMT'}), self.read())
 
     def test_nohz_full_of_a_kernel_without(self):
-        self.machine.write(f'{machines.CPU}/nohz_full', '  (null)')
+        self.machine.write(f'{sample_machines.CPU}/nohz_full', '  (null)')
         self.assertFalse(self.read().nohz_full_cpus)
 
     def test_no_iommu(self):
@@ -93,7 +83,7 @@ class TestSystem(base.BaseTestCase):
     @ddt.unpack
     def test_cpu_model(self, info, arch, vendor):
         self.machine.write('proc/cpuinfo', info)
-        self.assertEqual(model.CpuModel(arch, vendor=vendor),
+        self.assertEqual(host_model.CpuModel(arch, vendor=vendor),
                          self.cpu_model())
 
     def test_arch(self):

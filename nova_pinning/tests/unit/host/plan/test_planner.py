@@ -1,14 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import dataclasses
@@ -23,32 +13,32 @@ from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.host import dump
 from nova_pinning.host import engine
 from nova_pinning.host import hardware
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
-from nova_pinning.host import load
-from nova_pinning.host import model as host_model
+from nova_pinning.host import hostfile_writer
 from nova_pinning.host.plan import devices
-from nova_pinning.host.plan import model
+from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
-from nova_pinning.host.plan import request
-from nova_pinning import model as engine_model
-from nova_pinning.placement import traits
-from nova_pinning.tests.unit import base
+from nova_pinning.host import plan_model
+from nova_pinning import model
+from nova_pinning.placement import placement_traits
 from nova_pinning.tests.unit import builders
-from nova_pinning.tests.unit.cli import base as cli_base
-from nova_pinning.tests.unit.host.plan import hosts
-from nova_pinning.tests.unit.host import samples
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host.plan import sample_hosts
+from nova_pinning.tests.unit import unit_base
 
-HOSTS = cli_base.ETC / 'hosts'
+HOSTS = cli_case.ETC / 'hosts'
 GIB = 1024
 
 
 def _xeon(**values):
     """80 CPUs in two sockets, threads 0 and 40 in one core."""
     return dataclasses.replace(
-        load.load(HOSTS / 'xeon-80-dedicated.yaml'), **values)
+        host_loader.load(HOSTS / 'xeon-80-dedicated.yaml'), **values)
 
 
 def _nic(number, node, speed_mbps=25000, **values):
@@ -59,7 +49,10 @@ def _nic(number, node, speed_mbps=25000, **values):
 
 
 def _sizes(*sizes):
-    return tuple(request.Size(*size) for size in sizes)
+    return tuple(
+        plan_model.GuestSize(
+            vcpus, *more[:1], cells=more[1] if more[1:] else 0)
+        for vcpus, *more in sizes)
 
 
 def _codes(planned):
@@ -69,12 +62,12 @@ def _codes(planned):
 @strategies.composite
 def _requests(draw):
     some = strategies.integers(1, 4)
-    purpose = draw(strategies.sampled_from(model.Purpose))
-    return request.Request(
+    purpose = draw(strategies.sampled_from(plan_model.Purpose))
+    return plan_request.PlanRequest(
         purpose=purpose,
-        sizes=() if purpose is model.Purpose.SHARED else draw(
+        sizes=() if purpose is plan_model.Purpose.SHARED else draw(
             strategies.lists(strategies.builds(
-                request.Size, some, some, strategies.just(None)),
+                plan_model.GuestSize, some, some, strategies.just(0)),
                 max_size=2, unique_by=lambda one: one.vcpus).map(tuple)),
         host_cpus=draw(strategies.none() | some),
         shared_cpus=draw(strategies.none() | strategies.integers(0, 3)),
@@ -92,7 +85,7 @@ def _with_memory(host, planned):
     selling = {node.id for node in planned.nodes
                if node.huge_pages.get(plan.page_size_kib, 0)
                > plan.poll_pages.get(node.id, 0)}
-    return engine_model.Host(tuple(
+    return model.Host(tuple(
         cell for cell in host.cells if cell.id in selling))
 
 
@@ -100,7 +93,7 @@ def _pin(host, found):
     """The host with a guest on it."""
     taken = {cell.host_cell: [cpu for _vcpu, cpu in cell.pins]
              for cell in found.cells}
-    return engine_model.Host(tuple(
+    return model.Host(tuple(
         dataclasses.replace(cell, pinned_cpus=cell.pinned_cpus
                             | cpuset.CpuSet(taken.get(cell.id, ())))
         for cell in host.cells))
@@ -112,8 +105,8 @@ def _places(host, wanted):
         return True
     guest = _guest(wanted[0])
     for some in itertools.combinations(host.cells, wanted[0].cells):
-        found = fit.fit(engine_model.Host(some), guest)
-        if isinstance(found, engine_model.Fit):
+        found = fit.fit_guest(model.Host(some), guest)
+        if isinstance(found, model.Fit):
             if _places(_pin(host, found), wanted[1:]):
                 return True
     return False
@@ -122,17 +115,17 @@ def _places(host, wanted):
 @ddt.ddt
 class TestPlan(oslotest.BaseTestCase):
 
-    @base.settings(max_examples=80)
-    @hypothesis.given(hosts.any_host(), _requests())
+    @unit_base.settings(max_examples=80)
+    @hypothesis.given(sample_hosts.any_host(), _requests())
     def test_each_core_has_one_use(self, description, wanted):
         try:
             planned = planner.plan(description, wanted)
         except errors.InputError:
             return
         self.assertEqual(planned, hostfile.read(
-            source.parse(dump.dump(planned), 'plan.yaml')))
+            source.parse(hostfile_writer.dump(planned), 'plan.yaml')))
         plan = planned.plan
-        hosts.check_uses(self, planned)
+        sample_hosts.check_uses(self, planned)
         self.assertEqual(description.cpus, planned.cpus)
         self.assertGreaterEqual(len(plan.host_cpus), wanted.host_cpus or 1)
         self.assertGreaterEqual(len(plan.poll_cpus), wanted.poll_cpus)
@@ -154,11 +147,11 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertLessEqual(planned.nova.reserved_memory_mib,
                              total - guest_mib)
 
-    @base.settings(max_examples=60)
-    @hypothesis.given(hosts.any_host(max_cores=5), _requests())
+    @unit_base.settings(max_examples=60)
+    @hypothesis.given(sample_hosts.any_host(max_cores=5), _requests())
     def test_what_is_offered_is_what_the_engine_places(
             self, description, wanted):
-        hypothesis.assume(wanted.purpose is not model.Purpose.SHARED)
+        hypothesis.assume(wanted.purpose is not plan_model.Purpose.SHARED)
         try:
             planned = planner.plan(description, wanted)
         except errors.InputError:
@@ -180,12 +173,12 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_two_cores_of_one_socket(self):
         """The example that all of this is about: nine guests, not eight."""
-        planned = planner.plan(_xeon(), request.Request(
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
             host_cpus=4, sizes=_sizes((8,))))
         plan = planned.plan
         self.assertEqual('0-1,40-41', str(plan.host_cpus))
         self.assertEqual('2-39,42-79', str(planned.nova.dedicated_cpus))
-        self.assertEqual((model.Sale(8, 1, 9, 4, 9),), plan.offer.sales)
+        self.assertEqual((plan_model.Sale(8, 1, 9, 4, 9),), plan.offer.sales)
         self.assertEqual({0: 4}, plan.offer.stranded_cpus)
         self.assertEqual(
             [('20-21,60-61', 9), ('0,20,40,60', 8)],
@@ -199,8 +192,9 @@ class TestPlan(oslotest.BaseTestCase):
     def test_other_choices_are_of_other_kinds(self):
         """Not the same on one of the fourteen other nodes that are alike."""
         planned = planner.plan(
-            load.load(HOSTS / 'epyc-256-l3-numa.yaml'),
-            request.Request(host_cpus=10, sizes=_sizes((4,), (8,), (16,))))
+            host_loader.load(HOSTS / 'epyc-256-l3-numa.yaml'),
+            plan_request.PlanRequest(host_cpus=10,
+                                     sizes=_sizes((4,), (8,), (16,))))
         spreads = [
             sorted((len(node.cpus & cpus) for node in planned.nodes),
                    reverse=True)[:5]
@@ -215,32 +209,33 @@ class TestPlan(oslotest.BaseTestCase):
         for node, cpus in ((0, '0-1,40-41'), (1, '20-21,60-61')):
             planned = planner.plan(
                 _xeon(pci_devices=(_nic(1, node),)),
-                request.Request(host_cpus=4, sizes=_sizes((8,))))
+                plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,))))
             self.assertEqual(cpus, str(planned.plan.host_cpus))
             self.assertEqual(
-                (model.Interrupts('0000:01:00.0', 'eth1',
-                                  planned.plan.host_cpus),),
+                (plan_model.Interrupts('0000:01:00.0', 'eth1',
+                                       planned.plan.host_cpus),),
                 planned.plan.interrupts)
 
     def test_a_nic_without_host_cpus_near(self):
         planned = planner.plan(
             _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
-            request.Request(host_cpus=4, sizes=_sizes((8,))))
+            plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,))))
         self.assertIn('no-host-cpu-on-device-node', _codes(planned))
         self.assertEqual({'0-1,40-41'}, {
-            str(one.cpus) for one in planned.plan.interrupts})
+            str(interrupt.cpus) for interrupt in planned.plan.interrupts})
         other = planner.plan(
             _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
-            request.Request(host_cpus=4, sizes=_sizes((8,)), choice=3))
+            plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)),
+                                     choice=3))
         self.assertNotIn('no-host-cpu-on-device-node', _codes(other))
         self.assertEqual(['0,40', '20,60'], [
-            str(one.cpus) for one in other.plan.interrupts])
+            str(interrupt.cpus) for interrupt in other.plan.interrupts])
 
     def test_devices_in_use_before_idle_ones(self):
         """Several idle drives do not outweigh what the host works with."""
         idle = tuple(_nic(number, 1, 0, kind=hardware.PciKind.NVME)
                      for number in range(4, 8))
-        wanted = request.Request(host_cpus=4, sizes=_sizes((8,)))
+        wanted = plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)))
         for used in (_nic(1, 0), _nic(1, 0, 0, in_use='in bond0'),
                      _nic(1, 0, 0, kind=hardware.PciKind.NVME,
                           in_use='mounted on /')):
@@ -266,8 +261,8 @@ class TestPlan(oslotest.BaseTestCase):
         # A link makes a drive no busier, and those in use are named first.
         planned = planner.plan(_xeon(pci_devices=(
             *idle, _nic(1, 0), _nic(2, 0), _nic(3, 1))), wanted)
-        [message] = [one.message for one in planned.plan.warnings
-                     if one.code == 'no-host-cpu-on-device-node']
+        [message] = [warning.message for warning in planned.plan.warnings
+                     if warning.code == 'no-host-cpu-on-device-node']
         self.assertIn('on the node of eth3 (node 1), eth4 (node 1, idle), ',
                       message)
 
@@ -275,9 +270,10 @@ class TestPlan(oslotest.BaseTestCase):
     @ddt.unpack
     def test_the_nearest_cpus_for_interrupts(self, node, cpus):
         nodes = tuple(
-            host_model.Node(number, 0, ((number,),), GIB, distances=distances)
-            for number, distances in enumerate((
-                (10, 20, 30), (20, 10, 12), (30, 12, 10))))
+            host_model.NumaNode(
+                number, 0, ((number,),), GIB, distances=distances)
+            for number, distances in enumerate(
+                ((10, 20, 30), (20, 10, 12), (30, 12, 10))))
         [(found, _reason)] = devices.interrupts(
             host_model.HostDescription(
                 'a', nodes, pci_devices=(_nic(1, node),)),
@@ -285,13 +281,13 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(cpus, str(found.cpus))
 
     def test_devices_of_which_the_same_is_said(self):
-        nodes = (host_model.Node(0, 0, tuple((cpu,) for cpu in range(8)),
-                                 16 * GIB),)
-        planned = planner.plan(host_model.HostDescription(
-            'a', nodes, pci_devices=(
-                _nic(1, 0), _nic(2, None), _nic(3, 0))), request.Request(
-                    host_cpus=1, sizes=_sizes((4,))))
-        names = [one.name for one in planned.plan.interrupts]
+        nodes = (host_model.NumaNode(0, 0, tuple((cpu,) for cpu in range(8)),
+                                     16 * GIB),)
+        planned = planner.plan(
+            host_model.HostDescription('a', nodes, pci_devices=(
+                _nic(1, 0), _nic(2, None), _nic(3, 0))),
+            plan_request.PlanRequest(host_cpus=1, sizes=_sizes((4,))))
+        names = [interrupt.name for interrupt in planned.plan.interrupts]
         self.assertEqual(
             [f'{names[0]}, {names[2]}: on node 0, with CPU 0 for the host',
              f'{names[1]}: of no node, so that all CPUs for the host will '
@@ -301,37 +297,45 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_a_guest_has_no_more_vcpus_than_cpus_are_shared(self):
         """Placement has their number as max_unit, whatever the ratio."""
-        planned = planner.plan(_xeon(), request.Request(
-            model.Purpose.SHARED, host_cpus=4, cpu_allocation_ratio=2.0))
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
+            plan_model.Purpose.SHARED, host_cpus=4, cpu_allocation_ratio=2.0))
         [reason] = [reason.text for reason in planned.plan.reasons
                     if reason.subject == 'shared_cpus']
         self.assertIn('152 vCPUs together and at most 76 for each', reason)
 
+    def test_order_of_nodes(self):
+        """It is no matter of the plan, so what the host file says stays."""
+        for said in (None, True, False):
+            planned = planner.plan(_xeon(nova=host_model.NovaSettings(
+                packs_cells=said)), plan_request.PlanRequest())
+            self.assertIs(said, planned.nova.packs_cells)
+
     def test_too_few_cpus_for_both_classes(self):
         def plan(cores):
-            node = host_model.Node(
+            node = host_model.NumaNode(
                 0, 0, tuple((cpu,) for cpu in range(cores)), 16 * GIB)
-            return planner.plan(host_model.HostDescription('a', (node,)),
-                                request.Request(model.Purpose.BOTH))
+            return planner.plan(
+                host_model.HostDescription('a', (node,)),
+                plan_request.PlanRequest(plan_model.Purpose.BOTH))
 
         self.assertRaises(errors.InputError, plan, 2)
         self.assertEqual((1, 1), tuple(map(len, (
             plan(3).nova.shared_cpus, plan(3).nova.dedicated_cpus))))
 
     def test_a_whole_l3_domain_for_the_host(self):
-        description = load.load(HOSTS / 'epyc-256-nps1.yaml')
-        planned = planner.plan(description, request.Request(
+        description = host_loader.load(HOSTS / 'epyc-256-nps1.yaml')
+        planned = planner.plan(description, plan_request.PlanRequest(
             host_cpus=16, sizes=_sizes((16,))))
         self.assertEqual('0-7,128-135', str(planned.plan.host_cpus))
 
     def test_efficient_cores_for_the_host(self):
         cores = ((0, 1), (2, 3), (4,), (5,), (6,), (7,))
         planned = planner.plan(host_model.HostDescription(
-            'hybrid', (host_model.Node(0, 0, cores, 16 * GIB),),
+            'hybrid', (host_model.NumaNode(0, 0, cores, 16 * GIB),),
             core_kinds=(
                 hardware.CoreKind('performance', cpuset.CpuSet(range(4))),
                 hardware.CoreKind('efficient', cpuset.CpuSet(range(4, 8))))),
-            request.Request(host_cpus=2, sizes=_sizes((2,))))
+            plan_request.PlanRequest(host_cpus=2, sizes=_sizes((2,))))
         self.assertEqual('4-5', str(planned.plan.host_cpus))
         self.assertIn('cpu0-sold', _codes(planned))
         self.assertIn('hybrid', _codes(planned))
@@ -339,13 +343,14 @@ class TestPlan(oslotest.BaseTestCase):
     def test_polling_near_the_nics(self):
         planned = planner.plan(
             _xeon(pci_devices=(_nic(1, 1),)),
-            request.Request(host_cpus=2, poll_cpus=4, sizes=_sizes((8,)),
-                            host_memory_mib=40 * GIB))
+            plan_request.PlanRequest(host_cpus=2, poll_cpus=4,
+                                     sizes=_sizes((8,)),
+                                     host_memory_mib=40 * GIB))
         plan = planned.plan
         self.assertEqual(4, len(plan.poll_cpus))
         self.assertTrue(plan.poll_cpus.issubset(planned.nodes[1].cpus))
         self.assertEqual({1: 4}, plan.poll_pages)
-        self.assertEqual({(1, samples.GIB_PAGES): 4},
+        self.assertEqual({(1, host_samples.GIB_PAGES): 4},
                          planned.nova.reserved_huge_pages)
         # Beside what the host itself has.
         self.assertEqual({0: 10 * GIB, 1: 34 * GIB}, plan.memory_kept_mib)
@@ -354,19 +359,19 @@ class TestPlan(oslotest.BaseTestCase):
     def test_polling_on_both_nodes(self):
         planned = planner.plan(
             _xeon(pci_devices=(_nic(1, 1), _nic(2, 0))),
-            request.Request(poll_cpus=3))
+            plan_request.PlanRequest(poll_cpus=3))
         self.assertEqual([2, 2], [
             len(node.cpus & planned.plan.poll_cpus)
             for node in planned.nodes])
         self.assertNotIn('few-poll-cpus', _codes(planned))
         planned = planner.plan(
             _xeon(pci_devices=(_nic(1, 1), _nic(2, 0))),
-            request.Request(poll_cpus=2))
+            plan_request.PlanRequest(poll_cpus=2))
         self.assertIn('few-poll-cpus', _codes(planned))
 
-    @ddt.data(*model.Purpose)
+    @ddt.data(*plan_model.Purpose)
     def test_polling_takes_huge_pages_for_all(self, purpose):
-        planned = planner.plan(_xeon(), request.Request(
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
             purpose, poll_cpus=4, host_memory_mib=40 * GIB))
         self.assertEqual({0: 4, 1: 4}, planned.plan.poll_pages)
         self.assertEqual(48 * GIB, sum(
@@ -374,54 +379,55 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_emulator_threads_near_guests(self):
         """Not only on one node, where that costs nothing."""
-        planned = planner.plan(_xeon(), request.Request(
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
             host_cpus=2, shared_cpus=6, sizes=_sizes((4,))))
         self.assertEqual(6, len(planned.nova.shared_cpus))
         for node in planned.nodes:
             self.assertTrue(node.cpus & planned.nova.shared_cpus)
         self.assertNotIn('no-emulator-cpus', _codes(planned))
 
-    @ddt.data((model.Purpose.DEDICATED, {traits.DEDICATED}),
-              (model.Purpose.SHARED, {traits.SHARED}),
-              (model.Purpose.BOTH, set()))
+    @ddt.data((plan_model.Purpose.DEDICATED, {placement_traits.DEDICATED}),
+              (plan_model.Purpose.SHARED, {placement_traits.SHARED}),
+              (plan_model.Purpose.BOTH, set()))
     @ddt.unpack
     def test_classes(self, purpose, marks):
         planned = planner.plan(
-            _xeon(traits=frozenset({traits.DEDICATED, 'CUSTOM_A'})),
-            request.Request(purpose))
+            _xeon(traits=frozenset({placement_traits.DEDICATED, 'CUSTOM_A'})),
+            plan_request.PlanRequest(purpose))
         self.assertEqual(marks | {'CUSTOM_A'}, planned.traits)
         nova = planned.nova
-        self.assertEqual(purpose is not model.Purpose.SHARED,
+        self.assertEqual(purpose is not plan_model.Purpose.SHARED,
                          bool(nova.dedicated_cpus))
-        self.assertEqual(purpose is not model.Purpose.DEDICATED,
+        self.assertEqual(purpose is not plan_model.Purpose.DEDICATED,
                          bool(nova.shared_cpus))
-        self.assertEqual(purpose is model.Purpose.BOTH,
+        self.assertEqual(purpose is plan_model.Purpose.BOTH,
                          'both-classes' in _codes(planned))
-        expected = 0 if purpose is model.Purpose.DEDICATED else 4 * len(
+        expected = 0 if purpose is plan_model.Purpose.DEDICATED else 4 * len(
             nova.shared_cpus)
         self.assertEqual(expected, planned.plan.offer.shared_vcpus)
 
     def test_a_plan_is_planned_again(self):
-        first = planner.plan(_xeon(), request.Request(
-            model.Purpose.BOTH, poll_cpus=2))
-        again = planner.plan(first, request.Request())
-        self.assertEqual(planner.plan(_xeon(), request.Request()), again)
+        first = planner.plan(_xeon(), plan_request.PlanRequest(
+            plan_model.Purpose.BOTH, poll_cpus=2))
+        again = planner.plan(first, plan_request.PlanRequest())
+        self.assertEqual(planner.plan(_xeon(), plan_request.PlanRequest()),
+                         again)
 
     def test_memory(self):
-        planned = planner.plan(_xeon(), request.Request(
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
             host_cpus=4, host_memory_mib=40 * GIB, sizes=_sizes((8,))))
         # Half from both nodes alike, half from where the host's CPUs are.
         self.assertEqual({0: 30 * GIB, 1: 10 * GIB},
                          planned.plan.memory_kept_mib)
         self.assertEqual([354, 374], [
-            node.huge_pages[samples.GIB_PAGES] for node in planned.nodes])
+            node.huge_pages[host_samples.GIB_PAGES] for node in planned.nodes])
         self.assertEqual(40 * GIB, planned.nova.reserved_memory_mib)
 
     def test_memory_of_both_classes(self):
-        planned = planner.plan(_xeon(), request.Request(
-            model.Purpose.BOTH, host_cpus=4, host_memory_mib=40 * GIB,
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
+            plan_model.Purpose.BOTH, host_cpus=4, host_memory_mib=40 * GIB,
             shared_cpus=18, sizes=_sizes((8,))))
-        pages = sum(node.huge_pages.get(samples.GIB_PAGES, 0)
+        pages = sum(node.huge_pages.get(host_samples.GIB_PAGES, 0)
                     for node in planned.nodes)
         cpus = len(planned.nova.dedicated_cpus)
         self.assertEqual(58, cpus)
@@ -429,36 +435,40 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(40 * GIB, planned.nova.reserved_memory_mib)
 
     @ddt.data(
-        (4, GIB, samples.MIB_PAGES), (4, 64 * GIB, samples.GIB_PAGES))
+        (4, GIB, host_samples.MIB_PAGES),
+        (4, 64 * GIB, host_samples.GIB_PAGES))
     @ddt.unpack
     def test_page_size(self, cores, memory_mib, size_kib):
-        node = host_model.Node(
+        node = host_model.NumaNode(
             0, 0, tuple((cpu,) for cpu in range(cores)), memory_mib)
-        planned = planner.plan(
-            host_model.HostDescription('a', (node,)), request.Request())
+        planned = planner.plan(host_model.HostDescription('a', (node,)),
+                               plan_request.PlanRequest())
         self.assertEqual(size_kib, planned.plan.page_size_kib)
 
     def test_as_few_cells_as_it_takes(self):
-        planned = planner.plan(_xeon(), request.Request(
+        planned = planner.plan(_xeon(), plan_request.PlanRequest(
             host_cpus=4, sizes=_sizes((40,), (48,), (30, 1, 2))))
-        self.assertEqual([1, 2, 2], [one.cells for one in planned.plan.sizes])
+        self.assertEqual([1, 2, 2],
+                         [size.cells for size in planned.plan.sizes])
         # Where it would fit on the bare host only, it gets more of them.
         planned = planner.plan(
-            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))), request.Request(
-                host_cpus=2, sizes=_sizes((40,)), poll_cpus=4))
-        self.assertEqual([2], [one.cells for one in planned.plan.sizes])
+            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
+            plan_request.PlanRequest(host_cpus=2, sizes=_sizes((40,)),
+                                     poll_cpus=4))
+        self.assertEqual([2], [size.cells for size in planned.plan.sizes])
         self.assertEqual([1], [
             sale.alone for sale in planned.plan.offer.sales])
 
-    @ddt.data((8, model.Purpose.BOTH, [4]), (2, model.Purpose.DEDICATED, [1]),
-              (8, model.Purpose.DEDICATED, [4, 8]))
+    @ddt.data((8, plan_model.Purpose.BOTH, [4]),
+              (2, plan_model.Purpose.DEDICATED, [1]),
+              (8, plan_model.Purpose.DEDICATED, [4, 8]))
     @ddt.unpack
     def test_usual_sizes_that_fit(self, cores, purpose, expected):
         """They are left out where nothing but the host's CPUs is too much."""
-        node = host_model.Node(0, 0, tuple(
+        node = host_model.NumaNode(0, 0, tuple(
             (core, core + cores) for core in range(cores)), 64 * GIB)
         planned = planner.plan(host_model.HostDescription('a', (node,)),
-                               request.Request(purpose))
+                               plan_request.PlanRequest(purpose))
         self.assertEqual(expected, [
             size.vcpus for size in planned.plan.sizes])
 
@@ -469,7 +479,8 @@ class TestPlan(oslotest.BaseTestCase):
         (dict(sizes=_sizes((8,), (8, 1, 1))), '--for.*twice'),
         # In as many cells as it takes beside CPUs for polling.
         (dict(sizes=_sizes((40,), (40, 1, 2)), poll_cpus=4), '--for.*twice'),
-        (dict(purpose=model.Purpose.BOTH, shared_cpus=0), '--shared-cpus'),
+        (dict(purpose=plan_model.Purpose.BOTH, shared_cpus=0),
+         '--shared-cpus'),
         (dict(host_memory_mib=100), '--host-memory'),
         (dict(host_cpus=79), 'too few'),
         (dict(host_cpus=40, shared_cpus=40), 'too few'),
@@ -481,7 +492,7 @@ class TestPlan(oslotest.BaseTestCase):
     @ddt.unpack
     def test_what_cannot_be_had(self, values, message):
         error = self.assertRaises(errors.InputError, planner.plan, _xeon(),
-                                  request.Request(**values))
+                                  plan_request.PlanRequest(**values))
         self.assertRegex(str(error), message)
 
     def test_aliases(self):
@@ -490,38 +501,38 @@ class TestPlan(oslotest.BaseTestCase):
             _nic(3, 1, kind=hardware.PciKind.GPU),
             _nic(4, 1, kind=hardware.PciKind.NVME)),
             system=hardware.System(has_iommu=False))
-        planned = planner.plan(description, request.Request(pci_aliases=(
-            ('net', 'nic'), ('gpu', '0000:03:00.0'))))
+        planned = planner.plan(description, plan_request.PlanRequest(
+            pci_aliases=(('net', 'nic'), ('gpu', '0000:03:00.0'))))
         self.assertEqual(['net', '', 'gpu', ''], [
             device.alias for device in planned.pci_devices])
         self.assertEqual(['eth2', 'eth4'], [
-            one.name for one in planned.plan.interrupts])
+            interrupt.name for interrupt in planned.plan.interrupts])
         self.assertLess({'no-iommu', 'device-in-use'}, set(_codes(planned)))
         for aliases in ((('net', '02:00.0'),),
                         (('net', '01:00.0'), ('other', '15b3:1017'))):
             self.assertRaises(errors.InputError, planner.plan, description,
-                              request.Request(pci_aliases=aliases))
+                              plan_request.PlanRequest(pci_aliases=aliases))
 
     def test_virtual_functions(self):
         """They are what guests get; the NIC itself stays with the host."""
         planned = planner.plan(
             _xeon(pci_devices=(
                 _nic(1, 0), _nic(2, 0, physical_function='0000:01:00.0'))),
-            request.Request(pci_aliases=(('net', 'nic'),)))
+            plan_request.PlanRequest(pci_aliases=(('net', 'nic'),)))
         self.assertEqual(['', 'net'], [
             device.alias for device in planned.pci_devices])
         self.assertEqual(['eth1'], [
-            one.name for one in planned.plan.interrupts])
+            interrupt.name for interrupt in planned.plan.interrupts])
 
     def test_many_nodes(self):
         """What would take ages if equal nodes were told apart."""
         nodes = tuple(
-            host_model.Node(number, number // 12, tuple(
+            host_model.NumaNode(number, number // 12, tuple(
                 (first, first + 192)
                 for first in range(8 * number, 8 * number + 8)), 64 * GIB)
             for number in range(24))
         planned = planner.plan(
-            host_model.HostDescription('a', nodes), request.Request(
+            host_model.HostDescription('a', nodes), plan_request.PlanRequest(
                 host_cpus=32, shared_cpus=32,
                 sizes=_sizes((4,), (8,), (16,))))
         self.assertEqual('0-15,192-207', str(planned.plan.host_cpus))
@@ -542,7 +553,7 @@ class TestPlan(oslotest.BaseTestCase):
         ('few-host-cpus', dict(pci_devices=(_nic(1, 0, 100000),))))
     @ddt.unpack
     def test_warnings(self, code, values):
-        wanted = request.Request(host_cpus=4, sizes=_sizes((8,)))
+        wanted = plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)))
         self.assertIn(code, _codes(planner.plan(_xeon(**values), wanted)))
         self.assertEqual(['no-emulator-cpus'],
                          _codes(planner.plan(_xeon(), wanted)))
@@ -551,36 +562,37 @@ class TestPlan(oslotest.BaseTestCase):
         nodes = _xeon().nodes
         planned = planner.plan(_xeon(nodes=(
             nodes[0], dataclasses.replace(nodes[1], memory_mib=0))),
-            request.Request(host_cpus=4, sizes=_sizes((8,))))
+            plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,))))
         self.assertIn('no-memory-node', _codes(planned))
         # What cannot be sold is what the host gets.
         self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
         planned = planner.plan(_xeon(nodes=(
             nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))),
-            request.Request())
+            plan_request.PlanRequest())
         self.assertIn('memory-too-small', _codes(planned))
 
     def test_nodes_without_memory_for_guests(self):
         """They sell nothing, whatever CPUs they have."""
         nodes = _xeon().nodes
         small = (nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))
-        wanted = request.Request(host_cpus=4, sizes=_sizes((8,)),
-                                 host_memory_mib=100 * GIB)
+        wanted = plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)),
+                                          host_memory_mib=100 * GIB)
         # What cannot be sold is what the host gets.
-        taken = dataclasses.replace(wanted, page_size_kib=samples.GIB_PAGES)
+        taken = dataclasses.replace(wanted,
+                                    page_size_kib=host_samples.GIB_PAGES)
         # There some is left, if the host's CPUs are elsewhere.
         other = dataclasses.replace(wanted, page_size_kib=0, choice=2)
         for one, pages in ((taken, ' in pages of 1 GiB'), (other, '')):
             planned = planner.plan(_xeon(nodes=small), one)
             self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
-            self.assertEqual((model.Sale(8, 1, 5, 36, 5),),
+            self.assertEqual((plan_model.Sale(8, 1, 5, 36, 5),),
                              planned.plan.offer.sales)
             self.assertEqual({1: 36}, planned.plan.offer.stranded_cpus)
             self.assertEqual([
                 f'node 1 is left without memory for guests{pages}, so that '
                 'CPUs 22-39,62-79 there cannot be sold'],
-                [one.message for one in planned.plan.warnings
-                 if one.code == 'no-guest-memory'])
+                [warning.message for warning in planned.plan.warnings
+                 if warning.code == 'no-guest-memory'])
             self.assertNotIn('memory-too-small', _codes(planned))
             texts = [reason.text for reason in planned.plan.reasons]
             self.assertIn(
@@ -594,37 +606,37 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_a_choice_that_only_memory_makes_better(self):
         """By CPUs alone it would not be among those that are compared."""
-        nodes = tuple(host_model.Node(
+        nodes = tuple(host_model.NumaNode(
             number, number, tuple((4 * number + cpu,) for cpu in range(4)),
             memory_mib) for number, memory_mib in enumerate(
                 (64 * GIB, 64 * GIB, GIB)))
         planned = planner.plan(
-            host_model.HostDescription('a', nodes), request.Request(
+            host_model.HostDescription('a', nodes), plan_request.PlanRequest(
                 host_cpus=2, sizes=_sizes((1,)),
-                page_size_kib=samples.GIB_PAGES))
+                page_size_kib=host_samples.GIB_PAGES))
         self.assertEqual('8-9', str(planned.plan.host_cpus))
-        self.assertEqual((model.Sale(1, 1, 8, 2, 8),),
+        self.assertEqual((plan_model.Sale(1, 1, 8, 2, 8),),
                          planned.plan.offer.sales)
         self.assertLess(max(other.offer.sales[0].alone
                             for other in planned.plan.alternatives), 8)
 
     def test_no_memory_for_guests_at_all(self):
-        node = host_model.Node(
+        node = host_model.NumaNode(
             0, 0, tuple((cpu,) for cpu in range(8)), GIB)
         error = self.assertRaises(
             errors.InputError, planner.plan,
             host_model.HostDescription('a', (node,)),
-            request.Request(page_size_kib=samples.GIB_PAGES))
+            plan_request.PlanRequest(page_size_kib=host_samples.GIB_PAGES))
         self.assertRegex(str(error), 'no node has memory left for guests in '
                          'pages of 1 GiB.*--host-memory')
 
     def test_what_a_small_node_lacks_comes_from_all_others(self):
         """None of them loses all that it has."""
-        nodes = tuple(host_model.Node(
+        nodes = tuple(host_model.NumaNode(
             number, number, tuple((4 * number + cpu,) for cpu in range(4)),
             250) for number in range(16))
         planned = planner.plan(
-            host_model.HostDescription('a', nodes), request.Request())
+            host_model.HostDescription('a', nodes), plan_request.PlanRequest())
         self.assertEqual(1000, sum(
             planned.plan.memory_kept_mib.values()) // 100 * 100)
         self.assertEqual(250, planned.plan.memory_kept_mib[0])
@@ -638,40 +650,40 @@ class TestPlan(oslotest.BaseTestCase):
     def test_too_little_host_memory(self, memory_mib, shown):
         error = self.assertRaises(
             errors.InputError, planner.plan, _xeon(),
-            request.Request(host_memory_mib=memory_mib))
+            plan_request.PlanRequest(host_memory_mib=memory_mib))
         self.assertIn(f'{shown} for the host is too little', str(error))
         self.assertIn('take at least 1 GiB', str(error))
         # A small host is held to less, and told so.
-        node = host_model.Node(
+        node = host_model.NumaNode(
             0, 0, tuple((cpu,) for cpu in range(4)), 2 * GIB)
         error = self.assertRaises(
             errors.InputError, planner.plan,
             host_model.HostDescription('a', (node,)),
-            request.Request(host_memory_mib=1))
+            plan_request.PlanRequest(host_memory_mib=1))
         self.assertIn('take at least 512 MiB', str(error))
 
     @ddt.data((80, 0, 4), (80, 50000, 5), (80, 200000, 8), (256, 0, 9),
               (256, 100000, 10), (8, 0, 2), (2, 0, 1), (8, 400000, 2))
     @ddt.unpack
     def test_host_cpus_where_nobody_says(self, cpus, mbps, expected):
-        node = host_model.Node(
+        node = host_model.NumaNode(
             0, 0, tuple((cpu,) for cpu in range(cpus)), 64 * GIB)
         description = host_model.HostDescription(
             'a', (node,), pci_devices=(_nic(1, 0, mbps),))
         self.assertEqual(
-            expected, request.default_host_cpus(description, False))
+            expected, plan_request.default_host_cpus(description, False))
 
-    @ddt.data(('8', [(8, 1, None)]), ('8:70, 16:30', [(8, 70, None),
-                                                      (16, 30, None)]),
+    @ddt.data(('8', [(8, 1, 0)]),
+              ('8:70, 16:30', [(8, 70, 0), (16, 30, 0)]),
               ('48x2:3', [(48, 3, 2)]))
     @ddt.unpack
     def test_sizes(self, text, expected):
-        found = request.parse_sizes(text, errors.Location('--for'))
+        found = plan_request.parse_sizes(text, errors.Location('--for'))
         self.assertEqual(expected, [dataclasses.astuple(one)
                                     for one in found])
 
     @ddt.data('', '8,', 'a', '0', '8:0', '8x0', '9x2', '8:1:2', '8,8:2',
               '-8', '8x2x2')
     def test_bad_sizes(self, text):
-        self.assertRaises(errors.InputError, request.parse_sizes, text,
+        self.assertRaises(errors.InputError, plan_request.parse_sizes, text,
                           errors.Location('--for'))

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """A directory of rendered files, written again and again."""
 
 import fcntl
@@ -24,17 +13,18 @@ import fixtures
 import hypothesis
 from hypothesis import strategies as st
 
-from nova_pinning.document import files as documents
+from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.host.render import directory
 from nova_pinning.host.render import options
-from nova_pinning.tests.unit import base
+from nova_pinning.tests.unit import unit_base
 
 
 def files(**texts):
     """Rendered files by path; what begins with 'run' is executable."""
-    return {path: options.File(path, text, '', '', path.startswith('run'))
-            for path, text in texts.items()}
+    return {
+        path: options.RenderedFile(path, text, '', '', path.startswith('run'))
+        for path, text in texts.items()}
 
 
 def tree(root):
@@ -44,7 +34,7 @@ def tree(root):
             if path.is_file() and path.name != directory.MANIFEST}
 
 
-class _TestCase(base.TestCase):
+class _TestCase(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -92,14 +82,16 @@ class TestWrite(_TestCase):
     def test_again(self):
         self.write(a='1', b='2')
         stamp = (self.root / 'a').stat().st_ino
-        self.assertEqual(directory.Changes(), self.write(a='1', b='2'))
+        self.assertEqual(directory.DirectoryChanges(), self.write(a='1',
+                                                                  b='2'))
         self.assertEqual(stamp, (self.root / 'a').stat().st_ino)
 
     def test_changes(self):
         self.write(**{'a': '1', 'b': '2', 'x/y/z': '3', 'x/w': '4'})
         changes = self.write(**{'a': 'new', 'c': '5', 'x/w': '4'})
         self.assertEqual(
-            directory.Changes(('c',), ('a',), ('b', 'x/y/z')), changes)
+            directory.DirectoryChanges(('c',), ('a',), ('b', 'x/y/z')),
+            changes)
         self.assertEqual({'a': 'new', 'c': '5', 'x/w': '4'}, tree(self.root))
         self.assertFalse((self.root / 'x/y').exists())
 
@@ -114,7 +106,7 @@ class TestWrite(_TestCase):
         self.write(a='1', b='2')
         (self.root / 'a').unlink()
         (self.root / 'b').unlink()
-        self.assertEqual(directory.Changes(('a',)), self.write(a='1'))
+        self.assertEqual(directory.DirectoryChanges(('a',)), self.write(a='1'))
         self.assertEqual({'a': '1'}, tree(self.root))
 
     def test_changed_ones_that_go_are_kept(self):
@@ -122,7 +114,7 @@ class TestWrite(_TestCase):
         (self.root / 'b').write_text('mine')
         (self.root / 'c').write_bytes(b'\xff')
         changes = self.write(a='1')
-        self.assertEqual(directory.Changes(kept=('b', 'c')), changes)
+        self.assertEqual(directory.DirectoryChanges(kept=('b', 'c')), changes)
         self.assertEqual('mine', (self.root / 'b').read_text())
         # They are nobody's now, and in the way of a file of ours.
         self.assertIn('in the way', self.refused(a='1', b='2'))
@@ -173,7 +165,7 @@ class TestRefused(_TestCase):
         self.root.parent.mkdir()
         self.root.write_text('')
         error = self.assertRaises(errors.InputError, self.write, a='1')
-        self.assertIn('no directory', str(error))
+        self.assertIn('not a directory', str(error))
 
     def test_below_a_file(self):
         self.root.parent.write_text('')
@@ -193,15 +185,15 @@ class TestRefused(_TestCase):
         self.assertIn('b: is in the way', self.refused(a='1', b='2'))
         (self.root / 'b').unlink()
         (self.root / 'b').mkdir()
-        self.assertIn('no regular file', self.refused(a='1', b='2'))
+        self.assertIn('not a regular file', self.refused(a='1', b='2'))
 
     def test_file_for_a_directory(self):
         self.write(**{'etc/x/a': '1\n', 'usr/b': '2\n'})
         (self.root / 'usr/b').unlink()
         (self.root / 'usr').rmdir()
         (self.root / 'usr').write_text('')
-        self.assertIn('usr: is in the way: it is no directory', self.refused(
-            **{'etc/x/a': '3\n', 'usr/b': '4\n'}))
+        self.assertIn('usr: is in the way: it is not a directory',
+                      self.refused(**{'etc/x/a': '3\n', 'usr/b': '4\n'}))
 
     def test_symbolic_links(self):
         self.write(a='1')
@@ -231,10 +223,10 @@ _TEXTS = st.dictionaries(st.sampled_from(['a', 'x/b', 'x/y/c', 'run/d']),
                          st.sampled_from(['1\n', '2\n']))
 
 
-class TestCutOff(base.TestCase):
+class TestCutOff(unit_base.TestCase):
     """Whatever is cut off is finished by doing it again."""
 
-    @base.settings(30)
+    @unit_base.settings(30)
     @hypothesis.example({'a': '1\n'}, {'a': '2\n'}, {'a': '2\n'}, 1)
     @hypothesis.example({'a': '1\n'}, {'x/b': '2\n'}, {'x/b': '2\n'}, 2)
     @hypothesis.given(_TEXTS, _TEXTS, _TEXTS, st.integers(0, 12))
@@ -251,7 +243,7 @@ class TestCutOff(base.TestCase):
                 return real(*args, **kwargs)
             return call
 
-        with (mock.patch.object(documents.os, 'replace', fail(os.replace)),
+        with (mock.patch.object(atomic_file.os, 'replace', fail(os.replace)),
               mock.patch.object(pathlib.Path, 'unlink',
                                 fail(pathlib.Path.unlink)),
               mock.patch.object(pathlib.Path, 'chmod',
@@ -264,7 +256,7 @@ class TestCutOff(base.TestCase):
             self.assertIn(text, (first.get(path), second.get(path)))
         directory.write(str(root), files(**third))
         self.assertEqual(third, tree(root))
-        self.assertEqual(directory.Changes(),
+        self.assertEqual(directory.DirectoryChanges(),
                          directory.compare(str(root), files(**third)))
 
 

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The script that places interrupts, on a tree that looks like /proc."""
 
 import os
@@ -21,33 +10,33 @@ import ddt
 import fixtures
 
 from nova_pinning.host import hardware
-from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import plan_model
 from nova_pinning.host import render
 from nova_pinning.host.render import interrupts
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host.render import samples
+from nova_pinning.tests.unit.host.render import render_samples
+from nova_pinning.tests.unit import unit_base
 
 # What the kernel refuses to write to: an address at which nothing is.
 _REFUSES = '/proc/self/mem'
 
 
 @ddt.ddt
-class TestScript(base.TestCase):
+class TestScript(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.script = self.root / 'script'
         self.script.write_text(
-            render.files(samples.planned())[interrupts.SCRIPT].text)
+            render.files(render_samples.planned())[interrupts.SCRIPT].text)
         (self.root / 'proc/irq').mkdir(parents=True)
         self.default = self.root / 'proc/irq/default_smp_affinity'
         self.default.write_text('ff\n')
         for irq in (0, 1, 9, 10, 11, 100, 101, 30):
             self._file(irq).parent.mkdir()
             self._file(irq).write_text('0-7\n')
-        self._device(samples.NIC, 100, 9, 10, 11)
-        disk = self.root / 'sys/bus/pci/devices' / samples.DISK
+        self._device(render_samples.NIC, 100, 9, 10, 11)
+        disk = self.root / 'sys/bus/pci/devices' / render_samples.DISK
         disk.mkdir(parents=True)
         (disk / 'irq').write_text('30\n')
 
@@ -104,10 +93,10 @@ class TestScript(base.TestCase):
                          (done.returncode, done.stdout, done.stderr))
 
     def test_a_device_is_gone(self):
-        shutil.rmtree(self.root / 'sys/bus/pci/devices' / samples.DISK)
+        shutil.rmtree(self.root / 'sys/bus/pci/devices' / render_samples.DISK)
         done = self._run()
         self.assertEqual(
-            (0, f'there is no device {samples.DISK}\n'),
+            (0, f'there is no device {render_samples.DISK}\n'),
             (done.returncode, done.stderr))
         self.assertEqual('0,4', self._placed()[30])
 
@@ -127,8 +116,8 @@ class TestScript(base.TestCase):
             self.skipTest('no PCI device here has MSI interrupts')
         device = found[0].parent.name
         irqs = sorted(int(path.name) for path in found[0].iterdir())
-        host = samples.planned(plan_values={'interrupts': (
-            plan_model.Interrupts(device, 'x', samples.PARSE('0,4')),)})
+        host = render_samples.planned(plan_values={'interrupts': (
+            plan_model.Interrupts(device, 'x', render_samples.PARSE('0,4')),)})
         self.script.write_text(render.files(host)[interrupts.SCRIPT].text)
         shutil.rmtree(self.root / 'proc/irq')
         for irq in irqs:
@@ -142,19 +131,19 @@ class TestScript(base.TestCase):
             self._placed())
 
     def test_no_devices(self):
-        host = samples.planned(plan_values={'interrupts': ()})
+        host = render_samples.planned(plan_values={'interrupts': ()})
         self.script.write_text(render.files(host)[interrupts.SCRIPT].text)
         self._run()
         self.assertEqual({'0,4'}, set(self._placed().values()))
 
 
-class TestShellcheck(base.TestCase):
+class TestShellcheck(unit_base.TestCase):
 
     def test_scripts(self):
         if shutil.which('shellcheck') is None:
             self.skipTest('shellcheck is not installed')
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        files = render.files(samples.polling(
+        files = render.files(render_samples.polling(
             pages=(1024, 512), system=hardware.System()))
         scripts = []
         for path, file in files.items():

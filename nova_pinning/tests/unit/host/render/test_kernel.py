@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """The kernel's command line, and huge pages by node."""
 
 import dataclasses
@@ -22,31 +11,31 @@ import fixtures
 
 from nova_pinning import errors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
+from nova_pinning.host import host_model
 from nova_pinning.host import render
 from nova_pinning.host.render import kernel
-from nova_pinning.host.render import layout
 from nova_pinning.host.render import options
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host.render import samples
-from nova_pinning.tests.unit.host import samples as hosts
+from nova_pinning.host.render import planned_host
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host.render import render_samples
+from nova_pinning.tests.unit import unit_base
 
-MIB = hosts.MIB_PAGES
-GIB = hosts.GIB_PAGES
+MIB = host_samples.MIB_PAGES
+GIB = host_samples.GIB_PAGES
 
 
 def line(host, **values):
     """The command line, word by word."""
     return [str(flag) for flag in kernel.flags(
-        layout.layout(host), options.Options(**values))]
+        planned_host.planned_host_of(host), options.RenderOptions(**values))]
 
 
 def without_cards(**values):
-    return samples.planned(pci_devices=(), **values)
+    return render_samples.planned(pci_devices=(), **values)
 
 
 @ddt.ddt
-class TestFlags(base.TestCase):
+class TestFlags(unit_base.TestCase):
 
     @ddt.data(('5.4.0-190-generic', ''), ('5.5.1', ''),
               ('5.6.0', 'managed_irq,'), ('6.1.0', 'managed_irq,'),
@@ -54,7 +43,7 @@ class TestFlags(base.TestCase):
     @ddt.unpack
     def test_managed_interrupts(self, release, word):
         """Older kernels would drop all of isolcpus= for this word."""
-        host = samples.planned(system=hardware.System(kernel=release))
+        host = render_samples.planned(system=hardware.System(kernel=release))
         self.assertEqual(f'isolcpus={word}domain,1-2,5-6', line(
             host, isolation=options.Isolation.FULL)[-1])
 
@@ -62,7 +51,7 @@ class TestFlags(base.TestCase):
         self.assertEqual(
             ['default_hugepagesz=2M', 'hugepagesz=2M', 'hugepages=2048',
              'intel_iommu=on', 'iommu=pt', 'irqaffinity=0,4'],
-            line(samples.planned()))
+            line(render_samples.planned()))
 
     @ddt.data(
         # Alike on all nodes: any kernel spreads them.
@@ -73,7 +62,7 @@ class TestFlags(base.TestCase):
         ((512, 0), '10.0', ['0:512']))
     @ddt.unpack
     def test_pages(self, pages, release, expected):
-        host = samples.planned(
+        host = render_samples.planned(
             pages=pages, system=hardware.System(kernel=release))
         self.assertEqual(
             expected, [word.partition('=')[2] for word in line(host)
@@ -83,8 +72,8 @@ class TestFlags(base.TestCase):
             f'etc/systemd/system/{kernel.PAGES_UNIT}' in render.files(host))
 
     def test_nodes_without_memory_do_not_count(self):
-        host = samples.planned(pages=(512, 0),
-                               system=hardware.System(kernel='5.10'))
+        host = render_samples.planned(pages=(512, 0),
+                                      system=hardware.System(kernel='5.10'))
         first, second = host.nodes
         host = dataclasses.replace(host, nodes=(
             first, dataclasses.replace(second, memory_mib=0)))
@@ -125,13 +114,13 @@ class TestFlags(base.TestCase):
     @ddt.unpack
     def test_iommu(self, arch, vendor, virtualization, expected):
         values = {
-            'cpu_model': model.CpuModel(arch=arch, vendor=vendor),
+            'cpu_model': host_model.CpuModel(arch=arch, vendor=vendor),
             'system': hardware.System(virtualization=virtualization)}
         self.assertEqual(expected, [
-            word for word in line(samples.planned(**values))
+            word for word in line(render_samples.planned(**values))
             if 'iommu' in word])
         self.assertNotIn('iommu', ' '.join(line(without_cards(**values))))
-        self.assertIn('iommu', ' '.join(line(samples.polling(
+        self.assertIn('iommu', ' '.join(line(render_samples.polling(
             pci_devices=(), **values))))
 
     @ddt.data(
@@ -142,56 +131,58 @@ class TestFlags(base.TestCase):
                                   'isolcpus=managed_irq,domain,1-2,5-6']))
     @ddt.unpack
     def test_isolation(self, isolation, expected):
-        for host in (without_cards(), samples.polling(pci_devices=())):
+        for host in (without_cards(), render_samples.polling(pci_devices=())):
             found = line(host, isolation=isolation)
             self.assertEqual(
                 expected, found[found.index('irqaffinity=0,4') + 1:])
 
     def test_nothing_to_isolate(self):
-        host = samples.planned(nova=hosts.settings(shared='1-3,5-7'))
+        host = render_samples.planned(nova=host_samples.settings(
+            shared='1-3,5-7'))
         line(host)
         error = self.assertRaises(
             errors.InputError, line, host, isolation=options.Isolation.FULL)
         self.assertIn('nothing to isolate', str(error))
 
     def test_cpu_0_without_tick(self):
-        host = samples.planned(
-            nova=hosts.settings(dedicated='0,4'),
-            plan_values={'host_cpus': samples.PARSE('1,5')})
+        host = render_samples.planned(
+            nova=host_samples.settings(dedicated='0,4'),
+            plan_values={'host_cpus': render_samples.PARSE('1,5')})
         told = {flag.name: flag.why for flag in kernel.flags(
-            layout.layout(host),
-            options.Options(isolation=options.Isolation.TICKLESS))}
+            planned_host.planned_host_of(host),
+            options.RenderOptions(isolation=options.Isolation.TICKLESS))}
         self.assertIn('CPU 0 is among them', told['nohz_full'])
 
     def test_contradictions(self):
-        host = samples.planned(system=hardware.System(
+        host = render_samples.planned(system=hardware.System(
             kernel='6.1', command_line='BOOT_IMAGE=/x ro hugepagesz=1G '
             'hugepages=4 hugepagesz=2M isolcpus=2 iommu=pt quiet nohz_full=2 '
             'irqaffinity=0,4 intel_iommu=off'))
         self.assertEqual(
             ('hugepagesz=1G', 'hugepages=4', 'isolcpus=2', 'nohz_full=2',
              'intel_iommu=off'), kernel.contradictions(
-                 layout.layout(host),
-                 kernel.flags(layout.layout(host), options.Options())))
+                 planned_host.planned_host_of(host),
+                 kernel.flags(planned_host.planned_host_of(host),
+                              options.RenderOptions())))
         for path in (kernel.GRUB_PATH, kernel.TEXT_PATH):
             self.assertIn('hugepages=4', render.files(host)[path].text)
 
     def test_each_flag_is_explained(self):
-        wanted = options.Options(isolation=options.Isolation.FULL)
-        host = samples.planned()
+        wanted = options.RenderOptions(isolation=options.Isolation.FULL)
+        host = render_samples.planned()
         files = render.files(host, wanted)
-        for flag in kernel.flags(layout.layout(host), wanted):
+        for flag in kernel.flags(planned_host.planned_host_of(host), wanted):
             for path in (kernel.GRUB_PATH, kernel.TEXT_PATH):
                 told = ' '.join(files[path].text.replace('#', ' ').split())
                 self.assertIn(' '.join(flag.why.split()), told)
 
 
-class TestPagesScript(base.TestCase):
+class TestPagesScript(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        host = samples.planned(pages=(700, 3), system=hardware.System())
+        host = render_samples.planned(pages=(700, 3), system=hardware.System())
         self.script = self.root / 'script'
         self.script.write_text(render.files(host)[kernel.PAGES_SCRIPT].text)
         for node in (0, 1):

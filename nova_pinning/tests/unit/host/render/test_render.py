@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """All files of a plan: that they say what it says, each time the same."""
 
 import dataclasses
@@ -25,24 +14,24 @@ import yaml
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import hardware
-from nova_pinning.host import model
-from nova_pinning.host.plan import model as plan_model
+from nova_pinning.host import host_model
+from nova_pinning.host import plan_model
 from nova_pinning.host import render
 from nova_pinning.host.render import deploy
 from nova_pinning.host.render import directory
 from nova_pinning.host.render import interrupts
 from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
-from nova_pinning.host.render import layout
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import provider
 from nova_pinning.host.render import readme
 from nova_pinning.host.render import systemd
 from nova_pinning.host.render import tuned
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host.render import samples
-from nova_pinning.tests.unit.host import samples as hosts
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host.render import render_samples
+from nova_pinning.tests.unit import unit_base
 
 PARSE = cpuset.CpuSet.parse
 
@@ -66,10 +55,10 @@ def _system(kernel='6.1.0', **values):
     return hardware.System(kernel=kernel, **values)
 
 
-class TestAnyPlan(base.TestCase):
+class TestAnyPlan(unit_base.TestCase):
 
-    @base.settings(60)
-    @hypothesis.given(samples.any_case())
+    @unit_base.settings(60)
+    @hypothesis.given(render_samples.any_case())
     def test_cpus_are_those_of_the_plan(self, case):
         """Read back with the words of each file, not with our own."""
         host, wanted = case
@@ -97,7 +86,8 @@ class TestAnyPlan(base.TestCase):
         text = files[interrupts.SCRIPT].text
         self.assertEqual([f"'{plan.host_cpus}'"], values(text, 'host_cpus'))
         self.assertEqual(
-            [(one.address, list(one.cpus)) for one in plan.interrupts],
+            [(interrupt.address, list(interrupt.cpus))
+             for interrupt in plan.interrupts],
             [(address, [int(cpu) for cpu in cpus.split()])
              for address, cpus in re.findall(
                  r'^spread (\S+) ([\d ]+) ', text, re.MULTILINE)])
@@ -135,8 +125,9 @@ class TestAnyPlan(base.TestCase):
             self.assertEqual([str(expected)] * len(affinity + allowed),
                              affinity + allowed)
 
-    @base.settings(25)
-    @hypothesis.given(samples.any_case(), st.sampled_from(options.Format))
+    @unit_base.settings(25)
+    @hypothesis.given(render_samples.any_case(),
+                      st.sampled_from(options.RenderFormat))
     def test_deterministic(self, case, form):
         host, wanted = case
         wanted = dataclasses.replace(wanted, format=form)
@@ -148,8 +139,8 @@ class TestAnyPlan(base.TestCase):
             self.assertFalse(path.startswith('/'))
             self.assertTrue(file.text.endswith('\n'), path)
 
-    @base.settings(25)
-    @hypothesis.given(samples.any_case())
+    @unit_base.settings(25)
+    @hypothesis.given(render_samples.any_case())
     def test_every_line_of_a_head_is_a_comment(self, case):
         """What stands in names does not get out of the comments."""
         files = render.files(*case)
@@ -160,8 +151,8 @@ class TestAnyPlan(base.TestCase):
                     len(line) for line in file.text.splitlines()
                     if line.startswith('# ') and ' ' in line[2:].strip()), 80)
 
-    @base.settings(25)
-    @hypothesis.given(samples.any_case())
+    @unit_base.settings(25)
+    @hypothesis.given(render_samples.any_case())
     def test_the_shell_reads_what_it_sources(self, case):
         host, wanted = case
         files = render.files(host, wanted)
@@ -184,21 +175,22 @@ class TestAnyPlan(base.TestCase):
 
 
 @ddt.ddt
-class TestFiles(base.TestCase):
+class TestFiles(unit_base.TestCase):
 
     def test_no_plan(self):
         error = self.assertRaises(errors.InputError, render.files,
-                                  hosts.host())
+                                  host_samples.host())
         self.assertIn('has no plan', str(error))
         self.assertIn('nova-pinning host plan', str(error))
 
     def test_no_host_cpus(self):
-        host = samples.planned(plan_values={'host_cpus': PARSE('')})
+        host = render_samples.planned(plan_values={'host_cpus': PARSE('')})
         self.assertRaises(errors.InputError, render.files, host)
 
-    @ddt.data(*options.Format)
+    @ddt.data(*options.RenderFormat)
     def test_readme(self, form):
-        files = render.files(samples.polling(), options.Options(format=form))
+        files = render.files(render_samples.polling(),
+                             options.RenderOptions(format=form))
         self.assertEqual(readme.PATH, list(files)[-1])
         listed = [line.removesuffix(' (executable)')
                   for line in files[readme.PATH].text.splitlines()
@@ -207,7 +199,7 @@ class TestFiles(base.TestCase):
         self.assertNotIn(directory.MANIFEST, files)
 
     def test_a_host_for_both_classes(self):
-        host = samples.planned(
+        host = render_samples.planned(
             plan_values={'purpose': plan_model.Purpose.BOTH},
             traits=frozenset())
         self.assertNotIn(provider.PATH, render.files(host))
@@ -216,13 +208,13 @@ class TestFiles(base.TestCase):
             host, traits=frozenset({'CUSTOM_PINNING_SHARED'}))
         self.assertIn('CUSTOM_PINNING_SHARED',
                       render.files(host)[provider.PATH].text)
-        host = samples.planned()
+        host = render_samples.planned()
         self.assertIn('CUSTOM_PINNING_DEDICATED',
                       render.files(host)[provider.PATH].text)
 
     def test_modes(self):
-        files = render.files(samples.polling(pages=(1024, 3),
-                                             system=_system('')))
+        files = render.files(render_samples.polling(pages=(1024, 3),
+                                                    system=_system('')))
         self.assertEqual(
             {path for path in files if 'sbin' in path},
             {path for path, file in files.items() if file.executable})
@@ -230,29 +222,52 @@ class TestFiles(base.TestCase):
 
     def test_device_types(self):
         """What the plan knows, unless somebody says otherwise."""
-        function = model.PciDevice(
+        function = host_model.PciDevice(
             '0000:5e:02.0', '10de', '1db7', 1, 'gpu',
-            physical_function=samples.CARD)
-        whole = model.PciDevice(samples.CARD, '10de', '1db6', 1, 'card')
-        plain = model.PciDevice(samples.DISK, '144d', 'a80a', 1, 'disk')
-        wanted = options.Options(
+            physical_function=render_samples.CARD)
+        whole = host_model.PciDevice(render_samples.CARD, '10de', '1db6', 1,
+                                     'card')
+        plain = host_model.PciDevice(render_samples.DISK, '144d', 'a80a', 1,
+                                     'disk')
+        wanted = options.RenderOptions(
             device_types={'disk': options.DeviceType.PF})
-        host = samples.planned(pci_devices=(function, whole, plain))
+        host = render_samples.planned(pci_devices=(function, whole, plain))
         for given, expected in (
-                (options.Options(), ['type-PF', 'type-PCI', 'type-VF']),
+                (options.RenderOptions(), ['type-PF', 'type-PCI', 'type-VF']),
                 (wanted, ['type-PF', 'type-PF', 'type-VF'])):
             self.assertEqual(expected, [
-                one['device_type'] for one
-                in nova_conf.aliases(layout.layout(host), given)])
-        mixed = samples.planned(pci_devices=(
+                alias['device_type'] for alias in nova_conf.aliases(
+                    planned_host.planned_host_of(host), given)])
+        mixed = render_samples.planned(pci_devices=(
             function, dataclasses.replace(whole, alias='gpu')))
         error = self.assertRaises(errors.InputError, render.files, mixed)
         self.assertIn("'gpu' are type-PF and type-VF", str(error))
-        render.files(mixed, options.Options(
+        render.files(mixed, options.RenderOptions(
             device_types={'gpu': options.DeviceType.VF}))
 
+    def test_order_of_nodes(self):
+        """It is set where the plan says so, for every way to deploy."""
+        option = 'packing_host_numa_cells_allocation_strategy'
+        path = 'group_vars/nova_compute/nova_pinning.yml'
+        host = render_samples.planned()
+        self.assertNotIn(option, render.files(host)[nova_conf.PATH].text)
+        for said, text in ((True, 'true'), (False, 'false')):
+            host = dataclasses.replace(host, nova=dataclasses.replace(
+                host.nova, packs_cells=said))
+            self.assertIn(f'\n{option} = {text}\n',
+                          render.files(host)[nova_conf.PATH].text)
+            found = {form: yaml.load(render.files(host, options.RenderOptions(
+                format=form))[path].text, _Loader) for form in (
+                    options.RenderFormat.ANSIBLE,
+                    options.RenderFormat.OPENSTACK_ANSIBLE)}
+            self.assertIs(said, found[options.RenderFormat.ANSIBLE][
+                'nova_pinning_packs_cells'])
+            self.assertEqual(text, found[
+                options.RenderFormat.OPENSTACK_ANSIBLE][
+                    'nova_nova_conf_overrides']['compute'][option])
+
     def test_openvswitch(self):
-        files = render.files(samples.polling())
+        files = render.files(render_samples.polling())
         text = files['usr/local/sbin/nova-pinning-openvswitch'].text
         command = text[text.index('exec '):].replace('\\\n', '')
         self.assertEqual(
@@ -262,17 +277,18 @@ class TestFiles(base.TestCase):
              'other_config:dpdk-socket-mem=0,1024',
              'other_config:pmd-cpu-mask=0x22'], shlex.split(command))
         self.assertNotIn('usr/local/sbin/nova-pinning-openvswitch',
-                         render.files(samples.planned()))
+                         render.files(render_samples.planned()))
 
     def test_openvswitch_without_pages(self):
-        host = samples.planned(plan_values={'poll_cpus': PARSE('1,5')},
-                               nova=hosts.settings(dedicated='2,6'))
+        host = render_samples.planned(
+            plan_values={'poll_cpus': PARSE('1,5')},
+            nova=host_samples.settings(dedicated='2,6'))
         text = render.files(host)[
             'usr/local/sbin/nova-pinning-openvswitch'].text
         self.assertNotIn('other_config:dpdk-socket-mem', text)
 
     def test_irqbalance_says_which_isolated_cpus_it_leaves_in(self):
-        host = samples.planned(system=_system(
+        host = render_samples.planned(system=_system(
             isolated_cpus=PARSE('4-6'), nohz_full_cpus=PARSE('9')))
         text = render.files(host)[irqbalance.PATH].text
         self.assertIn('CPUs 4 are isolated', text)
@@ -288,23 +304,24 @@ class TestFiles(base.TestCase):
         self.assertEqual('a.service', options.service_unit('a.service'))
 
 
-class TestDeployed(base.TestCase):
+class TestDeployed(unit_base.TestCase):
     """The formats for Ansible."""
 
     def setUp(self):
         super().setUp()
-        self.host = samples.polling(pages=(1024, 512))
+        self.host = render_samples.polling(pages=(1024, 512))
         self.plain = render.files(self.host)
 
     def _render(self, form, **values):
-        return render.files(self.host, options.Options(format=form, **values))
+        return render.files(self.host,
+                            options.RenderOptions(format=form, **values))
 
     @staticmethod
     def _load(file):
         return yaml.load(file.text, Loader=_Loader)
 
     def test_ansible(self):
-        files = self._render(options.Format.ANSIBLE)
+        files = self._render(options.RenderFormat.ANSIBLE)
         self.assertEqual(
             ['group_vars/nova_compute/nova_pinning.yml', deploy.PLAYBOOK,
              readme.PATH], list(files))
@@ -329,48 +346,51 @@ class TestDeployed(base.TestCase):
         self.assertEqual('10de',
                          found['nova_pinning_pci_alias'][0]['vendor_id'])
 
-    @base.settings(15)
-    @hypothesis.given(samples.any_case())
+    @unit_base.settings(15)
+    @hypothesis.given(render_samples.any_case())
     def test_any_ansible(self, case):
         host, wanted = case
         plain = render.files(host, wanted)
         files = render.files(host, dataclasses.replace(
-            wanted, format=options.Format.ANSIBLE))
+            wanted, format=options.RenderFormat.ANSIBLE))
         for path, file in files.items():
             if path in (readme.PATH, deploy.PLAYBOOK):
                 continue
             found = self._load(file)
             self.assertEqual(
-                {(one.alias, one.vendor_id, one.product_id)
-                 for one in host.pci_devices if one.alias},
+                {(pci_device.alias, pci_device.vendor_id,
+                  pci_device.product_id)
+                 for pci_device in host.pci_devices
+                 if pci_device.alias},
                 {(one['name'], one['vendor_id'], one['product_id'])
                  for one in found['nova_pinning_pci_alias']})
             for one in found['nova_pinning_files']:
                 self.assertEqual(plain[one['dest'][1:]].text, one['content'])
 
     def test_what_jinja_would_read_is_marked(self):
-        self.host = samples.planned(pci_devices=(
-            model.PciDevice(samples.CARD, '10de', '1db6', 1,
-                                    '{{ x }}'),))
-        [file, _play, _readme] = self._render(options.Format.ANSIBLE).values()
+        self.host = render_samples.planned(pci_devices=(
+            host_model.PciDevice(
+                render_samples.CARD, '10de', '1db6', 1, '{{ x }}'),))
+        [file, _play, _readme] = self._render(
+            options.RenderFormat.ANSIBLE).values()
         self.assertIn("name: !unsafe '{{ x }}'", file.text)
         self.assertIn('content: !unsafe |', file.text)
         self.assertEqual(
             '{{ x }}', self._load(file)['nova_pinning_pci_alias'][0]['name'])
 
     def test_hosts(self):
-        files = self._render(options.Format.ANSIBLE, hosts=('a', 'b'))
+        files = self._render(options.RenderFormat.ANSIBLE, hosts=('a', 'b'))
         self.assertEqual(['host_vars/a/nova_pinning.yml',
                           'host_vars/b/nova_pinning.yml', deploy.PLAYBOOK,
                           readme.PATH], list(files))
         self.assertIn('hosts: a:b', files[deploy.PLAYBOOK].text)
-        files = self._render(options.Format.KOLLA, hosts=('a',))
+        files = self._render(options.RenderFormat.KOLLA, hosts=('a',))
         self.assertIn('config/nova/a/nova.conf', files)
         self.assertNotIn('config/nova/nova-compute.conf', files)
         self.assertIn('host_vars/a/nova_pinning.yml', files)
 
     def test_kolla(self):
-        files = self._render(options.Format.KOLLA, services=('own',))
+        files = self._render(options.RenderFormat.KOLLA, services=('own',))
         conf = files['config/nova/nova-compute.conf'].text
         plain = self.plain[nova_conf.PATH].text
         self.assertEqual(plain[plain.index('\n[DEFAULT]'):],
@@ -400,7 +420,7 @@ class TestDeployed(base.TestCase):
                       on_host)
 
     def test_openstack_ansible(self):
-        files = self._render(options.Format.OPENSTACK_ANSIBLE)
+        files = self._render(options.RenderFormat.OPENSTACK_ANSIBLE)
         found = self._load(files['group_vars/nova_compute/nova_pinning.yml'])
         self.assertEqual({
             'nova_nova_conf_overrides': {
@@ -411,7 +431,7 @@ class TestDeployed(base.TestCase):
             'nova_reserved_host_memory_mb': 0,
             'nova_ram_allocation_ratio': 1.0,
             'nova_cpu_allocation_ratio': 1.0,
-            'nova_device_spec': [{'address': samples.CARD}],
+            'nova_device_spec': [{'address': render_samples.CARD}],
             'nova_pci_alias': [
                 '{"name": "gpu", "vendor_id": "10de", "product_id": "1db6", '
                 '"device_type": "type-PCI"}'],

@@ -1,15 +1,4 @@
-#    Licensed under the Apache License, Version 2.0 (the "License"); you may
-#    not use this file except in compliance with the License. You may obtain
-#    a copy of the License at
-#
-#         http://www.apache.org/licenses/LICENSE-2.0
-#
-#    Unless required by applicable law or agreed to in writing, software
-#    distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-#    WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-#    License for the specific language governing permissions and limitations
-#    under the License.
-
+# SPDX-License-Identifier: Apache-2.0
 """What systemd itself says of the units and drop-ins."""
 
 import dataclasses
@@ -23,19 +12,19 @@ import fixtures
 
 from nova_pinning.host import hardware
 from nova_pinning.host import render
-from nova_pinning.host.render import layout
 from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import systemd
-from nova_pinning.tests.unit import base
-from nova_pinning.tests.unit.host.render import samples
-from nova_pinning.tests.unit.host import samples as hosts
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host.render import render_samples
+from nova_pinning.tests.unit import unit_base
 
 _UNITS = 'etc/systemd/system/'
 _ANALYZE = shutil.which('systemd-analyze')
 
 
 @ddt.ddt
-class TestVerify(base.TestCase):
+class TestVerify(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -76,8 +65,9 @@ class TestVerify(base.TestCase):
 
     @ddt.data(*options.Confinement)
     def test_units(self, confinement):
-        host = samples.polling(pages=(1024, 512), system=hardware.System())
-        names = self._lay_out(render.files(host, options.Options(
+        host = render_samples.polling(pages=(1024, 512),
+                                      system=hardware.System())
+        names = self._lay_out(render.files(host, options.RenderOptions(
             confinement=confinement, services=(
                 'ceph-osd@1',) if confinement != 'cgroup' else ())))
         for name in names:
@@ -98,7 +88,7 @@ class TestVerify(base.TestCase):
 
     def test_it_would_be_noticed(self):
         """Or else the test above would say nothing."""
-        names = self._lay_out(render.files(samples.planned()))
+        names = self._lay_out(render.files(render_samples.planned()))
         for name in names:
             if not (self.root / name).exists():
                 (self.root / name).write_text(
@@ -110,7 +100,7 @@ class TestVerify(base.TestCase):
 
 
 @ddt.ddt
-class TestServices(base.TestCase):
+class TestServices(unit_base.TestCase):
 
     def _policies(self, host):
         files = render.files(host)
@@ -121,7 +111,7 @@ class TestServices(base.TestCase):
             for path, file in files.items() if '.service.d/' in path}
 
     def test_policy_of_one_node(self):
-        found = self._policies(samples.planned())
+        found = self._policies(render_samples.planned())
         self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
                          found['nova-compute'])
         self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
@@ -130,31 +120,32 @@ class TestServices(base.TestCase):
             self.assertEqual([], found[parent])
 
     def test_policy_with_dpdk(self):
-        found = self._policies(samples.polling())
+        found = self._policies(render_samples.polling())
         self.assertEqual([], found['ovs-vswitchd'])
         self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
                          found['ovsdb-server'])
 
     def test_no_policy_for_two_nodes(self):
-        host = samples.planned(
-            plan_values={'host_cpus': samples.PARSE('0,4,2,6')},
-            nova=hosts.settings(dedicated='1,5'))
+        host = render_samples.planned(
+            plan_values={'host_cpus': render_samples.PARSE('0,4,2,6')},
+            nova=host_samples.settings(dedicated='1,5'))
         self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
 
     def test_no_policy_on_a_host_of_one_node(self):
-        host = samples.planned(nova=hosts.settings(dedicated='1,5'))
+        host = render_samples.planned(nova=host_samples.settings(
+            dedicated='1,5'))
         host = dataclasses.replace(host, nodes=host.nodes[:1])
         self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
 
     def test_one_of_ours_twice(self):
-        wanted = options.Options(services=('own', 'nova-compute', 'own'))
+        wanted = options.RenderOptions(services=('own', 'nova-compute', 'own'))
         self.assertEqual((*systemd.SERVICES, 'own.service'),
                          systemd.services(wanted))
 
     @ddt.data(*options.Confinement)
     def test_confinement(self, confinement):
-        files = render.files(samples.polling(),
-                             options.Options(confinement=confinement))
+        files = render.files(render_samples.polling(),
+                             options.RenderOptions(confinement=confinement))
         slices = {path for path in files for unit in systemd.SLICES
                   if f'/{unit}.d/' in path}
         services = {path for path in files if '.service.d/' in path}
@@ -167,7 +158,7 @@ class TestServices(base.TestCase):
 
     def test_slices_let_polling_threads_run(self):
         found = {unit: str(systemd.allowed_cpus(
-            layout.layout(samples.polling()), unit))
+            planned_host.planned_host_of(render_samples.polling()), unit))
             for unit in systemd.SLICES}
         self.assertEqual({'init.scope': '0,4', 'system.slice': '0-1,4-5',
                           'user.slice': '0,4'}, found)

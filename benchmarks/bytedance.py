@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a fleet snapshot of ByteDance's data set of real hosts and guests.
+
+It is clusters.json of https://github.com/bytedance/DRL-based-VM-Rescheduling:
+hosts of two NUMA nodes of 44 CPUs each, what is free of each node, and the
+nodes, CPUs and memory of each guest. It does not say which CPUs a guest has.
+"""
+
+import argparse
+import collections
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import os
+import sys
+from typing import Any
+
+from nova_pinning.cli import base_command
+from nova_pinning.cli import fleets
+from nova_pinning import cpuset
+from nova_pinning.document import json_text
+from nova_pinning.document import packed
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning import fit
+from nova_pinning.fit import usage
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
+
+_SCHEMA = 'bytedance.json'
+_MAX_BYTES = 64 * 1024 * 1024
+_PAGE_KIB = 2048
+_PAGES_PER_MIB = 1024 / _PAGE_KIB
+_ACTIVE = 'ACTIVE'
+
+_Json = Mapping[str, Any]
+
+
+def read(path: str | os.PathLike[str],
+         cluster: str = '') -> snapshot.Fleet:
+    """A fleet from the data set.
+
+    All guests are dedicated, with the thread policy prefer on hosts without
+    threads, and memory in pages of 2 MiB. Within a node a guest gets the CPUs
+    that nova would choose, guests taken in the order of the file. Pages that
+    are neither free nor a guest's are kept as reserved.
+
+    :param cluster: the name of one, '' for all of them
+    :raises errors.InputError: if the file cannot be read, or its figures do
+        not agree with each other
+    """
+    document = json_text.parse(packed.read(path, _MAX_BYTES),
+                               packed.name(path))
+    schema.validate(document, schema.shipped(__package__, _SCHEMA))
+    return _Importer(document).fleet(cluster)
+
+
+class _Importer:
+
+    def __init__(self, document: source.YamlDocument) -> None:
+        self._document = document
+
+    def fleet(self, cluster: str) -> snapshot.Fleet:
+        clusters: Sequence[_Json] = self._document.value['cluster_list']
+        names = [cluster['cluster_name'] for cluster in clusters]
+        if cluster and cluster not in names:
+            raise errors.InputError(
+                f'there is no cluster {cluster!r}',
+                errors.Location('--cluster'),
+                f'there are {", ".join(names)}')
+        hosts: list[snapshot.FleetHost] = []
+        guests: list[snapshot.FleetGuest] = []
+        more_mib = 0
+        for number, one in enumerate(clusters):
+            if cluster in ('', one['cluster_name']):
+                imported = _Cluster(self._document, number)
+                hosts += imported.hosts()
+                guests += imported.guests()
+                more_mib += imported.more_mib
+        taken = set(names) if not cluster else {cluster}
+        return snapshot.Fleet(
+            hosts=tuple(hosts), guests=tuple(guests),
+            flavors=tuple(map(_flavor, self._document.value['vm_type_list'])),
+            aggregates=tuple(snapshot.FleetAggregate(name)
+                             for name in sorted(taken)),
+            source=_source(sorted(taken), more_mib))
+
+
+def _source(clusters: Sequence[str], more_mib: int) -> str:
+    said = (
+        'github.com/bytedance/DRL-based-VM-Rescheduling, '
+        f'{", ".join(clusters)}; which CPUs of a node a guest has is not in '
+        'the data: they are those that nova would choose, guests taken in '
+        'the order of the file')
+    if more_mib:
+        said += (f'; of some nodes the data has more memory free than guests '
+                 f'leave, {more_mib:,} MiB together, which is left out')
+    return said
+
+
+class _Cluster:
+    """One cluster of the data.
+
+    :ivar more_mib: memory that nodes have free beyond what guests leave
+    """
+
+    def __init__(self, document: source.YamlDocument, number: int) -> None:
+        self._document = document
+        self._path: source.Path = ('cluster_list', number)
+        self._value: _Json = document.value['cluster_list'][number]
+        self.more_mib = 0
+        self._engines: dict[str, model.Host] = {}
+
+    def _error(self, message: str, *path: str | int,
+               advice: str = '') -> errors.InputError:
+        return self._document.error(message, (*self._path, *path), advice)
+
+    def hosts(self) -> Iterator[snapshot.FleetHost]:
+        used: dict[tuple[str, int], list[int]] = collections.defaultdict(
+            lambda: [0, 0])
+        for guest in self._value['vm_instance']:
+            for part in guest['numa']:
+                both = used[guest['host_id'], part['node']]
+                both[0] += part['cpu']
+                both[1] += _whole(part['mem_mb'])
+        name = self._value['cluster_name']
+        for number, value in enumerate(self._value['host_info']):
+            if value['node_id'] in self._engines:
+                raise self._error(
+                    f'{value["node_id"]} appears here a second time',
+                    'host_info', number, 'node_id')
+            cells = tuple(self._cells(value, number, used))
+            self._engines[value['node_id']] = model.Host(cells)
+            is_enabled = value.get('status', _ACTIVE) == _ACTIVE
+            yield snapshot.FleetHost(
+                name=value['node_id'], cells=cells,
+                host_class=hostclass.HostClass.DEDICATED, aggregates=(name,),
+                is_enabled=is_enabled,
+                disabled_reason='' if is_enabled else value['status'])
+
+    def _cells(
+        self, value: _Json, number: int,
+        used: Mapping[tuple[str, int], Sequence[int]],
+    ) -> Iterator[model.HostCell]:
+        first = 0
+        for place, node in enumerate(value['numa']):
+            path = 'host_info', number, 'numa', place
+            if node['node'] != place:
+                raise self._error(f'node {node["node"]} is not {place}',
+                                  *path, 'node')
+            cpus, memory_mib = used[value['node_id'], place]
+            total = node['total_cpu']
+            if total - cpus != node['free_cpu']:
+                raise self._error(
+                    f'{node["free_cpu"]:g} CPUs are free, where guests leave '
+                    f'{total - cpus} of {total}', *path, 'free_cpu')
+            total_mib = _whole(node['memory_huge_total_mb'])
+            free_mib = _whole(node['memory_huge_free_mb'])
+            reserved_mib = total_mib - memory_mib - free_mib
+            self.more_mib += max(0, -reserved_mib)
+            ids = range(first, first + total)
+            first += total
+            yield model.HostCell(
+                id=place, shared_cpus=cpuset.CpuSet(),
+                dedicated_cpus=cpuset.CpuSet(ids),
+                pinned_cpus=cpuset.CpuSet(),
+                cores=tuple((cpu,) for cpu in ids), memory_mib=total_mib,
+                pages=(model.PagePool(
+                    _PAGE_KIB, int(total_mib * _PAGES_PER_MIB),
+                    reserved=max(0, int(reserved_mib * _PAGES_PER_MIB))),),
+                socket=place)
+
+    def guests(self) -> Iterator[snapshot.FleetGuest]:
+        seen = set()
+        for number, value in enumerate(self._value['vm_instance']):
+            name, host = value['instance_id'], value['host_id']
+            if name in seen:
+                raise self._error(f'{name} appears here a second time',
+                                  'vm_instance', number, 'instance_id')
+            seen.add(name)
+            if host not in self._engines:
+                raise self._error(f'there is no host {host}',
+                                  'vm_instance', number, 'host_id')
+            topology, placed_fit = self._placed(value, number)
+            yield snapshot.FleetGuest(
+                uuid=name, host=host,
+                vcpus=sum(part['cpu'] for part in value['numa']),
+                memory_mib=sum(cell.memory_mib for cell in topology.cells),
+                guest_class=hostclass.HostClass.DEDICATED,
+                flavor=value['instance_type'], topology=topology,
+                fit=placed_fit,
+                is_movable=value.get('allow_migration', True))
+
+    def _placed(self, value: _Json,
+                number: int) -> tuple[model.Guest, model.Fit]:
+        """A guest, and its CPUs in the nodes that it is in."""
+        host = self._engines[value['host_id']]
+        vcpus = 0
+        guest_cells = []
+        cells: list[model.CellView] = []
+        for place, part in enumerate(value['numa']):
+            path = 'vm_instance', number, 'numa', place
+            if part['node'] >= len(host.cells):
+                raise self._error(
+                    f'{value["host_id"]} has no node {part["node"]}',
+                    *path, 'node')
+            if any(cell.id == part['node'] for cell in cells):
+                raise self._error(
+                    f'node {part["node"]} appears here a second time',
+                    *path, 'node')
+            cells.append(host.cells[part['node']])
+            guest_cells.append(model.GuestCell(
+                tuple(range(vcpus, vcpus + part['cpu'])), (),
+                _whole(part['mem_mb']), _PAGE_KIB))
+            vcpus += part['cpu']
+        topology = model.Guest(tuple(guest_cells), model.CpuPolicy.DEDICATED)
+        # That there are CPUs enough was found when they were counted.
+        placed_fit = fit.pin(topology, tuple(cells))
+        placed_fit = model.Fit(tuple(
+            dataclasses.replace(cell, page_size_kib=_PAGE_KIB)
+            for cell in placed_fit.cells))
+        self._engines[value['host_id']] = usage.take(
+            host, topology, placed_fit)
+        return topology, placed_fit
+
+
+def _whole(number: int | float) -> int:
+    """An amount, which the data writes as 16384.0."""
+    return int(number)
+
+
+def _flavor(value: _Json) -> flavor_model.Flavor:
+    cells = value['numa']
+    return flavor_model.Flavor(
+        name=value['vm_type'], vcpus=value['request_cpu'],
+        memory_mib=_whole(value['request_mem_mb']), extra_specs={
+            'hw:cpu_policy': 'dedicated',
+            'hw:numa_nodes': str(cells),
+            'hw:mem_page_size': str(_PAGE_KIB),
+            flavor_model.CLASS_KEY: str(hostclass.HostClass.DEDICATED)})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write a snapshot; returns the exit status, that of our commands."""
+    parser = argparse.ArgumentParser(
+        prog='python -m benchmarks.bytedance',
+        description=(__doc__ or '').partition('\n')[0])
+    parser.add_argument('data', metavar='DATA',
+                        help='clusters.json of the data set')
+    parser.add_argument('--cluster', metavar='NAME', default='',
+                        help='import this cluster only; otherwise all, each '
+                             'as an aggregate')
+    fleets.add_output(parser)
+    options = parser.parse_args(argv)
+    try:
+        fleets.check_output(options)
+        with fleets.progress('importing'):
+            fleet = read(options.data, options.cluster)
+        fleets.save(options, fleet)
+    except errors.InputError as error:
+        return base_command.report_input_error(error)
+    return base_command.OK
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the short forms of three experiments on this machine, and judge them.
+
+On the host itself, in containers, in guests under a libvirt and in servers of
+a cloud, both of which a minicloud brings. What is judged are directions that
+hold on any machine, by the intervals of the run itself. The exit status is
+zero only if everything was measured, no claim is refuted and no affinity was
+other than asked for; what is inconclusive is told, and not taken for passed.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import enum
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import openstack
+
+from minicloud import files
+from minicloud import hosts
+from minicloud import settings
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / 'tools'))
+
+import run_tempest  # noqa: E402
+
+PROGRAM = pathlib.Path(sys.executable).parent / 'nova-pinning'
+IMAGE = 'nova-pinning-bench'
+WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'mutex-smp', 'mutex-up')
+SECONDS = 15 * 60
+OUTPUT = ROOT / 'bench-output'
+
+# Compute hosts by what the servers of an experiment need. All are this
+# machine, so those that are not needed are closed meanwhile.
+HOSTS = {
+    'pinning-1': 'dedicated:1',
+    'pinning-2': 'shared:0',
+    'pinning-3': 'dedicated:0-1',
+    'pinning-4': 'shared:0-1',
+}
+#: The CPU of shared servers, which the layout of two CPUs has for the host.
+CONTROLLER_CPUS = '0'
+GUEST_REPETITIONS = '4'
+#: Where guests without a cloud run: no server is on it at the time.
+GUEST_HOST = 'pinning-1'
+
+PINNED = {'hw:cpu_policy': 'dedicated'}
+# vCPUs, memory in MiB and extra specs.
+FLAVORS = {
+    'bench-enterprise': (1, 2048, PINNED),
+    'bench-shared': (1, 2048, {}),
+    'bench-weight-100': (2, 1024, {'quota:cpu_shares': '100'}),
+    'bench-weight-50': (2, 1024, {'quota:cpu_shares': '50'}),
+    'bench-pair': (2, 1024, PINNED),
+    'bench-single': (1, 1024, PINNED),
+}
+DISK_GIB = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """An experiment on a platform.
+
+    :param only: the cases, as --only takes them; the machine is too small
+        for the others to differ from these, or they take too long
+    :param hosts: those that take servers
+    """
+
+    experiment: str
+    platform: str
+    only: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def name(self):
+        return f'{self.experiment}-{self.platform}'
+
+
+class Verdict(enum.StrEnum):
+    HOLDS = 'holds'
+    DOES_NOT_HOLD = 'does not hold'
+    INCONCLUSIVE = 'inconclusive'
+    FAILED = 'failed'
+
+
+LEVELS = (
+    'workload=sysbench-cpu',
+    'scenario=bare metal',
+    'scenario=one enterprise, idle host',
+    'scenario=one shared, idle host',
+    'scenario=shared at 3x beside enterprise',
+    'scenario=one of each among bursty guests')
+PRIORITY = ('scenario=a thread for each CPU',)
+HOST_PAIRS = ('scenario=host, SMP', 'scenario=host, UP')
+GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP',
+               'scenario=guest of 2 CPUs, UP')
+
+PROOFS = (
+    Proof('enterprise-vs-shared', 'bm', LEVELS),
+    Proof('smp-mutex', 'bm', HOST_PAIRS),
+    Proof('enterprise-vs-shared', 'cn', LEVELS),
+    Proof('cpu-priority', 'cn', PRIORITY),
+    Proof('smp-mutex', 'cn', GUEST_PAIRS),
+    Proof('enterprise-vs-shared', 'vm', LEVELS),
+    Proof('cpu-priority', 'vm', PRIORITY),
+    Proof('smp-mutex', 'vm', GUEST_PAIRS),
+    Proof('enterprise-vs-shared', 'nova', LEVELS,
+          ('pinning-1', 'pinning-2')),
+    Proof('cpu-priority', 'nova', PRIORITY, ('pinning-4',)),
+    Proof('smp-mutex', 'nova', GUEST_PAIRS, ('pinning-3',)),
+)
+
+
+class Cloud:
+    """A minicloud with what the experiments need.
+
+    :param state: pathlib.Path, where it keeps everything
+    :param scratch: pathlib.Path, a directory for files
+    """
+
+    def __init__(self, state, scratch):
+        self.minicloud = run_tempest.Cloud(state)
+        self.on_host = scratch / 'on-host'
+        self._connection = None
+        self._state = settings.State(state)
+
+    def connect(self):
+        """Find the way into it, once it is up."""
+        bind(self._state.root, {int(CONTROLLER_CPUS)})
+        self._write_on_host()
+        os.environ.update(self.minicloud.environment())
+        self._connection = openstack.connect(load_yaml_config=False)
+
+    def down(self):
+        if self._connection is not None:
+            self._connection.close()
+        self.minicloud.down()
+
+    def _write_on_host(self):
+        """Write a program that runs others on a compute host.
+
+        ``minicloud exec`` does so too, but each time starts a Python, which
+        would run beside what is measured.
+        """
+        settings = self._state.load()
+        lines = ['#!/bin/sh', 'host=$1', 'shift', 'case $host in']
+        for host in settings.hosts:
+            command = hosts.enter(self._state, settings, host, [])
+            lines.append(f'{host.name}) exec {shlex.join(command)} "$@";;')
+        files.write(self.on_host, '\n'.join([*lines, 'esac', 'exit 2', '']))
+        self.on_host.chmod(0o700)
+
+    def fill(self, disk):
+        """Upload the image, and create the flavors.
+
+        :param disk: pathlib.Path, the image as qcow2
+        """
+        connection = self._connection
+        for name, (vcpus, memory_mib, specs) in FLAVORS.items():
+            if connection.compute.find_flavor(name) is not None:
+                # An earlier run has kept the cloud.
+                continue
+            flavor = connection.compute.create_flavor(
+                name=name, vcpus=vcpus, ram=memory_mib, disk=DISK_GIB)
+            if specs:
+                connection.compute.create_flavor_extra_specs(flavor, specs)
+        kept = connection.image.find_image(IMAGE)
+        if kept is not None:
+            connection.image.delete_image(kept)
+        connection.image.create_image(
+            IMAGE, filename=str(disk), disk_format='qcow2',
+            container_format='bare', wait=True, hw_qemu_guest_agent='yes')
+
+    def open_only(self, names):
+        """Have servers come to these hosts only."""
+        compute = self._connection.compute
+        for service in compute.services(binary='nova-compute'):
+            if (service.host in names) == (service.status == 'enabled'):
+                continue
+            change = (compute.enable_service if service.host in names
+                      else compute.disable_service)
+            change(service, service.host, 'nova-compute')
+
+
+def bind(directory, cpus):
+    """Bind processes that know of a directory, with what they start later.
+
+    The services of a host that sells dedicated CPUs keep off these.
+
+    :param directory: pathlib.Path, as their command lines or environments
+        have it
+    :param cpus: set of CPU ids
+    """
+    name = os.fsencode(directory)
+    for process in pathlib.Path('/proc').glob('[0-9]*'):
+        if process.name == str(os.getpid()):
+            continue
+        with contextlib.suppress(OSError):
+            if name in (process / 'cmdline').read_bytes() or (
+                    name in (process / 'environ').read_bytes()):
+                for task in (process / 'task').iterdir():
+                    os.sched_setaffinity(int(task.name), cpus)
+
+
+class Runner:
+    """Runs proofs, by the command that people use.
+
+    :param scratch: pathlib.Path, where results are written
+    :param cloud: a Cloud that is up
+    :param image: pathlib.Path, what 'bench image build' has made
+    :param limit: by time.monotonic(), when all has to be done
+    """
+
+    def __init__(self, scratch, cloud, image, limit):
+        self.scratch = scratch
+        self.cloud = cloud
+        self.image = image
+        self.limit = limit
+
+    def results(self, proof):
+        return self.scratch / f'{proof.name}.jsonl'
+
+    def command(self, proof):
+        """Return the command line of a proof."""
+        command = [str(PROGRAM), 'bench', 'run', proof.experiment, '--short',
+                   '--output', str(self.results(proof)),
+                   '--platform', proof.platform]
+        if proof.platform in ('vm', 'nova'):
+            # To boot them takes most of the time there is.
+            command += ['--repetitions', GUEST_REPETITIONS]
+        for only in proof.only:
+            command += ['--only', only]
+        if proof.platform in ('vm', 'nova'):
+            # The commands that reach into guests would run on the CPU of
+            # the one that has its own CPU. What runs on the host itself
+            # is bound anew, so that this does not narrow it.
+            command = ['taskset', '-c', CONTROLLER_CPUS, *command]
+        if proof.platform == 'vm':
+            # What enters the host must not end before what it has started.
+            return ['env', '--ignore-signal=INT', str(self.cloud.on_host),
+                    GUEST_HOST, 'env', '--default-signal=INT', *command,
+                    '--image', str(self.image), '--accelerator', 'tcg']
+        if proof.platform == 'nova':
+            on_host = shlex.quote(str(self.cloud.on_host))
+            command += ['--hypervisor', f'{on_host} {{host}}']
+        return command
+
+    def run(self, proof):
+        """Run a proof.
+
+        :returns: the command's exit status, None if time was up
+        """
+        seconds = self.limit - time.monotonic()
+        if seconds <= 0:
+            return None
+        if proof.hosts:
+            self.cloud.open_only(proof.hosts)
+        child = subprocess.Popen(
+            self.command(proof), stdin=subprocess.DEVNULL,
+            start_new_session=True)
+        try:
+            return child.wait(seconds)
+        except BaseException as error:
+            # It ends what it has started.
+            os.killpg(child.pid, signal.SIGINT)
+            child.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None
+            raise
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What became of a claim, or of a whole proof."""
+
+    proof: str
+    claim: str
+    verdict: Verdict
+    evidence: str
+
+
+def judge(proof, status, document):
+    """Judge a proof.
+
+    :param status: of 'bench run', None if it ran out of time
+    :param document: what 'bench report --format json' says of its results,
+        None if there are none
+    :returns: a list of Judgement
+    """
+    found = []
+    if status is None:
+        found.append(Judgement(proof.name, 'measured', Verdict.FAILED,
+                               'there was no time left for all of it'))
+    elif status:
+        found.append(Judgement(proof.name, 'measured', Verdict.FAILED,
+                               f'bench run ended with status {status}'))
+    for result in document['results'] if document else ():
+        found += [
+            Judgement(proof.name, claim['name'], _verdict(claim),
+                      claim['evidence'])
+            for claim in result['claims']
+            # The other cases were left out on purpose. What was to be
+            # measured and was not has made 'bench run' fail.
+            if claim['name'] != 'complete' or not proof.only]
+    return found
+
+
+def _verdict(claim):
+    verdict = Verdict(claim['verdict'])
+    if claim['name'] == 'affinities' and verdict is Verdict.INCONCLUSIVE:
+        # Each platform here can be looked into.
+        return Verdict.FAILED
+    return verdict
+
+
+def is_good(judgements):
+    """Whether nothing is refuted or failed, and something holds."""
+    verdicts = {judgement.verdict for judgement in judgements}
+    return (Verdict.HOLDS in verdicts and
+            not verdicts & {Verdict.DOES_NOT_HOLD, Verdict.FAILED})
+
+
+def table(judgements):
+    """Return the judgements as lines of text."""
+    lines = []
+    width = max(len(judgement.proof) for judgement in judgements)
+    claim_width = max(len(judgement.claim) for judgement in judgements)
+    for one in judgements:
+        lines.append(f'{one.proof:<{width}}  {one.claim:<{claim_width}}  '
+                     f'{one.verdict:<13}  {one.evidence}')
+    verdicts = [judgement.verdict for judgement in judgements]
+    lines.append('')
+    lines.append(', '.join(
+        f'{verdicts.count(verdict)} {verdict}' for verdict in Verdict))
+    return '\n'.join(lines)
+
+
+def read(paths, *options):
+    """Return what 'bench report' says of results, as a document."""
+    done = subprocess.run(
+        [str(PROGRAM), 'bench', 'report', '--format', 'json', *options,
+         *map(str, paths)], stdout=subprocess.PIPE)
+    if done.returncode:
+        raise RuntimeError(f'bench report ended with {done.returncode}')
+    return json.loads(done.stdout)
+
+
+def build_image(directory):
+    """Make the image of guests and servers, if it is not there."""
+    if (directory / 'manifest.json').exists():
+        return
+    command = [str(PROGRAM), 'bench', 'image', 'build', '-o', str(directory),
+               '--size', str(DISK_GIB)]
+    for name in WORKLOADS:
+        command += ['--workload', name]
+    subprocess.run(command, check=True)
+
+
+def prove(proofs, runner, output):
+    """Run proofs, and write the report.
+
+    :param output: pathlib.Path of the page
+    :returns: a list of Judgement
+    """
+    judgements = []
+    written = []
+    for proof in proofs:
+        print(f'\n{proof.name}', flush=True)
+        status = runner.run(proof)
+        path = runner.results(proof)
+        document = read([path]) if path.exists() else None
+        written += [path] if path.exists() else []
+        judgements += judge(proof, status, document)
+    if written:
+        read(written, '--output', str(output))
+    return judgements
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('name', nargs='*',
+                        help='run only these: EXPERIMENT-PLATFORM, such as '
+                             'smp-mutex-cn')
+    parser.add_argument('--output', type=pathlib.Path,
+                        default=OUTPUT / 'experiments',
+                        help='directory for the results and report.html')
+    parser.add_argument('--image', type=pathlib.Path,
+                        default=OUTPUT / 'image',
+                        help='directory of the image of guests; made if it '
+                             'is not there, which takes minutes')
+    parser.add_argument('--state', type=pathlib.Path,
+                        default=ROOT / '.minicloud',
+                        help='where minicloud keeps everything')
+    parser.add_argument('--base-port', type=int, default=17800,
+                        help='the first of the ports to use')
+    parser.add_argument('--seconds', type=float, default=SECONDS,
+                        help='time for everything but to build the image '
+                             '(default: %(default)s)')
+    parser.add_argument('--keep', action='store_true',
+                        help='leave the cloud up in the end')
+    options = parser.parse_args()
+    known = {proof.name: proof for proof in PROOFS}
+    if unknown := set(options.name) - set(known):
+        parser.error(f'there is no {", ".join(sorted(unknown))}; there are '
+                     f'{", ".join(known)}')
+    proofs = [known[name] for name in options.name or known]
+    options.output.mkdir(parents=True, exist_ok=True)
+    for path in options.output.glob('*.jsonl'):
+        path.unlink()
+    try:
+        build_image(options.image)
+        judgements = in_cloud(proofs, options)
+    except subprocess.CalledProcessError as error:
+        print(f'{shlex.join(map(str, error.cmd))} ended with status '
+              f'{error.returncode}', file=sys.stderr)
+        return 2
+    page = options.output / 'report.html'
+    print(f'\n{table(judgements)}\n\nthe report is {page}')
+    return 0 if is_good(judgements) else 1
+
+
+def in_cloud(proofs, options):
+    """Bring the cloud up, run proofs, and take it down.
+
+    :returns: a list of Judgement
+    """
+    limit = time.monotonic() + options.seconds
+    with contextlib.ExitStack() as stack:
+        scratch = pathlib.Path(stack.enter_context(
+            tempfile.TemporaryDirectory(prefix='bench-experiments-')))
+        cloud = Cloud(options.state.resolve(), scratch)
+        if any(proof.platform in ('vm', 'nova') for proof in proofs):
+            nova_conf = scratch / 'nova-compute.conf'
+            files.write(nova_conf, files.ini(run_tempest.COMPUTE))
+            # If it fails, it has cleaned up; or it is somebody else's cloud.
+            cloud.minicloud.up(HOSTS, False, options.base_port, nova_conf)
+            if not options.keep:
+                stack.callback(cloud.down)
+            cloud.connect()
+        if any(proof.platform == 'nova' for proof in proofs):
+            cloud.fill(options.image / 'disk.qcow2')
+        return prove(proofs, Runner(
+            options.output.resolve(), cloud, options.image.resolve(), limit),
+            options.output / 'report.html')
+
+
+if __name__ == '__main__':
+    # So that an end from outside is not the end of all order.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
+    sys.exit(main())

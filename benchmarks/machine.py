@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that figures come from, beside which they have to stand."""
+
+import importlib.metadata
+import os
+import pathlib
+import platform
+import textwrap
+import typing as ty
+
+
+def facts() -> dict[str, ty.Any]:
+    """Describe where the figures come from, without naming the machine."""
+    model = platform.processor() or platform.machine()
+    try:
+        text = pathlib.Path('/proc/cpuinfo').read_text()
+    except OSError:
+        text = ''
+    for text_line in text.splitlines():
+        key, _, value = text_line.partition(':')
+        if key.strip() == 'model name':
+            model = value.strip()
+            break
+    versions = {}
+    for name in ('nova', 'nova-pinning', 'oslo.versionedobjects'):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = 'not installed'
+    return {
+        'cpu_model': model,
+        'cpus': len(os.sched_getaffinity(0)),
+        'system': f'{platform.system()} {platform.machine()}',
+        'python': f'{platform.python_implementation()} '
+                  f'{platform.python_version()}',
+        'load_average': list(os.getloadavg()),
+        'versions': versions}
+
+
+def as_rst(facts: dict[str, ty.Any]) -> list[str]:
+    """Return what the documentation says about the machine."""
+    return [
+        *textwrap.wrap(
+            f'Measured on {facts["cpu_model"]} ({facts["cpus"]} CPUs), '
+            f'{facts["system"]}, {facts["python"]}, nova '
+            f'{facts["versions"]["nova"]}.', 79), '']

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long people wait for a command, and the bar for each."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from typing import Any
+
+from benchmarks.speed import judging
+from nova_pinning.fleet import document
+from nova_pinning.fleet import generate
+
+_ETC = pathlib.Path(__file__).parents[2] / 'etc' / 'nova-pinning'
+_PROGRAM = (sys.executable, '-m', 'nova_pinning.cli.shell')
+
+#: So many sizes of three shipped families, and the four of one that has its
+#: own, make a thousand flavors.
+_MANY_SIZES = 332
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """One command to be timed.
+
+    :param limit_s: the bar, wall-clock time from start to end; None for a
+        command that only shows what there is to compare with
+    :param arguments: of the program; BIG stands for the big catalogue's file,
+        FLEET for a snapshot of 5,000 hosts with about 50,000 guests
+    :param statuses: exit statuses that do not mean failure
+    :param is_long: left out of the quick form unless it is asked for
+    """
+
+    name: str
+    title: str
+    limit_s: float | None
+    arguments: tuple[str, ...]
+    statuses: tuple[int, ...] = (0,)
+    is_long: bool = False
+
+    @property
+    def bar(self) -> str:
+        """The bar in words."""
+        return '-' if self.limit_s is None else f'< {self.limit_s:g} s'
+
+
+def _forty_flavors() -> tuple[str, ...]:
+    """Options for 40 flavors: eight sizes, of five kinds each."""
+    kinds = (
+        ('1', 'hw:cpu_policy=dedicated'),
+        ('2', 'hw:cpu_policy=dedicated hw:cpu_thread_policy=require'),
+        ('3', 'hw:cpu_policy=dedicated hw:numa_nodes=2'),
+        ('4', 'hw:cpu_policy=dedicated hw:emulator_threads_policy=isolate'),
+        ('4', 'hw:numa_nodes=1'))
+    return tuple(
+        word for vcpus in (2, 4, 6, 8, 12, 16, 24, 32)
+        for number, (gib_per_vcpu, specs) in enumerate(kinds)
+        for word in ('--flavor', f'name=size-{vcpus}-{number} vcpus={vcpus} '
+                                 f'ram={vcpus * int(gib_per_vcpu)}GiB '
+                                 f'{specs}'))
+
+
+_CATALOGUE = str(_ETC / 'flavors.yaml')
+_HOST = str(_ETC / 'hosts' / 'xeon-80-dedicated.yaml')
+
+COMMANDS = (
+    Command('python', 'python itself', None,
+            (sys.executable, '-c', 'pass')),
+    Command('nova', 'python and nova, imported', None,
+            (sys.executable, '-c', 'import nova.virt.libvirt.driver')),
+    Command('flavor-show', 'flavor show', 0.4,
+            (*_PROGRAM, 'flavor', 'show', _CATALOGUE)),
+    Command('flavor-diff', 'flavor diff', 0.4,
+            (*_PROGRAM, 'flavor', 'diff', _CATALOGUE, _CATALOGUE)),
+    Command('help', 'flavor show --help', 0.4,
+            (*_PROGRAM, 'flavor', 'show', '--help')),
+    Command('guest-show', 'guest show', 4,
+            (*_PROGRAM, 'guest', 'show', '--flavor',
+             f'{_CATALOGUE}:enterprise.2xlarge', '--host', _HOST)),
+    Command('flavor-check', 'flavor check, 1,000 flavors', 10,
+            (*_PROGRAM, 'flavor', 'check', 'BIG'), statuses=(0, 1),
+            is_long=True),
+    Command('capacity', 'capacity, 5,000 hosts and 40 flavors', 10,
+            (*_PROGRAM, 'capacity', 'FLEET', *_forty_flavors()),
+            is_long=True),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Timing:
+    """What one command took, in seconds, run after run."""
+
+    command: Command
+    seconds: tuple[float, ...]
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def interval_s(self) -> judging.Interval:
+        """The 95% interval of the median."""
+        def draw(rng: random.Random) -> float:
+            return statistics.median(
+                rng.choices(self.seconds, k=len(self.seconds)))
+
+        return judging.bootstrap(draw)
+
+    @property
+    def verdict(self) -> judging.Verdict:
+        """The verdict on the bar, if there is one."""
+        if self.command.limit_s is None:
+            return judging.Verdict.NONE
+        return judging.of_time(self.interval_s, self.command.limit_s)
+
+
+class CommandFailed(Exception):
+    """A command ended with another status than it should."""
+
+
+def big_catalogue() -> str:
+    """The shipped families, with sizes by rule that make 1,000 flavors."""
+    sizes = ', '.join(str(2 * number + 2) for number in range(_MANY_SIZES))
+    series = ('sizes:\n  standard:\n'
+              f'    vcpus: [{sizes}]\n    memory_per_vcpu: 2GiB\n')
+    shipped = (_ETC / 'flavors.yaml').read_text()
+    start = shipped.index('\nsizes:\n') + 1
+    end = shipped.index('\nfamilies:\n') + 1
+    return shipped[:start] + series + shipped[end:]
+
+
+@contextlib.contextmanager
+def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
+    """The files that commands need, by the words that stand for them."""
+    words = {word for command in commands for word in command.arguments}
+    with tempfile.TemporaryDirectory() as directory:
+        found = {}
+        if 'BIG' in words:
+            path = pathlib.Path(directory, 'flavors.yaml')
+            path.write_text(big_catalogue())
+            found['BIG'] = str(path)
+        if 'FLEET' in words:
+            found['FLEET'] = str(pathlib.Path(directory, 'fleet.json.zst'))
+            document.write(found['FLEET'], generate.generate_fleet(
+                5000, 'two-socket-80', 1, filled=0.85,
+                mix='2:10,4:20,8:30,16:20,32x2:10', churn=1.0))
+        yield found
+
+
+def measure(commands: Sequence[Command], rounds: int,
+            step: Callable[[str], None]) -> list[Timing]:
+    """Run all commands in turn, so many times each.
+
+    One run before that is not counted: it fills the caches.
+
+    :param step: called with the name of each command that is done
+    :raises CommandFailed: if a command ends with a status that it should not
+    """
+    seconds: dict[str, list[float]] = {
+        command.name: []
+        for command in commands}
+    with _files(commands) as files:
+        for number in range(rounds + 1):
+            for command in commands:
+                elapsed = _run(command, files)
+                if number:
+                    seconds[command.name].append(elapsed)
+                step(command.name)
+    return [Timing(command, tuple(seconds[command.name]))
+            for command in commands]
+
+
+def _run(command: Command, files: Mapping[str, str]) -> float:
+    arguments = [files.get(word, word) for word in command.arguments]
+    start = time.monotonic()
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    elapsed = time.monotonic() - start
+    if done.returncode not in command.statuses:
+        raise CommandFailed(
+            f'{" ".join(arguments)} ended with status {done.returncode}: '
+            f'{done.stderr.strip()[-500:]}')
+    return elapsed
+
+
+def table(timings: Iterable[Timing], line: str = '-') -> list[str]:
+    """The table's lines: a rule, headings, a rule, rows, a rule."""
+    grid = [('command', 'time', 'slowest', 'bar', 'verdict')]
+    grid += [
+        (timing.command.title, f'{timing.median_s:.2f} s',
+         f'{max(timing.seconds):.2f} s', timing.command.bar, timing.verdict)
+        for timing in timings]
+    return lines(grid, line)
+
+
+def lines(grid: Sequence[Sequence[str]], line: str) -> list[str]:
+    """A table of these cells: a rule, headings, a rule, rows, a rule."""
+    widths = [max(map(len, column)) for column in zip(*grid)]
+    rule = '  '.join(line * width for width in widths)
+    rows = ['  '.join(cell.ljust(width)
+                      for cell, width in zip(row, widths)).rstrip()
+            for row in grid]
+    return [rule, rows[0], rule, *rows[1:], rule]
+
+
+def explain(timings: Iterable[Timing], rounds: int) -> str:
+    """Say what the figures of the table are."""
+    text = ('Wall-clock time of whole processes, from start to end, all of '
+            f'them in turn: medians of {rounds} rounds after one that fills '
+            'the caches, and the slowest.')
+    for timing in timings:
+        if timing.verdict is judging.Verdict.INCONCLUSIVE:
+            low, high = timing.interval_s
+            text += (' Inconclusive, which is not a failure: the bar '
+                     f'{timing.command.bar} of "{timing.command.title}" lies '
+                     f'inside the 95% interval, {low:.2f} to {high:.2f} s.')
+    return text
+
+
+def as_json(timing: Timing) -> dict[str, Any]:
+    """Everything there is to know about one command."""
+    return dataclasses.asdict(timing) | {
+        'median_s': timing.median_s, 'median_s_95': timing.interval_s,
+        'verdict': timing.verdict}
+
+
+def as_rst(timings: Sequence[Timing], rounds: int) -> list[str]:
+    """The table for the documentation."""
+    return [*table(timings, line='='), '',
+            *textwrap.wrap(explain(timings, rounds), 79), '']

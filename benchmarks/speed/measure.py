@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take the samples: both sides in turn, in processes of their own.
+
+A round makes HostStates outside the timed region, from the JSON that
+nova-scheduler gets them from, and goes over them several times. There are
+two figures, because they answer different questions:
+
+* "same": the passes after the first, over the same HostStates. It compares
+  the work of the two filters, reading ``numa_topology`` included, and is what
+  the bars are defined and judged on.
+* "first": the first pass, over objects that are not in the CPU's caches yet.
+  This is what one single request meets, since nova-scheduler rebuilds the
+  objects from the database for each. Some microseconds a host then go into
+  waiting for memory. They hardly show in nova's time but do in ours, so the
+  ratio is smaller.
+
+Each pass is a separate request: its RequestSpec is new, so that nothing
+that was kept with an earlier one helps, and what a filter changed on the
+HostStates is undone. The whole request is measured as one request, so it has
+the first pass only, and its bar is judged on that.
+
+pyperf is the usual harness, but it times one function at a time, and the
+ratio of two functions that ran minutes apart moves with whatever else the
+machine did meanwhile. So this module times by itself and keeps what makes
+pyperf's figures sound:
+
+* in each round both sides answer the same requests for equal hosts, each on
+  HostStates of its own, and they take turns in going first;
+* times are CPU time of the thread, since all of it is computing: on a busy
+  machine wall-clock time would charge the slower side for other programs
+  more often;
+* the first rounds of a process only warm up;
+* several processes, each with its own hash seed, memory layout and hosts;
+* the garbage collector is on, as in nova-scheduler, but what was made before
+  the timed region is frozen, so that each side pays for its own garbage
+  only;
+* medians over the rounds of a process, then the mean over the processes;
+  ratios and times have 95% bootstrap intervals that keep the two sides of a
+  round together, and bars are judged with these.
+
+Logging is set to INFO as in production, with a handler that drops the
+records: neither side is charged for writing. Debug messages are not made,
+but nova builds the arguments of many, as it does in production.
+"""
+
+import dataclasses
+import gc
+import logging
+import multiprocessing
+from multiprocessing import connection
+import time
+import typing as ty
+import warnings
+
+from benchmarks.speed import bars
+
+if ty.TYPE_CHECKING:
+    # These load nova, which only the measuring processes need.
+    from benchmarks.speed import scenes
+    from nova.scheduler import host_manager
+
+# Processes are started afresh: a forked one would share the parent's hash
+# seed and memory layout.
+_SPAWN = multiprocessing.get_context('spawn')
+
+# How long a process may take to import nova and fill its hosts.
+_START_SECONDS = 120
+
+
+class WorkerError(Exception):
+    """A measuring process died."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to measure.
+
+    :ivar few_rounds: of the whole request and of slow cases
+    :ivar command_rounds: of the commands
+    """
+
+    processes: int
+    rounds: int
+    few_rounds: int
+    command_rounds: int
+    time_limit: float
+    passes: int = 5
+    warm_up: int = 1
+    calibrate: bool = False
+
+    def passes_of(self, case: bars.Case) -> int:
+        """How often a round goes over the same HostStates."""
+        if case.whole_request:
+            return 1
+        return 2 if case.slow else self.passes
+
+    def steps(self, case: bars.Case) -> int:
+        """Rounds of one process for a case, without the warm-up."""
+        is_long = case.whole_request or case.slow
+        return self.few_rounds if is_long else self.rounds
+
+    def warm_up_steps(self, case: bars.Case) -> int:
+        """Rounds of one process for a case that do not count."""
+        if case.slow:
+            # The first pass, which is not judged, is warm-up enough.
+            return 0
+        return 1 if case.whole_request else self.warm_up
+
+
+@dataclasses.dataclass(slots=True)
+class Samples:
+    """What one process measured for one case.
+
+    Times are ns for all hosts; each round is a list of its passes, the
+    first-seen one first.
+    """
+
+    hosts: int
+    used: list[float]
+    nova_ns: list[list[int]] = dataclasses.field(default_factory=list)
+    ours_ns: list[list[int]] = dataclasses.field(default_factory=list)
+    nova_passed: int = 0
+    ours_passed: int = 0
+    differ: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limited:
+    """Nova's single try at a case that may never end."""
+
+    seconds: float
+    ended: bool
+    passed: bool | None = None
+
+
+Answer = tuple[str, ...]
+Progress = ty.Callable[[bars.Case, int], None]
+
+
+def set_up(ours: bool) -> None:
+    """Load nova, and what is ours, with logging as in production."""
+    warnings.simplefilter('ignore')
+    logging.basicConfig(level=logging.INFO, handlers=[logging.NullHandler()])
+    import nova.conf
+    from nova import objects
+    objects.register_all()
+    if ours:
+        import nova_pinning.conf  # noqa: F401 - registers [pinning]
+    nova.conf.CONF([], project='nova', default_config_files=[],
+                   default_config_dirs=[])
+
+
+def timed(function: ty.Callable[..., ty.Any], *args: ty.Any,
+          ) -> tuple[int, ty.Any]:
+    """Call a function once and return the nanoseconds it took.
+
+    What exists already is kept out of garbage collections.
+    """
+    gc.collect()
+    gc.freeze()
+    start = time.thread_time_ns()
+    result = function(*args)
+    return time.thread_time_ns() - start, result
+
+
+def _passes(scene: 'scenes.Scene', side: 'scenes.Side',
+            states: list['host_manager.HostState'], count: int,
+            ) -> tuple[list[int], list[Answer]]:
+    """Time a side on the same HostStates several times."""
+    times = []
+    answers = []
+    for _ in range(count):
+        elapsed, answer = timed(side, states, scene.request.spec())
+        times.append(elapsed)
+        answers.append(answer)
+        scene.renew(states)
+    return times, answers
+
+
+def _differing(scene: 'scenes.Scene', name: str, answer: Answer,
+               other: Answer, plan: Plan) -> set[str]:
+    """Hosts about which a side's answer is not what it ought to be."""
+    if scene.first_tier is None or plan.calibrate:
+        return set(answer) ^ set(other)
+    if name == 'ours':
+        return set(answer) ^ scene.first_tier
+    return set(scene.first_tier.difference(answer))
+
+
+def measure(case: bars.Case, process: int, plan: Plan,
+            progress: ty.Callable[[], None]) -> Samples:
+    """Measure one case in this process."""
+    from benchmarks.speed import scenes
+    # Let go of the case before, which was kept out of collections.
+    gc.unfreeze()
+    gc.collect()
+    scene = scenes.build(case, process)
+    nova, ours = scene.sides(plan.calibrate)
+    sides = {'ours': ours} if case.endless else {'ours': ours, 'nova': nova}
+    samples = Samples(len(scene.records),
+                      [round(record.used, 3) for record in scene.records])
+    warm_up = plan.warm_up_steps(case)
+    differ: set[str] = set()
+    for number in range(warm_up + plan.steps(case)):
+        answers: dict[str, list[Answer]] = {}
+        times: dict[str, list[int]] = {}
+        order = sorted(sides, reverse=bool(number % 2))
+        # All are made before anything is timed: made just before its turn,
+        # a side's HostStates would not be as cold as the other's.
+        all_states = {name: scene.states() for name in order}
+        for name in order:
+            times[name], answers[name] = _passes(
+                scene, sides[name], all_states[name], plan.passes_of(case))
+            for answer in answers[name]:
+                differ |= _differing(scene, name, answer,
+                                     answers[order[0]][0], plan)
+        samples.ours_passed = len(answers['ours'][0])
+        if 'nova' in answers:
+            samples.nova_passed = len(answers['nova'][0])
+        if number >= warm_up:
+            samples.ours_ns.append(times['ours'])
+            if 'nova' in times:
+                samples.nova_ns.append(times['nova'])
+        progress()
+    samples.differ = sorted(differ)
+    return samples
+
+
+def _work(pipe: connection.Connection, cases: list[bars.Case], process: int,
+          plan: Plan) -> None:
+    set_up(ours=not plan.calibrate)
+    for case in cases:
+        samples = measure(case, process, plan, lambda: pipe.send(None))
+        pipe.send(samples)
+
+
+def _work_limited(pipe: connection.Connection, case: bars.Case) -> None:
+    set_up(ours=False)
+    from benchmarks.speed import scenes
+    scene = scenes.build(case, 0)
+    nova, _ours = scene.sides(calibrate=True)
+    states, spec = scene.states()[:1], scene.request.spec()
+    pipe.send(None)
+    elapsed, passed = timed(nova, states, spec)
+    pipe.send(Limited(elapsed / 1e9, True, bool(passed)))
+
+
+class _Worker:
+    """A process with a pipe from it, killed on the way out."""
+
+    def __init__(self, target: ty.Callable[..., None], *args: ty.Any) -> None:
+        self._pipe, there = _SPAWN.Pipe(duplex=False)
+        self._process = _SPAWN.Process(
+            target=target, args=(there, *args), daemon=True)
+        self._process.start()
+        # Ours is the only end left then, and its loss is noticed.
+        there.close()
+
+    def receive(self, seconds: float) -> ty.Any:
+        """Return what the process sends next; TimeoutError without."""
+        if not self._pipe.poll(seconds):
+            raise TimeoutError()
+        try:
+            return self._pipe.recv()
+        except EOFError:
+            self._process.join()
+            raise WorkerError('a measuring process ended with status '
+                              f'{self._process.exitcode}') from None
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+
+def run_process(cases: list[bars.Case], process: int, plan: Plan,
+                progress: Progress) -> dict[str, Samples]:
+    """Measure all cases in one new process."""
+    worker = _Worker(_work, cases, process, plan)
+    results: dict[str, Samples] = {}
+    try:
+        for case in cases:
+            while True:
+                message = worker.receive(_START_SECONDS)
+                if message is not None:
+                    break
+                progress(case, 1)
+            results[case.name] = message
+    except TimeoutError:
+        raise WorkerError(
+            'a measuring process did not answer for '
+            f'{_START_SECONDS} seconds') from None
+    finally:
+        worker.close()
+    return results
+
+
+def run_limited(case: bars.Case, seconds: float) -> Limited:
+    """Let nova try one host of an endless case for a limited time."""
+    worker = _Worker(_work_limited, case)
+    try:
+        worker.receive(_START_SECONDS)
+        try:
+            return ty.cast(Limited, worker.receive(seconds))
+        except TimeoutError:
+            return Limited(seconds, False)
+    finally:
+        worker.close()

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases, their bars, and what each side does in one sample."""
+
+# nova.objects has its classes only once they are registered.
+from __future__ import annotations
+
+from collections.abc import Iterable
+import dataclasses
+import functools
+import itertools
+import random
+import typing as ty
+
+from nova import objects
+from nova.scheduler import filters as nova_filters
+from nova.scheduler.filters import numa_topology_filter
+from nova.scheduler import host_manager
+from nova.scheduler import weights as nova_weights
+
+from benchmarks import requests
+from benchmarks.speed import bars
+from benchmarks.speed import hosts
+from benchmarks.speed import tiers
+from nova_pinning.placement import placement_traits
+
+# The hosts of a sample: so many are filled differently, and each filling is
+# used by several. Real requests see hundreds, which would take too long to
+# make; with too few, what a filter does once per request would count too
+# much.
+HOSTS = 8
+COPIES = 5
+
+# So many hosts, no two alike, where nova takes long for each. One request
+# tries them all, and ours has only [pinning] request_budget_seconds for one.
+FEW = 4
+
+# The fleet of the whole request: hosts that Placement returned. Filling a
+# thousand hosts one by one would take longer than measuring them, so every
+# filling is used by several hosts.
+FLEET = 1000
+FLEET_FILLINGS = 125
+
+Answer = tuple[str, ...]
+
+
+class Side(ty.Protocol):
+    """One of the two contestants."""
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> Answer:
+        """Answer a request with the names of the hosts that may take it."""
+
+
+class FilterSide:
+    """A filter on its own."""
+
+    def __init__(self, host_filter: nova_filters.BaseHostFilter) -> None:
+        self._filter = host_filter
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> Answer:
+        return tuple(
+            state.host for state in self._filter.filter_all(states, spec))
+
+
+class RequestSide:
+    """Filters and weighers, through the handlers of nova-scheduler."""
+
+    def __init__(self, filters: ty.Sequence[nova_filters.BaseHostFilter],
+                 weighers: ty.Sequence[nova_weights.BaseHostWeigher],
+                 ) -> None:
+        self._filters = filters
+        self._weighers = weighers
+        self._filter_handler = nova_filters.HostFilterHandler()
+        self._weight_handler = nova_weights.HostWeightHandler()
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> Answer:
+        passed = self._filter_handler.get_filtered_objects(
+            self._filters, states, spec)
+        weighed = self._weight_handler.get_weighed_objects(
+            self._weighers, passed, spec)
+        return tuple(sorted(item.obj.host for item in weighed))
+
+
+class _Placement:
+    """A Placement in which every host carries the trait of its class."""
+
+    def __init__(self, records: list[hosts.Record]) -> None:
+        self._records = records
+
+    def traits_by_provider(self, prefix: str) -> dict[str, frozenset[str]]:
+        return {
+            record.uuid: frozenset({
+                placement_traits.SHARED if record.layout.shared
+                else placement_traits.DEDICATED})
+            for record in self._records}
+
+
+@dataclasses.dataclass(slots=True)
+class Scene:
+    """What a case measures: a request and the hosts it is tried on.
+
+    :ivar first_tier: the hosts that our filter has to name, and no others,
+        where nova's may name more: those on which its claim goes wrong. None
+        if both filters have to name the same.
+    """
+
+    request: requests.Request
+    records: list[hosts.Record]
+    whole_request: bool = False
+    aggregates: dict[bool, list[objects.Aggregate]] = dataclasses.field(
+        default_factory=dict)
+    first_tier: frozenset[str] | None = None
+
+    def sides(self, calibrate: bool) -> tuple[Side, Side]:
+        """Return nova's side and ours; nova's twice to calibrate."""
+        nova = numa_topology_filter.NUMATopologyFilter()
+        if not self.whole_request:
+            if calibrate:
+                return FilterSide(nova), FilterSide(nova)
+            from nova_pinning.scheduler import filters
+            return FilterSide(nova), FilterSide(
+                filters.PinnedTopologyFilter())
+        baseline = RequestSide([nova], [])
+        if calibrate:
+            return baseline, RequestSide([nova], [])
+        from nova_pinning.scheduler import filters
+        from nova_pinning.scheduler import traits_reader
+        from nova_pinning.scheduler import weights
+        reader = traits_reader.TraitsReader(
+            lambda: _Placement(self.records),
+            traits_reader.TraitsSettings(60, 0, 0))
+        reader.refresh()
+        traits_reader.use(reader)
+        return baseline, RequestSide(
+            [filters.HostClassFilter(), filters.PinnedTopologyFilter()],
+            [weights.FragmentationWeigher(), weights.CacheLocalityWeigher()])
+
+    def _candidates(self, record: hosts.Record) -> list[dict[str, ty.Any]]:
+        return [self.request.candidate(
+            record.uuid, 'VCPU' if record.layout.shared else 'PCPU')]
+
+    def states(self) -> list[host_manager.HostState]:
+        """Return HostStates that nobody has seen yet."""
+        return [
+            hosts.host_state(
+                record, self._candidates(record),
+                self.aggregates.get(record.layout.shared, []))
+            for record in self.records]
+
+    def renew(self, states: list[host_manager.HostState]) -> None:
+        """Undo what a filter changes on the HostStates of this scene."""
+        for record, state in zip(self.records, states, strict=True):
+            state.limits = {}
+            state.allocation_candidates = self._candidates(record)
+
+
+def _dedicated(vcpus: int, cells: int = 1, *, devices: int = 0,
+               **extra_specs: str) -> requests.Request:
+    specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(cells)}
+    specs.update((f'hw:{key}', value) for key, value in extra_specs.items())
+    return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs, devices)
+
+
+def _uneven(*sizes: int) -> requests.Request:
+    """A dedicated guest with so many vCPUs in its cells."""
+    specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(len(sizes))}
+    ids = itertools.count()
+    for cell, size in enumerate(sizes):
+        specs[f'hw:numa_cpus.{cell}'] = ','.join(
+            str(next(ids)) for _vcpu in range(size))
+        specs[f'hw:numa_mem.{cell}'] = str(size * hosts.MIB_PER_VCPU)
+    vcpus = sum(sizes)
+    return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs)
+
+
+def _copied(records: list[hosts.Record]) -> list[hosts.Record]:
+    return [hosts.renamed(record, f'{record.name}-{number}')
+            for number in range(COPIES) for record in records]
+
+
+def _filled(layout: hosts.Layout, used: float, seed: str,
+            ) -> list[hosts.Record]:
+    return _copied([hosts.fill(layout, used, f'{seed}-{number}')
+                    for number in range(HOSTS)])
+
+
+def _cells_with_room(layout: hosts.Layout, room: int, seed: str,
+                     ) -> list[hosts.Record]:
+    """Hosts on which just so many cells have 8 free CPUs or more."""
+    records = []
+    for number in range(HOSTS):
+        name = f'{seed}-{number}'
+        rng = random.Random(name)
+        roomy = set(rng.sample(range(layout.cells), room))
+        records.append(hosts.fill_cells(
+            layout,
+            [rng.randint(8, 14) if cell in roomy else rng.randint(2, 7)
+             for cell in range(layout.cells)],
+            name))
+    return _copied(records)
+
+
+def _one_cell(seed: str) -> Scene:
+    return Scene(_dedicated(8), _filled(hosts.TWO_SOCKETS, 0.5, seed))
+
+
+def _one_cell_require(seed: str) -> Scene:
+    return Scene(
+        _dedicated(8, cpu_thread_policy='require',
+                   emulator_threads_policy='isolate'),
+        _filled(hosts.TWO_SOCKETS, 0.5, seed))
+
+
+def _two_cells(seed: str) -> Scene:
+    return Scene(_dedicated(16, 2), _filled(hosts.EIGHT_CELLS, 0.5, seed))
+
+
+def _two_cells_require(seed: str) -> Scene:
+    return Scene(_dedicated(16, 2, cpu_thread_policy='require'),
+                 _filled(hosts.EIGHT_CELLS, 0.5, seed))
+
+
+def _four_cells(seed: str) -> Scene:
+    return Scene(_dedicated(32, 4), _filled(hosts.EIGHT_CELLS, 0.8, seed))
+
+
+def _sixteen_short(seed: str) -> Scene:
+    return Scene(_dedicated(64, 8),
+                 _cells_with_room(hosts.SIXTEEN_CELLS, 7, seed))
+
+
+def _twenty_four_fits(seed: str) -> Scene:
+    return Scene(_dedicated(64, 8),
+                 _cells_with_room(hosts.TWENTY_FOUR_CELLS, 12, seed))
+
+
+def _twenty_four_short(seed: str) -> Scene:
+    return Scene(_dedicated(64, 8),
+                 _cells_with_room(hosts.TWENTY_FOUR_CELLS, 7, seed))
+
+
+def _leading_full(layout: hosts.Layout, full: int, seed: str,
+                  ) -> list[hosts.Record]:
+    """Hosts on which the first cells in nova's order have no memory left.
+
+    They come first for their free CPUs, of which they have the most.
+    """
+    records = []
+    for number in range(FEW):
+        name = f'{seed}-{number}'
+        rng = random.Random(name)
+        no_memory = set(rng.sample(range(layout.cells), full))
+        most = layout.cores_per_cell * layout.threads - 1
+        records.append(hosts.fill_cells(
+            layout,
+            [most if cell in no_memory else rng.randint(8, most - 1)
+             for cell in range(layout.cells)],
+            name, no_memory))
+    return records
+
+
+def _thirty_two_late(seed: str) -> Scene:
+    return Scene(_dedicated(32, 4),
+                 _leading_full(hosts.THIRTY_TWO_CELLS, 1, seed))
+
+
+def _pages(full: int, seed: str) -> Scene:
+    return Scene(_dedicated(32, 4, mem_page_size=str(hosts.HUGE_PAGE_KIB)),
+                 _leading_full(hosts.SIXTEEN_CELLS_HUGE, full, seed))
+
+
+def _tiered(request: requests.Request, records: list[hosts.Record],
+            found: Iterable[tiers.Tier]) -> Scene:
+    """A scene in which our filter has to name the hosts of tier FIRST."""
+    return Scene(request, records, first_tier=frozenset(
+        record.name for record, tier in zip(records, found, strict=True)
+        if tier is tiers.Tier.FIRST))
+
+
+def _uneven_sixteen(seed: str) -> Scene:
+    request = _uneven(2, 4, 8, 14)
+    while True:
+        records = [hosts.fill(hosts.SIXTEEN_CELLS, 0.5, f'{seed}-{number}')
+                   for number in range(HOSTS)]
+        found = [tiers.of_host(record, request) for record in records]
+        if tiers.Tier.FIRST in found:
+            return _tiered(request, records, found)
+        seed += '+'
+
+
+def _second_tier(layout: hosts.Layout, seed: str) -> Scene:
+    """Hosts that differ in what becomes of a second attempt, half and half.
+
+    Filled at random, and sorted by what nova itself says.
+    """
+    request = _uneven(2, 6)
+    rng = random.Random(seed)
+    wanted = {tiers.Tier.FIRST: HOSTS // 2, tiers.Tier.SECOND: HOSTS // 2}
+    records, found = [], []
+    while any(wanted.values()):
+        record = hosts.fill_cells(
+            layout, [rng.randint(0, 12) for _ in range(layout.cells)],
+            f'{seed}-{rng.random()}')
+        tier = tiers.of_host(record, request)
+        if wanted.get(tier):
+            wanted[tier] -= 1
+            records.append(record)
+            found.append(tier)
+    return _tiered(request, _copied(records), found * COPIES)
+
+
+def _near_devices(layout: hosts.Layout, room: range, seed: str,
+                  hosts_count: int) -> list[hosts.Record]:
+    """Hosts with one wanted device near each of two cells.
+
+    The other cells have room for 8 vCPUs, and two to four devices of another
+    kind each, so they come before the two in nova's order, and there is no
+    telling their sets apart from useful ones by the number of devices.
+
+    :param room: free CPUs that the two cells may have
+    """
+    records = []
+    for number in range(hosts_count):
+        name = f'{seed}-{number}'
+        rng = random.Random(name)
+        near = set(rng.sample(range(layout.cells), 2))
+        record = hosts.fill_cells(
+            layout,
+            [rng.choice(room) if cell in near else rng.randint(8, 14)
+             for cell in range(layout.cells)], name)
+        records.append(hosts.with_devices(record, [
+            (requests.WANTED_PRODUCT, cell, 1) if cell in near else
+            (requests.OTHER_PRODUCT, cell, rng.randint(2, 4))
+            for cell in range(layout.cells)]))
+    return records
+
+
+def _pci_fits(seed: str) -> Scene:
+    return Scene(_dedicated(32, 4, devices=1),
+                 _near_devices(hosts.THIRTY_TWO_CELLS, range(8, 15), seed, 2))
+
+
+def _pci_near_full(seed: str) -> Scene:
+    return Scene(_dedicated(32, 4, devices=1),
+                 _near_devices(hosts.THIRTY_TWO_CELLS, range(2, 8), seed, 1))
+
+
+def _pci_twenty_four(seed: str) -> Scene:
+    return Scene(_dedicated(48, 6, devices=1),
+                 _near_devices(hosts.TWENTY_FOUR_CELLS, range(2, 8), seed, 1))
+
+
+def _fleet(seed: str) -> Scene:
+    """Build the hosts that Placement returns for an 8-vCPU guest.
+
+    Three dedicated hosts in four are nearly full, the others filled to any
+    degree; those with fewer than 8 free CPUs in all are not there, as
+    Placement leaves them out. A fifth of the hosts are shared ones, which
+    nova-scheduler asks for as well (its fallback query for VCPU). Every
+    host is in the aggregate of its class.
+    """
+    request = _dedicated(8, cpu_thread_policy='require', cpu_sockets='1',
+                         cpu_cores='4', cpu_threads='2')
+    rng = random.Random(seed)
+    fillings: list[hosts.Record] = []
+    while len(fillings) < FLEET_FILLINGS:
+        name = f'{seed}-{len(fillings)}-{rng.random()}'
+        if len(fillings) % 5 == 0:
+            record = hosts.fill(hosts.TWO_SOCKETS_SHARED,
+                                rng.uniform(0.4, 0.95), name)
+        else:
+            used = rng.uniform(0.8, 0.9)
+            if len(fillings) % 4 == 0:
+                used = rng.uniform(0.0, 0.8)
+            record = hosts.fill(hosts.TWO_SOCKETS, used, name)
+        if sum(record.free) >= request.vcpus:
+            fillings.append(record)
+    records = [
+        hosts.renamed(fillings[number % FLEET_FILLINGS], f'host{number:04}')
+        for number in range(FLEET)]
+    rng.shuffle(records)
+    aggregates = {
+        shared: [objects.Aggregate(
+            id=shared + 1, name=name,
+            hosts=[record.name for record in records
+                   if record.layout.shared is shared],
+            metadata={'pinning:class': name})]
+        for shared, name in ((False, 'dedicated'), (True, 'shared'))}
+    return Scene(request, records, True, aggregates)
+
+
+BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
+    'one-cell': _one_cell,
+    'one-cell-require': _one_cell_require,
+    'two-cells': _two_cells,
+    'two-cells-require': _two_cells_require,
+    'four-cells': _four_cells,
+    '16-cells-short': _sixteen_short,
+    '24-cells-fits': _twenty_four_fits,
+    '24-cells-short': _twenty_four_short,
+    '32-cells-late': _thirty_two_late,
+    'pages-two-full': functools.partial(_pages, 2),
+    'pages-five-full': functools.partial(_pages, 5),
+    'uneven-16': _uneven_sixteen,
+    'second-tier-2': functools.partial(_second_tier, hosts.TWO_SOCKETS),
+    'second-tier-4': functools.partial(_second_tier, hosts.FOUR_CELLS),
+    'pci-fits': _pci_fits,
+    'pci-near-full': _pci_near_full,
+    'pci-24': _pci_twenty_four,
+    'request': _fleet,
+}
+
+
+def build(case: bars.Case, process: int) -> Scene:
+    """Build a case's hosts; every process has others, always the same."""
+    return BUILDERS[case.name](f'{case.name}-{process}')

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo: ``python -m demo``."""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import json
+import logging
+import pathlib
+import signal
+import sys
+import threading
+import traceback
+import warnings
+
+from rich import console as rich_console
+
+from demo import outcome
+from demo import progress
+from demo import report
+
+# Nova is imported only after the first words are on the screen: that takes
+# seconds.
+
+_INTRODUCTION = """\
+Nova's own API, conductor, scheduler, compute managers and Placement run in
+this process; only the hypervisor is a fake. The filters and weighers of
+nova-pinning choose among two hosts with 80 CPUs and 768 GiB each: one sells
+dedicated CPUs, one sells each CPU three times."""
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='python -m demo',
+        description='Place dedicated and shared guests through nova and show '
+                    'where they landed.',
+        epilog='Exits with 0 if the story came out as told, with 1 if it did '
+               'not, with 2 if it could not begin, with 130 if it was '
+               'interrupted. Example: ./run demo --out /tmp/guests')
+    parser.add_argument(
+        '--out', metavar='DIR', type=pathlib.Path,
+        default=pathlib.Path('demo-output'),
+        help="where to write each guest's XML (default: %(default)s)")
+    parser.add_argument(
+        '--format', choices=('text', 'json'), default='text',
+        help='what to print in the end; JSON goes to standard output, '
+             'progress to standard error (default: %(default)s)')
+    parser.add_argument(
+        '--no-color', action='store_true',
+        help='no colours; the environment variable NO_COLOR does the same')
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo.
+
+    :returns: the exit status
+    """
+    options = _arguments(argv)
+    options.out = options.out.absolute()
+    console = _console(options.no_color)
+    errors = _console(options.no_color, stderr=True)
+    try:
+        report.check_directory(options.out)
+    except OSError as error:
+        errors.print(f'demo: cannot write to {options.out}: {error.strerror}. '
+                     'Name another directory with --out.', soft_wrap=True)
+        return 2
+    try:
+        if options.format == 'json':
+            shown = errors if errors.is_terminal else None
+            result = _run(options.out, shown, errors)
+        else:
+            result = _run(options.out, console, errors)
+        if result is None:
+            return 1
+        written = report.write_guests(result, options.out)
+    except KeyboardInterrupt:
+        errors.print('\nInterrupted. No guest was written.')
+        return 130
+    except OSError as error:
+        errors.print(f'demo: {error}', soft_wrap=True)
+        return 1
+    if options.format == 'json':
+        json.dump(outcome.to_json(result) | {
+            'files': [str(path) for path in written]}, sys.stdout, indent=2)
+        print()
+    else:
+        report.show(result, console)
+        console.print(
+            f'\nThe XML of each of the {len(written)} guests is in '
+            f'{options.out}', soft_wrap=True)
+    return 0 if result.as_told else 1
+
+
+def _console(no_color: bool, stderr: bool = False) -> rich_console.Console:
+    # Nothing here is written in rich's markup, and file names and messages
+    # may look like it.
+    return rich_console.Console(
+        no_color=no_color or None, stderr=stderr, highlight=False,
+        markup=False, emoji=False)
+
+
+def _run(
+    directory: pathlib.Path,
+    console: rich_console.Console | None,
+    errors: rich_console.Console,
+) -> outcome.Outcome | None:
+    """Play the story.
+
+    :param directory: where to leave nova's log if it breaks off
+    :param console: where to say what is going on, None for nowhere
+    :param errors: where to say what went wrong
+    :returns: None if it broke off
+    """
+    console = console or rich_console.Console(quiet=True)
+    console.print(_INTRODUCTION + '\n')
+    bars = (progress.Bars(console) if console.is_terminal
+            else progress.Lines(console))
+    nova_log = ''
+    try:
+        with _quiet_libraries(), bars:
+            with bars.announce('Loading nova', 1) as advance:
+                from demo import cloud
+                from demo import story
+                _mute_logging()  # nova has just set it up
+                advance()
+            nova = cloud.Cloud()
+            with bars.announce('Starting nova and Placement', 1) as advance:
+                nova.setUp()
+                advance()
+            try:
+                with _interrupts_between_steps() as check:
+                    return story.Story(nova, _with_check(bars, check)).play()
+            finally:
+                nova_log = nova.nova_log
+                nova.cleanUp()
+    except ImportError as error:
+        errors.print(f'\ndemo: {error}. The demo needs more than '
+                     'nova-pinning itself does: pip install '
+                     '"nova-pinning[test]"', soft_wrap=True)
+    except Exception as error:
+        log = directory / 'nova.log'
+        report.write_file(log, nova_log + traceback.format_exc())
+        errors.print(f'\ndemo: {error}\nThe log of nova is in {log}',
+                     soft_wrap=True)
+    return None
+
+
+@contextlib.contextmanager
+def _interrupts_between_steps() -> Iterator[Callable[[], None]]:
+    """Put off a Ctrl-C until nova has finished what it is at.
+
+    That takes a second or two. Interrupted anywhere, its threads would wait
+    a minute for each other. Another Ctrl-C takes effect at once.
+
+    :returns: what to call between steps, raises KeyboardInterrupt
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Python hands signals to the main thread only.
+        yield lambda: None
+        return
+    pending = False
+
+    def put_off(number: int, frame: object) -> None:
+        nonlocal pending
+        if pending:
+            raise KeyboardInterrupt
+        pending = True
+
+    def check() -> None:
+        if pending:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, put_off)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _with_check(
+    bars: progress.Bars | progress.Lines, check: Callable[[], None],
+) -> progress.Announce:
+    """The way to announce parts, with a check after each of their steps."""
+    @contextlib.contextmanager
+    def announce(sentence: str, steps: int) -> Iterator[Callable[[], None]]:
+        with bars.announce(sentence, steps) as advance:
+            def advance_and_check() -> None:
+                advance()
+                check()
+
+            yield advance_and_check
+
+    return announce
+
+
+def _mute_logging() -> None:
+    logging.getLogger().handlers[:] = [logging.NullHandler()]
+
+
+@contextlib.contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keep warnings and log lines off the terminal.
+
+    What warnings there are is nova's business, not the reader's; and nova's
+    harness keeps nova's log, except while it is being set up or taken down.
+    """
+    root = logging.getLogger()
+    handlers, hook = root.handlers[:], sys.excepthook
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        _mute_logging()
+        try:
+            yield
+        finally:
+            root.handlers[:] = handlers
+            # Loading nova makes oslo.log print uncaught errors its own way.
+            sys.excepthook = hook
+
+
+if __name__ == '__main__':
+    sys.exit(main())

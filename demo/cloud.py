@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole Nova in one process, for the demo and the functional tests.
+
+Everything that decides is the real thing: Nova's API, conductor, scheduler
+and compute managers, Placement, and the libvirt driver that writes the
+guest's XML. Only the hypervisor, the image store and the network are
+nova's own fakes. Hosts may have any shape, and each has its own nova.conf.
+
+::
+
+    from demo import cloud
+    from demo import hosts
+
+    with cloud.Cloud() as nova:               # or self.useFixture(Cloud())
+        nova.start_host('dedicated-1', hosts.enterprise_host())
+        flavor = nova.create_flavor(
+            'pinned', vcpus=8, memory_mib=16384,
+            extra_specs={'hw:cpu_policy': 'dedicated'})
+        server = nova.boot('guest-1', flavor)
+        server.status, server.host, server.fault
+        nova.guest_xml(server)                # as nova gave it to libvirt
+        nova.guest_topology(server)           # nova's InstanceNUMATopology
+        nova.host_topology('dedicated-1')     # nova's NUMATopology
+        nova.usages('dedicated-1')            # what Placement has, per class
+        nova.explanations                     # our filters' refusals in words
+
+        nova.migrate(server)                  # also resize, migrate_live
+        nova.fail_host('dedicated-1')
+        nova.evacuate(server)
+        nova.recover_host('dedicated-1')
+        nova.unshelve(nova.shelve(server))
+        nova.change_traits('dedicated-1', add=['CUSTOM_A'])
+
+Moves return the server as it is afterwards, and raise RefusedError where the
+API refuses them: all of nova runs in one process and answers at once, so that
+a lack of hosts is such a refusal too.
+
+``Cloud(filters=NOVA_FILTERS, ...)`` runs nova's own NUMATopologyFilter in
+place of this project's filters, to show what nova does by itself. What is
+not offered here can be reached through ``Cloud.stage``, which is nova's
+own functional test case (``stage.api``, ``stage.placement``,
+``stage.computes[host]``, ``stage.flags(...)`` and so on).
+
+Importing this module imports most of nova, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import logging
+import time
+import typing as ty
+
+import fixtures
+from testtools import content
+from testtools import content_type
+
+# Before nova: it settles what kind of threads nova's harness runs on.
+from demo import threads  # noqa: F401
+
+from nova import context as nova_context
+from nova import objects
+from nova.tests.functional.api import client as api_client
+
+from demo import hosts
+from demo import one_cpu
+from demo import stage
+
+#: Where nova-scheduler finds the filters and weighers, in every cloud.
+FILTER_PATHS = ('nova.scheduler.filters.all_filters',
+                'nova_pinning.scheduler.filters.all_filters')
+WEIGHER_PATHS = ('nova.scheduler.weights.all_weighers',
+                 'nova_pinning.scheduler.weights.all_weighers')
+
+#: The filters enabled besides nova's default ones.
+PINNING_FILTERS = ('HostClassFilter', 'PinnedTopologyFilter')
+NOVA_FILTERS = ('NUMATopologyFilter',)
+
+#: Long enough for a slow and busy machine; a boot normally takes a second.
+_PATIENCE_S = 120
+#: How long to wait for nova to write something before looking all the same.
+_POLL_S = 0.25
+
+
+class CloudError(Exception):
+    """The cloud did something that no valid story has in it."""
+
+
+class RefusedError(Exception):
+    """The API refused what it was asked to do."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """A server as the API shows it.
+
+    :param status: ACTIVE, ERROR, VERIFY_RESIZE, ...
+    :param host: the host it runs on, None when it runs nowhere
+    :param fault: the message of its fault, None when it has none
+    """
+
+    id: str
+    name: str
+    status: str
+    host: str | None
+    fault: str | None
+
+
+class _Explanations(logging.Handler):
+    """Collects what the filters say about requests they refused."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message.startswith('No host for'):
+            self.messages.append(message)
+
+
+class Cloud(fixtures.Fixture):
+    """Nova and Placement, running until the fixture is cleaned up.
+
+    Only one at a time can be up in a process: nova is full of globals.
+
+    :param filters: scheduler filters to enable besides nova's default ones
+    :param filter_paths: where the scheduler finds its filters
+    :param weigher_paths: where the scheduler finds its weighers
+    """
+
+    def __init__(self, filters: Sequence[str] = PINNING_FILTERS,
+                 filter_paths: Sequence[str] = FILTER_PATHS,
+                 weigher_paths: Sequence[str] = WEIGHER_PATHS) -> None:
+        super().__init__()
+        self._filters = filters
+        self._filter_paths = filter_paths
+        self._weigher_paths = weigher_paths
+        self._shapes: dict[str, hosts.HostShape] = {}
+
+    def _setUp(self) -> None:
+        self.useFixture(one_cpu.OneCpu())
+        self.stage = stage.Stage(
+            self._filters, self._filter_paths, self._weigher_paths)
+        self.addCleanup(self.stage.doCleanups)
+        self.stage.setUp()
+
+        self._log = self.stage.stdlog.logger
+        self.addDetail('nova-log', content.Content(
+            content_type.UTF8_TEXT,
+            lambda: [self.nova_log.encode('utf-8')]))
+
+        self._explanations = _Explanations()
+        logger = logging.getLogger('nova_pinning.scheduler')
+        logger.addHandler(self._explanations)
+        self.addCleanup(logger.removeHandler, self._explanations)
+
+    @property
+    def explanations(self) -> tuple[str, ...]:
+        """What our filters said about refused requests, oldest first."""
+        return tuple(self._explanations.messages)
+
+    @property
+    def nova_log(self) -> str:
+        """What nova has logged so far, at INFO and above."""
+        return self._log.output
+
+    # Hosts.
+
+    def start_host(self, name: str, shape: hosts.HostShape,
+                   pci_info: ty.Any = None) -> None:
+        """Start nova-compute on a new host.
+
+        :param pci_info: the host's PCI devices, as nova's fake libvirt
+            takes them (fakelibvirt.HostPCIDevicesInfo)
+        """
+        self._shapes[name] = shape
+        self.stage.start_host(name, shape, pci_info)
+
+    def restart_host(self, name: str) -> None:
+        """Restart a host's nova-compute; its guests go on as they are."""
+        self.stage.restart_host(name, self._shapes[name])
+
+    def update_resources(self) -> None:
+        """Let each nova-compute report what it has, as it does every minute.
+        """
+        self.stage._run_periodics()
+
+    def shape(self, host: str) -> hosts.HostShape:
+        """The shape a host was started with."""
+        return self._shapes[host]
+
+    def host_topology(self, host: str) -> objects.NUMATopology:
+        """A host's NUMA topology, usage included, as the scheduler sees it.
+
+        :raises CloudError: when nova-compute reported none
+        """
+        node = objects.ComputeNode.get_by_nodename(_context(), host)
+        if node.numa_topology is None:
+            raise CloudError(f'host {host} reported no NUMA topology')
+        return objects.NUMATopology.obj_from_db_obj(node.numa_topology)
+
+    def usages(self, host: str) -> dict[str, int]:
+        """What Placement says is in use on a host, per resource class."""
+        return dict(self._placement(host, 'usages')['usages'])
+
+    def inventories(self, host: str) -> dict[str, dict[str, ty.Any]]:
+        """What Placement says a host has, per resource class."""
+        return dict(self._placement(host, 'inventories')['inventories'])
+
+    def _placement(self, host: str, what: str) -> dict[str, ty.Any]:
+        provider = self.stage.compute_rp_uuids[host]
+        return self.stage.placement.get(
+            f'/resource_providers/{provider}/{what}').body
+
+    def allocations(self, host: str) -> dict[str, dict[str, int]]:
+        """What Placement says each server or migration has of a host.
+
+        :returns: amounts per resource class, by the UUID of what has them
+        """
+        return {consumer: dict(allocation['resources'])
+                for consumer, allocation in self._placement(
+                    host, 'allocations')['allocations'].items()}
+
+    def traits(self, host: str) -> frozenset[str]:
+        """The traits of a host's provider."""
+        provider = self.stage.compute_rp_uuids[host]
+        return frozenset(self.stage._get_provider_traits(provider))
+
+    def create_trait(self, name: str) -> None:
+        """Make a trait known to Placement; fine if it is."""
+        self.stage._create_trait(name)
+
+    def change_traits(self, host: str, add: Iterable[str] = (),
+                      remove: Iterable[str] = ()) -> None:
+        """Give a host's provider traits and take others, in one request."""
+        add, remove = frozenset(add), frozenset(remove)
+        for trait in add:
+            self.create_trait(trait)
+        provider = self.stage.compute_rp_uuids[host]
+
+        def done() -> bool:
+            traits = self.traits(host).difference(remove).union(add)
+            # Not if nova-compute changes the provider at the same moment,
+            # which Placement answers with 409 or even 500.
+            return bool(self.stage._set_provider_traits(
+                provider, sorted(traits)).status == 200)
+
+        self._wait(f'the traits of {host} to change', done)
+
+    def fail_host(self, name: str) -> None:
+        """Let a host's nova-compute end, and nova know that it has."""
+        self.stage.fail_host(name)
+
+    def recover_host(self, name: str) -> None:
+        """Start the nova-compute of a host that had failed.
+
+        Guests that were evacuated meanwhile are cleaned up.
+        """
+        self.stage.recover_host(name, self._shapes[name])
+
+    def create_aggregate(self, name: str, members: Sequence[str],
+                         metadata: Mapping[str, str]) -> int:
+        """Put hosts into a new aggregate with this metadata.
+
+        :returns: its id
+        """
+        api = self.stage.admin_api
+        aggregate: int = api.post_aggregate(
+            {'aggregate': {'name': name}})['id']
+        for host in members:
+            self.add_to_aggregate(aggregate, host)
+        api.post_aggregate_action(
+            aggregate, {'set_metadata': {'metadata': dict(metadata)}})
+        return aggregate
+
+    def add_to_aggregate(self, aggregate: int, host: str) -> None:
+        """Put a host into an aggregate."""
+        self.stage.admin_api.add_host_to_aggregate(aggregate, host)
+
+    def remove_from_aggregate(self, aggregate: int, host: str) -> None:
+        """Take a host out of an aggregate."""
+        self.stage.admin_api.remove_host_from_aggregate(aggregate, host)
+
+    # Flavors and servers.
+
+    def create_flavor(self, name: str, vcpus: int, memory_mib: int,
+                      extra_specs: Mapping[str, str] | None = None) -> str:
+        """Create a flavor.
+
+        :returns: its id
+        """
+        return self.stage._create_flavor(
+            name=name, vcpu=vcpus, memory_mb=memory_mib, disk=10,
+            ephemeral=0, extra_spec=dict(extra_specs or {}))
+
+    def create_image(self, properties: Mapping[str, str]) -> str:
+        """Create an image with properties such as hw_cpu_policy.
+
+        :returns: its id
+        """
+        return self.stage.glance.create(None, {
+            'name': 'image', 'container_format': 'bare',
+            'disk_format': 'qcow2', 'min_disk': 0, 'min_ram': 0, 'size': 1,
+            'status': 'active', 'visibility': 'public', 'is_public': True,
+            'properties': dict(properties)})['id']
+
+    def boot(self, name: str, flavor: str, host: str | None = None,
+             image: str | None = None, port: bool = False) -> Server:
+        """Boot a server and wait until it is ACTIVE or in ERROR.
+
+        :param flavor: id of the flavor
+        :param host: the host that the request names, None leaves the
+            choice to the scheduler
+        :param image: id of the image, None for any
+        :param port: whether it has a port on a network
+        """
+        networks: ty.Any = 'none'
+        if port:
+            networks = [{'uuid': self.stage.neutron.network_1['id']}]
+        body = self.stage._build_server(
+            name, flavor_id=flavor, networks=networks, host=host,
+            image_uuid=image)
+        server = self.stage.api.post_server({'server': body})
+        return self._settle(server['id'], ('ACTIVE', 'ERROR'))
+
+    def boot_many(self, name: str, flavor: str, count: int,
+                  image: str | None = None) -> list[Server]:
+        """Boot several servers with one request.
+
+        :param image: id of the image, None for any
+        :returns: the servers ``name-1``, ``name-2``, ... in this order,
+            each ACTIVE or in ERROR
+        """
+        body = self.stage._build_server(
+            name, flavor_id=flavor, networks='none', image_uuid=image)
+        body.update(min_count=count, max_count=count,
+                    return_reservation_id=True)
+        reservation = self.stage.api.post_server(
+            {'server': body})['reservation_id']
+        found = self.stage.api.get_servers(
+            search_opts={'reservation_id': reservation})
+        servers = [self._settle(server['id'], ('ACTIVE', 'ERROR'))
+                   for server in found]
+        return sorted(servers, key=lambda server: (len(server.name),
+                                                   server.name))
+
+    def show(self, server: Server) -> Server:
+        """The server as it is now."""
+        return _server(self.stage.api.get_server(server.id))
+
+    def delete(self, server: Server) -> None:
+        """Delete a server and wait until nothing is held for it."""
+        self.stage.api.delete_server(server.id)
+        self._wait(f'{server.name} to go', lambda: not self._exists(server))
+
+    def _exists(self, server: Server) -> bool:
+        try:
+            self.stage.api.get_server(server.id)
+        except api_client.OpenStackApiNotFoundException:
+            # Nova gives the resources back after the server has gone.
+            return bool(
+                self.stage._get_allocations_by_server_uuid(server.id))
+        return True
+
+    def migrate(self, server: Server, confirm: bool = True) -> Server:
+        """Move a server to another host, switched off on the way.
+
+        :param confirm: whether it is to stay there at once; otherwise it is
+            left in VERIFY_RESIZE, for :meth:`confirm` or :meth:`revert`
+        :raises RefusedError: when no other host would do
+        """
+        return self._move(server, {'migrate': None}, confirm)
+
+    def resize(self, server: Server, flavor: str,
+               confirm: bool = True) -> Server:
+        """Give a server another flavor, which may move it.
+
+        :param confirm: as for :meth:`migrate`
+        :raises RefusedError: when no host would do
+        """
+        return self._move(
+            server, {'resize': {'flavorRef': flavor}}, confirm)
+
+    def _move(self, server: Server, action: dict[str, ty.Any],
+              confirm: bool) -> Server:
+        moved = self._act(server, action)
+        if confirm and moved.status == 'VERIFY_RESIZE':
+            return self.confirm(moved)
+        return moved
+
+    def confirm(self, server: Server) -> Server:
+        """Let a server that was migrated or resized stay as it is."""
+        return self._act(server, {'confirmResize': None})
+
+    def revert(self, server: Server) -> Server:
+        """Take a server that was migrated or resized back."""
+        return self._act(server, {'revertResize': None})
+
+    def migrate_live(self, server: Server) -> Server:
+        """Move a server to another host while it runs.
+
+        :returns: the server; where it was, if all hosts tried have failed
+        :raises RefusedError: when no other host would do
+        """
+        return self._act(server, {'os-migrateLive': {
+            'host': None, 'block_migration': 'auto'}})
+
+    def evacuate(self, server: Server) -> Server:
+        """Start a server whose host has failed on another one.
+
+        :returns: the server; in ERROR, if no other host would do
+        """
+        moved = self._act(server, {'evacuate': {}})
+        if moved.status == 'SHUTOFF':
+            moved = self._act(server, {'os-start': None})
+        return moved
+
+    def shelve(self, server: Server) -> Server:
+        """Take a server from its host; its disk is kept as an image.
+
+        :returns: the server, in SHELVED_OFFLOADED
+        """
+        return self._act(server, {'shelve': None})
+
+    def unshelve(self, server: Server) -> Server:
+        """Give a shelved server a host again.
+
+        :returns: the server; still shelved, if no host would do
+        """
+        return self._act(server, {'unshelve': None})
+
+    def _act(self, server: Server, action: dict[str, ty.Any]) -> Server:
+        """Ask for an action and wait until nova has done all about it."""
+        try:
+            self.stage.api.post_server_action(server.id, action)
+        except api_client.OpenStackApiException as error:
+            raise RefusedError(
+                f'{next(iter(action))} of {server.name}: {error}') from error
+
+        def done() -> Server | None:
+            shown = self.stage.api.get_server(server.id)
+            if shown['OS-EXT-STS:task_state'] is not None:
+                return None
+            if shown['status'] == 'ERROR' and 'fault' not in shown:
+                return None
+            # The last thing that nova writes of a move.
+            if self._moves_on(server.id, shown['status']):
+                return None
+            return _server(shown)
+
+        return self._wait(f'{next(iter(action))} of {server.name}', done)
+
+    @staticmethod
+    def _moves_on(server_id: str, status: str) -> bool:
+        """Whether a migration of a server has not come to its end."""
+        ended = {'completed', 'confirmed', 'reverted', 'done', 'error',
+                 'failed', 'cancelled'}
+        if status == 'VERIFY_RESIZE':
+            ended.add('finished')
+        return any(
+            migration.status not in ended
+            for migration in objects.MigrationList.get_by_filters(
+                _context(), {'instance_uuid': server_id}))
+
+    def guest_topology(self,
+                       server: Server) -> objects.InstanceNUMATopology | None:
+        """Where a server's vCPUs and memory are, None when they float."""
+        instance = objects.Instance.get_by_uuid(
+            _context(), server.id, expected_attrs=['numa_topology'])
+        return instance.numa_topology
+
+    def requested_topology(
+            self, server: Server) -> objects.InstanceNUMATopology | None:
+        """The cells that a server asked for, wherever it is or is not."""
+        request = objects.RequestSpec.get_by_instance_uuid(
+            _context(), server.id)
+        return request.numa_topology
+
+    def guest_xml(self, server: Server) -> str:
+        """The XML with which nova defined a server's guest in libvirt.
+
+        :raises CloudError: when the server's host has no such guest
+        """
+        if server.host in self.stage.computes:
+            connection = (self.stage.computes[server.host]
+                          .driver._host.get_connection())
+            if server.id in connection.guest_xml:
+                return connection.guest_xml[server.id]
+        raise CloudError(f'no guest was defined for server {server.name}')
+
+    def _settle(self, server_id: str, states: Sequence[str]) -> Server:
+        """Wait until a server is in one of these states.
+
+        An ERROR counts once the fault is there: nova writes it afterwards.
+        """
+        def settled() -> Server | None:
+            shown = self.stage.api.get_server(server_id)
+            if shown['status'] not in states:
+                return None
+            if shown['status'] == 'ERROR' and 'fault' not in shown:
+                return None
+            return _server(shown)
+
+        return self._wait(
+            f'server {server_id} to be {" or ".join(states)}', settled)
+
+    def _wait(self, what: str, done: Callable[[], ty.Any]) -> ty.Any:
+        deadline = time.monotonic() + _PATIENCE_S
+        written = self.stage.written
+        written.wait(_POLL_S)
+        while True:
+            written.clear()
+            result = done()
+            if result:
+                return result
+            if time.monotonic() > deadline:
+                raise CloudError(f'waited {_PATIENCE_S} s for {what}')
+            written.wait(_POLL_S)
+
+
+def _server(shown: Mapping[str, ty.Any]) -> Server:
+    return Server(
+        id=shown['id'], name=shown['name'], status=shown['status'],
+        host=shown['OS-EXT-SRV-ATTR:host'] or None,
+        fault=shown.get('fault', {}).get('message'))
+
+
+def _context() -> nova_context.RequestContext:
+    return nova_context.get_admin_context()

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's story: two kinds of host, two kinds of guest, two refusals.
+
+Importing this module imports most of nova, which takes seconds.
+"""
+
+from collections.abc import Iterator
+import itertools
+from typing import Any
+
+from demo import cloud
+from demo import hosts
+from demo import outcome
+from demo import progress
+from nova_pinning.bridge import topology
+from nova_pinning import cpuset
+from nova_pinning import fit
+from nova_pinning import model
+
+DEDICATED_HOST = 'compute-dedicated'
+SHARED_HOST = 'compute-shared'
+
+_GIB = 1024  # in MiB
+
+#: A guest with its own host CPU for each vCPU, whole cores, one NUMA
+#: cell, and knowing which of its vCPUs share a core.
+ENTERPRISE_SPECS = {
+    'hw:cpu_policy': 'dedicated',
+    'hw:cpu_thread_policy': 'require',
+    'hw:numa_nodes': '1',
+    'hw:cpu_sockets': '1',
+    'hw:cpu_cores': '4',
+    'hw:cpu_threads': '2',
+}
+#: What fits, and how many shared guests the story has: 120 vCPUs, so that
+#: the 80 CPUs under them are really sold more than once.
+ENTERPRISE_GUESTS = 9
+SHARED_GUESTS = 15
+
+
+class Story:
+    """Plays the story on a cloud.
+
+    :param nova: a cloud without hosts
+    :param announce: called for each part
+    """
+
+    def __init__(self, nova: cloud.Cloud, announce: progress.Announce) -> None:
+        self._nova = nova
+        self._announce = announce
+        self._guests: list[outcome.Guest] = []
+        self._refused: list[outcome.Refused] = []
+
+    def play(self) -> outcome.Outcome:
+        """Tell it from the beginning to the end."""
+        self._start_hosts()
+        self._fill_dedicated_host()
+        self._boot_shared_guests()
+        self._ask_for_too_much_memory()
+        told = tuple(self._hosts())
+        guests, refused = tuple(self._guests), tuple(self._refused)
+        return outcome.Outcome(
+            told, guests, refused, tuple(checks(told, guests, refused)))
+
+    def _start_hosts(self) -> None:
+        with self._announce('Starting a dedicated and a shared host',
+                            2) as advance:
+            self._nova.start_host(DEDICATED_HOST, hosts.enterprise_host())
+            advance()
+            self._nova.start_host(SHARED_HOST, hosts.shared_host())
+            advance()
+
+    def _fill_dedicated_host(self) -> None:
+        flavor = self._nova.create_flavor(
+            'enterprise.8c.16g', vcpus=8, memory_mib=16 * _GIB,
+            extra_specs=ENTERPRISE_SPECS)
+        with self._announce('Booting enterprise guests until one is refused',
+                            ENTERPRISE_GUESTS + 1) as advance:
+            # One more than should fit, and a few for when something is
+            # wrong, but not forever.
+            for number in range(1, ENTERPRISE_GUESTS + 4):
+                server = self._nova.boot(f'enterprise-{number}', flavor)
+                self._record(
+                    server, 'dedicated',
+                    '8 dedicated CPUs on whole cores and 16 GiB, in one NUMA '
+                    'cell', {'PCPU': 8, 'MEMORY_MB': 16 * _GIB})
+                advance()
+                if server.status != 'ACTIVE':
+                    break
+
+    def _boot_shared_guests(self) -> None:
+        flavor = self._nova.create_flavor(
+            'shared.8c.16g', vcpus=8, memory_mib=16 * _GIB)
+        with self._announce('Booting shared guests of the same size',
+                            SHARED_GUESTS) as advance:
+            for number in range(1, SHARED_GUESTS + 1):
+                server = self._nova.boot(f'shared-{number}', flavor)
+                self._record(server, 'shared', '8 shared CPUs and 16 GiB',
+                             {'VCPU': 8, 'MEMORY_MB': 16 * _GIB})
+                advance()
+
+    def _ask_for_too_much_memory(self) -> None:
+        # Placement counts a host as a whole, and as a whole it has all of
+        # this: 4 CPUs and far more memory. The cell with the CPUs has not.
+        flavor = self._nova.create_flavor(
+            'memory.4c.400g', vcpus=4, memory_mib=400 * _GIB,
+            extra_specs={'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '1'})
+        with self._announce('Asking for the last 4 CPUs with 400 GiB',
+                            1) as advance:
+            self._record(
+                self._nova.boot('big-memory', flavor), 'dedicated',
+                '4 dedicated CPUs and 400 GiB, in one NUMA cell',
+                {'PCPU': 4, 'MEMORY_MB': 400 * _GIB})
+            advance()
+
+    def _record(self, server: cloud.Server, kind: str, asks: str,
+                resources: dict[str, int]) -> None:
+        if server.status == 'ACTIVE' and server.host is not None:
+            self._guests.append(outcome.Guest(
+                server.name, kind, server.host,
+                self._nova.guest_xml(server)))
+        else:
+            self._refused.append(outcome.Refused(
+                server.name, asks, server.fault or '',
+                tuple(self._reasons(server, kind, resources))))
+
+    def _reasons(self, server: cloud.Server, kind: str,
+                 resources: dict[str, int]) -> Iterator[outcome.Why]:
+        """Why a server was refused: by Placement, then by our filters.
+
+        Placement gives no reasons, so what it lacked is looked up, and the
+        engine is asked about the hosts that it kept from the filters.
+        """
+        host = DEDICATED_HOST if kind == 'dedicated' else SHARED_HOST
+        shortages = list(self._placement_shortages(host, resources))
+        if shortages:
+            yield outcome.Why(
+                'Placement', f'{host} has ' + ' and '.join(shortages))
+            refusal = self._ask_engine(host, server)
+            if refusal is not None:
+                yield outcome.Why('the engine', f'on {host}: {refusal}')
+        for message in self._nova.explanations:
+            if server.id in message:
+                yield outcome.Why('the filters', message.replace(
+                    f'instance {server.id}', server.name))
+
+    def _placement_shortages(
+        self, host: str, resources: dict[str, int],
+    ) -> Iterator[str]:
+        inventories = self._nova.inventories(host)
+        usages = self._nova.usages(host)
+        for name, wanted in resources.items():
+            inventory = inventories.get(name, {
+                'total': 0, 'reserved': 0, 'allocation_ratio': 1.0})
+            free = int((inventory['total'] - inventory['reserved']) *
+                       inventory['allocation_ratio']) - usages.get(name, 0)
+            if free < wanted:
+                yield (f'{free} {name} left of {inventory["total"]}, '
+                       f'{wanted} needed')
+
+    def _ask_engine(self, host: str,
+                    server: cloud.Server) -> model.Refusal | None:
+        asked = self._nova.requested_topology(server)
+        if asked is None:
+            return None
+        answer = fit.fit_guest(
+            topology.host_from_nova(self._nova.host_topology(host)),
+            topology.guest_from_nova(asked))
+        return answer if isinstance(answer, model.Refusal) else None
+
+    def _hosts(self) -> Iterator[outcome.Host]:
+        for name, kind in ((DEDICATED_HOST, 'dedicated'),
+                           (SHARED_HOST, 'shared')):
+            shape = self._nova.shape(name)
+            cells = self._nova.host_topology(name).cells
+            yield outcome.Host(
+                name, kind,
+                tuple(outcome.Cell(cell.id, cell.socket, cell.memory_mib,
+                                   cell.cores) for cell in shape.cells),
+                dedicated=_union(cell.pcpuset for cell in cells),
+                shared=_union(cell.cpuset for cell in cells),
+                ratio=shape.cpu_allocation_ratio)
+
+
+def _union(sets: Any) -> cpuset.CpuSet:
+    return cpuset.CpuSet(itertools.chain.from_iterable(sets))
+
+
+def checks(
+    told: tuple[outcome.Host, ...],
+    guests: tuple[outcome.Guest, ...],
+    refused: tuple[outcome.Refused, ...],
+) -> Iterator[outcome.Check]:
+    """What the story promised, and whether it came out like that."""
+    dedicated = [guest for guest in guests if guest.kind == 'dedicated']
+    shared = [guest for guest in guests if guest.kind == 'shared']
+    placed = [guest.placed for guest in dedicated]
+    cores = {frozenset(core) for host in told for cell in host.cells
+             for core in cell.cores}
+
+    yield outcome.Check(
+        'nine enterprise guests fill the dedicated host, a tenth finds no '
+        'room',
+        [guest.host for guest in dedicated] == (
+            [DEDICATED_HOST] * ENTERPRISE_GUESTS) and
+        any(one.name == f'enterprise-{ENTERPRISE_GUESTS + 1}'
+            for one in refused))
+    yield outcome.Check(
+        'each of their vCPUs has one host CPU, and no two have the same',
+        all(len(one.pins) == one.vcpus for one in placed) and
+        all(len(cpus) == 1 for one in placed for _vcpu, cpus in one.pins) and
+        sum(len(one.cpus) for one in placed) == len(
+            cpuset.union(one.cpus for one in placed)))
+    yield outcome.Check(
+        'each has one NUMA cell and whole cores, which it sees as such',
+        all(len(one.host_cells) == 1 and one.topology == (1, 4, 2) and
+            _pairs(one.pins) <= cores for one in placed))
+    yield outcome.Check(
+        'all shared guests float on the shared host, none is pinned',
+        [guest.host for guest in shared] == [SHARED_HOST] * SHARED_GUESTS and
+        not any(guest.placed.pins for guest in shared))
+    yield outcome.Check(
+        'two guests are refused, and the reasons say what is missing where',
+        len(refused) == 2 and
+        all(any('needed' in why.text for why in one.reasons)
+            for one in refused))
+
+
+def _pairs(
+    pins: tuple[tuple[int, cpuset.CpuSet], ...],
+) -> set[frozenset[int]]:
+    """The host CPUs of vCPUs 0 and 1, of 2 and 3, and so on."""
+    cpus = [frozenset(one) for _vcpu, one in pins]
+    return {frozenset().union(*pair) for pair in zip(cpus[::2], cpus[1::2])}

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors and images, judged by nova's own checks.
+
+They are the validators of nova-api and what nova.compute.api and the libvirt
+driver ask of nova.virt.hardware and nova.pci.request.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import difflib
+import functools
+import json
+import logging
+import re
+from typing import Any
+
+from nova.api.validation.extra_specs import validators
+import nova.conf
+from nova import exception
+from nova import objects
+from nova.pci import request as pci_request
+from nova.virt import hardware
+
+from nova_pinning.bridge import topology
+from nova_pinning.checks import check_rule
+from nova_pinning import errors
+from nova_pinning.flavors.checks import checked
+from nova_pinning.flavors.checks import cpus
+from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.flavors.checks import nova_rules
+from nova_pinning.flavors import flavor_model
+
+CONF = nova.conf.CONF
+
+#: What an image may have that nova needs to know nothing of in advance.
+_OTHER_PROPERTIES = ('vmware_adaptertype', 'kernel_id', 'ramdisk_id')
+#: Where no image is given, it is one that suits any flavor: memory encryption
+#: makes demands on images that a flavor cannot meet.
+_ANY_IMAGE = {
+    'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35',
+    'hw_firmware_stateless': 'true', 'hw_video_model': 'none'}
+_IMAGE_ID = '00000000-0000-0000-0000-000000000000'
+
+#: Numbers of vCPUs beyond this would fill the memory before nova gives up.
+_MAX_NUMBER = 65535
+_CPU_SET_KEY = re.compile(
+    r'hw[:_](?:numa_cpus\.\d+|cpu_dedicated_mask|cpu_realtime_mask)')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaConstraint:
+    """A function of nova.virt.hardware that takes a flavor and an image.
+
+    :param rule: what it is that nova refuses, unless the exception tells
+    :param roots: of the keys that it reads, see nova_rules.About
+    """
+
+    name: str
+    rule: check_rule.Rule[Any]
+    roots: tuple[str, ...]
+    takes_image: bool = True
+
+
+#: All of them are asked, so that more than the first mistake is told. The
+#: last one makes the guest's NUMA topology.
+CONSTRAINTS = (
+    NovaConstraint('get_cpu_policy_constraint', nova_rules.CPU_POLICY,
+                   ('cpu_policy',)),
+    NovaConstraint('get_cpu_thread_policy_constraint', nova_rules.CPU_POLICY,
+                   ('cpu_thread_policy',)),
+    NovaConstraint('get_emulator_thread_policy_constraint',
+                   nova_rules.CPU_POLICY, ('emulator_threads_policy',), False),
+    NovaConstraint('get_dedicated_cpu_constraint', nova_rules.CPU_POLICY,
+                   ('cpu_dedicated_mask',), False),
+    NovaConstraint('get_realtime_cpu_constraint', nova_rules.CPU_POLICY,
+                   ('cpu_realtime_mask', 'cpu_realtime')),
+    NovaConstraint('get_mem_encryption_constraint', nova_rules.MEMORY,
+                   ('mem_encryption', 'mem_encryption_model')),
+    NovaConstraint('get_locked_memory_constraint', nova_rules.MEMORY,
+                   ('locked_memory',)),
+    NovaConstraint('get_cpu_topology_constraints', nova_rules.TOPOLOGY, tuple(
+        f'{prefix}{name}' for prefix in ('cpu_', 'cpu_max_')
+        for name in ('sockets', 'cores', 'threads'))),
+    NovaConstraint('get_pci_numa_policy_constraint', nova_rules.PCI,
+                   ('pci_numa_affinity_policy',)),
+    NovaConstraint('get_number_of_serial_ports', nova_rules.DEVICE,
+                   ('serial_port_count',)),
+    NovaConstraint('get_vif_multiqueue_constraint', nova_rules.DEVICE,
+                   ('vif_multiqueue_enabled',)),
+    NovaConstraint('get_packed_virtqueue_constraint', nova_rules.DEVICE,
+                   ('virtio_packed_ring',)),
+    NovaConstraint('get_pmu_constraint', nova_rules.DEVICE, ('pmu',)),
+    NovaConstraint('get_vtpm_constraint', nova_rules.DEVICE,
+                   ('tpm_model', 'tpm_version')),
+    NovaConstraint('get_secure_boot_constraint', nova_rules.DEVICE, ()),
+    NovaConstraint('get_maxphysaddr_mode', nova_rules.DEVICE,
+                   ('maxphysaddr_mode',)),
+    NovaConstraint('get_ephemeral_encryption_constraint', nova_rules.DEVICE,
+                   ('ephemeral_encryption',)),
+    NovaConstraint('get_ephemeral_encryption_format', nova_rules.DEVICE,
+                   ('ephemeral_encryption_format',)),
+    NovaConstraint('get_sound_model', nova_rules.DEVICE, ('sound_model',)),
+    NovaConstraint('get_usb_model', nova_rules.DEVICE, ('usb_model',)),
+    NovaConstraint('get_redirected_usb_ports', nova_rules.DEVICE,
+                   ('redirected_usb_ports',)),
+    NovaConstraint('numa_get_constraints', nova_rules.NUMA,
+                   ('numa_nodes', 'numa_mem', 'numa_cpus', 'mem_page_size')),
+)
+
+
+Judge = Callable[[flavor_model.Flavor], nova_rules.Judgement]
+
+
+@contextlib.contextmanager
+def judging(
+    flavors: Iterable[flavor_model.Flavor],
+    image_properties: Mapping[str, str] | None = None,
+    pci_aliases: Collection[str] | None = None,
+) -> Iterator[Judge]:
+    """A function that judges any of these flavors within the with statement.
+
+    Meanwhile nova's PCI aliases are replaced and nova's logs are silent, both
+    in the whole process: do this in one thread at a time.
+
+    :param image_properties: as Glance has them; None or none for an image
+        that suits any flavor
+    :param pci_aliases: the PCI aliases that nova knows; None if it knows all
+        that the flavors ask for
+    :raises errors.InputErrors: if nova cannot use the image's properties
+    """
+    image = image_meta(image_properties or _ANY_IMAGE)
+    if pci_aliases is None:
+        pci_aliases = {
+            item.partition(':')[0].strip() for flavor in flavors
+            for item in flavor.extra_specs.get(
+                checked.ALIAS_KEY, '').split(',')}
+    logger = logging.getLogger('nova')
+    level = logger.level
+    with _known_aliases(pci_aliases):
+        logger.setLevel(logging.CRITICAL + 1)
+        try:
+            yield functools.partial(_judge, image, image_properties or {})
+        finally:
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _known_aliases(names: Collection[str]) -> Iterator[None]:
+    """Let these be the PCI aliases, of a device that does not exist."""
+    before = CONF.pci.alias
+    CONF.set_override('alias', [
+        json.dumps({'name': name, 'vendor_id': 'ffff', 'product_id': 'ffff'})
+        for name in sorted(names) if 0 < len(name) <= 256], 'pci')
+    pci_request.get_alias_from_config.cache_clear()
+    try:
+        yield
+    finally:
+        CONF.set_override('alias', before, 'pci')
+        pci_request.get_alias_from_config.cache_clear()
+
+
+def image_meta(properties: Mapping[str, str]) -> Any:
+    """A nova.objects.ImageMeta of an image with these properties.
+
+    :raises errors.InputErrors: for properties that nova does not know, or
+        whose values it cannot use
+    """
+    objects.register_all()
+    wrong = []
+    for key, value in properties.items():
+        where = errors.Location(checked.IMAGE_SOURCE, key=key)
+        if not _is_property(key):
+            near = difflib.get_close_matches(key, _property_names(), n=1)
+            wrong.append(errors.InputError(
+                f'nova knows no image property {checked.shown_name(key)}',
+                where, f'did you mean {near[0]}?' if near else ''))
+        elif _CPU_SET_KEY.fullmatch(key) and _has_huge_number(value):
+            wrong.append(errors.InputError(
+                f'{checked.shown(key, value)} names vCPUs that no guest has',
+                where))
+        else:
+            try:
+                objects.ImageMetaProps.from_dict({key: value})
+            except Exception as error:
+                wrong.append(errors.InputError(
+                    f'{checked.shown(key, value)} cannot be used: '
+                    f'{_tidy(error)}', where))
+    if wrong:
+        raise errors.InputErrors(tuple(wrong))
+    return objects.ImageMeta.from_dict({
+        'id': _IMAGE_ID, 'name': '(as given)',
+        'properties': dict(properties)})
+
+
+def _property_names() -> list[str]:
+    fields = set(objects.ImageMetaProps.fields) - {
+        'hw_numa_cpus', 'hw_numa_mem', 'traits_required'}
+    return [*sorted(fields), *objects.ImageMetaProps._legacy_property_map,
+            *_OTHER_PROPERTIES, 'hw_numa_cpus.0', 'hw_numa_mem.0']
+
+
+def _is_property(key: str) -> bool:
+    return bool(re.fullmatch(r'hw_numa_(cpus|mem)\.\d+|trait:.+', key)) or (
+        key in _property_names())
+
+
+def _judge(image: Any, properties: Mapping[str, str],
+           flavor: flavor_model.Flavor) -> nova_rules.Judgement:
+    refusals = list(_extra_spec_refusals(flavor))
+    told = {key for refusal in refusals for key in refusal.keys}
+    blocked = list(_unreadable(flavor))
+    if blocked or flavor.vcpus > cpus.MAX_VCPUS:
+        refusals += [refusal for refusal in blocked
+                     if refusal.keys[0] not in told]
+        return nova_rules.Judgement(tuple(refusals), None, False)
+    nova_flavor = objects.Flavor(
+        id=1, flavorid=flavor.id or flavor.name, name=flavor.name,
+        vcpus=flavor.vcpus, memory_mb=flavor.memory_mib,
+        extra_specs=dict(flavor.extra_specs))
+    failures = _Failures(flavor, properties)
+    numa = None
+    for constraint in CONSTRAINTS:
+        with failures.collected(constraint):
+            numa = getattr(hardware, constraint.name)(
+                nova_flavor, *([image] if constraint.takes_image else []))
+    with failures.collected(NovaConstraint(
+            'get_best_cpu_topology', nova_rules.TOPOLOGY, ())):
+        _check_topology_limits(flavor, properties)
+    with failures.collected(NovaConstraint(
+            'get_pci_requests_from_flavor', nova_rules.PCI, ())):
+        pci_request.get_pci_requests_from_flavor(nova_flavor)
+    # What follows from a value that is wrong by itself goes without saying.
+    refusals += [refusal for refusal in failures.problems
+                 if not told & set(refusal.keys)]
+    is_accepted = not failures.problems
+    guest = None
+    if is_accepted and numa is not None:
+        guest = topology.guest_from_nova(numa)
+    return nova_rules.Judgement(tuple(refusals), guest, is_accepted)
+
+
+def _extra_spec_refusals(
+    flavor: flavor_model.Flavor,
+) -> Iterator[nova_rules.NovaRefusal]:
+    for key, value in flavor.extra_specs.items():
+        message = _refused(key, value)
+        if message:
+            yield nova_rules.NovaRefusal(
+                nova_rules.EXTRA_SPEC,
+                f'nova refuses {checked.shown(key, value)}: {message}', (key,),
+                _nearest(key) if _validator(key) is None else '')
+
+
+def _refused(key: str, value: str) -> str:
+    """Why nova-api refuses an extra spec, '' if it does not.
+
+    As nova's validators.validate(), which goes through hundreds of regular
+    expressions for many keys, more than Python remembers compiled.
+    """
+    validator = _validator(key)
+    if validator is None:
+        namespace, colon, _name = key.partition(':')
+        if colon and any(re.fullmatch(pattern, namespace)
+                         for pattern in validators.NAMESPACES):
+            return 'there is no such extra spec'
+        return ''
+    try:
+        validator.validate(key, value)
+    except exception.ValidationError as error:
+        return _tidy(error).removeprefix('Validation failed; ')
+    except Exception as error:
+        return f'its validator fails with {_tidy(error)}'
+    return ''
+
+
+@functools.lru_cache(maxsize=4096)
+def _validator(key: str) -> Any:
+    """The validator for an extra spec, None if there is none."""
+    if key in validators.VALIDATORS:
+        return validators.VALIDATORS[key]
+    for pattern, validator in _patterns():
+        if pattern.fullmatch(key):
+            return validator
+    return None
+
+
+@functools.cache
+def _patterns() -> list[tuple[re.Pattern[str], Any]]:
+    return [(re.compile(validator.name_regex), validator)
+            for validator in validators.VALIDATORS.values()]
+
+
+@functools.lru_cache(maxsize=4096)
+def _nearest(key: str) -> str:
+    names = [name.replace('{group}', '').replace('{num}', '0')
+             for name in validators.VALIDATORS]
+    near = difflib.get_close_matches(key[:200], names, n=1, cutoff=0.7)
+    return f'perhaps {near[0]}' if near else ''
+
+
+def _unreadable(
+    flavor: flavor_model.Flavor,
+) -> Iterator[nova_rules.NovaRefusal]:
+    """CPU numbers so high that nova would need hours, or all memory."""
+    for key, value in flavor.extra_specs.items():
+        if _CPU_SET_KEY.fullmatch(key) and _has_huge_number(value):
+            yield nova_rules.NovaRefusal(
+                nova_rules.FAILURE,
+                f'{checked.shown(key, value)} names vCPUs that no guest has; '
+                f'this one has {flavor.vcpus}', (key,))
+
+
+def _has_huge_number(text: str) -> bool:
+    return any(len(number.lstrip('0')) > 9 or int(number) > _MAX_NUMBER
+               for number in re.findall('[0-9]+', text))
+
+
+def _check_topology_limits(
+    flavor: flavor_model.Flavor, properties: Mapping[str, str],
+) -> None:
+    """As nova.virt.hardware.get_best_cpu_topology, in less time.
+
+    :raises ImageVCPULimitsRangeImpossible: if the limits allow no topology
+    """
+    wish = guest_topology.topology_constraints(
+        checked.CheckedFlavor(flavor, properties))
+    if guest_topology.choose(flavor.vcpus, *wish[:2]) is None:
+        sockets, cores, threads = (
+            min(flavor.vcpus, limit) for limit in wish.limits)
+        raise exception.ImageVCPULimitsRangeImpossible(
+            vcpus=flavor.vcpus, sockets=sockets, cores=cores,
+            threads=threads)
+
+
+class _Failures:
+    """The exceptions that nova raises about one flavor, each once."""
+
+    def __init__(self, flavor: flavor_model.Flavor,
+                 image: Mapping[str, str]) -> None:
+        self._flavor = flavor
+        self._image = image
+        self._seen: set[str] = set()
+        self.problems: list[nova_rules.NovaRefusal] = []
+
+    @contextlib.contextmanager
+    def collected(self, constraint: NovaConstraint) -> Iterator[None]:
+        try:
+            yield
+        except exception.NovaException as error:
+            about = nova_rules.EXCEPTIONS.get(
+                type(error).__name__, nova_rules.About(None))
+            self._add(about.rule or constraint.rule, _tidy(error),
+                      about.roots or constraint.roots, about.advice)
+        # Odd values make nova fail in any way.
+        except Exception as error:
+            self._add(nova_rules.FAILURE, _tidy(error), constraint.roots)
+
+    def _add(self, code: check_rule.Rule[Any], message: str,
+             roots: tuple[str, ...], advice: str = '') -> None:
+        if message in self._seen:
+            return
+        self._seen.add(message)
+        keys = self._keys(message, roots)
+        culprits = [
+            next(checked.shown(key, values[key])
+                 for key in keys if key in values)
+            for values in (self._flavor.extra_specs, self._image)
+            if any(key in values for key in keys)]
+        what = ' with '.join(culprits) or 'the flavor'
+        self.problems.append(nova_rules.NovaRefusal(
+            code, f'nova refuses {what}: {message}', keys, advice))
+
+    def _keys(self, message: str, roots: tuple[str, ...]) -> tuple[str, ...]:
+        """The keys that are there: those named, then those concerned.
+
+        The flavor's come before the image's, since those can be changed.
+        """
+        there = (*self._flavor.extra_specs, *self._image)
+        named = [key for key in there if re.search(
+            rf'(?<![\w:]){re.escape(key)}(?![\w.])', message)]
+        concerned = [
+            key for prefix in ('hw:', 'hw_') for root in roots
+            for key in there
+            if key == f'{prefix}{root}' or key.startswith(f'{prefix}{root}.')]
+        if not (named or concerned) and checked.ALIAS_KEY in there:
+            concerned.append(checked.ALIAS_KEY)
+        return tuple(sorted(dict.fromkeys((*named, *concerned)),
+                            key=lambda key: key in self._image))
+
+
+def _tidy(error: Exception) -> str:
+    """What an exception says, on one line and without a full stop."""
+    if isinstance(error, exception.NovaException):
+        text = error.format_message()
+    else:
+        text = f'{type(error).__name__}: {error}'
+    return checked.shown_text(text)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-scheduler asks Placement for a server."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+import nova.conf
+from nova import context as nova_context
+from nova.scheduler import request_filter
+from nova.scheduler import utils
+
+from nova_pinning.bridge import order
+
+CONF = nova.conf.CONF
+
+#: The trait of every host, once none of an older release is left.
+OWNER = 'OWNER_NOVA'
+
+#: Nova's request filters that look at nothing but flavor, image and options.
+FILTERS = (
+    request_filter.require_image_type_support,
+    request_filter.compute_status_filter,
+    request_filter.transform_image_metadata,
+    request_filter.accelerators_filter,
+    request_filter.packed_virtqueue_filter,
+    request_filter.ephemeral_encryption_filter,
+    request_filter.virtio_sound_filter,
+    request_filter.tpm_secret_security_filter,
+)
+#: Those that look at the cloud: its aggregates, networks and services.
+OTHER_FILTERS = (
+    request_filter.require_tenant_aggregate,
+    request_filter.map_az_to_placement_aggregate,
+    request_filter.isolate_aggregates,
+    request_filter.routed_networks_filter,
+    request_filter.remote_managed_ports_filter,
+    request_filter.owner_nova_filter,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RequestGroup:
+    """One group of resources that must come from one provider.
+
+    :param suffix: the group's name, '' for the unnamed one
+    :param resources: amounts by resource class
+    :param required: traits, sorted
+    :param forbidden: traits, sorted
+    """
+
+    suffix: str
+    resources: Mapping[str, int]
+    required: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CandidatesQuery:
+    """What nova-scheduler asks Placement for allocation candidates.
+
+    :param root_required: traits that the host itself must have, sorted
+    :param root_forbidden: traits that it must not have, sorted
+    :param querystring: as it stands in the URL
+    """
+
+    groups: tuple[RequestGroup, ...]
+    root_required: tuple[str, ...]
+    root_forbidden: tuple[str, ...]
+    querystring: str
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        """Amounts by resource class, of all groups together."""
+        total: dict[str, int] = {}
+        for group in self.groups:
+            for name, amount in group.resources.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """All traits that are required, sorted."""
+        return tuple(sorted({*self.root_required, *(
+            trait for group in self.groups for trait in group.required)}))
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """All traits that are forbidden, sorted."""
+        return tuple(sorted({*self.root_forbidden, *(
+            trait for group in self.groups for trait in group.forbidden)}))
+
+
+def queries(
+    request: order.ApiRequest,
+) -> tuple[CandidatesQuery, CandidatesQuery | None]:
+    """Both queries of nova-scheduler, see Preview.
+
+    See nova.scheduler.manager.SchedulerManager.select_destinations. All hosts
+    are taken to be of this nova's release.
+
+    :raises nova.exception.NovaException: if the flavor is wrong
+    """
+    spec = order.request_spec(request)
+    context = nova_context.RequestContext(is_admin=False)
+    for add_to in FILTERS:
+        add_to(context, spec)
+    # owner_nova_filter, for a cloud without hosts of older releases.
+    spec.root_required.add(OWNER)
+    first = _ask(context, spec, True)
+    second = None
+    if (first.cpu_pinning_requested and
+            not CONF.workarounds.disable_fallback_pcpu_query):
+        second = _query(_ask(context, spec, False))
+    return _query(first), second
+
+
+def _ask(context: Any, spec: Any, pcpus: bool) -> Any:
+    # The host manager is only asked about hosts that a request names.
+    return utils.resources_from_request_spec(
+        context, spec, None, enable_pinning_translate=pcpus)
+
+
+def _query(request: Any) -> CandidatesQuery:
+    return CandidatesQuery(
+        groups=tuple(
+            RequestGroup(
+                suffix or '', dict(group.resources),
+                tuple(sorted(group.required_traits)),
+                tuple(sorted(group.forbidden_traits)))
+            for suffix, group in request._rg_by_id.items()),
+        root_required=tuple(sorted(request._root_required)),
+        root_forbidden=tuple(sorted(request._root_forbidden)),
+        querystring=request.to_querystring())

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""What can still be sold of a fleet: flavor by flavor, and host by host."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning.capacity import count
+from nova_pinning.capacity import flavor_mix
+from nova_pinning.capacity import stranded
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+
+_NO_ROOM = 'not one more fits'
+_NO_MIX = ('guests with devices, unequal cells, floating vCPUs in NUMA cells, '
+           'several page sizes or thread policy isolate are not mixed')
+
+#: Is told how much is done, from 0 to 1.
+Progress = Callable[[float], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FlavorCapacity:
+    """Further guests of one flavor, on some of the hosts.
+
+    :param fits: that nova will place, one after another
+    :param most: that fit at most; None if that was too much to find out
+    :param totals: that the hosts' totals of CPUs promise
+    :param missing: of these, by what is in the way, the most first
+    """
+
+    request: guest_request.GuestRequest
+    fits: int
+    most: int | None
+    totals: int
+    missing: Mapping[count.CapacityCause, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostCapacity:
+    """What one host can still be sold for.
+
+    :param counts: of each flavor
+    """
+
+    host: snapshot.FleetHost
+    counts: tuple[count.HostCount, ...]
+    stranded: stranded.StrandedResources
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SoldMix:
+    """A mix of flavors of one class.
+
+    :param weights: of each flavor
+    """
+
+    requests: tuple[guest_request.GuestRequest, ...]
+    weights: tuple[int, ...]
+    mix: flavor_mix.Mix
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FleetCapacity:
+    """What a fleet can still be sold for.
+
+    :param wanted: one guest of each flavor on sale
+    :param mixes: one of pinned guests and one of guests that float freely,
+        as far as there are flavors for it
+    :param left_out: flavors with a weight that are in no mix, by name, and
+        why
+    """
+
+    fleet: snapshot.Fleet
+    requests: tuple[guest_request.GuestRequest, ...]
+    hosts: tuple[HostCapacity, ...]
+    mixes: tuple[SoldMix, ...] = ()
+    left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def sizes(
+        self, hosts: Sequence[HostCapacity] | None = None,
+    ) -> tuple[FlavorCapacity, ...]:
+        """The flavors, summed over hosts.
+
+        :param hosts: all by default
+        """
+        rows = [host.counts for host in (
+            self.hosts if hosts is None else hosts)]
+        return tuple(_size(request, column) for request, column in zip(
+            self.requests, zip(*rows) if rows else [()] * len(self.requests)))
+
+    def by_class(self) -> dict[hostclass.HostClass | None, list[HostCapacity]]:
+        """The hosts of each class, None for those of which it is unknown."""
+        by_class: dict[hostclass.HostClass | None, list[HostCapacity]] = {
+            host_class: [] for host_class in (*hostclass.HostClass, None)}
+        for host in self.hosts:
+            by_class[host.host.host_class].append(host)
+        return {host_class: hosts for host_class, hosts in by_class.items()
+                if hosts}
+
+
+def measure(
+    fleet: snapshot.Fleet,
+    requests: Sequence[guest_request.GuestRequest],
+    weights: Mapping[str, int] | None = None,
+    scope: placement.PlacementScope = placement.PlacementScope(),
+    progress: Progress = lambda done: None,
+) -> FleetCapacity:
+    """Count further guests of each flavor on each host.
+
+    :param wanted: one guest of each flavor on sale
+    :param weights: by flavor, for mixes of those that have one and of which
+        at least one more fits; None for no mix
+    """
+    requests = tuple(sorted(requests, key=_rank))
+    counters = [count.Counter(request, fleet.packs_cells, scope)
+                for request in requests]
+    places, hosts = [], []
+    finder = stranded.StrandedFinder(counters)
+    number = max(1, len(fleet.hosts))
+    for counted_host in count.counted_hosts(
+            host_occupancy.of_fleet(fleet).values()):
+        counts = tuple([counter.count(counted_host) for counter in counters])
+        hosts.append(HostCapacity(counted_host.occupancy.host, counts,
+                                  finder.on_host(counted_host, counts)))
+        places.append(counted_host)
+        if not len(hosts) % 100:
+            progress(len(hosts) / number)
+    capacity = FleetCapacity(fleet, requests, tuple(hosts))
+    if weights is None:
+        return capacity
+    left_out = {
+        size.request.name: _NO_ROOM if not size.fits else _NO_MIX
+        for counter, size in zip(counters, capacity.sizes())
+        if weights.get(size.request.name)
+        and not (size.fits and flavor_mix.can_mix(counter))}
+    return dataclasses.replace(capacity, left_out=left_out, mixes=_mixes(
+        counters, places, hosts, {
+            name: weight for name, weight in weights.items()
+            if weight and name not in left_out}))
+
+
+def guests_by_flavor(fleet: snapshot.Fleet) -> dict[str, int]:
+    """How many guests of each flavor the fleet has."""
+    return dict(collections.Counter(
+        guest.flavor for guest in fleet.guests if guest.flavor))
+
+
+def _rank(request: guest_request.GuestRequest) -> tuple[object, ...]:
+    flavor = request.flavor
+    return request.guest_class, flavor.vcpus, flavor.memory_mib, flavor.name
+
+
+def _size(request: guest_request.GuestRequest,
+          counts: Sequence[count.HostCount]) -> FlavorCapacity:
+    missing: collections.Counter[count.CapacityCause] = collections.Counter()
+    for host_count in counts:
+        if host_count.missing:
+            missing.update(host_count.missing)
+    mosts = [host_count.most for host_count in counts]
+    return FlavorCapacity(
+        request, sum([host_count.fits for host_count in counts]),
+        None if None in mosts else sum(filter(None, mosts)),
+        sum([host_count.totals for host_count in counts]),
+        dict(missing.most_common()))
+
+
+def _mixes(
+    counters: Sequence[count.Counter],
+    places: Sequence[count.CountedHost],
+    hosts: Sequence[HostCapacity],
+    weights: Mapping[str, int],
+) -> tuple[SoldMix, ...]:
+    """A mix for pinned guests, and one for those that float."""
+    mixes = []
+    for is_pinned in (True, False):
+        chosen = [number for number, counter in enumerate(counters)
+                  if counter.is_pinned is is_pinned
+                  and counter.request.name in weights]
+        if chosen:
+            among = [counters[number] for number in chosen]
+            shares = tuple(weights[size.request.name] for size in among)
+            mixes.append(SoldMix(
+                tuple(size.request for size in among), shares,
+                flavor_mix.mix(places, among,
+                               [[host.counts[number] for host in hosts]
+                                for number in chosen], shares)))
+    return tuple(mixes)

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""How many further guests of a flavor go on a host, and why not more.
+
+Two figures are exact. What nova will place: guests one after another, each
+where nova's own order of host cells puts it, until the host is refused. And
+what fits at most, were the host cells of each guest chosen at will. They are
+the same for guests of one NUMA cell without devices, and for most others; see
+:func:`nova_pinning.capacity.search.most`.
+"""
+
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import enum
+from typing import NamedTuple
+
+from nova_pinning.capacity import search
+from nova_pinning.fit import capacity
+from nova_pinning.fit import counting
+from nova_pinning.fit import devices
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.placement import inventory
+
+
+class CapacityCause(enum.StrEnum):
+    """Why fewer guests fit on a host than its totals say."""
+
+    DISABLED = 'disabled'
+    TRAITS = 'traits'
+    AGGREGATES = 'aggregates'
+    CLASS = 'class'
+    CELLS = 'cells'
+    CORES = 'cores'
+    STRAY_PINS = 'stray-pins'
+    MEMORY = 'memory'
+    PAGES = 'pages'
+    DISK = 'disk'
+    PLACEMENT = 'placement'
+    DEVICES = 'devices'
+    ORDER = 'order'
+
+
+_BY_KIND = {
+    placement.ExclusionKind.REQUIRED_TRAIT: CapacityCause.TRAITS,
+    placement.ExclusionKind.FORBIDDEN_TRAIT: CapacityCause.TRAITS,
+    placement.ExclusionKind.AVAILABILITY_ZONE: CapacityCause.AGGREGATES,
+    placement.ExclusionKind.ISOLATED: CapacityCause.AGGREGATES,
+    placement.ExclusionKind.TENANT: CapacityCause.AGGREGATES,
+}
+#: The resources of which a snapshot says how much there is.
+_BY_RESOURCE = {
+    inventory.VCPU: CapacityCause.PLACEMENT,
+    inventory.PCPU: CapacityCause.PLACEMENT,
+    inventory.MEMORY_MB: CapacityCause.MEMORY,
+    inventory.DISK_GB: CapacityCause.DISK,
+}
+
+
+class HostCount(NamedTuple):
+    """Further guests of one flavor on one host.
+
+    :param fits: that nova will place, one after another
+    :param most: that fit at most; None if that was too much to find out
+    :param totals: that the host's totals of CPUs promise
+    :param missing: of what the totals promise, by what is in the way
+    """
+
+    fits: int
+    most: int | None
+    totals: int
+    missing: Mapping[CapacityCause, int]
+
+
+_NOTHING = HostCount(0, 0, 0, {})
+
+
+class CountedHost(NamedTuple):
+    """A host with what counts of it, looked at once for all flavors.
+
+    :param numbers: of the cells, equal for those that are alike
+    :param kind: equal for hosts whose cells and free devices are alike
+    :param site: equal for hosts of which Placement knows the same but for
+        resources
+    :param free_cpus: free dedicated CPUs, but for as many as guests have
+        elsewhere that should have them
+    :param offers: what Placement has left of each resource, and the most
+        that it gives at once
+    :param has_pcpus: whether pinned vCPUs count as PCPU
+    :param has_stray_pins: whether any cell has
+    """
+
+    occupancy: host_occupancy.HostOccupancy
+    cells: tuple[counting.CountedCell, ...]
+    numbers: tuple[int, ...]
+    pools: tuple[snapshot.PciPool, ...]
+    kind: int
+    site: int
+    free_cpus: int
+    offers: Mapping[str, tuple[int, int]]
+    has_pcpus: bool
+    has_stray_pins: bool
+
+
+def counted_hosts(
+    occupancies: Iterable[host_occupancy.HostOccupancy],
+) -> Iterator[CountedHost]:
+    """Look at hosts with their guests."""
+    alike: dict[Hashable, int] = {}
+    kinds: dict[Hashable, int] = {}
+    sites: dict[Hashable, int] = {}
+    for occupancy in occupancies:
+        host = occupancy.host
+        cells = counting.cells(occupancy.engine)
+        pools = devices.free(host.pci_pools, occupancy.device_uses)
+        has_threads = any(max(cell.threads, default=1) > 1 for cell in cells)
+        numbers = tuple([alike.setdefault(cell.key, len(alike))
+                         for cell in cells])
+        # Devices are near cells by their ids.
+        kind = numbers, tuple([cell.view.id for cell in cells]), pools
+        site = host.traits, host.aggregates, has_threads
+        yield CountedHost(
+            occupancy, cells, numbers, pools,
+            kinds.setdefault(kind, len(kinds)),
+            sites.setdefault(site, len(sites)),
+            sum(map(_free_cpus, cells)),
+            {name: (int(has.capacity) - occupancy.resources_used.get(name, 0),
+                    has.total)
+             for name, has in occupancy.inventories.items()},
+            inventory.PCPU in occupancy.inventories,
+            any([cell.view.has_stray_pins for cell in cells]))
+
+
+def _free_cpus(cell: counting.CountedCell) -> int:
+    view = cell.view
+    if not view.has_stray_pins:
+        return cell.free_cpus
+    return max(0, cell.free_cpus - len(
+        view.pinned_cpus - view.dedicated_cpus))
+
+
+class _Gate(NamedTuple):
+    """What Placement makes of a flavor on like hosts, but for resources.
+
+    :param cause: that keeps the flavor off them
+    :param queries: those of nova's queries that find them: amounts by
+        resource, of those of which a snapshot says how much there is
+    """
+
+    cause: CapacityCause | None
+    queries: tuple[Mapping[str, int], ...]
+
+
+class Counter:
+    """Counts guests of one flavor on hosts, and remembers what it found.
+
+    The hosts have to come from one call of :func:`places`, which numbers what
+    is alike.
+
+    :ivar demands: of its guest cells, those that differ
+    :ivar memory_cause: what is missing where its memory is
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    """
+
+    def __init__(
+        self,
+        request: guest_request.GuestRequest,
+        packs_cells: bool = False,
+        scope: placement.PlacementScope = placement.PlacementScope(),
+    ) -> None:
+        self.request = request
+        self._packs_cells = packs_cells
+        self._scope = scope
+        guest = request.topology
+        demands = guest.demands if guest is not None else ()
+        self.demands = tuple(dict.fromkeys(demands))
+        self._shares = tuple(demands.count(demand) for demand in self.demands)
+        self.is_pinned = guest is not None and guest.is_pinned
+        self.thread_policy = (model.ThreadPolicy.PREFER if guest is None
+                              else guest.thread_policy)
+        self._pinned = sum(
+            demand.dedicated + demand.emulator for demand in demands)
+        self._floating = request.flavor.vcpus - sum(
+            demand.dedicated for demand in demands)
+        self.memory_cause = CapacityCause.MEMORY
+        if any(demand.page_size_kib for demand in demands):
+            self.memory_cause = CapacityCause.PAGES
+        # Whether what fits cell by cell is what fits.
+        self._is_simple = not request.devices and (
+            guest is None or len(guest.cells) == 1
+            and not guest.physnets and not guest.tunneled)
+        # What was found out before, by kind and site of hosts.
+        self._limits: dict[int, counting.Counts] = {}
+        self._cells: list[dict[int, counting.Counts]] = [
+            {} for _demand in self.demands]
+        self._gates: dict[int, _Gate] = {}
+        self._uses: dict[bool, Mapping[str, int]] = {}
+        self._packs: dict[tuple[int, int], search.GuestPacking] = {}
+        self._budget = search.SearchBudget()
+
+    def count(self, host: CountedHost) -> HostCount:
+        """How many go on the host, exactly."""
+        totals = self._by_totals(host)
+        if not totals:
+            return _NOTHING
+        cause = self._barred(host)
+        if cause is not None:
+            return HostCount(0, 0, totals, {cause: totals})
+        limits = self.limits(host)
+        left, missing = totals, dict[CapacityCause, int]()
+        for count, cause in ((limits.cpus, CapacityCause.CELLS),
+                             (self._without_stray(host),
+                              CapacityCause.STRAY_PINS), (limits.cores,
+                                                          CapacityCause.CORES),
+                             (limits.memory, self.memory_cause)):
+            if count < left:
+                missing[cause] = left - count
+                left = count
+        if left:
+            count, cause = self._offered(host, left)
+            if count < left:
+                missing[cause] = missing.get(cause, 0) + left - count
+                left = count
+        if not left or self._is_simple:
+            return HostCount(left, left, totals, missing)
+        packing = self._packed(host, left)
+        most = packing.fits if packing.most is None else packing.most
+        if self.request.devices and most < left:
+            missing[CapacityCause.DEVICES] = left - most
+            left = most
+        if packing.fits < left:
+            missing[CapacityCause.ORDER] = left - packing.fits
+        return HostCount(*packing, totals, missing)
+
+    def limits(self, host: CountedHost) -> counting.Counts:
+        """By what the host cells have, order and devices overlooked."""
+        limits = self._limits.get(host.kind)
+        if limits is None:
+            limits = self._limits[host.kind] = self._by_cells(host)
+        return limits
+
+    def _without_stray(self, host: CountedHost) -> int:
+        """By free CPUs of cells where no guest is on other CPUs."""
+        limit = counting.UNLIMITED
+        if not self.is_pinned or not host.has_stray_pins:
+            return limit
+        stray = [cell.view.has_stray_pins for cell in host.cells]
+        for row, share in zip(self.cell_counts(host), self._shares):
+            limit = min(limit, capacity.spread(
+                tuple([0 if is_stray else counts.cpus
+                       for is_stray, counts in zip(stray, row)]), share))
+        return limit
+
+    def _by_cells(self, host: CountedHost) -> counting.Counts:
+        guest = self.request.topology
+        if guest is None:
+            return counting.Counts(*[counting.UNLIMITED] * 3)
+        if len(host.cells) < len(guest.cells):
+            return counting.Counts(0, 0, 0)
+        if len(guest.cells) == 1:
+            return counting.Counts(*map(sum, zip(*self.cell_counts(host)[0])))
+        limits = [counting.UNLIMITED] * 3
+        for row, share in zip(self.cell_counts(host), self._shares):
+            limit, previous = counting.UNLIMITED, None
+            for index, counts in enumerate(zip(*row)):
+                # Mostly nothing but CPUs limits what there is.
+                if counts != previous:
+                    limit = capacity.spread(counts, share)
+                    previous = counts
+                limits[index] = min(limits[index], limit)
+        return counting.Counts(*limits)
+
+    def cell_counts(self, host: CountedHost) -> list[list[counting.Counts]]:
+        """For each different guest cell what each host cell takes."""
+        return [[self.counts_of(index, number, cell)
+                 for number, cell in zip(host.numbers, host.cells)]
+                for index in range(len(self.demands))]
+
+    def counts_of(self, index: int, number: int,
+                  cell: counting.CountedCell) -> counting.Counts:
+        """What a host cell takes of one of the different guest cells.
+
+        :param index: in ``demands``
+        :param number: of the host cell
+        """
+        known = self._cells[index]
+        counts = known.get(number)
+        if counts is None:
+            guest = self.request.topology
+            assert guest is not None
+            counts = known[number] = counting.count(
+                cell, guest, self.demands[index])
+        return counts
+
+    def _by_totals(self, host: CountedHost) -> int:
+        """By what the host as a whole has free of CPUs and of vCPUs."""
+        limit = counting.UNLIMITED
+        if self._pinned:
+            limit = host.free_cpus // self._pinned
+        if self._floating:
+            free, _total = host.offers.get(inventory.VCPU, (0, 0))
+            limit = min(limit, max(0, free) // self._floating)
+        return limit
+
+    def _barred(self, host: CountedHost) -> CapacityCause | None:
+        """What keeps all guests of the flavor off the host, if anything."""
+        if not host.occupancy.host.is_enabled:
+            return CapacityCause.DISABLED
+        cause = self._gate(host).cause
+        if cause is not None:
+            return cause
+        refusal = host_occupancy.class_refusal(
+            host.occupancy.host, self.request)
+        return None if refusal is None else CapacityCause.CLASS
+
+    def _gate(self, host: CountedHost) -> _Gate:
+        gate = self._gates.get(host.site)
+        if gate is None:
+            gate = self._gates[host.site] = self._make_gate(host)
+        return gate
+
+    def _make_gate(self, host: CountedHost) -> _Gate:
+        cause = None
+        queries = []
+        for query in self.request.queries:
+            causes = [
+                _BY_KIND[exclusion.kind]
+                for exclusion in placement.exclusions(host.occupancy, query,
+                                                      self._scope)
+                if exclusion.kind in _BY_KIND]
+            if causes:
+                cause = cause or causes[0]
+            else:
+                queries.append({
+                    name: need for name, need in query.resources.items()
+                    if need and name in _BY_RESOURCE})
+        return _Gate(None if queries else cause, tuple(queries))
+
+    def _offered(self, host: CountedHost,
+                 count: int) -> tuple[int, CapacityCause]:
+        """How many guests Placement has resources for, and which it lacks.
+
+        A host is offered if any of nova's queries finds it.
+
+        :param wanted: the least number that nobody asks beyond
+        """
+        best = None
+        for query in self._gate(host).queries:
+            offer = self._offered_to(query, host)
+            if offer[0] >= count:
+                return offer
+            if best is None or offer[0] > best[0]:
+                best = offer
+        return best or (counting.UNLIMITED, CapacityCause.PLACEMENT)
+
+    def _offered_to(self, query: Mapping[str, int],
+                    host: CountedHost) -> tuple[int, CapacityCause]:
+        use = self._use(host)
+        scarcest = counting.UNLIMITED, CapacityCause.PLACEMENT
+        for name, need in query.items():
+            offer = host.offers.get(name)
+            if offer is None:
+                if name == inventory.DISK_GB:
+                    continue
+                return 0, CapacityCause.PLACEMENT
+            free, total = offer
+            times = 0
+            if need <= total and need <= free:
+                used = use[name]
+                times = ((free - need) // used + 1 if used
+                         else counting.UNLIMITED)
+            if times < scarcest[0]:
+                scarcest = times, _BY_RESOURCE[name]
+        return scarcest
+
+    def _use(self, host: CountedHost) -> Mapping[str, int]:
+        """What a guest counts in Placement once it is there."""
+        use = self._uses.get(host.has_pcpus)
+        if use is None:
+            flavor = self.request.flavor
+            use = self._uses[host.has_pcpus] = inventory.allocation(
+                flavor.vcpus, flavor.memory_mib, self.request.disk_gib,
+                self.request.topology, on_pcpus=host.has_pcpus)
+        return use
+
+    def _packed(self, host: CountedHost, limit: int) -> search.GuestPacking:
+        """What nova places, and what fits at most, by doing it."""
+        key = host.kind, limit
+        packed = self._packs.get(key)
+        if packed is None:
+            packed = self._packs[key] = search.pack(
+                self.request, host.occupancy.engine, host.cells, host.pools,
+                limit, self._packs_cells, self._budget)
+        return packed

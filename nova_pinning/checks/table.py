@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a check has found, for people.
+
+All of a code comes together. Findings that have one remedy share it: commands
+that differ in their last word only become one loop over these words.
+"""
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Sequence
+import re
+import textwrap
+from typing import TypeVar
+
+import rich.console
+import rich.text
+
+from nova_pinning.checks import check_rule
+from nova_pinning.checks import report
+
+#: Findings, subjects, lines of evidence and commands that are shown of each
+#: code, unless said.
+LIMIT = 10
+
+_STYLES = {
+    check_rule.Severity.ERROR: 'bold red',
+    check_rule.Severity.WARNING: 'yellow',
+    check_rule.Severity.NOTE: 'cyan'}
+_SEVERITIES = list(check_rule.Severity)
+# A command that needs no quotes for its last word.
+_LAST_WORD = re.compile(r"(.*\S) ([\w.:/@%+=,-]*[\w/])")
+
+_Item = TypeVar('_Item')
+_Key = TypeVar('_Key', bound=Hashable)
+
+
+def show(checked: report.CheckReport, console: rich.console.Console,
+         limit: int = LIMIT) -> None:
+    """Print what was found.
+
+    Commands are never broken, so that they can be copied.
+
+    :param limit: of whatever there may be many of
+    """
+    codes = _grouped(checked.findings, lambda finding: finding.code)
+    shown = [code for code in checked.rules if code in codes]
+    for code in shown:
+        _show_code(checked.rules[code].title, codes[code], console, limit)
+    for heading, *items in checked.notes:
+        wrap(heading, '', console)
+        for item in items:
+            wrap(f'- {item}', '  ', console)
+        console.print()
+    if len(shown) > 1:
+        # The end is what people see of a long list.
+        for code in shown:
+            wrap(f'{code} {len(codes[code]):4,}  '
+                 f'{checked.rules[code].title}', '', console)
+        console.print()
+    wrap(checked.totals, '', console)
+
+
+def _show_code(title: str, findings: Sequence[check_rule.Finding],
+               console: rich.console.Console, limit: int) -> None:
+    severity = min((finding.severity for finding in findings),
+                   key=_SEVERITIES.index)
+    console.print(rich.text.Text.assemble(
+        (f'{findings[0].code} {severity}', _STYLES[severity]),
+        f': {title} ({len(findings):,})'), soft_wrap=True)
+    advice = findings[0].advice
+    for name, text in (('why', findings[0].why), ('remedy', advice)):
+        wrap(f'{name}: {text}', '  ', console)
+    room, hidden = limit, 0
+    for alike in _grouped(findings, _remedy).values():
+        lines = list(_grouped(alike, _line).values())
+        for line in lines[:room]:
+            _show_line(line, console, limit)
+        covered = sum(map(len, lines[:room]))
+        hidden += len(alike) - covered
+        if covered and alike[0].advice != advice:
+            wrap(f'remedy: {alike[0].advice}', '    ', console)
+        if covered:
+            _show_commands(alike, console, limit)
+        room = max(room - len(lines), 0)
+    if hidden:
+        wrap(f'and {hidden:,} more (--limit)', '  ', console)
+    console.print()
+
+
+def _remedy(finding: check_rule.Finding) -> Hashable:
+    """The same for findings that have one remedy."""
+    return finding.advice, tuple(dict.fromkeys(
+        _split(command)[0] for command in finding.remediation))
+
+
+def _line(finding: check_rule.Finding) -> Hashable:
+    """The same for findings that differ in their subjects only."""
+    location = finding.location
+    return (finding.message, finding.kind,
+            location and (location.source, location.line,
+                          location.line and location.key),
+            id(finding) if finding.evidence else 0)
+
+
+def _show_line(findings: Sequence[check_rule.Finding],
+               console: rich.console.Console, limit: int) -> None:
+    """Print findings that differ in their subjects only."""
+    first = findings[0]
+    where = ''
+    if first.location and first.location.line:
+        where = (f'{first.location.source}:{first.location.line}: '
+                 f'{first.location.key}: ')
+    subjects = list(dict.fromkeys(finding.subject for finding in findings))
+    kind = f'{first.kind} '
+    what = subjects[0]
+    if len(subjects) > 1:
+        if first.kind:
+            subjects = [subject.removeprefix(kind) for subject in subjects]
+            kind = f'{first.kind}s '
+        what = (kind if first.kind else '') + _listed(subjects, limit)
+    wrap(f'- {where}{what}: {first.message}', '  ', console)
+    for evidence in first.evidence[:limit]:
+        wrap(str(evidence), '    ', console)
+    _show_more(len(first.evidence) - limit, '    ', console)
+
+
+def _listed(names: Sequence[str], limit: int) -> str:
+    """'a and b', 'a, b and 7 more'."""
+    *first, last = names if len(names) <= limit else [
+        *names[:limit], f'{len(names) - limit:,} more']
+    return f'{", ".join(first)} and {last}'
+
+
+def _show_commands(findings: Sequence[check_rule.Finding],
+                   console: rich.console.Console, limit: int) -> None:
+    """Print the commands of findings that have one remedy, each once."""
+    commands = dict.fromkeys(command for finding in findings
+                             for command in finding.remediation)
+    if commands and len(findings) > 1:
+        wrap(f'for all {len(findings):,} of these:', '    ', console)
+    loops = list(_grouped(commands, lambda line: _split(line)[0]).values())
+    for alike in loops[:limit]:
+        line, hidden = alike[0], 0
+        if len(alike) > 1:
+            words = ' '.join(_split(command)[1] for command in alike[:limit])
+            line = f'for x in {words}; do {_split(line)[0]} $x; done'
+            hidden = len(alike) - limit
+        console.print(rich.text.Text(f'      {_printable(line)}', 'bold'),
+                      soft_wrap=True)
+        _show_more(hidden, '      ', console)
+    _show_more(sum(map(len, loops[limit:])), '      ', console)
+
+
+def _split(command: str) -> tuple[str, str]:
+    """A command without its last word, and that; '' if it has to stay."""
+    match = _LAST_WORD.fullmatch(command)
+    return (match[1], match[2]) if match else (command, '')
+
+
+def _show_more(number: int, indent: str,
+               console: rich.console.Console) -> None:
+    if number > 0:
+        wrap(f'and {number:,} more (--limit)', indent, console)
+
+
+def _grouped(items: Iterable[_Item],
+             key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """Items by a key, in the order of the first of each."""
+    groups: dict[_Key, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def wrap(text: str, indent: str, console: rich.console.Console) -> None:
+    """Print a text over as many lines as it takes, broken between words."""
+    for line in textwrap.wrap(
+            _printable(text), console.width, initial_indent=indent,
+            subsequent_indent=f'{indent}  ', break_long_words=False,
+            break_on_hyphens=False):
+        console.print(rich.text.Text(line), soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """A text whose names do nothing to a terminal."""
+    return ''.join(char if char.isprintable() else '?' for char in text)

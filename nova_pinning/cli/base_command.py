@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands share, under nova-pinning and under openstack."""
+
+import argparse
+import errno
+import shutil
+import sys
+import textwrap
+import typing
+
+from cliff import command
+from cliff import help
+import rich.console
+
+from nova_pinning import errors
+from nova_pinning import extras
+
+#: Exit statuses, for every command.
+OK = 0
+FINDINGS = 1
+BAD_INPUT = 2
+#: Columns of a terminal; in fewer nothing can be shown side by side.
+_MIN_WIDTH = 40
+#: A bug of ours: EX_SOFTWARE of sysexits.h, not to be taken for a finding.
+BUG = 70
+
+# Output for which there is no room, or no device any more.
+_OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# Characters of an error: it may quote what is as long as a file.
+_MAX_MESSAGE = 2000
+
+
+def report_input_error(error: errors.InputError) -> int:
+    """Say on the error output what is wrong; returns the exit status."""
+    one_by_one = (error.errors if isinstance(error, errors.InputErrors)
+                  else (error,))
+    for one in one_by_one:
+        text = str(one)
+        if len(text) > _MAX_MESSAGE:
+            text = text[:_MAX_MESSAGE] + '...'
+        print(f'error: {text}', file=sys.stderr)
+    if isinstance(error, errors.InputErrors) and error.has_more:
+        print(f'error: there are more than these {len(one_by_one)}',
+              file=sys.stderr)
+    return BAD_INPUT
+
+
+def report_output_error(error: OSError) -> int | None:
+    """Say that there is no room, or no device any more, for the output.
+
+    :returns: the exit status, None if that is not what the error is about
+    """
+    if error.errno not in _OUTPUT_FAILS:
+        return None
+    return report_input_error(errors.InputError(
+        f'the output cannot be written: {error.strerror}'))
+
+
+class _Console(rich.console.Console):
+
+    @property
+    def file(self) -> typing.IO[str]:
+        # Rich's own goes behind what a progress bar has put in the place of
+        # the output, and prints into the bar's line.
+        return self._file or sys.stdout
+
+    @file.setter
+    def file(self, file: typing.IO[str]) -> None:
+        self._file = file
+
+    def on_broken_pipe(self) -> None:
+        # Rich would end the program with a status that means something else.
+        raise
+
+
+def console(stream: typing.TextIO | None = None,
+            width: int = 0) -> rich.console.Console:
+    """A console for people.
+
+    It colours terminals only, and takes what is piped for as wide as COLUMNS
+    says, or 100 columns, since tables that are cut off help nobody.
+
+    :param width: in columns, if that is said
+    """
+    stream = stream or sys.stdout
+    if width < 1:
+        width = shutil.get_terminal_size(
+            (80 if stream.isatty() else 100, 24)).columns
+    return _Console(
+        file=stream, width=max(width, _MIN_WIDTH), highlight=False,
+        soft_wrap=False, emoji=False, markup=False)
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Leaves the lines of examples alone, which cliff's would fill.
+
+    Examples are literal blocks of reST, since the documentation is made of
+    them too.
+    """
+
+    def __init__(self, prog: str, **kwargs: typing.Any) -> None:
+        width = min(shutil.get_terminal_size().columns, 100) - 2
+        super().__init__(prog, width=width, **kwargs)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return super()._fill_text(
+            text.replace('::\n\n', ':\n'), width, indent)
+
+
+def shape(parser: argparse.ArgumentParser, description: str,
+          epilog: str) -> argparse.ArgumentParser:
+    """Make a command's parser read and help as all of ours do.
+
+    :param epilog: examples as a literal block, indented as in the code
+    """
+    parser.formatter_class = _HelpFormatter
+    parser.description = '\n\n'.join(
+        textwrap.fill(' '.join(paragraph.split()), 78)
+        for paragraph in description.split('\n\n'))
+    parser.epilog = textwrap.dedent(epilog).strip()
+    # Else names could not stand after options, as in
+    # flavor show FILE --commands NAME.
+    parser.parse_args = (  # type: ignore[method-assign]
+        parser.parse_intermixed_args)
+    return parser
+
+
+class FileCommand(command.Command):
+    """A command of nova-pinning.
+
+    ``epilog`` is shown under the options in ``--help``: examples, as a
+    literal block. Bad input ends in status 2.
+    """
+
+    epilog = ''
+
+    def __init__(self, app: typing.Any,
+                 app_args: argparse.Namespace | None) -> None:
+        # Without the command's name, for which cliff would look through all
+        # installed packages for hooks.
+        super().__init__(app, app_args)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        return shape(super().get_parser(prog_name), self.get_description(),
+                     self.epilog)
+
+    def get_epilog(self) -> str:
+        # cliff's own looks through all installed packages for the one that
+        # the command is from, which takes longer than most commands.
+        return ''
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        try:
+            status = super().run(parsed_args)
+            sys.stdout.flush()
+            return status
+        except errors.InputError as error:
+            return report_input_error(error)
+        except (BrokenPipeError, help.HelpExit):
+            raise
+        except Exception as error:
+            if self.app.options.debug:
+                raise
+            if (missing := extras.missing(error)) is not None:
+                return report_input_error(missing)
+            if isinstance(error, OSError):
+                reported = report_output_error(error)
+                if reported is not None:
+                    return reported
+            print(f'internal error: {type(error).__name__}: {error}; please '
+                  'report it with what --debug shows', file=sys.stderr)
+            return BUG

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""nova-pinning capacity: how much can still be sold of a fleet."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import re
+
+import rich.console
+
+from nova_pinning.capacity import capacity
+from nova_pinning.capacity import count
+from nova_pinning.capacity import stranded
+from nova_pinning.cli import common_options
+from nova_pinning.cli import display
+from nova_pinning.cli import fleets
+from nova_pinning.cli import guest_options
+from nova_pinning.document import atomic_file
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
+from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation import chart_svg
+from nova_pinning.presentation import printing
+
+_PRESENT = 'present'
+_ITEM = re.compile(r'(.+):([0-9]{1,6})')
+_BAR_CELLS = 8
+_BAR = ''
+_MIB_PER_GIB = 1024
+
+#: What is in the way, in words that fit a table.
+CAUSES: Mapping[count.CapacityCause, str] = {
+    count.CapacityCause.DISABLED: 'hosts are disabled',
+    count.CapacityCause.TRAITS: 'traits of hosts',
+    count.CapacityCause.AGGREGATES: 'aggregates of hosts',
+    count.CapacityCause.CLASS: 'other class of hosts',
+    count.CapacityCause.CELLS: 'scattered over cells',
+    count.CapacityCause.CORES: 'no whole cores',
+    count.CapacityCause.STRAY_PINS: 'a guest on other CPUs',
+    count.CapacityCause.MEMORY: 'too little memory',
+    count.CapacityCause.PAGES: 'too few pages',
+    count.CapacityCause.DISK: 'too little disk',
+    count.CapacityCause.PLACEMENT: 'fewer CPUs in Placement',
+    count.CapacityCause.DEVICES: 'too few devices near CPUs',
+    count.CapacityCause.ORDER: "nova's order of cells",
+}
+#: What keeps free CPUs from being sold, for a sentence.
+_STRANDED: Mapping[count.CapacityCause, str] = {
+    **CAUSES,
+    count.CapacityCause.CELLS: 'too few are left in a NUMA cell',
+    count.CapacityCause.CORES: 'their cores are not whole',
+    count.CapacityCause.STRAY_PINS:
+        'a guest is pinned to other than dedicated CPUs',
+    count.CapacityCause.MEMORY: 'too little memory is left for them',
+    count.CapacityCause.PAGES: 'too few pages are left for them',
+}
+
+
+class ShowCapacity(display.Lister):
+    """Show how much can still be sold of a fleet.
+
+    The exact number of further guests of each flavor that nova will place,
+    each flavor for itself, beside the number that the free CPUs of each host
+    as a whole promise, and what is in the way. Then the CPUs and the memory
+    that no flavor on sale can use.
+
+    Without --flavor and --catalogue, the flavors are those of the snapshot.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning capacity fleet.json.zst
+          nova-pinning capacity fleet.json.zst --class --mix
+          nova-pinning capacity fleet.json.zst --mix 8:70,16:30
+          nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
+              --svg capacity.svg
+          nova-pinning capacity fleet.json.zst --per-host --format csv \\
+              --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
+          nova-pinning capacity fleet.json.zst --sort-column fits \\
+              -c class -c flavor -c fits
+        """
+    texts = ('prometheus',)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        fleets.add_argument(parser)
+        guest_options.add_flavors(parser)
+        guest_options.add_order(parser)
+        parser.add_argument('--per-host', action='store_true',
+                            help='list the hosts too')
+        parser.add_argument('--class', dest='per_class', action='store_true',
+                            help='list each class of hosts as well')
+        parser.add_argument(
+            '--mix', nargs='?', const=_PRESENT, metavar='MIX',
+            help='say how many guests of a mix fit as well; flavors or sizes '
+                 'in vCPUs with their shares, such as 8:70,16:30; if none is '
+                 'given, in the proportions of the guests that the fleet has '
+                 'now')
+        parser.add_argument('--svg', metavar='FILE',
+                            help='draw a bar chart as well, which needs '
+                                 'nova-pinning[plots]')
+        return parser
+
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+        if parsed_args.svg is not None:
+            atomic_file.check(parsed_args.svg)
+            chart_svg.check()
+        with fleets.without_collector():
+            return self._run(parsed_args)
+
+    def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
+        fleet = fleets.load(parsed_args)
+        if not fleet.hosts:
+            raise errors.InputError('has no hosts', fleet.where)
+        with fleets.progress('asking nova what the flavors are'):
+            wanted = guest_options.guest_requests(parsed_args, fleet)
+        weights = None
+        if parsed_args.mix is not None:
+            weights = mix_weights(parsed_args.mix, wanted, fleet)
+        with fleets.progress('counting') as progress:
+            found = capacity.measure(fleet, wanted, weights,
+                                     progress=progress)
+        if parsed_args.svg is not None:
+            from nova_pinning.presentation import capacity_chart
+            atomic_file.replace(parsed_args.svg, capacity_chart.svg(
+                found.sizes(), f'{_hosts(found.hosts)}: what can still be '
+                               'sold, each flavor for itself'))
+        per_host = parsed_args.per_host
+        return display.Answer(
+            ('host',) * per_host + capacity_report.COLUMNS,
+            capacity_report.rows(found, per_host),
+            lambda console: show(found, console, parsed_args.per_class,
+                                 per_host),
+            lambda: capacity_report.as_dict(found, per_host),
+            {'prometheus': lambda: capacity_report.as_metrics(found)})
+
+
+def mix_weights(
+    text: str, requests: Sequence[guest_request.GuestRequest],
+    fleet: snapshot.Fleet,
+) -> dict[str, int]:
+    """The share of each flavor that --mix says.
+
+    :raises errors.InputError: for what is not a flavor on sale
+    """
+    where = errors.Location('--mix')
+    present = capacity.guests_by_flavor(fleet)
+    names = {request.name for request in requests}
+    if text == _PRESENT:
+        found = {name: guests for name, guests in present.items()
+                 if name in names}
+        if not found:
+            raise errors.InputError(
+                'the fleet has no guests of these flavors', where,
+                'say what the mix is, such as 8:70,16:30')
+        return found
+    found = {}
+    for item in text.split(','):
+        match = _ITEM.fullmatch(item.strip())
+        if match is None or not int(match[2]):
+            raise errors.InputError(
+                f'{item.strip()!r} is not a flavor or size with its share',
+                where, 'write a mix like 8:70,16:30')
+        name = match[1]
+        if name not in names:
+            # The usual one, where several have as many vCPUs.
+            of_size = sorted(
+                (request.name for request in requests
+                 if name == str(request.flavor.vcpus)),
+                key=lambda one: (-present.get(one, 0), one))
+            if not of_size:
+                raise errors.InputError(
+                    f'no flavor on sale is called {name}, or has so many '
+                    'vCPUs', where, common_options.known(sorted(names)))
+            name = of_size[0]
+        if name in found:
+            raise errors.InputError(f'{name} is in it twice', where)
+        found[name] = int(match[2])
+    return found
+
+
+def show(capacity: capacity.FleetCapacity, console: rich.console.Console,
+         per_class: bool = False, per_host: bool = False) -> None:
+    """Print the tables."""
+    printing.title(
+        f'What fits on {_hosts(capacity.hosts)} with '
+        f'{words.count(len(capacity.fleet.guests), "guest")}, each flavor for '
+        'itself', console)
+    _sizes(capacity.sizes(), console)
+    _show_stranded(capacity_report.total(capacity.hosts), console)
+    _mixes(capacity, console)
+    if per_class:
+        for host_class, hosts in capacity.by_class().items():
+            name = capacity_report.class_name(host_class)
+            printing.heading(f'Class {name}: {_hosts(hosts)}', console)
+            _sizes(capacity.sizes(hosts), console)
+            _show_stranded(capacity_report.total(hosts), console)
+    if per_host:
+        printing.heading('Hosts', console)
+        _per_host(capacity, console)
+
+
+def _sizes(sizes: Sequence[capacity.FlavorCapacity],
+           console: rich.console.Console) -> None:
+    columns = ['flavor', 'vCPUs', 'memory', 'fits', _BAR]
+    # Where nova gets to the most there is nothing to tell.
+    has_most = any(size.most != size.fits for size in sizes)
+    if has_most:
+        columns.append('at most')
+    columns += ['host totals', 'missing because']
+    rows = []
+    for size in sizes:
+        flavor = size.request.flavor
+        row = [flavor.name, str(flavor.vcpus),
+               quantities.shown_memory(flavor.memory_mib),
+               f'{size.fits:,}', _bar(size, console)]
+        if has_most:
+            row.append('?' if size.most is None else f'{size.most:,}')
+        rows.append([*row, f'{size.totals:,}', _because(size)])
+    if not printing.has_room(columns, rows, console):
+        place = columns.index(_BAR)
+        for row in (columns, *rows):
+            del row[place]
+    printing.table(columns, rows, console, (
+        'vCPUs', 'memory', 'fits', 'at most', 'host totals'))
+
+
+def _bar(size: capacity.FlavorCapacity, console: rich.console.Console) -> str:
+    """What fits of what host totals promise."""
+    if not size.totals:
+        return ''
+    filled = size.fits * _BAR_CELLS // size.totals
+    if size.fits and not filled:
+        filled = 1
+    return printing.bar(filled, _BAR_CELLS - filled, console)
+
+
+def _because(size: capacity.FlavorCapacity) -> str:
+    """The largest cause, with its figure if there are others."""
+    if not size.missing:
+        return ''
+    cause, guests = next(iter(size.missing.items()))
+    if len(size.missing) == 1:
+        return CAUSES[cause]
+    return f'{guests:,}: {CAUSES[cause]}'
+
+
+def _show_stranded(stranded: stranded.StrandedResources,
+                   console: rich.console.Console) -> None:
+    printing.heading('Free, but not usable by any of these flavors', console)
+    printing.pairs(_stranded(stranded), console)
+
+
+def _stranded(
+        stranded: stranded.StrandedResources) -> Iterator[tuple[str, str]]:
+    causes = sorted(stranded.cpus.items(), key=lambda item: -item[1])
+    text = f'{stranded.stranded_cpus:,} of {stranded.free_cpus:,} free'
+    if len(causes) == 1:
+        text += f': {_STRANDED[causes[0][0]]}'
+    elif causes:
+        text += ': ' + ', '.join(f'{cpus:,} since {_STRANDED[cause]}'
+                                 for cause, cpus in causes)
+    yield 'CPUs', text
+    if stranded.orphans:
+        yield 'orphan threads', (
+            f'{stranded.orphans:,} of the free CPUs are on a core of which '
+            'another CPU is taken')
+    for size_kib, mib in sorted(stranded.memory_mib.items()):
+        name = 'memory'
+        if size_kib:
+            name = f'{quantities.shown_page_size(size_kib)} pages'
+        yield name, f'{_amount(mib)}, for which no CPUs are left'
+
+
+def _mixes(capacity: capacity.FleetCapacity,
+           console: rich.console.Console) -> None:
+    for mix in capacity.mixes:
+        vcpus = sum(wanted.flavor.vcpus * guests for wanted, guests
+                    in zip(mix.requests, mix.mix.counts))
+        bound = ('not one more' if mix.mix.is_exact else
+                 f'more than {mix.mix.bound:,} cannot fit')
+        printing.heading(
+            f'As a mix: {mix.mix.guests:,} guests with {vcpus:,} vCPUs; '
+            f'{bound}', console)
+        total = sum(mix.weights)
+        printing.table(
+            ('flavor', 'share', 'fits'),
+            [(wanted.name, f'{100 * weight / total:.1f}%', f'{guests:,}')
+             for wanted, weight, guests in zip(
+                 mix.requests, mix.weights, mix.mix.counts)],
+            console, ('share', 'fits'))
+    if capacity.left_out:
+        printing.heading('In no mix', console)
+        printing.pairs(capacity.left_out.items(), console)
+
+
+def _per_host(capacity: capacity.FleetCapacity,
+              console: rich.console.Console) -> None:
+    rows = []
+    for host in capacity.hosts:
+        left = host.stranded
+        cause = max(left.cpus, key=left.cpus.__getitem__, default=None)
+        rows.append([
+            host.host.name, capacity_report.class_name(host.host.host_class),
+            f'{left.free_cpus:,}', f'{left.stranded_cpus:,}',
+            f'{left.orphans:,}',
+            _amount(sum(left.memory_mib.values())),
+            ', '.join(f'{one.fits:,} {wanted.name}' for one, wanted
+                      in zip(host.counts, capacity.requests) if one.fits)
+            or (f'none: {_STRANDED[cause]}' if cause else 'none')])
+    printing.table(
+        ('host', 'class', 'free CPUs', 'stranded', 'orphans', 'memory',
+         'further guests'), rows, console,
+        ('free CPUs', 'stranded', 'orphans', 'memory'))
+
+
+def _amount(mib: int) -> str:
+    """A sum of memory, of which whole GiB are enough."""
+    return f'{mib / _MIB_PER_GIB:,.0f} GiB'
+
+
+def _hosts(hosts: Sequence[capacity.HostCapacity]) -> str:
+    return words.count(len(hosts), 'host')

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole explanation: verdicts, their sum, and what would help."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning import errors
+from nova_pinning.explain import flavor_alternatives
+from nova_pinning.explain import host_verdicts
+from nova_pinning.explain import moves
+from nova_pinning.explain import verdict_summary
+from nova_pinning import fit
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import Reason
+
+#: Told how much is done, from 0 to 1.
+Progress = Callable[[float], None]
+
+# How much is done after each part of the work, roughly.
+_AFTER_VERDICTS = 0.2
+_AFTER_PROPERTIES = 0.4
+_AFTER_SIZES = 0.6
+_AFTER_MOVES = 0.9
+
+_STATUS_TRAIT = frozenset({'COMPUTE_STATUS_DISABLED'})
+_NUMBERS = ('no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven',
+            'eight')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Remediation:
+    """What would make a guest fit that fits nowhere, cheapest first.
+
+    :param properties: other extra specs or image properties
+    :param smaller: flavors of the fleet, and the largest size that fits
+    :param disabled: hosts on which it would fit if they were enabled
+    :param single: what can be obtained by moving one guest
+    :param pairs: the same for two, if one will not do
+    """
+
+    properties: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
+    smaller: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
+    disabled: tuple[snapshot.FleetHost, ...] = ()
+    single: moves.HostClearings = moves.HostClearings()
+    pairs: moves.HostClearings = moves.HostClearings()
+
+    def __bool__(self) -> bool:
+        return bool(self.properties or self.smaller or self.disabled
+                    or self.single.hosts or self.pairs.hosts)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a guest fits, or not, on the hosts that were asked about.
+
+    :param verdicts: on each of these, in the fleet's order
+    :param groups: those that refuse, by cause
+    :param placement_groups: what Placement alone would exclude hosts for
+    :param sentence: the sum in words
+    :param helps: what would make it fit; empty if it fits
+    """
+
+    request: guest_request.GuestRequest
+    verdicts: tuple[host_verdicts.HostVerdict, ...]
+    groups: tuple[verdict_summary.RefusalGroup, ...]
+    placement_groups: tuple[verdict_summary.PlacementGroup, ...]
+    sentence: str
+    remediation: Remediation
+
+    @property
+    def fitting(self) -> tuple[str, ...]:
+        """The hosts on which it fits."""
+        return tuple(verdict.host for verdict in self.verdicts if verdict.fits)
+
+    @property
+    def excluded(self) -> int:
+        """Hosts that Placement alone would exclude."""
+        return sum(bool(verdict.exclusions) for verdict in self.verdicts)
+
+
+def explain_guest(
+    fleet: snapshot.Fleet,
+    judge: host_verdicts.HostJudge,
+    order: flavor_alternatives.OrderedFlavor,
+    read: flavor_alternatives.Reader,
+    hosts: Sequence[str] = (),
+    progress: Progress = lambda part: None,
+) -> Explanation:
+    """Explain why a guest fits or not.
+
+    :param judge: of the fleet's hosts
+    :param order: what is asked for
+    :param read: what makes a wanted guest of an order's parts
+    :param hosts: names of those that are asked about; () for all
+    :raises InputError: if nova would not accept the order
+    """
+    request = read(order.flavor, order.image)
+    occupancies = [judge.occupancies[name]
+                   for name in hosts or judge.occupancies]
+    verdicts = []
+    for number, occupancy in enumerate(occupancies):
+        verdicts.append(judge.verdict(occupancy, request))
+        progress(_AFTER_VERDICTS * (number + 1) / len(occupancies))
+    groups = verdict_summary.groups(verdicts, request)
+    helper = _RemediationFinder(fleet, judge, order, read, request, progress)
+    asides = {
+        group.cause: aside for group in groups
+        if (aside := helper.aside(group))}
+    remediation = Remediation()
+    if not any(verdict.fits for verdict in verdicts):
+        remediation = helper.remediation(verdicts)
+    return Explanation(
+        request=request,
+        verdicts=tuple(verdicts),
+        groups=groups,
+        placement_groups=verdict_summary.placement_groups(verdicts),
+        sentence=verdict_summary.sentence(len(verdicts), groups, asides),
+        remediation=remediation)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _RemediationFinder:
+    fleet: snapshot.Fleet
+    judge: host_verdicts.HostJudge
+    order: flavor_alternatives.OrderedFlavor
+    read: flavor_alternatives.Reader
+    request: guest_request.GuestRequest
+    progress: Progress
+
+    def remediation(
+            self,
+            verdicts: Sequence[host_verdicts.HostVerdict]) -> Remediation:
+        open_to = [
+            self._occupancy(verdict)
+            for verdict in verdicts
+            if verdict.is_eligible]
+        # What traits are asked for can change with the thread policy.
+        maybe = [
+            self._occupancy(verdict)
+            for verdict in verdicts
+            if verdict.is_eligible or (
+                verdict.cause is not None and verdict.cause.layer is
+                host_verdicts.RefusalLayer.TRAITS and verdict.is_enabled)]
+        finder = self._alternatives(maybe)
+        properties = tuple(finder.properties())
+        self.progress(_AFTER_PROPERTIES)
+        smaller = tuple(finder.smaller(self.fleet.flavors))
+        disabled = tuple(
+            host for host in self._disabled(verdicts)
+            if self.judge.fits(self._enabled(host), self.request))
+        self.progress(_AFTER_SIZES)
+        movers = moves.MoveFinder(self.judge, self.fleet.flavors)
+        single = movers.single(self.request, open_to)
+        pairs = moves.HostClearings()
+        self.progress(_AFTER_MOVES)
+        if not single.hosts:
+            pairs = movers.pairs(self.request, open_to)
+        return Remediation(properties, smaller, disabled, single, pairs)
+
+    def aside(self, group: verdict_summary.RefusalGroup) -> str:
+        """How many would do if the guest had more cells; '' if none."""
+        guest = self.request.topology
+        if guest is None or not guest.is_pinned or group.cause not in (
+                _fit_cause(Reason.FREE_CPUS),
+                _fit_cause(Reason.CELL_TOO_SMALL)):
+            return ''
+        need = sum(
+            demand.dedicated + demand.emulator for demand in guest.demands)
+        occupancies = [self._occupancy(verdict) for verdict in group.verdicts]
+        free = [sorted((cell.free_count for cell in occupancy.engine.cells),
+                       reverse=True) for occupancy in occupancies]
+        finder = self._alternatives(occupancies)
+        other = ''
+        for count in range(len(guest.cells) + 1,
+                           min(max(map(len, free), default=0),
+                               len(_NUMBERS) - 1) + 1):
+            enough = sum(sum(counts[:count]) >= need for counts in free)
+            if not enough or self.order.flavor.vcpus % count:
+                continue
+            across = (f'{enough:,} of them {_have(enough)} enough across '
+                      f'{_NUMBERS[count]} cells')
+            alternative = finder.cells(count)
+            if alternative is not None:
+                return (f'{across}: hw:numa_nodes={count} would fit '
+                        f'{len(alternative.hosts):,}')
+            other = other or f'{across}, but {self._but(occupancies, count)}'
+        return other
+
+    def _but(self, occupancies: Sequence[host_occupancy.HostOccupancy],
+             count: int) -> str:
+        """Why so many cells do not help either."""
+        share = self.order.flavor.vcpus // count
+        even = [
+            occupancy for occupancy in occupancies
+            if sum(cell.free_count >= share
+                   for cell in occupancy.engine.cells) >= count]
+        if not even:
+            return 'not in equal shares'
+        order = flavor_alternatives.in_cells(count, self.order)
+        try:
+            request = self.read(order.flavor, order.image)
+        except errors.InputError as error:
+            return f'nova refuses hw:numa_nodes={count}: {error.message}'
+        first, *_others = verdict_summary.groups(
+            [self.judge.verdict(occupancy, request) for occupancy in even],
+            request)
+        return f'then {first.count:,} {first.text}'
+
+    def _occupancy(
+        self, verdict: host_verdicts.HostVerdict,
+    ) -> host_occupancy.HostOccupancy:
+        return self.judge.occupancies[verdict.host]
+
+    def _alternatives(
+        self, occupancies: Sequence[host_occupancy.HostOccupancy],
+    ) -> flavor_alternatives.AlternativeFinder:
+        return flavor_alternatives.AlternativeFinder(
+            self.judge, self.read, self.order, self.request, occupancies)
+
+    def _disabled(
+        self, verdicts: Sequence[host_verdicts.HostVerdict],
+    ) -> Iterator[snapshot.FleetHost]:
+        return (self._occupancy(verdict).host for verdict in verdicts
+                if not verdict.is_enabled)
+
+    def _enabled(
+        self, host: snapshot.FleetHost,
+    ) -> host_occupancy.HostOccupancy:
+        """How a host would stand if it were enabled."""
+        traits = host.traits
+        return dataclasses.replace(
+            self.judge.occupancies[host.name], host=dataclasses.replace(
+                host, is_enabled=True,
+                traits=None if traits is None else traits - _STATUS_TRAIT))
+
+
+def judge_of(
+    fleet: snapshot.Fleet, scope: placement.PlacementScope | None = None,
+    bounds: fit.ClaimBounds = fit.ClaimBounds(),
+) -> host_verdicts.HostJudge:
+    """A judge of all hosts of a fleet.
+
+    :param scope: None for one in which aggregates have no say
+    :param bounds: as ``standing.fit_on`` takes them
+    """
+    return host_verdicts.HostJudge(
+        host_occupancy.of_fleet(fleet), fleet.packs_cells,
+        scope or placement.PlacementScope(aggregates_of(fleet)), bounds)
+
+
+def aggregates_of(
+    fleet: snapshot.Fleet,
+) -> Mapping[str, snapshot.FleetAggregate]:
+    """The aggregates of a fleet, by name."""
+    return {aggregate.name: aggregate for aggregate in fleet.aggregates}
+
+
+def _fit_cause(reason: Reason) -> host_verdicts.RefusalCause:
+    return host_verdicts.RefusalCause(host_verdicts.RefusalLayer.FIT,
+                                      str(reason))
+
+
+def _have(count: int) -> str:
+    return 'has' if count == 1 else 'have'

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests that could move elsewhere so that another one fits.
+
+Both ends are tried: the wanted guest on the host without the guest that
+moves, and that guest on the host that it moves to.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import heapq
+import itertools
+
+from nova_pinning.explain import host_verdicts
+from nova_pinning.fit import usage
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.placement import inventory
+
+#: Ways that are shown.
+LIMIT = 3
+#: Pairs of guests that are tried where no single one will do.
+_MAX_PAIRS = 2000
+_MAX_PAIR_HOSTS = 100
+_TRAIT_KEY = 'trait:'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestMove:
+    """A guest, and the host that it could move to."""
+
+    guest: snapshot.FleetGuest
+    target: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostClearing:
+    """Guests to move so that the wanted one fits on their host."""
+
+    host: str
+    moves: tuple[GuestMove, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostClearings:
+    """What can be obtained by moving guests.
+
+    :param shown: the smallest guests first, one for each host, a few only
+    :param hosts: all hosts that can be opened so
+    """
+
+    shown: tuple[HostClearing, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+
+class MoveFinder:
+    """Finds guests to move.
+
+    A guest with PCI devices stays where it is, and none leaves its
+    availability zone.
+
+    :param flavors: of the fleet; where a guest's is among them, its traits
+        are minded
+    """
+
+    def __init__(self, judge: host_verdicts.HostJudge,
+                 flavors: Iterable[flavor_model.Flavor] = ()) -> None:
+        self._judge = judge
+        self._flavors = {flavor.name: flavor for flavor in flavors}
+        self._homes: dict[tuple[object, ...], _TargetHosts] = {}
+
+    def single(
+        self, request: guest_request.GuestRequest,
+        subjects: Sequence[host_occupancy.HostOccupancy],
+    ) -> HostClearings:
+        """Single guests, the smallest of each host.
+
+        :param subjects: hosts that lack nothing but room
+        """
+        clearings = []
+        for occupancy in subjects:
+            free = _free(occupancy)
+            for guest in sorted(_movable(occupancy), key=_size):
+                if not _could_help(occupancy, request, (guest,), free):
+                    continue
+                clearing = self._clear(occupancy, request, (guest,))
+                if clearing is not None:
+                    clearings.append(clearing)
+                    break
+        return _clearings(clearings)
+
+    def pairs(
+        self, request: guest_request.GuestRequest,
+        subjects: Sequence[host_occupancy.HostOccupancy],
+    ) -> HostClearings:
+        """Pairs of guests of one host.
+
+        Only on the hosts that lack the fewest CPUs, and the smallest first:
+        there are too many to try them all.
+        """
+        candidates = heapq.nsmallest(
+            _MAX_PAIRS, _pairs(request, subjects),
+            key=lambda ranked_pair: ranked_pair[0])
+        clearings_by_host: dict[str, HostClearing] = {}
+        for _pair_size, occupancy, pair in candidates:
+            name = occupancy.host.name
+            if name not in clearings_by_host:
+                clearing = self._clear(occupancy, request, pair)
+                if clearing is not None:
+                    clearings_by_host[name] = clearing
+        return _clearings(clearings_by_host.values())
+
+    def _clear(
+        self, occupancy: host_occupancy.HostOccupancy,
+        request: guest_request.GuestRequest,
+        guests: tuple[snapshot.FleetGuest, ...],
+    ) -> HostClearing | None:
+        """Move these guests, if the wanted one then fits."""
+        name = occupancy.host.name
+        left = occupancy
+        for guest in guests:
+            left = left.without(guest)
+        if not self._judge.fits(left, request):
+            return None
+        moves: list[GuestMove] = []
+        for guest in guests:
+            target = self._home(occupancy, guest, moves)
+            if target is None:
+                return None
+            moves.append(GuestMove(guest, target))
+        return HostClearing(name, tuple(moves))
+
+    def _home(
+        self, occupancy: host_occupancy.HostOccupancy,
+        guest: snapshot.FleetGuest, moved: Sequence[GuestMove],
+    ) -> str | None:
+        """Another host that a guest fits on.
+
+        :param moved: what has moved before it, and takes room there
+        """
+        host = occupancy.host
+        zone = self._zone(host)
+        key = (guest.topology, guest.guest_class, guest.vcpus,
+               guest.memory_mib, guest.disk_gib, guest.flavor, zone)
+        homes = self._homes.get(key)
+        if homes is None:
+            homes = self._homes[key] = _TargetHosts(dataclasses.replace(
+                self._judge, scope=dataclasses.replace(
+                    self._judge.scope, availability_zone=zone, project=None)),
+                self._as_wanted(guest))
+        return homes.find(host.name, moved)
+
+    def _zone(self, host: snapshot.FleetHost) -> str | None:
+        """The availability zone of a host, None if aggregates make none."""
+        scope = self._judge.scope
+        for name in host.aggregates:
+            aggregate = scope.aggregates.get(name)
+            if aggregate is not None and aggregate.availability_zone:
+                return aggregate.availability_zone
+        return scope.default_zone if scope.aggregates else None
+
+    def _as_wanted(
+        self, guest: snapshot.FleetGuest,
+    ) -> guest_request.GuestRequest:
+        flavor = self._flavors.get(guest.flavor)
+        return as_new_request(guest, flavor.extra_specs if flavor else {})
+
+
+class _TargetHosts:
+    """The hosts that take a guest, looked for as far as they are needed."""
+
+    def __init__(self, judge: host_verdicts.HostJudge,
+                 request: guest_request.GuestRequest) -> None:
+        self._judge = judge
+        self._request = request
+        self._known: list[str] = []
+        self._rest = iter(judge.occupancies.values())
+
+    def find(self, but: str, moved: Sequence[GuestMove]) -> str | None:
+        """The first host that takes the guest.
+
+        :param but: not this one
+        """
+        for name in self._hosts():
+            if name != but and self._still_fits(name, moved):
+                return name
+        return None
+
+    def _hosts(self) -> Iterator[str]:
+        yield from tuple(self._known)
+        for occupancy in self._rest:
+            if self._judge.fits(occupancy, self._request):
+                self._known.append(occupancy.host.name)
+                yield occupancy.host.name
+
+    def _still_fits(self, name: str, moved: Sequence[GuestMove]) -> bool:
+        here = [move for move in moved if move.target == name]
+        if not here:
+            return True
+        occupancy = self._judge.occupancies[name]
+        for move in here:
+            request = as_new_request(move.guest, {})
+            outcome = host_occupancy.fit_on(
+                occupancy, request, self._judge.packs_cells)
+            assert isinstance(outcome, model.Fit)
+            occupancy = occupancy.with_guest(request, outcome)
+        return self._judge.fits(occupancy, self._request)
+
+
+def as_new_request(
+    guest: snapshot.FleetGuest, extra_specs: Mapping[str, str],
+) -> guest_request.GuestRequest:
+    """A guest as if it were to be placed again, without its devices.
+
+    :param extra_specs: of its flavor, for the traits; {} if not known
+    """
+    return guest_request.GuestRequest(
+        flavor=flavor_model.Flavor(
+            name=guest.flavor, vcpus=guest.vcpus,
+            memory_mib=guest.memory_mib, disk_gib=guest.disk_gib),
+        guest_class=guest.guest_class, topology=guest.topology,
+        queries=tuple(
+            guest_request.PlacementQuery(
+                resources=resources,
+                required=_traits(extra_specs, 'required'),
+                forbidden=_traits(extra_specs, 'forbidden'))
+            for resources in inventory.resource_requests(
+                guest.vcpus, guest.memory_mib, guest.disk_gib,
+                guest.topology)))
+
+
+def _traits(extra_specs: Mapping[str, str], value: str) -> frozenset[str]:
+    return frozenset(
+        key.removeprefix(_TRAIT_KEY) for key, setting in extra_specs.items()
+        if key.startswith(_TRAIT_KEY) and setting == value)
+
+
+def _movable(
+    occupancy: host_occupancy.HostOccupancy,
+) -> list[snapshot.FleetGuest]:
+    return [guest for guest in occupancy.guests
+            if guest.is_movable and not guest.devices]
+
+
+def _size(guest: snapshot.FleetGuest) -> tuple[int, int, str]:
+    return guest.vcpus, guest.memory_mib, guest.uuid
+
+
+def _clearings(clearings: Iterable[HostClearing]) -> HostClearings:
+    ranked = sorted(clearings, key=lambda clearing: (
+        sum(move.guest.vcpus for move in clearing.moves),
+        sum(move.guest.memory_mib for move in clearing.moves)))
+    return HostClearings(tuple(ranked[:LIMIT]),
+                         tuple(clearing.host for clearing in ranked))
+
+
+def _pairs(
+    request: guest_request.GuestRequest,
+    subjects: Sequence[host_occupancy.HostOccupancy],
+) -> Iterator[tuple[tuple[int, int, int], host_occupancy.HostOccupancy,
+                    tuple[snapshot.FleetGuest, ...]]]:
+    """Pairs on the hosts that lack least, with their size as a rank."""
+    nearest = heapq.nsmallest(
+        _MAX_PAIR_HOSTS, subjects,
+        key=lambda subject: _missing(subject, request))
+    for number, occupancy in enumerate(nearest):
+        free = _free(occupancy)
+        for pair in itertools.combinations(_movable(occupancy), 2):
+            if _could_help(occupancy, request, pair, free):
+                yield ((sum(guest.vcpus for guest in pair),
+                        sum(guest.memory_mib for guest in pair), number),
+                       occupancy, pair)
+
+
+def _missing(occupancy: host_occupancy.HostOccupancy,
+             request: guest_request.GuestRequest) -> int:
+    """CPUs that a host lacks, its emptiest cells taken for the largest."""
+    if request.topology is None:
+        return 0
+    free = sorted((cell.free_count for cell in occupancy.engine.cells),
+                  reverse=True)
+    needs = sorted((demand.dedicated + demand.emulator
+                    for demand in request.topology.demands), reverse=True)
+    return sum(max(0, need - have) for need, have
+               in itertools.zip_longest(needs, free[:len(needs)],
+                                        fillvalue=0))
+
+
+def _free(occupancy: host_occupancy.HostOccupancy) -> Mapping[int, int]:
+    """The free dedicated CPUs of a host, by cell."""
+    return {cell.id: cell.free_count for cell in occupancy.engine.cells}
+
+
+def _could_help(
+    occupancy: host_occupancy.HostOccupancy,
+    request: guest_request.GuestRequest,
+    guests: tuple[snapshot.FleetGuest, ...],
+    free: Mapping[int, int],
+) -> bool:
+    """Whether it is worth while to try without these guests.
+
+    As many cells as the wanted guest has must have CPUs for its smallest
+    cell then, and one that they leave among them.
+    """
+    topology = request.topology
+    if topology is None or not topology.is_pinned:
+        return True
+    least = min(
+        demand.dedicated + demand.emulator for demand in topology.demands)
+    cells = {cell.id: cell for cell in occupancy.host.cells}
+    freed: dict[int, int] = {}
+    for guest in guests:
+        if guest.topology is None or guest.fit is None:
+            return True
+        for cell in guest.fit.cells:
+            if cell.host_cell in cells:
+                freed[cell.host_cell] = freed.get(cell.host_cell, 0) + len(
+                    usage.taken_cpus(cells[cell.host_cell], guest.topology,
+                                     cell))
+    enough = [cell_id for cell_id, count in free.items()
+              if count + freed.get(cell_id, 0) >= least]
+    return (len(enough) >= len(topology.cells)
+            and any(cell_id in freed for cell_id in enough))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to install where a package is missing.
+
+The base installation is what nova-scheduler and nova-api need. All else comes
+with an extra of pyproject.toml, ``tools`` by default here.
+"""
+
+import importlib.util
+import sys
+from typing import NoReturn
+
+from nova_pinning import errors
+
+_EXTRAS = {
+    'jinja2': 'bench',
+    'matplotlib': 'plots',
+    'prometheus_client': 'metrics',
+}
+
+
+def install_advice(package: str) -> str:
+    """What to do where a package is missing, with the line to run.
+
+    :param package: as it is imported
+    """
+    extra = _EXTRAS.get(package, 'tools')
+    return f"run pip install 'nova-pinning[{extra}]'"
+
+
+def need(what: str, *packages: str) -> None:
+    """Make sure that packages are there, before something takes long.
+
+    :param what: needs them, for the error: 'a chart'
+    :param packages: as they are imported
+    :raises errors.InputError: naming the first that is missing
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise errors.InputError(
+                f'{what} needs the Python package {package}, which is not '
+                'installed', None, install_advice(package))
+
+
+def missing(error: BaseException) -> errors.InputError | None:
+    """What to say of an error that comes of a package that is missing.
+
+    :returns: None if it is none, or about a module of our own, which no extra
+        brings
+    """
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    package = (error.name or '').partition('.')[0]
+    if package in ('', 'nova_pinning'):
+        return None
+    return errors.InputError(
+        f'the Python package {package} is not installed', None,
+        install_advice(package))
+
+
+def end(error: ModuleNotFoundError) -> NoReturn:
+    """Say so on the error output, and end the program as bad input does.
+
+    :raises ModuleNotFoundError: if it is about a module of our own
+    """
+    text = missing(error)
+    if text is None:
+        raise error
+    print(f'error: {text}', file=sys.stderr)
+    raise SystemExit(2)

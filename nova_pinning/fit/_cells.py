@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which host cell each guest cell goes to.
+
+Nova walks the permutations of the host cells in a certain order and takes the
+first in which every guest cell fits (nova.virt.hardware.
+numa_fit_instance_to_host). The same answer is found here without walking
+them: a bipartite matching says whether there is one at all, and putting each
+guest cell in turn on the first host cell that leaves the others a matching
+gives the first one. PCI devices and NUMA-aware networks depend on the set of
+host cells only, not on who gets which, so they are tried over sets: first it
+is asked whether the cells with room could have the devices in any combination,
+then about each set that differs, until one will do or the caller says that the
+time is up.
+"""
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import functools
+import operator
+from typing import NamedTuple
+from typing import Protocol
+
+from nova_pinning.fit import cell_check
+from nova_pinning import model
+from nova_pinning.model import Reason
+from nova_pinning.model import Refusal
+from nova_pinning.model import Shortage
+
+#: Says why a set of host cells (given by their ids) will not do, or None.
+SetCheck = Callable[[tuple[int, ...]], Reason | None]
+
+#: Says whether the time for a search is up.
+IsOver = Callable[[], bool]
+
+
+class PciCheck(Protocol):
+    """A host's PCI devices, as far as NUMA affinity goes.
+
+    :ivar is_requested: whether the guest asks for devices
+    """
+
+    is_requested: bool
+
+    @property
+    def total_devices(self) -> int:
+        """Free devices of the host, of whatever kind."""
+
+    def device_count(self, cell_id: int) -> int:
+        """Free devices near the host cell, of whatever kind."""
+
+    def label(self, cell: model.CellView) -> Hashable:
+        """Equal for host cells that may stand for each other in a set."""
+
+    def shortfall(self, cell_ids: tuple[int, ...], count: int) -> str:
+        """What is missing, given only if no so many of these cells will do.
+
+        '' otherwise.
+        """
+
+    def supports(self, cell_ids: tuple[int, ...]) -> bool:
+        """Whether this set of cells can have the guest's devices."""
+
+
+class CellChoice(NamedTuple):
+    """A host cell for each guest cell, of the host cells in nova's order.
+
+    :param sets_tried: sets of cells before this one, as far as the check can
+        tell them apart, that are not near the devices or networks; nova looks
+        at each at least once
+    """
+
+    cells: tuple[model.CellView, ...]
+    order: tuple[model.CellView, ...]
+    sets_tried: int = 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no assignment comes before this one."""
+        return self.cells == self.order[:len(self.cells)]
+
+
+def choose_cells(
+    host: model.Host,
+    guest: model.Guest,
+    *,
+    pack: bool = False,
+    pci: PciCheck | None = None,
+    is_over: IsOver | None = None,
+) -> CellChoice | Refusal:
+    """A host cell for each guest cell, or why there are none.
+
+    1. Order the host cells as nova does.
+    2. For each guest cell, see which host cells have room for it.
+    3. Match guest cells to host cells, the first in order.
+    4. If devices matter, see whether the host cells with room can have them.
+    5. If devices or networks matter, take the first match whose set of host
+       cells has them near.
+
+    :param pack: nova's packing_host_numa_cells_allocation_strategy
+    :param pci: the host's PCI devices, None if it has no tracker of them
+    :param is_over: asked before each set of host cells that is tried for
+        devices and networks; once it says True the search is given up, with
+        ``Reason.BUDGET``
+    """
+    count = len(guest.cells)
+    if not host.cells or not count:
+        return Refusal(Reason.NO_TOPOLOGY)
+    if len(host.cells) < count:
+        return Refusal(
+            Reason.TOO_FEW_CELLS,
+            detail=f'{len(host.cells)} host cells, {count} guest cells')
+    cells = host.cells
+    if len(cells) > 1:
+        if len({cell.id for cell in cells}) < len(cells):
+            return Refusal(Reason.BROKEN_TOPOLOGY,
+                           detail='two cells have the same id')
+        if len(cells) > count:
+            cells = order_cells(cells, guest, pack, pci)
+    check = set_check(host, guest, pci)
+    finder = _Finder(host, guest, cells)
+    if check is None:
+        first = finder.first_come()
+        if first is not None:
+            return CellChoice(first, cells)
+    rows = finder.rows()
+    if isinstance(rows, Refusal):
+        return rows
+    match = _first_match(rows)
+    if isinstance(match, Refusal):
+        return match
+    sets_tried = 0
+    if check is not None:
+        lack = _lack_of_devices(rows, cells, pci)
+        if lack is not None:
+            return lack
+        labels = [_label(cell, guest, pci) for cell in cells]
+        ids = [cell.id for cell in cells]
+        tried = _first_match_of_sets(rows, labels, ids, check, is_over)
+        if isinstance(tried, Refusal):
+            return tried
+        match, sets_tried = tried
+    return CellChoice(tuple([cells[index] for index in match]), cells,
+                      sets_tried)
+
+
+def order_cells(
+    cells: Sequence[model.CellView],
+    guest: model.Guest,
+    pack: bool,
+    pci: PciCheck | None,
+) -> tuple[model.CellView, ...]:
+    """The host cells in the order in which nova tries them.
+
+    Cells without devices first, unless the guest asks for devices; then the
+    emptiest by CPU (the fullest if packing), then by memory.
+    """
+    sign = 1 if pack else -1
+
+    def rank(cell: model.CellView) -> tuple[int, ...]:
+        cpus = cell.free_count if is_pinned else -cell.shared_used
+        memory = cell.memory_mib - cell.memory_used_mib
+        if pci is None:
+            return sign * cpus, sign * memory
+        devices = pci.device_count(cell.id)
+        return (-devices if pci.is_requested else devices,
+                sign * cpus, sign * memory)
+
+    is_pinned = guest.is_pinned
+    return tuple(sorted(cells, key=rank))
+
+
+class _Finder:
+    """Finds out which guest cell fits which host cell, each pair once.
+
+    :param cells: the host cells in the order in which they are tried
+    """
+
+    def __init__(
+        self,
+        host: model.Host,
+        guest: model.Guest,
+        cells: tuple[model.CellView, ...],
+    ) -> None:
+        self._host = host
+        self._guest = guest
+        self._cells = cells
+        # Guest cells with equal demands share what was found for them.
+        self._shortages: dict[model.Demand, list[Shortage | None]] = {}
+
+    def first_come(self) -> tuple[model.CellView, ...] | None:
+        """Give each guest cell in turn the first host cell left with room.
+
+        If each gets one, no assignment comes before this one in order. If
+        not, there may still be others.
+        """
+        host, guest = self._host, self._guest
+        taken: list[model.CellView] = []
+        for demand in guest.demands:
+            shortages = self._shortages.setdefault(demand, [])
+            for position, cell in enumerate(self._cells):
+                if position == len(shortages):
+                    shortages.append(
+                        cell_check.shortage(cell, host, guest, demand))
+                if shortages[position] is None and cell not in taken:
+                    taken.append(cell)
+                    break
+            else:
+                return None
+        return tuple(taken)
+
+    def rows(self) -> list[int] | Refusal:
+        """For each guest cell, a bitmask of the host cells with room for it.
+
+        Bit n stands for the n-th host cell in order.
+        """
+        rows = []
+        for index, demand in enumerate(self._guest.demands):
+            shortages = self._shortages.setdefault(demand, [])
+            for cell in self._cells[len(shortages):]:
+                shortages.append(cell_check.shortage(
+                    cell, self._host, self._guest, demand))
+            row = sum(1 << position
+                      for position, missing in enumerate(shortages)
+                      if missing is None)
+            if not row:
+                return Refusal.of_cell(index, tuple([
+                    shortage for shortage in shortages
+                    if shortage is not None]))
+            rows.append(row)
+        return rows
+
+
+class _Matching:
+    """A matching of rows to columns, by Kuhn's augmenting paths.
+
+    :param rows: a bitmask of allowed columns each
+    """
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        self._rows = rows
+        #: The column of each row that is matched, and the reverse.
+        self.column_of: dict[int, int] = {}
+        self.row_of: dict[int, int] = {}
+
+    def place(self, row: int, closed: int = 0) -> int | None:
+        """Match row, moving others if need be, but into no closed column.
+
+        :returns: None if it was matched, else the columns that were tried
+            and the closed ones
+        """
+        tried = closed
+        todo = self._rows[row] & ~tried
+        while todo:
+            bit = todo & -todo
+            tried |= bit
+            column = bit.bit_length() - 1
+            other = self.row_of.get(column)
+            reached = None if other is None else self.place(other, tried)
+            if reached is None:
+                self.put(row, column)
+                return None
+            tried |= reached
+            todo = self._rows[row] & ~tried
+        return tried
+
+    def put(self, row: int, column: int) -> None:
+        self.column_of[row] = column
+        self.row_of[column] = row
+
+
+def _can_match(rows: Sequence[int]) -> bool:
+    """Whether each row can have its own column."""
+    matching = _Matching(rows)
+    return all(matching.place(row) is None for row in range(len(rows)))
+
+
+def _first_match(rows: Sequence[int]) -> list[int] | Refusal:
+    """The first assignment, in lexicographic order, of rows to columns.
+
+    Once there is a matching, each row in turn moves to the lowest column
+    from which the rows after it can still be matched.
+
+    :param rows: a bitmask of allowed columns each
+    :returns: a column for each row
+    """
+    matching = _Matching(rows)
+    for row in range(len(rows)):
+        tried = matching.place(row)
+        if tried is not None:
+            return _contended(rows, tried)
+    fixed = 0
+    for row in range(len(rows)):
+        old = matching.column_of[row]
+        for column in _columns(rows[row] & ~fixed):
+            if column == old:
+                break
+            other = matching.row_of.get(column)
+            del matching.row_of[old]
+            matching.put(row, column)
+            if other is None or matching.place(
+                    other, fixed | 1 << column) is None:
+                break
+            matching.put(other, column)
+            matching.put(row, old)
+        fixed |= 1 << matching.column_of[row]
+    return [matching.column_of[row] for row in range(len(rows))]
+
+
+def _contended(rows: Sequence[int], columns: int) -> Refusal:
+    """Too few host cells for the guest cells that fit nowhere else."""
+    rivals = [row for row, mask in enumerate(rows) if not mask & ~columns]
+    return Refusal(
+        Reason.CELLS_CONTENDED,
+        detail=(f'guest cells {", ".join(map(str, rivals))} have only '
+                f'{columns.bit_count()} host cells with room for them'))
+
+
+def set_check(
+    host: model.Host, guest: model.Guest, pci: PciCheck | None,
+) -> SetCheck | None:
+    """What a set of host cells must meet, or None if any set will do."""
+    wants_pci = pci is not None and pci.is_requested
+    wants_network = _wants_network(host, guest)
+    if not wants_pci and not wants_network:
+        return None
+
+    def check(cell_ids: tuple[int, ...]) -> Reason | None:
+        if wants_pci and pci is not None and not pci.supports(cell_ids):
+            return Reason.PCI
+        if wants_network and not _near_networks(host, guest, cell_ids):
+            return Reason.NETWORK
+        return None
+
+    return check
+
+
+def _wants_network(host: model.Host, guest: model.Guest) -> bool:
+    """Whether any host cell is bound to a network that the guest uses."""
+    if guest.tunneled:
+        for cell in host.cells:
+            if cell.tunneled:
+                return True
+    return bool(guest.physnets) and any(
+        guest.physnets & cell.physnets for cell in host.cells)
+
+
+def _near_networks(
+    host: model.Host, guest: model.Guest, cell_ids: tuple[int, ...],
+) -> bool:
+    """Whether each network with an affinity has it to one of the cells.
+
+    A network that is bound to no cell at all sets no condition
+    (nova.virt.hardware._numa_cells_support_network_metadata).
+    """
+    outside = [cell for cell in host.cells if cell.id not in cell_ids]
+    inside = [cell for cell in host.cells if cell.id in cell_ids]
+    far = guest.physnets.difference(*(cell.physnets for cell in inside))
+    if any(far & cell.physnets for cell in outside):
+        return False
+    if guest.tunneled and not any(cell.tunneled for cell in inside):
+        return not any(cell.tunneled for cell in outside)
+    return True
+
+
+def _lack_of_devices(
+    rows: Sequence[int],
+    cells: Sequence[model.CellView],
+    pci: PciCheck | None,
+) -> Refusal | None:
+    """A refusal if no host cells with room can have the devices near them.
+
+    :param rows: for each guest cell, a bitmask of the cells with room for it
+    """
+    if pci is None or not pci.is_requested:
+        return None
+    with_room = functools.reduce(operator.or_, rows)
+    ids = tuple(sorted(cells[column].id for column in _columns(with_room)))
+    lack = pci.shortfall(ids, len(rows))
+    return Refusal(Reason.PCI, detail=lack) if lack else None
+
+
+def _label(
+    cell: model.CellView, guest: model.Guest, pci: PciCheck | None,
+) -> Hashable:
+    return (
+        guest.physnets & cell.physnets,
+        guest.tunneled and cell.tunneled,
+        pci.label(cell) if pci is not None and pci.is_requested else None)
+
+
+class _Over(Exception):
+    """The time for the search is up."""
+
+
+def _first_match_of_sets(
+    rows: Sequence[int],
+    labels: Sequence[Hashable],
+    ids: Sequence[int],
+    check: SetCheck,
+    is_over: IsOver | None = None,
+) -> tuple[list[int], int] | Refusal:
+    """The first assignment whose set of columns passes the check.
+
+    Columns with the same label that the same rows allow stand for each
+    other, so of such columns the lowest free one is taken, and what remains
+    possible depends only on how many of each kind are taken: a state. One
+    that failed is not entered again, so no set is checked twice, nor is one
+    from which the rows that are left have no match at all.
+
+    :param rows: a bitmask of allowed columns each
+    :param labels: for each column, what the check knows it by
+    :param ids: for each column, the host cell's id
+    :param is_over: asked for each state, so before each check
+    :returns: the columns, and how many sets failed the check before
+    """
+    kind_of = _kinds(rows, labels)
+    taken_per_kind = [0] * len(ids)
+    dead: set[tuple[int, ...]] = set()
+    chosen: list[int] = []
+    reasons: list[Reason] = []
+
+    def extend() -> bool:
+        """Find columns for the rows that are left, if that can be done."""
+        state = tuple(taken_per_kind)
+        if state in dead:
+            return False
+        if is_over is not None and is_over():
+            raise _Over
+        if len(chosen) == len(rows):
+            reason = check(tuple(sorted(ids[column] for column in chosen)))
+            if reason is None:
+                return True
+            reasons.append(reason)
+        elif _can_match(_without(rows[len(chosen):], chosen)):
+            tried_kinds = set()
+            for column in _columns(rows[len(chosen)]):
+                kind = kind_of[column]
+                if column in chosen or kind in tried_kinds:
+                    continue
+                tried_kinds.add(kind)
+                chosen.append(column)
+                taken_per_kind[kind] += 1
+                if extend():
+                    return True
+                taken_per_kind[kind] -= 1
+                chosen.pop()
+        dead.add(state)
+        return False
+
+    try:
+        if extend():
+            return chosen, len(reasons)
+    except _Over:
+        return Refusal(
+            Reason.BUDGET, detail=f'{len(reasons)} sets of cells tried')
+    reason = max(sorted(set(reasons)), key=reasons.count)
+    return Refusal(reason, detail=f'{len(reasons)} sets of cells tried')
+
+
+def _kinds(
+    rows: Sequence[int], labels: Sequence[Hashable],
+) -> list[int]:
+    """For each column, a number that like columns share."""
+    numbers: dict[Hashable, int] = {}
+    return [
+        numbers.setdefault(
+            (label, tuple(row >> column & 1 for row in rows)), len(numbers))
+        for column, label in enumerate(labels)]
+
+
+def _without(rows: Sequence[int], columns: Sequence[int]) -> list[int]:
+    """The rows with some columns no longer allowed."""
+    taken = sum(1 << column for column in columns)
+    return [row & ~taken for row in rows]
+
+
+def _columns(row: int) -> Iterator[int]:
+    """The columns that a bitmask allows, lowest first."""
+    while row:
+        bit = row & -row
+        yield bit.bit_length() - 1
+        row ^= bit

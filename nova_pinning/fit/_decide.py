@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a guest goes on a host: the one place where that is decided.
+
+nova-scheduler only picks a host; nova-compute's claim on it then looks for
+cells and its own CPUs. So the engine's choice of cells counts for as much
+as the claim agrees with it, and what the claim will do has to be predicted.
+"""
+
+from nova_pinning.fit import _cells
+from nova_pinning.fit import _pins
+from nova_pinning.fit import known_defects
+from nova_pinning import model
+
+
+def comes_alone(drawback: model.Refusal) -> bool:
+    """Whether a host with it is left only if it is the one host left.
+
+    A second attempt there could be accepted though it is wrong. Nova takes
+    alternates from the hosts that are left; with one there are none.
+    """
+    return drawback.reason is model.Reason.NOVA_AGAIN_WRONG
+
+
+class Decision:
+    """A guest on a host.
+
+    :param cells: the host cell of each guest cell
+    :param claimed: the CPUs, if they are known already
+    :ivar drawback: as in :class:`nova_pinning.fit.known_defects.Claim`
+    """
+
+    __slots__ = ('_fit', 'cells', 'drawback', 'guest')
+
+    def __init__(
+        self,
+        guest: model.Guest,
+        cells: tuple[model.CellView, ...],
+        claimed: model.Fit | None = None,
+        drawback: model.Refusal | None = None,
+    ) -> None:
+        self.guest = guest
+        self.cells = cells
+        self.drawback = drawback
+        self._fit = claimed
+
+    @property
+    def fit(self) -> model.Fit:
+        """The CPUs; chosen when first asked for, as filters never do."""
+        if self._fit is None:
+            self._fit = _pins.pin(self.guest, self.cells)
+        return self._fit
+
+
+def decide(
+    host: model.Host,
+    guest: model.Guest,
+    *,
+    pack: bool = False,
+    pci: _cells.PciCheck | None = None,
+    bounds: known_defects.ClaimBounds = known_defects.ClaimBounds(),
+) -> Decision | model.Refusal:
+    """Whether and where a guest fits on a host.
+
+    1. Choose a host cell for each guest cell, as nova orders them.
+    2. Predict what nova-compute's claim makes of that, unless the choice is
+       the first in order, which nova finds too.
+    3. Where the claim comes to another answer that is valid, that counts.
+
+    :param pack: nova's packing_host_numa_cells_allocation_strategy
+    :param pci: the host's PCI devices, None if it has no tracker of them
+    :param bounds: for the search, and for the prediction of the claim
+    """
+    choice = _cells.choose_cells(
+        host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
+    if isinstance(choice, model.Refusal):
+        return choice
+    if bounds.ask_nova is None or choice.is_first:
+        return Decision(guest, choice.cells)
+    attempt = known_defects.ClaimAttempt(host, guest, pci)
+    claim = known_defects.known_claim(attempt, choice, bounds)
+    if claim is None:
+        claim = bounds.ask_nova(attempt, choice, bounds)
+    if isinstance(claim, model.Refusal):
+        return claim
+    if claim.fit is None:
+        return Decision(guest, choice.cells, drawback=claim.drawback)
+    views = {cell.id: cell for cell in host.cells}
+    return Decision(
+        guest, tuple([views[cell.host_cell] for cell in claim.fit.cells]),
+        claim.fit, claim.drawback)

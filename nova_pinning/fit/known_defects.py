@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Known defects of nova, and what can be predicted of a claim without it."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import NamedTuple
+
+from nova_pinning.fit import _cells
+from nova_pinning.fit import _pins
+from nova_pinning.fit import cell_check
+from nova_pinning import model
+
+#: What nova.virt.hardware.numa_fit_instance_to_host walks through in a second
+#: at the least, measured with 2 to 32 cells: 450,000 to 1,000,000.
+PERMUTATIONS_PER_SECOND = 450_000
+
+#: What each look at PCI devices takes nova-compute for each cell and each
+#: free device of the host, as it copies them all; measured with 2 to 32 of
+#: each: 0.1 to 0.27 ms.
+_SECONDS_PER_COPIED = 0.00012
+
+
+class ClaimAttempt(NamedTuple):
+    """A guest tried on a host.
+
+    :param pci: the host's PCI devices, None if it has no tracker of them
+    """
+
+    host: model.Host
+    guest: model.Guest
+    pci: _cells.PciCheck | None = None
+
+
+class Claim(NamedTuple):
+    """What nova-compute's claim makes of a guest for which there is room.
+
+    :param fit: where it puts the guest; None if that is where the engine does
+    :param drawback: what speaks against the host all the same, so that it is
+        for guests that find no other; None if nothing does
+    """
+
+    fit: model.Fit | None = None
+    drawback: model.Refusal | None = None
+
+
+#: Asks nova what its claim makes of a choice of cells that is not the first in
+#: order; a Refusal if it goes wrong.
+AskNova = Callable[
+    [ClaimAttempt, _cells.CellChoice, 'ClaimBounds'], Claim | model.Refusal]
+
+
+class ClaimBounds(NamedTuple):
+    """How far a decision is looked into.
+
+    :param max_seconds: a claim that takes longer is a drawback
+    :param is_retried: whether another host may be tried after the first
+    :param is_over: whether the time for looking is up; None if it never is
+    :param is_patient: whether to look on until then, not only as long as the
+        claim may take
+    :param ask_nova: called where only nova itself can tell what its claim
+        does; None to leave the claim out of account
+    """
+
+    max_seconds: float = math.inf
+    is_retried: bool = True
+    is_over: _cells.IsOver | None = None
+    is_patient: bool = False
+    ask_nova: AskNova | None = None
+
+
+def permutations_before(order: Sequence[int], chosen: Sequence[int]) -> int:
+    """How many permutations nova walks through before it comes to chosen.
+
+    :param order: host cell ids in the order in which nova tries them
+    :param chosen: the ids of the guest's host cells
+    """
+    left = list(order)
+    before = 0
+    for index, cell_id in enumerate(chosen):
+        position = left.index(cell_id)
+        del left[position]
+        before += position * math.perm(len(left), len(chosen) - index - 1)
+    return before
+
+
+def claim_seconds(
+    attempt: ClaimAttempt, permutations: int, pci_looks: int,
+) -> float:
+    """How long nova-compute's claim takes.
+
+    :param permutations: of host cells that it walks through
+    :param pci_looks: how often it looks for the PCI devices of a guest
+    """
+    seconds = permutations / PERMUTATIONS_PER_SECOND
+    if pci_looks and attempt.pci is not None:
+        cells = attempt.host.cells
+        copied = len(cells) + attempt.pci.total_devices
+        seconds += pci_looks * copied * _SECONDS_PER_COPIED
+    return seconds
+
+
+def slowness(seconds: float, bounds: ClaimBounds) -> model.Refusal | None:
+    """The drawback of a claim that takes so long, None if it may."""
+    if seconds <= bounds.max_seconds:
+        return None
+    return model.Refusal(
+        model.Reason.NOVA_SLOW, detail=f'it would take about {seconds:.2g} s')
+
+
+def known_claim(
+    attempt: ClaimAttempt, choice: _cells.CellChoice, bounds: ClaimBounds,
+) -> Claim | model.Refusal | None:
+    """What the claim makes of a choice that is not the first in order.
+
+    Nova looks at the first permutation of host cells without memory of any
+    other, so what it finds there is right; what comes later it gets wrong
+    with some kinds of guests.
+
+    :returns: None if only nova itself can tell
+    """
+    if _is_sticky(attempt) and not _is_odd(attempt):
+        return _sticky_claim(attempt, choice, bounds)
+    slow = _slow(attempt, choice, choice.cells, bounds)
+    if not is_defect_prone(attempt):
+        return Claim(drawback=slow)
+    if slow is not None and not bounds.is_patient:
+        return slow
+    return None
+
+
+def _slow(
+    attempt: ClaimAttempt, choice: _cells.CellChoice,
+    cells: Sequence[model.CellView], bounds: ClaimBounds,
+) -> model.Refusal | None:
+    """The drawback of a claim that ends on these cells, None if it may."""
+    before = permutations_before(
+        [cell.id for cell in choice.order], [cell.id for cell in cells])
+    return slowness(claim_seconds(attempt, before, choice.sets_tried), bounds)
+
+
+def _is_sticky(attempt: ClaimAttempt) -> bool:
+    """Whether it hangs on nothing but pages where nova puts the guest.
+
+    It is of one cell then, for which nova tries each host cell once, and may
+    get one of several page sizes.
+    """
+    guest = attempt.guest
+    return (len(guest.cells) == 1
+            and (guest.cells[0].page_size_kib or 0) < 0
+            and _cells.set_check(attempt.host, guest, attempt.pci) is None)
+
+
+def _sticky_claim(
+    attempt: ClaimAttempt, choice: _cells.CellChoice, bounds: ClaimBounds,
+) -> Claim | model.Refusal | None:
+    """The claim of a guest that :func:`_is_sticky`.
+
+    The page size that the first host cell with room for the memory would give
+    is what nova asks of all cells after it, even if that cell lacks CPUs
+    (nova.virt.hardware._numa_fit_instance_cell).
+
+    :returns: None if it would get a size that it does not ask for
+    """
+    host, guest = attempt.host, attempt.guest
+    demand = guest.demands[0]
+    for cell in choice.order:
+        size_kib = cell_check.page_size_kib(cell, demand)
+        if size_kib is None:
+            continue
+        demand = dataclasses.replace(demand, page_size_kib=size_kib)
+        if cell_check.shortage(cell, host, guest, demand) is None:
+            if size_kib not in dict(
+                    cell_check.allowed_pools(cell, guest.demands[0])):
+                return None
+            return Claim(
+                model.Fit((dataclasses.replace(
+                    _pins.pin_cell(guest, 0, cell), page_size_kib=size_kib),)),
+                _slow(attempt, choice, (cell,), bounds))
+    return model.Refusal(model.Reason.NOVA_WRONG, detail='it finds no host '
+                                                         'cells')
+
+
+def _is_odd(attempt: ClaimAttempt) -> bool:
+    """Whether nova is known to get the CPUs of such guests wrong at times."""
+    guest = attempt.guest
+    if not guest.is_pinned:
+        return False
+    if (guest.emulator_isolated and
+            guest.thread_policy is model.ThreadPolicy.ISOLATE):
+        return True
+    # Sibling lists that are empty or overlap: nova fails on the one and pins
+    # two vCPUs to one CPU on the other.
+    return any(cell.dedicated_count and not cell.free_in_cores and
+               cell.free_count for cell in attempt.host.cells)
+
+
+def is_defect_prone(attempt: ClaimAttempt) -> bool:
+    """Whether a known defect of nova can affect guests of this kind."""
+    guest = attempt.guest
+    if any((cell.page_size_kib or 0) < 0 for cell in guest.cells):
+        return True
+    if _is_odd(attempt):
+        return True
+    if len(guest.cells) < 2:
+        return False
+    # What nova remembers of one cell is right for another that asks for the
+    # same, a page size included.
+    return (len(set(guest.demands)) > 1 or
+            guest.cpu_policy is model.CpuPolicy.MIXED or
+            _cells.set_check(attempt.host, guest, attempt.pci) is not None)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks look at: a flavor under an image's properties."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import re
+
+import os_traits
+
+from nova_pinning.checks import check_rule
+from nova_pinning import errors
+from nova_pinning.flavors.checks import target
+from nova_pinning.flavors import flavor_model
+from nova_pinning import model
+from nova_pinning.model import flag
+from nova_pinning.model import hostclass
+
+#: How a place in the image's properties is called in findings.
+IMAGE_SOURCE = '--image-property'
+
+ALIAS_KEY = 'pci_passthrough:alias'
+
+_PCPU_KEY = re.compile(r'resources([1-9][0-9]*)?:PCPU')
+_THREADS = os_traits.HW_CPU_HYPERTHREADING
+_THREADS_KEY = re.compile(rf'trait([1-9][0-9]*)?:{_THREADS}')
+_ALIAS = re.compile(r'\s*([^:,]+):(\d{1,9})\s*')
+_LONGEST = 80
+_LONGEST_TEXT = 600
+
+
+def is_true(text: str | None) -> bool:
+    """Whether nova takes a flag for set."""
+    return flag.parse(text or '') is True
+
+
+def whole_number(text: str | None) -> int | None:
+    """The number that a text is, None if it is none, or a huge one."""
+    text = (text or '').strip()
+    return int(text) if re.fullmatch(r'[+-]?[0-9]{1,18}', text) else None
+
+
+def shown(key: str, value: str) -> str:
+    """A key and its value for a message, on one line and not too long."""
+    return f'{shown_name(key)}={_cut(value)}'
+
+
+def shown_name(key: str) -> str:
+    """A key for a message, on one line and not too long."""
+    return _cut(key)
+
+
+def shown_text(text: str) -> str:
+    """Somebody else's sentence, on one line and without a full stop."""
+    return ' '.join(text.split()).rstrip('.')[:_LONGEST_TEXT]
+
+
+def _cut(text: str) -> str:
+    text = ' '.join(text.split())
+    return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CheckedFlavor:
+    """A flavor under an image's properties, and what nova makes of both.
+
+    :param image: the image's properties
+    :param guest: the NUMA topology that nova makes of it; None if it floats
+        or if nova refuses it
+    :param is_accepted: whether nova accepts flavor and image
+    :param hosts: to check against
+    """
+
+    flavor: flavor_model.Flavor
+    image: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    guest: model.Guest | None = None
+    is_accepted: bool = True
+    hosts: tuple[target.TargetHosts, ...] = ()
+
+    @property
+    def specs(self) -> Mapping[str, str]:
+        return self.flavor.extra_specs
+
+    @property
+    def cells(self) -> tuple[model.GuestCell, ...]:
+        """The guest's NUMA cells; empty if it has none, or is refused."""
+        return self.guest.cells if self.guest else ()
+
+    def value(self, root: str) -> str | None:
+        """What the flavor says under hw:root, else the image under hw_root."""
+        return self.specs.get(f'hw:{root}') or self.image.get(f'hw_{root}')
+
+    def shown(self, root: str) -> str:
+        """The same for a message, with its key."""
+        for key, value in ((f'hw:{root}', self.specs.get(f'hw:{root}')),
+                           (f'hw_{root}', self.image.get(f'hw_{root}'))):
+            if value:
+                return shown(key, value)
+        return f'hw:{root}'
+
+    @property
+    def cpu_policy(self) -> model.CpuPolicy:
+        """As nova.virt.hardware.numa_get_constraints takes it."""
+        if self.guest:
+            return self.guest.cpu_policy
+        if any(_PCPU_KEY.match(key) and whole_number(value)
+               for key, value in self.specs.items()):
+            return model.CpuPolicy.DEDICATED
+        try:
+            return model.CpuPolicy(self.value('cpu_policy') or 'shared')
+        except ValueError:
+            return model.CpuPolicy.SHARED
+
+    @property
+    def is_pinned(self) -> bool:
+        return self.cpu_policy is not model.CpuPolicy.SHARED
+
+    @property
+    def policy_keys(self) -> tuple[str, ...]:
+        """The keys that make the guest a pinned one."""
+        return ('hw:cpu_policy', 'hw_cpu_policy', *(
+            key for key in self.specs if _PCPU_KEY.match(key)))
+
+    @property
+    def thread_policy(self) -> model.ThreadPolicy:
+        if self.guest:
+            return self.guest.thread_policy
+        for key, value in self.specs.items():
+            if _THREADS_KEY.match(key):
+                return {'required': model.ThreadPolicy.REQUIRE,
+                        'forbidden': model.ThreadPolicy.ISOLATE}.get(
+                            value, model.ThreadPolicy.PREFER)
+        policy = self.specs.get('hw:cpu_thread_policy')
+        if policy in (None, '', 'prefer'):
+            policy = policy or self.image.get('hw_cpu_thread_policy')
+        try:
+            return model.ThreadPolicy(policy or 'prefer')
+        except ValueError:
+            return model.ThreadPolicy.PREFER
+
+    @property
+    def thread_keys(self) -> tuple[str, ...]:
+        """The keys that a thread policy may come from."""
+        return ('hw:cpu_thread_policy', 'hw_cpu_thread_policy', *(
+            key for key in self.specs if _THREADS_KEY.match(key)))
+
+    @property
+    def emulator_policy(self) -> str:
+        """hw:emulator_threads_policy, '' if there is none."""
+        return self.specs.get('hw:emulator_threads_policy', '')
+
+    @property
+    def is_realtime(self) -> bool:
+        """As nova.virt.hardware.is_realtime_enabled."""
+        return is_true(self.specs.get('hw:cpu_realtime'))
+
+    @property
+    def devices(self) -> tuple[tuple[str, int], ...]:
+        """(alias, count) of the PCI devices asked for."""
+        matches = (_ALIAS.fullmatch(item) for item in
+                   self.specs.get(ALIAS_KEY, '').split(','))
+        return tuple((match[1].strip(), int(match[2]))
+                     for match in matches if match)
+
+    @property
+    def pci_policy(self) -> str:
+        """The NUMA affinity of PCI devices, '' if neither asks for one."""
+        return self.value('pci_numa_affinity_policy') or ''
+
+    def traits(self, trait_value: str) -> set[str]:
+        """The traits that the flavor marks as required or as forbidden."""
+        return {key.partition(':')[2] for key, value in self.specs.items()
+                if value == trait_value and key.partition(':')[0].startswith(
+                    'trait')}
+
+    @property
+    def host_class(self) -> str:
+        """The class of hosts that it belongs on: dedicated or shared."""
+        specs = dict(self.specs)
+        try:
+            return hostclass.class_of_guest(specs, self.cpu_policy)
+        except hostclass.UnknownClass:
+            del specs[flavor_model.CLASS_KEY]
+            return hostclass.class_of_guest(specs, self.cpu_policy)
+
+    @property
+    def candidates(self) -> tuple[target.TargetHosts, ...]:
+        """The hosts whose traits are as the flavor wants them.
+
+        All of them if that leaves none.
+        """
+        return tuple(host for host in self.hosts
+                     if not self.trait_refusal(host)) or self.hosts
+
+    def trait_refusal(self, host: target.TargetHosts) -> str:
+        """Why Placement would not offer a host, as far as traits go, or ''.
+
+        A description has the traits that operators set, CUSTOM_*; one
+        without any does not say. Hardware threads show by themselves.
+        """
+        if _THREADS in self.traits('required') and not host.reports_threads:
+            return f'it lacks trait {_THREADS}'
+        if _THREADS in self.traits('forbidden') and host.reports_threads:
+            return f'it has trait {_THREADS}, which the flavor forbids'
+        if not host.description.traits:
+            return ''
+        lacking = {trait for trait in self.traits('required')
+                   if trait.startswith('CUSTOM_')
+                   } - host.description.traits
+        if lacking:
+            return f'it lacks trait {", ".join(sorted(lacking))}'
+        unwanted = self.traits('forbidden') & host.description.traits
+        if unwanted:
+            return (f'it has trait {", ".join(sorted(unwanted))}, which the '
+                    'flavor forbids')
+        return ''
+
+    def where(self, keys: Iterable[str]) -> errors.Location:
+        """Where the first of these keys stands, else the flavor."""
+        for key in keys:
+            if key in self.specs or key in self.flavor.origins:
+                return self.flavor.origin(key)
+            if key in self.image:
+                return errors.Location(IMAGE_SOURCE, key=key)
+        return self.flavor.where
+
+    def violation(
+        self, message: str, keys: tuple[str, ...] = (), advice: str = '',
+        severity: check_rule.Severity | None = None,
+    ) -> check_rule.Violation:
+        """What a rule sees in it.
+
+        :param keys: extra specs, image properties, or other properties of
+            the flavor ('vcpus', 'ram') that it is about; it is told to stand
+            at the first of them that there is
+        """
+        name = self.flavor.name
+        return check_rule.Violation(
+            subject=f'flavor {name}', kind='flavor', name=name,
+            id=self.flavor.id, location=self.where(keys), message=message,
+            advice=advice, severity=severity, details={'flavor': name})

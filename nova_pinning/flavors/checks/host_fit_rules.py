@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""P6xx: the flavor on the hosts that were given."""
+
+import collections
+import dataclasses
+
+from nova_pinning.checks import check_rule
+from nova_pinning.checks.check_rule import Severity
+from nova_pinning.flavors.checks import checked
+from nova_pinning.flavors.checks import cpus
+from nova_pinning.flavors.checks import target
+from nova_pinning import model
+
+#: The part of a host's dedicated CPUs that may stay unsold.
+_MAX_UNSOLD = 0.1
+_MAX_REASONS = 3
+
+
+def _order(subject: checked.CheckedFlavor) -> target.TargetRequest:
+    return target.TargetRequest(
+        _resource(subject, 'VCPU', subject.flavor.vcpus),
+        _resource(subject, 'MEMORY_MB', subject.flavor.memory_mib),
+        subject.guest, subject.devices, subject.pci_policy or 'legacy')
+
+
+def _resource(subject: checked.CheckedFlavor, name: str, amount: int) -> int:
+    """What Placement is asked for, which an extra spec may override."""
+    overridden = checked.whole_number(subject.specs.get(f'resources:{name}'))
+    return amount if overridden is None else overridden
+
+
+@check_rule.rule(
+    'P601', Severity.ERROR, 'fits no host',
+    why='not even an empty host takes the guest, so nobody can start one',
+    advice='offer a smaller size, spread it over more NUMA cells, or get '
+           'hosts that take it')
+def fits_no_host(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not subject.hosts or not subject.is_accepted or (
+            cpus.isolate_fits_nowhere(subject) or
+            _shared_cpus_missing(subject)):
+        return
+    order = _order(subject)
+    reasons: dict[str, list[str]] = collections.defaultdict(list)
+    for host in subject.hosts:
+        reason = subject.trait_refusal(host) or target.refusal(order, host)
+        if not reason:
+            return
+        reasons[reason] += host.names
+    count = sum(map(len, reasons.values()))
+    told = [f'{_names(names)}: {reason}'
+            for reason, names in list(reasons.items())[:_MAX_REASONS]]
+    if len(reasons) > _MAX_REASONS:
+        told.append('and so on')
+    yield subject.violation(
+        f'{_none_of(count)}; {"; ".join(told)}', ('vcpus', 'name'))
+
+
+def _none_of(count: int) -> str:
+    return ('does not fit on the host given' if count == 1 else
+            f'fits none of the {count} hosts given')
+
+
+def _names(names: list[str]) -> str:
+    if len(names) > 2:
+        return f'{names[0]} and {len(names) - 1} more'
+    return ' and '.join(names)
+
+
+@check_rule.rule(
+    'P602', Severity.WARNING, 'leaves dedicated CPUs unsold',
+    why='when a host is filled with guests of this size, more than a tenth '
+        'of its dedicated CPUs is left over',
+    advice='offer a size that divides the dedicated CPUs of a NUMA node, or '
+           'smaller sizes next to it')
+def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not subject.guest or not any(
+            demand.dedicated for demand in subject.guest.demands):
+        return
+    order = _order(subject)
+    # Where devices run out first, guests that want none have the CPUs.
+    without_devices = dataclasses.replace(order, devices=())
+    for host in subject.hosts:
+        total = host.dedicated_count
+        if subject.trait_refusal(host) or not total or host.is_legacy:
+            continue
+        if target.refusal(order, host):
+            continue
+        filled = target.fill(without_devices, host)
+        if filled.unsold > total * _MAX_UNSOLD:
+            yield subject.violation(
+                f'{filled.guests} '
+                f'{"guest fits" if filled.guests == 1 else "guests fit"} on '
+                f'{host.title}, {filled.unsold} of {total} dedicated CPUs '
+                f'({filled.unsold / total:.1%}) stay unsold: {filled.why}',
+                ('vcpus', 'name'))
+
+
+@check_rule.rule(
+    'P603', Severity.ERROR, 'more shared CPUs than any host cell has',
+    why='the floating vCPUs of a NUMA cell cannot be more than the shared '
+        'CPUs of the host cell that it is on, whatever the allocation ratio',
+    advice='make more of the vCPUs dedicated, spread the guest over more '
+           'NUMA cells, or add to cpu_shared_set on the hosts')
+def shared_cpus_short(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not _shared_cpus_missing(subject):
+        return
+    need = max(len(cell.shared_vcpus) for cell in subject.cells)
+    yield subject.violation(
+        f'{need} floating vCPUs in one NUMA cell, but no cell of the hosts '
+        f'given has more than {_most_shared(subject)} shared CPUs',
+        ('hw:cpu_dedicated_mask', 'hw:cpu_realtime_mask',
+         'hw_cpu_realtime_mask', *subject.policy_keys))
+
+
+def _shared_cpus_missing(subject: checked.CheckedFlavor) -> bool:
+    return bool(subject.hosts) and (
+        subject.cpu_policy is model.CpuPolicy.MIXED) and any(
+            len(cell.shared_vcpus) > _most_shared(subject)
+            for cell in subject.cells)
+
+
+def _most_shared(subject: checked.CheckedFlavor) -> int:
+    return max(cell.shared_count for host in subject.candidates
+               for cell in host.host.cells)
+
+
+@check_rule.rule(
+    'P604', Severity.WARNING, 'shared emulator threads without shared CPUs',
+    why='on a host without cpu_shared_set nova lets emulator threads run on '
+        "the guest's own CPUs without a word, and refuses realtime guests "
+        'when they are started',
+    advice='set cpu_shared_set on all hosts that take the flavor, or keep it '
+           'off those without by a trait')
+def no_shared_set(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not subject.is_pinned or subject.emulator_policy != 'share':
+        return
+    without = [name for host in subject.candidates for name in host.names
+               if not host.description.nova.shared_cpus]
+    # The scheduler does not know, so a realtime guest may well be sent there.
+    severity = Severity.ERROR if subject.is_realtime else None
+    if without:
+        yield subject.violation(
+            'emulator threads policy share, but no cpu_shared_set on '
+            f'{_names(without)}', ('hw:emulator_threads_policy',),
+            severity=severity)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What host files add to the hosts of a snapshot.
+
+The compute API tells nothing of a host's cells, and nova's database nothing
+of its caches. Host files do.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import itertools
+
+from nova_pinning import cpuset
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_model
+
+
+def l3_domains(
+    description: host_model.HostDescription,
+) -> tuple[cpuset.CpuSet, ...]:
+    """The CPUs that share each last-level cache, () if that is not known.
+
+    A domain that reaches over several nodes is given once.
+    """
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(
+        node.l3_domains for node in description.nodes)))
+
+
+def completed(
+    hosts: tuple[snapshot.FleetHost, ...],
+    descriptions: Mapping[str, host_model.HostDescription],
+) -> tuple[snapshot.FleetHost, ...]:
+    """The hosts with what nova's database does not have, if files tell.
+
+    That is their L3 domains, and how much memory is kept from guests.
+
+    :param descriptions: by the name of the compute service
+    """
+    return tuple(_completed(host, descriptions[host.name])
+                 if host.name in descriptions else host for host in hosts)
+
+
+def _completed(
+    host: snapshot.FleetHost, description: host_model.HostDescription,
+) -> snapshot.FleetHost:
+    return dataclasses.replace(
+        host, l3_domains=l3_domains(description),
+        reserved_memory_mib=(description.nova.reserved_memory_mib
+                             or host.reserved_memory_mib))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet as a snapshot describes it.
+
+Hosts and guests are in the engine's own terms wherever the engine has them:
+a host's cells are ``model.HostCell`` as they are without guests, a guest's
+topology is a ``model.Guest`` and where it lies a ``model.Fit``. What is used
+of a host follows from the guests and is written nowhere.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import NamedTuple
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.fit import devices
+from nova_pinning.flavors import flavor_model
+from nova_pinning import model
+from nova_pinning.model import hostclass
+
+
+# The engine's words for devices, by which a snapshot tells of them too.
+DeviceKind = devices.DeviceKind
+PciPool = devices.PciPool
+PciRequest = devices.PciRequest
+PciUse = devices.PciUse
+
+
+class PciAlias(NamedTuple):
+    """A name under which flavors ask for devices ([pci] alias)."""
+
+    kinds: tuple[DeviceKind, ...]
+    policy: str = 'legacy'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FleetAggregate:
+    """A host aggregate. Which hosts are in it, the hosts say.
+
+    :param availability_zone: None if it makes none
+    :param metadata: without availability_zone
+    """
+
+    name: str
+    availability_zone: str | None = None
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHost:
+    """A host of a fleet, without its guests.
+
+    :param name: as nova calls the compute host; unique
+    :param cells: in nova's order, with nothing used; () if nova knows of no
+        NUMA topology
+    :param l3_domains: the CPUs that share each last-level cache, () if that
+        is not known
+    :param host_class: None if it cannot be told
+    :param traits: of its resource provider, None if they are not known
+    :param aggregates: names of those that it is in, sorted
+    :param reserved_memory_mib: kept from guests (reserved_host_memory_mb)
+    :param disk_gib: all that guests' disks share, None if not known
+    :param is_enabled: whether nova-scheduler may choose it
+    :param disabled_reason: as whoever disabled it says; '' for none
+    """
+
+    name: str
+    cells: tuple[model.HostCell, ...]
+    l3_domains: tuple[cpuset.CpuSet, ...] = ()
+    host_class: hostclass.HostClass | None = None
+    traits: frozenset[str] | None = None
+    aggregates: tuple[str, ...] = ()
+    pci_pools: tuple[PciPool, ...] = ()
+    cpu_allocation_ratio: float = 1.0
+    ram_allocation_ratio: float = 1.0
+    disk_allocation_ratio: float = 1.0
+    reserved_memory_mib: int = 0
+    disk_gib: int | None = None
+    is_enabled: bool = True
+    disabled_reason: str = ''
+
+    @property
+    def known_class(self) -> hostclass.HostClass | None:
+        """The class that HostClassFilter takes it to be of, if it can tell."""
+        return self.host_class or hostclass.class_of_cpus(self.cells)
+
+    @property
+    def dedicated_cpus(self) -> cpuset.CpuSet:
+        return cpuset.union(cell.dedicated_cpus for cell in self.cells)
+
+    @property
+    def shared_cpus(self) -> cpuset.CpuSet:
+        return cpuset.union(cell.shared_cpus for cell in self.cells)
+
+    @property
+    def memory_mib(self) -> int:
+        return sum(cell.memory_mib for cell in self.cells)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FleetGuest:
+    """A guest that holds room on a host, whether it runs or not.
+
+    :param uuid: unique; that of the server
+    :param flavor: its flavor's name, '' if not known
+    :param host: name of its host
+    :param disk_gib: on the host's own disks
+    :param topology: what it asked for, None if it has no NUMA topology: its
+        vCPUs then float over all shared CPUs of the host
+    :param fit: where that lies; given exactly if topology is
+    :param is_movable: whether it may be migrated
+    """
+
+    uuid: str
+    host: str
+    vcpus: int
+    memory_mib: int
+    guest_class: hostclass.HostClass
+    name: str = ''
+    flavor: str = ''
+    disk_gib: int = 0
+    topology: model.Guest | None = None
+    fit: model.Fit | None = None
+    devices: tuple[PciUse, ...] = ()
+    is_movable: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A snapshot.
+
+    :param guests: in any order; each on one of the hosts, unless something
+        is wrong, which nova_pinning.fleet.problems finds
+    :param flavors: those of the cloud, as far as they are known
+    :param pci_aliases: by name
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param taken_at: ISO 8601, UTC; '' if not known
+    :param source: where it is from, for people
+    :param where: the file it was read from
+    """
+
+    hosts: tuple[FleetHost, ...]
+    guests: tuple[FleetGuest, ...] = ()
+    flavors: tuple[flavor_model.Flavor, ...] = ()
+    aggregates: tuple[FleetAggregate, ...] = ()
+    pci_aliases: Mapping[str, PciAlias] = dataclasses.field(
+        default_factory=dict)
+    packs_cells: bool = False
+    taken_at: str = ''
+    source: str = ''
+    where: errors.Location = dataclasses.field(
+        default=errors.Location(''), compare=False)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""Hosts from files, of whatever kind."""
+
+import dataclasses
+import os
+import pathlib
+
+from nova_pinning import cpuset
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.host import capabilities
+from nova_pinning.host import host_model
+from nova_pinning.host import hostfile
+from nova_pinning.host import problems
+
+_SUFFIXES = ('.json', '.xml', '.yaml', '.yml')
+
+
+def load(path: str | os.PathLike[str]) -> host_model.HostDescription:
+    """Read a host file, or the output of ``virsh capabilities``.
+
+    Which of the two it is, its content tells.
+
+    :raises errors.InputError: if it cannot be read, or is wrong
+    """
+    text = source.read(path)
+    if text.lstrip().startswith('<'):
+        return capabilities.read(text, path)
+    return hostfile.read(source.parse(text, os.fspath(path)))
+
+
+def load_directory(
+    path: str | os.PathLike[str],
+) -> tuple[host_model.HostDescription, ...]:
+    """Read all host files of a directory, in the order of their names.
+
+    Files are taken by their suffix; directories below are left out, and so
+    are pipes, which would be waited for.
+
+    :raises errors.InputErrors: all that is wrong with any of them
+    :raises errors.InputError: if there are none
+    """
+    directory = pathlib.Path(path)
+    try:
+        files = sorted(file for file in directory.iterdir()
+                       if file.suffix in _SUFFIXES
+                       and not file.is_dir() and not file.is_fifo())
+    except OSError as error:
+        raise errors.InputError(
+            f'cannot be read: {error.strerror}',
+            errors.Location(str(path))) from None
+    if not files:
+        raise errors.InputError(
+            'this directory has no host files',
+            errors.Location(str(path)),
+            f'their names end in {", ".join(_SUFFIXES)}')
+    found: dict[str, host_model.HostDescription] = {}
+    wrong: list[errors.InputError] = []
+    for file in files:
+        try:
+            description = load(file)
+        except errors.InputErrors as error:
+            wrong += error.errors
+        except errors.InputError as error:
+            wrong.append(error)
+        else:
+            other = found.setdefault(description.name, description)
+            if other is not description:
+                wrong.append(errors.InputError(
+                    f'there is a host {description.name} in '
+                    f'{other.where.source} as well', description.where))
+    if wrong:
+        raise errors.InputErrors(tuple(wrong))
+    return tuple(found.values())
+
+
+def override(
+    description: host_model.HostDescription,
+    dedicated: cpuset.CpuSet | None = None,
+    shared: cpuset.CpuSet | None = None,
+) -> host_model.HostDescription:
+    """The host with other CPUs for guests than its file says.
+
+    If either is given, both are taken from here: they depend on each other.
+
+    :raises errors.InputErrors: if the host has no such CPUs, or if they
+        overlap
+    """
+    if dedicated is None and shared is None:
+        return description
+    changed = dataclasses.replace(description, nova=dataclasses.replace(
+        description.nova, dedicated_cpus=dedicated, shared_cpus=shared))
+    wrong = tuple(
+        errors.InputError(problem.message, errors.Location(
+            f'CPUs chosen for host {description.name}',
+            key='.'.join(map(str, problem.path))))
+        for problem in problems.settings_problems(changed))
+    if wrong:
+        raise errors.InputErrors(wrong)
+    return changed

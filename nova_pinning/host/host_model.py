@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host as a file describes it: its hardware, and how nova is set up there.
+
+``model.Host`` is what the engine needs of it; this is what people write,
+discover and draw.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import hardware
+from nova_pinning.host import plan_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NumaNode:
+    """One NUMA node. All CPUs here are online.
+
+    :param cores: for every core the ids of its threads, ascending
+    :param memory_mib: all memory of the node, huge pages included
+    :param huge_pages: number of pages by page size in KiB, without the
+        system's small pages
+    :param l3_domains: the CPUs that share each last-level cache; may reach
+        beyond the node, () if not known
+    :param distances: to each node of the host in their order, () if unknown
+    """
+
+    id: int
+    socket: int
+    cores: tuple[tuple[int, ...], ...]
+    memory_mib: int
+    huge_pages: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    l3_domains: tuple[cpuset.CpuSet, ...] = ()
+    distances: tuple[int, ...] = ()
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        return cpuset.CpuSet(cpu for core in self.cores for cpu in core)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PciDevice:
+    """A PCI device that may be passed through, or that serves the host.
+
+    :param address: '0000:3b:00.0'
+    :param vendor_id: four hexadecimal digits, as is product_id
+    :param numa_node: None if it belongs to none
+    :param alias: the name under which flavors ask for it, '' if none does,
+        and it serves the host
+    :param driver: of the kernel, '' if it has none
+    :param names: of its network interfaces or its disks: ('eth0',),
+        ('nvme0n1',)
+    :param iommu_group: None if it is in none
+    :param queues: how many queues it has to spread its interrupts over; for
+        a NIC the larger number of receive and transmit queues
+    :param interrupts: their numbers, which change when the host is booted
+    :param speed_mbps: of its links together, for a NIC that is up, else 0
+    :param physical_function: the address of the device of which this is a
+        virtual function (SR-IOV), '' if it is none
+    :param in_use: what the host itself does with it, such as 'mounted on /',
+        '' if nothing is known
+    """
+
+    address: str
+    vendor_id: str
+    product_id: str
+    numa_node: int | None
+    alias: str = ''
+    kind: hardware.PciKind = hardware.PciKind.OTHER
+    driver: str = ''
+    names: tuple[str, ...] = ()
+    iommu_group: int | None = None
+    queues: int = 0
+    interrupts: tuple[int, ...] = ()
+    speed_mbps: int = 0
+    in_use: str = ''
+    physical_function: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaSettings:
+    """What matters of the nova.conf of one host.
+
+    :param dedicated_cpus: [compute] cpu_dedicated_set, None if unset
+    :param shared_cpus: [compute] cpu_shared_set, None if unset
+    :param reserved_huge_pages: pages kept from guests, by (node id, page
+        size in KiB)
+    :param packs_cells: [compute] packing_host_numa_cells_allocation_strategy,
+        None if the file does not say
+    """
+
+    dedicated_cpus: cpuset.CpuSet | None = None
+    shared_cpus: cpuset.CpuSet | None = None
+    cpu_allocation_ratio: float = 1.0
+    ram_allocation_ratio: float = 1.0
+    reserved_memory_mib: int = 0
+    reserved_huge_pages: Mapping[tuple[int, int], int] = dataclasses.field(
+        default_factory=dict)
+    packs_cells: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuModel:
+    """What the CPUs are, as libvirt names it.
+
+    :param arch: x86_64, aarch64, ...
+    :param model: libvirt's name, 'Cascadelake-Server'
+    :param features: beyond the model's own, sorted
+    """
+
+    arch: str = 'x86_64'
+    model: str = ''
+    vendor: str = ''
+    features: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostDescription:
+    """A whole host.
+
+    :param nodes: by id
+    :param traits: CUSTOM_* traits that its resource provider carries
+    :param offline_cpus: CPUs that are there, but switched off; they are in no
+        node
+    :param core_kinds: () if all cores are alike
+    :param plan: what becomes of the CPUs, None if nobody has planned that.
+        What a plan says of nodes' huge pages, of nova and of traits is what
+        is to be, not what was found.
+    :param where: the file it was read from
+    """
+
+    name: str
+    nodes: tuple[NumaNode, ...]
+    pci_devices: tuple[PciDevice, ...] = ()
+    nova: NovaSettings = NovaSettings()
+    cpu_model: CpuModel = CpuModel()
+    traits: frozenset[str] = frozenset()
+    description: str = ''
+    offline_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    dies: tuple[hardware.Die, ...] = ()
+    caches: tuple[hardware.Caches, ...] = ()
+    core_kinds: tuple[hardware.CoreKind, ...] = ()
+    system: hardware.System = hardware.System()
+    plan: plan_model.HostPlan | None = None
+    where: errors.Location = dataclasses.field(
+        default=errors.Location(''), compare=False)
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        """All CPUs that are online."""
+        return cpuset.union(node.cpus for node in self.nodes)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""Host files, written."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import json
+import re
+from typing import Any
+
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
+from nova_pinning.host import hardware
+from nova_pinning.host import host_model
+from nova_pinning.host import hostfile
+from nova_pinning.host import plan_document
+
+# What YAML takes as text wherever it stands, also as other programs read it.
+_PLAIN = re.compile(
+    r'(?!(?:true|false|null|yes|no|on|off|y|n)$)'
+    r'[a-z][a-z0-9_./-]*(?: [a-z0-9_./-]+)*'
+    r'|[0-9]+[kmg]ib', re.IGNORECASE | re.ASCII)
+
+
+# What ends a line in YAML, which is how JSON is read too.
+_ESCAPES = {code: f'\\u{code:04x}' for code in (0x85, 0x2028, 0x2029)}
+# Columns of a line, where a value can be broken.
+_WIDTH = 79
+
+
+def dump(description: host_model.HostDescription) -> str:
+    """A host as a file that :func:`nova_pinning.host.host_loader.load` reads.
+
+    What is as it would be by default is left out.
+
+    :returns: YAML
+    """
+    return ''.join(
+        f'{line}\n' for key, value in host_document(description).items()
+        for line in _top(key, value))
+
+
+def dump_json(description: host_model.HostDescription) -> str:
+    """The same document as JSON, which is read as well."""
+    text = json.dumps(host_document(description), indent=2, default=str,
+                      ensure_ascii=False)
+    return f'{text.translate(_ESCAPES)}\n'
+
+
+def host_document(description: host_model.HostDescription) -> dict[str, Any]:
+    """A host as a mapping, in the order in which a file has it.
+
+    Values are plain, but CPUs are a CpuSet, to be written as text.
+    """
+    numbering = _numbering(description.nodes)
+    cpu = _cpu(description.cpu_model)
+    if numbering and numbering[0] > 1:
+        cpu['threads_per_core'], cpu['numbering'] = numbering
+    cores_per_l3 = _cores_per_l3(description.nodes)
+    if cores_per_l3:
+        cpu['cores_per_l3'] = cores_per_l3
+    nodes = [_node(node, numbering is not None) for node in description.nodes]
+    if cores_per_l3:
+        for node in nodes:
+            node.pop('l3_domains', None)
+    return {
+        'version': 1,
+        'name': description.name,
+    } | _unless_default({
+        'description': (description.description, ''),
+        'cpu': (cpu, {}),
+        'nodes': (nodes, []),
+        'offline_cpus': (description.offline_cpus, cpuset.CpuSet()),
+        'dies': ([_die(die) for die in description.dies], []),
+        'caches': ([_caches(caches, description.nodes)
+                    for caches in description.caches], []),
+        'core_kinds': (
+            [_core_kind(kind) for kind in description.core_kinds], []),
+        'pci_devices': (
+            [_device(device) for device in description.pci_devices], []),
+        'system': (_system(description.system), {}),
+        'nova': (_nova(description.nova), {}),
+        'traits': (sorted(description.traits), []),
+        'plan': (description.plan and plan_document.write(description.plan),
+                 None)})
+
+
+def _numbering(nodes: Sequence[host_model.NumaNode]) -> tuple[int, str] | None:
+    """Threads in each core and their numbering; None if cores differ."""
+    sizes = {len(core) for node in nodes for core in node.cores}
+    if len(sizes) != 1:
+        return None
+    threads = sizes.pop()
+    for order in ('split', 'adjacent'):
+        if all(node.cores == hostfile.split_cores(node.cpus, threads, order)
+               for node in nodes):
+            return threads, order
+    return None
+
+
+def _cores_per_l3(nodes: Sequence[host_model.NumaNode]) -> int | None:
+    """Cores that share each L3 cache; None if that does not say it all."""
+    sizes = {len(domain & cpuset.CpuSet(core[0] for core in node.cores))
+             for node in nodes for domain in node.l3_domains}
+    if len(sizes) != 1:
+        return None
+    size = sizes.pop()
+    if size and all(
+            node.l3_domains == hostfile.even_domains(node.cores, size)
+            for node in nodes):
+        return size
+    return None
+
+
+def _cpu(cpu: host_model.CpuModel) -> dict[str, Any]:
+    return _unless_default({
+        'arch': (cpu.arch, 'x86_64'),
+        'model': (cpu.model, ''),
+        'vendor': (cpu.vendor, ''),
+        'features': (list(cpu.features), [])})
+
+
+def _node(node: host_model.NumaNode, short: bool) -> dict[str, Any]:
+    value: dict[str, Any] = {'id': node.id, 'socket': node.socket}
+    if short:
+        value['cpus'] = node.cpus
+    else:
+        value['cores'] = ' '.join(
+            ','.join(map(str, core)) for core in node.cores)
+    value['memory'] = quantities.text(node.memory_mib)
+    return value | _unless_default({
+        'huge_pages': (_pages(node.huge_pages), {}),
+        'l3_domains': (list(node.l3_domains), []),
+        'distances': (list(node.distances), [])})
+
+
+def _device(device: host_model.PciDevice) -> dict[str, Any]:
+    return {
+        'address': device.address,
+        'vendor_id': device.vendor_id,
+        'product_id': device.product_id,
+    } | _unless_default({
+        'numa_node': (device.numa_node, None),
+        'alias': (device.alias, ''),
+        'kind': (str(device.kind), 'other'),
+        'driver': (device.driver, ''),
+        'names': (list(device.names), []),
+        'physical_function': (device.physical_function, ''),
+        'iommu_group': (device.iommu_group, None),
+        'queues': (device.queues, 0),
+        'interrupts': (cpuset.CpuSet(device.interrupts), cpuset.CpuSet()),
+        'speed_mbps': (device.speed_mbps, 0),
+        'in_use': (device.in_use, '')})
+
+
+def _die(die: hardware.Die) -> dict[str, Any]:
+    return {'socket': die.socket, 'id': die.id, 'cpus': die.cpus}
+
+
+def _caches(
+    caches: hardware.Caches, nodes: Sequence[host_model.NumaNode],
+) -> dict[str, Any]:
+    value: dict[str, Any] = {'level': caches.level, 'kind': str(caches.kind)}
+    if caches.size_kib:
+        value['size'] = quantities.page_size_text(caches.size_kib)
+    value['domains'] = next(
+        (name for name, domains in hostfile.private_domains(nodes).items()
+         if caches.domains == domains), list(caches.domains))
+    return value
+
+
+def _core_kind(kind: hardware.CoreKind) -> dict[str, Any]:
+    return {'name': kind.name, 'cpus': kind.cpus} | _unless_default(
+        {'capacity': (kind.capacity, 0)})
+
+
+def _system(system: hardware.System) -> dict[str, Any]:
+    return _unless_default({
+        'kernel': (system.kernel, ''),
+        'command_line': (system.command_line, ''),
+        'isolated_cpus': (system.isolated_cpus, cpuset.CpuSet()),
+        'nohz_full_cpus': (system.nohz_full_cpus, cpuset.CpuSet()),
+        'smt': (system.smt, ''),
+        'cpufreq_driver': (system.cpufreq_driver, ''),
+        'governors': (dict(system.governors), {}),
+        'virtualization': (system.virtualization, ''),
+        'iommu': (system.has_iommu, None),
+        'mitigations': (dict(system.mitigations), {})})
+
+
+def _nova(nova: host_model.NovaSettings) -> dict[str, Any]:
+    reserved: dict[int, dict[int, int]] = {}
+    for (node, size), pages in sorted(nova.reserved_huge_pages.items()):
+        reserved.setdefault(node, {})[size] = pages
+    return _unless_default({
+        'dedicated_cpus': (nova.dedicated_cpus, None),
+        'shared_cpus': (nova.shared_cpus, None),
+        'cpu_allocation_ratio': (nova.cpu_allocation_ratio, 1.0),
+        'ram_allocation_ratio': (nova.ram_allocation_ratio, 1.0),
+        'reserved_memory': (quantities.text(nova.reserved_memory_mib),
+                            quantities.text(0)),
+        'reserved_huge_pages': (
+            {node: _pages(pages) for node, pages in reserved.items()}, {}),
+        'packs_cells': (nova.packs_cells, None)})
+
+
+def _pages(pages: Mapping[int, int]) -> dict[str, int]:
+    return {quantities.page_size_text(size): count
+            for size, count in sorted(pages.items())}
+
+
+def _unless_default(
+    values: Mapping[str, tuple[Any, Any]],
+) -> dict[str, Any]:
+    return {key: value for key, (value, default) in values.items()
+            if value != default}
+
+
+def _top(key: str, value: Any) -> Iterator[str]:
+    """A key of the document, with what is below it on lines of its own."""
+    if isinstance(value, dict):
+        yield f'{key}:'
+        yield from _mapping(value, '  ')
+    elif isinstance(value, list):
+        yield f'{key}:'
+        for one in value:
+            yield from _item(one, '  ', is_short=key != 'nodes')
+    else:
+        yield f'{key}: {_flow(value)}'
+
+
+def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for key, below in value.items():
+        head = f'{indent}{_key(key)}:'
+        if _fits(head, below) or not isinstance(below, (dict, list)):
+            yield f'{head} {_flow(below)}'
+        elif isinstance(below, dict):
+            yield head
+            yield from _mapping(below, f'{indent}  ')
+        elif any(isinstance(one, dict) for one in below):
+            yield head
+            for one in below:
+                yield from _item(one, f'{indent}  ', is_short=True)
+        else:
+            yield from _wrapped(f'{head} [', map(_flow, below), ']')
+
+
+def _item(value: Any, indent: str, is_short: bool) -> Iterator[str]:
+    """An item of a list.
+
+    :param is_short: keep it on one line, or on as few as it takes; not if a
+        value alone is longer than a line
+    """
+    head = f'{indent}-'
+    if not isinstance(value, dict):
+        yield f'{head} {_flow(value)}'
+    elif is_short and all(_fits(f'{indent}   {key}:', below)
+                          for key, below in value.items()):
+        yield from _wrapped(f'{head} {{', _pairs(value), '}')
+    else:
+        first, *others = _mapping(value, f'{indent}  ')
+        yield f'{head} {first.lstrip()}'
+        yield from others
+
+
+def _fits(head: str, value: Any) -> bool:
+    return len(head) + 1 + len(_flow(value)) <= _WIDTH
+
+
+def _wrapped(head: str, items: Iterable[str], tail: str) -> Iterator[str]:
+    """Items between brackets, on as many lines as they take."""
+    line, gap = head, ''
+    for item in items:
+        if gap and len(line) + len(gap) + len(item) + 1 > _WIDTH:
+            yield f'{line},'
+            line, gap = ' ' * len(head), ''
+        line, gap = f'{line}{gap}{item}', ', '
+    yield f'{line}{tail}'
+
+
+def _pairs(value: Mapping[str, Any]) -> Iterator[str]:
+    return (f'{_key(key)}: {_flow(below)}' for key, below in value.items())
+
+
+def _key(key: str | int) -> str:
+    return _text(key) if isinstance(key, str) else str(key)
+
+
+def _flow(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, dict):
+        return f'{{{", ".join(_pairs(value))}}}'
+    if isinstance(value, list):
+        return f'[{", ".join(map(_flow, value))}]'
+    if isinstance(value, cpuset.CpuSet):
+        return f"'{value}'"
+    if isinstance(value, str):
+        return _text(value)
+    return json.dumps(value)
+
+
+def _text(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    letters = (letter if letter.isprintable() and letter not in '"\\' else
+               f'\\U{ord(letter):08X}' for letter in text)
+    return f'"{"".join(letters)}"'

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a machine: this one, or another's as a dump under a directory.
+
+Much in /sys and /proc is there or not, according to the kernel and to what
+the machine is made of, and processes end while they are looked at. So what is
+not there is no error. Files that exist but cannot be read are noted.
+"""
+
+import os
+import pathlib
+import re
+
+from nova_pinning import cpuset
+
+_NUMBER = re.compile(r'(\d+)')
+
+
+class Tree:
+    """Reads files under a root.
+
+    Paths are as on the machine itself: '/sys/devices/system/cpu/online'.
+
+    :param root: the directory that stands for /
+    :ivar unread: why each path that is there could not be read
+    """
+
+    def __init__(self, root: str | os.PathLike[str] = '/') -> None:
+        self.root = pathlib.Path(root)
+        self.unread: dict[str, str] = {}
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is of this machine, while it runs, and no dump."""
+        return os.path.realpath(self._at('/proc')) == '/proc'
+
+    def text(self, path: str) -> str | None:
+        """What a file holds, without the blanks around it.
+
+        Bytes that are not UTF-8 come as surrogates (os.fsdecode).
+
+        :returns: None if it is not there, or cannot be read
+        """
+        try:
+            return os.fsdecode(self._at(path).read_bytes()).strip()
+        except OSError as error:
+            self._note(path, error)
+            return None
+
+    def number(self, path: str) -> int | None:
+        """A file that holds a decimal number, None if there is none."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def cpus(self, path: str) -> cpuset.CpuSet | None:
+        """A file that holds a list of CPUs; None if there is none."""
+        text = self.text(path)
+        try:
+            return None if text is None else cpuset.CpuSet.parse(text)
+        except ValueError:
+            return None
+
+    def mask(self, path: str) -> cpuset.CpuSet | None:
+        """A file that holds a mask of CPUs: '0000,00000011,11111111'.
+
+        :returns: None if there is none
+        """
+        text = self.text(path)
+        try:
+            return None if text is None else cpuset.CpuSet.parse_mask(text)
+        except ValueError:
+            return None
+
+    def names(self, path: str) -> list[str]:
+        """What is in a directory, cpu9 before cpu10; [] if it is not there."""
+        try:
+            return sorted(os.listdir(self._at(path)), key=natural)
+        except OSError as error:
+            self._note(path, error)
+            return []
+
+    def exists(self, path: str) -> bool:
+        # Not what pathlib has, which raises what may not be looked at.
+        return os.path.exists(self._at(path))
+
+    def is_read_only(self, path: str) -> bool:
+        """Whether a file is there that not even root is to write to."""
+        try:
+            return not self._at(path).stat().st_mode & 0o222
+        except OSError:
+            return False
+
+    def link_name(self, path: str) -> str:
+        """The last part of where a symbolic link points, '' if it is none."""
+        try:
+            return os.path.basename(os.readlink(self._at(path)))
+        except OSError:
+            return ''
+
+    def _at(self, path: str) -> pathlib.Path:
+        return self.root / path.lstrip('/')
+
+    def _note(self, path: str, error: OSError) -> None:
+        # A process that has ended gives ESRCH, a file of sysfs that makes no
+        # sense on this machine EINVAL, EIO, ENODEV and others.
+        if isinstance(error, PermissionError):
+            self.unread[path] = (error.strerror or str(error)).lower()
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """A sort key that takes numbers in names for what they are."""
+    return tuple((int(part), '') if part.isdigit() else (-1, part)
+                 for part in _NUMBER.split(name))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host is made of, as far as the choice of its CPUs goes.
+
+Cores that lie in the same node and L3 domain, are of the same kind and have
+as many threads can take each other's place.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.host import hardware
+from nova_pinning.host import host_model
+
+Core = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CoreGroup:
+    """Cores that can take each other's place.
+
+    :param threads: of each core that are online
+    :param is_slow: whether the host has faster ones
+    :param cores: lowest ids first
+    """
+
+    threads: int
+    is_slow: bool
+    cores: tuple[Core, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheDomain:
+    """A node's part of an L3 domain, all of it if nothing is known."""
+
+    groups: tuple[CoreGroup, ...]
+
+    @property
+    def cpu_count(self) -> int:
+        return sum(group.threads * len(group.cores) for group in self.groups)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AllocatableNode:
+    """A node with CPUs.
+
+    :param busy_devices: how many devices there are that serve the host and
+        are in use
+    :param idle_devices: the others that serve the host
+    :param sells: whether pinned guests can have memory here
+    """
+
+    id: int
+    domains: tuple[CacheDomain, ...]
+    busy_devices: int
+    idle_devices: int
+    sells: bool
+
+    @property
+    def cpu_count(self) -> int:
+        return sum(domain.cpu_count for domain in self.domains)
+
+    @property
+    def core_sizes(self) -> tuple[int, ...]:
+        """How many threads each core has, ascending."""
+        return tuple(sorted(
+            group.threads for domain in self.domains
+            for group in domain.groups for _core in group.cores))
+
+
+def serves_host(device: host_model.PciDevice) -> bool:
+    """Whether it is a NIC or a drive that the host itself makes use of.
+
+    A virtual function counts with its physical one.
+    """
+    return (not device.alias and not device.physical_function and device.kind
+            in (hardware.PciKind.NIC, hardware.PciKind.NVME))
+
+
+def is_in_use(device: host_model.PciDevice) -> bool:
+    """Whether it is known that the host works with it now."""
+    return bool(device.in_use) or (
+        device.kind is hardware.PciKind.NIC and device.speed_mbps > 0)
+
+
+def slow_cpus(description: host_model.HostDescription) -> cpuset.CpuSet:
+    """The CPUs of the slowest cores, none if all are alike."""
+    kinds = description.core_kinds
+    if len(kinds) < 2:
+        return cpuset.CpuSet()
+    slowest = min(kinds, key=lambda kind: (
+        kind.name != 'efficient', kind.capacity, kind.name))
+    return slowest.cpus
+
+
+def allocatable_nodes(
+    description: host_model.HostDescription, full: Collection[int] = ()
+) -> tuple[AllocatableNode, ...]:
+    """The nodes that have CPUs, by id.
+
+    :param full: nodes that sell nothing because all their memory is taken
+    """
+    slow = slow_cpus(description)
+    devices = collections.Counter(
+        (device.numa_node, is_in_use(device))
+        for device in description.pci_devices if serves_host(device))
+    return tuple(
+        AllocatableNode(
+            id=node.id,
+            domains=tuple(_domains(node, description.core_kinds, slow)),
+            busy_devices=devices[node.id, True],
+            idle_devices=devices[node.id, False],
+            sells=node.memory_mib > 0 and node.id not in full)
+        for node in description.nodes if node.cores)
+
+
+def _domains(
+    node: host_model.NumaNode,
+    kinds: Iterable[hardware.CoreKind],
+    slow: cpuset.CpuSet,
+) -> Iterable[CacheDomain]:
+    domain_of = {cpu: index for index, domain in enumerate(node.l3_domains)
+                 for cpu in domain}
+    kind_of = {cpu: index for index, kind in enumerate(kinds)
+               for cpu in kind.cpus}
+    by_domain: dict[int, dict[tuple[int, int], list[Core]]] = {}
+    for core in sorted(node.cores):
+        groups = by_domain.setdefault(domain_of.get(core[0], -1), {})
+        groups.setdefault(
+            (kind_of.get(core[0], -1), len(core)), []).append(core)
+    for groups in by_domain.values():
+        yield CacheDomain(tuple(_groups(groups, slow)))
+
+
+def _groups(cores_by_kind: Mapping[tuple[int, int], list[Core]],
+            slow: cpuset.CpuSet) -> Iterable[CoreGroup]:
+    for (_kind, threads), cores in cores_by_kind.items():
+        yield CoreGroup(threads, cores[0][0] in slow, tuple(cores))

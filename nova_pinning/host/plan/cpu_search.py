@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of a host's CPUs that leaves most to sell.
+
+What can be sold depends only on how many CPUs each node has left. So it is
+worked out for each way to spread what is taken over nodes that are alike, and
+then nodes and cores are found for the best of them.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import heapq
+import itertools
+from typing import NamedTuple
+
+from nova_pinning import cpuset
+from nova_pinning import fit
+from nova_pinning.fit import capacity
+from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import core_allocations
+from nova_pinning.host import plan_model
+
+#: Bounds on what is looked at, so that no host takes more than seconds. It
+#: takes a host of many nodes, and many of its CPUs shared, to meet them. Of
+#: spreads, those on the fewest nodes are looked at then, and of what is found
+#: from node to node what is least bad so far.
+_MAX_SPREADS = 3000
+_MAX_EQUAL_SPREADS = 64
+#: Choices that only serve to be compared with need not be the best ones.
+_MAX_WORSE_SPREADS = 4
+_MAX_STATES = 1000
+#: Steps after which no more equal spreads are looked at.
+_MAX_STEPS = 200000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuDemand:
+    """What to look for.
+
+    :param host_cpus: exactly, as poll_cpus by node
+    :param shared_cpus: exactly; None to share all that others leave
+    :param weights: of each size
+    """
+
+    purpose: plan_model.Purpose
+    host_cpus: int
+    shared_cpus: int | None
+    poll_cpus: Mapping[int, int]
+    sizes: tuple[fit.Size, ...]
+    weights: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class SaleValue:
+    """What is sold; the larger the better.
+
+    :param mixed: guests of the mix
+    :param vcpus: vCPUs that are sold if all guests are of one size, summed
+        up over the sizes, each times its weight
+    :param alone: guests of each size if there are no others
+    """
+
+    mixed: int
+    vcpus: int
+    alone: tuple[int, ...]
+
+
+class _Reversed(NamedTuple):
+    """A value that sorts before those it is larger than."""
+
+    value: SaleValue
+
+    def __lt__(self, other: tuple[SaleValue, ...]) -> bool:
+        return other[0] < self.value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuChoice:
+    """CPUs for each use; together all that are online."""
+
+    host_cpus: cpuset.CpuSet
+    poll_cpus: cpuset.CpuSet
+    shared_cpus: cpuset.CpuSet
+    dedicated_cpus: cpuset.CpuSet
+
+
+def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
+           demand: CpuDemand,
+           count: int = 1) -> list[CpuChoice]:
+    """The best choices, the best first.
+
+    The best is that of the largest :class:`Value`, and among those the one
+    of the least cost by what :mod:`nova_pinning.host.plan.core_allocations`
+    has. After it comes the next best of the same value that is of another
+    kind, and then the best of each value below. Two choices are of one kind if
+    they take as many CPUs from nodes that are alike.
+
+    :param count: of choices, at most
+    :returns: none if the host has no cores that make up these numbers
+    """
+    field = _Field(allocatable_nodes, demand)
+    if not field.is_possible:
+        return []
+    choices: list[CpuChoice] = []
+    for _value, equal in itertools.groupby(
+            field.best_spreads(), lambda ranked: ranked[0]):
+        best: list[_Entry] = []
+        most = _MAX_WORSE_SPREADS if choices else _MAX_EQUAL_SPREADS
+        for _same, spread in itertools.islice(equal, most):
+            if best and field.steps > _MAX_STEPS:
+                break
+            for entry in field.place(spread):
+                _add(best, entry)
+        for entry in best[:1 if choices else 2]:
+            choices.append(field.choice(entry))
+            if len(choices) == count:
+                return choices
+    return choices
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Level:
+    """How far the CPUs of a node are taken.
+
+    :param room: CPUs left that guests can use; a node may have some more
+    :param least: CPUs taken for the host and shared
+    """
+
+    room: int
+    least: int
+    most: int
+
+
+#: For each class of nodes that are alike, nodes on each of its levels.
+_Spread = tuple[tuple[int, ...], ...]
+
+
+class _Entry(NamedTuple):
+    """Ways for some of the nodes.
+
+    :param kind: a number for what is taken from which kinds of nodes
+    :param before: that of the nodes before the last
+    """
+
+    cost: core_allocations.Cost
+    kind: int
+    allocation: core_allocations.CoreAllocation | None = None
+    before: '_Entry | None' = None
+
+
+#: (nodes of each class and level, host CPUs, shared CPUs) still available.
+_State = tuple[_Spread, int, int]
+
+
+class _Field:
+    """All nodes of a host, and what can be taken from each."""
+
+    def __init__(
+        self, allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
+        demand: CpuDemand,
+    ) -> None:
+        self._nodes = allocatable_nodes
+        self._demand = demand
+        self._shared = demand.shared_cpus or 0
+        order = core_allocations.IdOrder(
+            sorted(cpu for allocatable_node in allocatable_nodes
+                   for domain in allocatable_node.domains
+                   for group in domain.groups for core in group.cores
+                   for cpu in core))
+        self._allocations = [
+            core_allocations.allocations(
+                allocatable_node, demand.purpose,
+                core_allocations.AllocationLimits(
+                    demand.host_cpus,
+                    demand.poll_cpus.get(allocatable_node.id, 0),
+                    demand.shared_cpus), order)
+            for allocatable_node in allocatable_nodes]
+        #: Whether each node has the cores for polling that it has to have.
+        self.is_possible = all(self._allocations)
+        self._sums = _sums({size.vcpus
+                            for size in demand.sizes},
+                           max(allocatable_node.cpu_count
+                               for allocatable_node in allocatable_nodes))
+        #: How much has been looked at.
+        self.steps = 0
+        self._classes: list[tuple[_Level, ...]] = []
+        self._members: list[int] = []
+        self._class_of: list[int] = []
+        self._sort_nodes()
+
+    def best_spreads(self) -> Iterator[tuple[SaleValue, _Spread]]:
+        """The ways to spread what is taken, those that sell most first.
+
+        What each sells is worked out when it is its turn by a bound.
+        """
+        total = self._demand.host_cpus + self._shared
+        heap: list[tuple[_Reversed, int, _Spread]] = [
+            (_Reversed(self._value(spread, is_bound=True)), number, spread)
+            for number, spread in enumerate(itertools.islice(
+                self._spread(0, total, total), _MAX_SPREADS))]
+        heapq.heapify(heap)
+        exact: set[int] = set()
+        while heap:
+            bound, number, spread = heap[0]
+            if number in exact:
+                heapq.heappop(heap)
+                yield bound.value, spread
+                continue
+            exact.add(number)
+            heapq.heapreplace(heap, (
+                _Reversed(self._value(spread)), number, spread))
+
+    def place(self, spread: _Spread,
+              most_states: int | None = _MAX_STATES) -> list[_Entry]:
+        """The best nodes for a spread, and the best of another kind.
+
+        :param most_states: how many to go on with from node to node, None
+            for all
+        """
+        is_cut = False
+        most = self._most_after()
+        states: dict[_State, list[_Entry]] = {
+            (spread, self._demand.host_cpus, self._shared): [
+                _Entry(core_allocations.NOTHING, 0)]}
+        for number in range(len(self._nodes)):
+            most_host, most_shared = most[number + 1]
+            after: dict[_State, list[_Entry]] = {}
+            for (nodes, host, shared), entries in states.items():
+                for allocation, kind, nodes_left, least, utmost in self._next(
+                        number, nodes):
+                    host_left = host - allocation.host_cpus
+                    shared_left = shared - allocation.shared_cpus
+                    if not (0 <= host_left <= most_host
+                            and 0 <= shared_left <= most_shared
+                            and least <= host_left + shared_left <= utmost):
+                        continue
+                    best = after.setdefault(
+                        (nodes_left, host_left, shared_left), [])
+                    self.steps += 1
+                    for entry in entries:
+                        cost = entry.cost.plus(allocation.cost)
+                        if len(best) < 2 or cost < best[1].cost:
+                            _add(best, _Entry(
+                                cost, entry.kind + kind, allocation, entry))
+            states = after
+            if most_states is not None and len(states) > most_states:
+                is_cut = True
+                states = dict(sorted(
+                    states.items(), key=lambda state: state[1][0].cost,
+                )[:most_states])
+        if is_cut and not states:
+            return self.place(spread, None)
+        # Nothing is left to take: what nodes after the last can give is 0.
+        return list(itertools.chain.from_iterable(states.values()))
+
+    def choice(self, entry: _Entry) -> CpuChoice:
+        """The CPUs that ways for all nodes take."""
+        uses: list[list[int]] = [[], [], [], []]
+        found: list[core_allocations.CoreAllocation] = []
+        while entry.before is not None:
+            assert entry.allocation is not None
+            found.append(entry.allocation)
+            entry = entry.before
+        for node, allocation in zip(self._nodes, reversed(found)):
+            groups = (group for domain in node.domains
+                      for group in domain.groups)
+            for group, taken in zip(groups, allocation.taken):
+                cores = iter(group.cores)
+                for use, count in enumerate((*taken, len(group.cores))):
+                    for core in itertools.islice(cores, count):
+                        uses[use] += core
+        return CpuChoice(*map(cpuset.CpuSet, uses))
+
+    def _sort_nodes(self) -> None:
+        """Find the nodes that are alike, and those of one kind."""
+        classes: dict[object, int] = {}
+        kinds: dict[object, int] = {}
+        takings: dict[tuple[int, int, int], int] = {}
+        #: Allocations on each node by level, each with a number for what it
+        #: takes from a node of this kind. Such numbers can be added up without
+        #: two sums being the same, since there are not so many nodes.
+        self._allocations_on: list[list[list[tuple[
+            core_allocations.CoreAllocation, int]]]] = []
+        bits = len(self._nodes).bit_length()
+        for node, node_allocations in zip(self._nodes, self._allocations):
+            poll = self._demand.poll_cpus.get(node.id, 0)
+            key = node.core_sizes, node.sells, poll
+            if key not in classes:
+                classes[key] = len(self._classes)
+                self._classes.append(
+                    self._levels(node, poll, node_allocations))
+                self._members.append(0)
+            number = classes[key]
+            self._class_of.append(number)
+            self._members[number] += 1
+            has_cpu0 = any(
+                core[0] == 0 for domain in node.domains
+                for group in domain.groups for core in group.cores)
+            shape = tuple(sorted(
+                tuple(sorted((group.threads, group.is_slow, len(group.cores))
+                             for group in domain.groups))
+                for domain in node.domains))
+            kind = kinds.setdefault(
+                (key, node.busy_devices, node.idle_devices, has_cpu0,
+                 shape), len(kinds))
+            self._allocations_on.append([
+                [(allocation, 1 << bits * takings.setdefault(
+                    (kind, allocation.host_cpus, allocation.shared_cpus),
+                    len(takings)))
+                 for allocation in node_allocations
+                 if level.least <= allocation.host_cpus
+                 + allocation.shared_cpus <= level.most]
+                for level in self._classes[number]])
+
+    def _levels(
+            self, node: allocatable_cores.AllocatableNode, poll: int,
+            node_allocations: Iterable[core_allocations.CoreAllocation]
+    ) -> tuple[_Level, ...]:
+        """The levels of a node, those that take most first."""
+        taken_by_room: dict[int, list[int]] = {}
+        for taken in sorted({
+                allocation.host_cpus + allocation.shared_cpus
+                for allocation in node_allocations}):
+            left = node.cpu_count - poll - taken if node.sells else 0
+            room = next(total for total in self._sums if total <= left)
+            taken_by_room.setdefault(room, []).append(taken)
+        return tuple(
+            _Level(room, min(taken), max(taken))
+            for room, taken in sorted(taken_by_room.items()))
+
+    def _spread(self, number: int, at_least: int,
+                at_most: int) -> Iterator[_Spread]:
+        """Spread what is taken over a class and those after it.
+
+        :param at_least: CPUs that they have to be able to take
+        :param at_most: CPUs that they must be able to make do with
+        """
+        if number == len(self._classes):
+            yield ()
+            return
+        after = list(zip(self._classes, self._members))[number + 1:]
+        least_after = sum(min(level.least for level in levels) * members
+                          for levels, members in after)
+        most_after = sum(max(level.most for level in levels) * members
+                         for levels, members in after)
+        for counts, least, most in _counts(
+                self._classes[number], self._members[number],
+                at_least - most_after, at_most - least_after):
+            for others in self._spread(
+                    number + 1, at_least - most, at_most - least):
+                yield counts, *others
+
+    def _value(self, spread: _Spread, is_bound: bool = False) -> SaleValue:
+        """What a spread sells, or a bound for it."""
+        demand = self._demand
+        rooms = [
+            fit.Room(level.room)
+            for levels, counts in zip(self._classes, spread)
+            for level, nodes in zip(levels, counts) if level.room
+            for _node in range(nodes)]
+        alone = tuple(capacity.guests(rooms, size) for size in demand.sizes)
+        mixed = (
+            capacity.mix_bound(rooms, demand.sizes, demand.weights)
+            if is_bound
+            else sum(capacity.mix(rooms, demand.sizes, demand.weights)))
+        return SaleValue(
+            mixed, sum(
+                guests * size.guest_vcpus * weight for guests, size, weight
+                in zip(alone, demand.sizes, demand.weights)), alone)
+
+    def _next(
+        self,
+        number: int,
+        spread: _Spread,
+    ) -> Iterator[tuple[core_allocations.CoreAllocation, int, _Spread, int,
+                        int]]:
+        """The ways of a node that a spread allows, and what it leaves.
+
+        :returns: (way, its number, nodes left, CPUs that those take at least,
+            and at most)
+        """
+        kind = self._class_of[number]
+        for level, nodes in enumerate(spread[kind]):
+            if not nodes:
+                continue
+            counts = list(spread[kind])
+            counts[level] -= 1
+            left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
+            least, most = self._range(left)
+            for allocation, kind_number in self._allocations_on[number][level]:
+                yield allocation, kind_number, left, least, most
+
+    def _range(self, spread: _Spread) -> tuple[int, int]:
+        """How many CPUs the nodes of a spread take, at least and at most."""
+        nodes = [(level, count)
+                 for levels, counts in zip(self._classes, spread)
+                 for level, count in zip(levels, counts)]
+        return (sum(level.least * count for level, count in nodes),
+                sum(level.most * count for level, count in nodes))
+
+    def _most_after(self) -> list[tuple[int, int]]:
+        """Host and shared CPUs available of each node and those after it."""
+        most = [(0, 0)]
+        for node_allocations in reversed(self._allocations):
+            host, shared = most[-1]
+            most.append((
+                host + max((allocation.host_cpus
+                            for allocation in node_allocations), default=0),
+                shared + max((allocation.shared_cpus
+                              for allocation in node_allocations),
+                             default=0)))
+        return most[::-1]
+
+
+def _counts(
+    levels: Sequence[_Level], nodes: int, at_least: int, at_most: int,
+) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """Numbers of nodes on each level, with what they take together.
+
+    :param at_least: CPUs that the most of them has to come to
+    :param at_most: CPUs that the least of them may come to
+    :returns: (numbers, least, most)
+    """
+    if not levels:
+        if not nodes and at_least <= 0 <= at_most:
+            yield (), 0, 0
+        return
+    first, others = levels[0], levels[1:]
+    for count in range(nodes, -1, -1):
+        least, most = first.least * count, first.most * count
+        if least > at_most:
+            continue
+        rest = nodes - count
+        if most + rest * max(
+                (level.most for level in others), default=0) < at_least:
+            # With fewer nodes on the level that takes most it only gets less.
+            return
+        for numbers, more_least, more_most in _counts(
+                others, rest, at_least - most, at_most - least):
+            yield (count, *numbers), least + more_least, most + more_most
+
+
+def _add(best: list[_Entry], entry: _Entry) -> None:
+    """Keep the best, and the best that is of another kind."""
+    if not best or entry.cost < best[0].cost:
+        if best and best[0].kind != entry.kind:
+            best[1:] = best[:1]
+        best[:1] = [entry]
+    elif entry.kind != best[0].kind and (
+            len(best) < 2 or entry.cost < best[1].cost):
+        best[1:] = [entry]
+
+
+def _sums(parts: Iterable[int], most: int) -> list[int]:
+    """All sums of parts, each taken any number of times, largest first."""
+    sums = 1
+    for part in parts:
+        for _time in range(most // part):
+            sums |= sums << part
+    return [total for total in range(most, -1, -1) if sums >> total & 1]

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a plan, and what is taken where nothing is said."""
+
+import dataclasses
+import math
+import re
+
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.host import hardware
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host import plan_model
+
+#: What one CPU of the host can be trusted to move, through the kernel's
+#: network stack. A rule of thumb: how much it is depends on packet sizes.
+MBPS_PER_CPU = 10000
+#: The host has one CPU for so many that are online, besides two.
+_CPUS_PER_HOST_CPU = 40
+#: What the host has of the memory: a part that all hosts need, and one that
+#: grows with the guests, since each one's QEMU takes some beside the memory
+#: of the guest. Rules of thumb, on the safe side.
+_HOST_MEMORY_MIB = 8192
+_HOST_MEMORY_PERCENT = 4
+_MIB_PER_GIB = 1024
+_GIB_PAGE_KIB = 1024 * 1024
+_MIB_PAGE_KIB = 2048
+#: Nodes with less memory than this get smaller pages than 1 GiB.
+_LEAST_GIB_PAGES_MIB = 16 * _MIB_PER_GIB
+#: Sizes to plan for if none are given, as far as they fit.
+_USUAL_VCPUS = (4, 8, 16)
+#: What nova has where its allocation ratio is not set.
+_SHARED_RATIO = 4.0
+_SIZE = re.compile(r'(\d{1,5})(?:x(\d{1,4}))?(?::(\d{1,6}))?', re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a plan is to be like; None where a rule decides.
+
+    :param sizes: guests it is for, () for the usual ones
+    :param host_cpus: CPUs for the host, rounded up to whole cores
+    :param shared_cpus: CPUs for emulator threads and shared guests
+    :param poll_cpus: CPUs for the threads of OVS-DPDK that poll NICs
+    :param page_size_kib: of the huge pages for guests, 0 for none
+    :param host_memory_mib: memory for the host itself
+    :param pci_aliases: (alias, what it names) in order: 'nvme', 'gpu',
+        'nic', 'VENDOR:PRODUCT' or an address
+    :param cpu_allocation_ratio: vCPUs of shared guests for each CPU
+    :param choice: which of the best choices to take, 1 for the best
+    """
+
+    purpose: plan_model.Purpose = plan_model.Purpose.DEDICATED
+    sizes: tuple[plan_model.GuestSize, ...] = ()
+    host_cpus: int | None = None
+    shared_cpus: int | None = None
+    poll_cpus: int = 0
+    page_size_kib: int | None = None
+    host_memory_mib: int | None = None
+    pci_aliases: tuple[tuple[str, str], ...] = ()
+    cpu_allocation_ratio: float | None = None
+    choice: int = 1
+
+
+def parse_sizes(
+    text: str, where: errors.Location,
+) -> tuple[plan_model.GuestSize, ...]:
+    """Sizes as people write them: ``8:70,16:30``, ``48x2``.
+
+    :returns: VCPUS[xCELLS][:WEIGHT] each
+    :raises errors.InputError: if that is not what the text has
+    """
+    sizes: list[plan_model.GuestSize] = []
+    for item in text.split(','):
+        match = _SIZE.fullmatch(item.strip())
+        if not match:
+            raise errors.InputError(
+                f'{item!r} is not a size of guests', where,
+                'write vCPUs, with NUMA cells and a weight if need be: 8, '
+                '8:70 or 48x2:30')
+        vcpus, cells, weight = (int(group) if group else None
+                                for group in match.groups())
+        if not vcpus or cells == 0 or weight == 0:
+            raise errors.InputError(f'there is a 0 in {item!r}', where,
+                                    'leave the size out')
+        if cells and vcpus % cells:
+            raise errors.InputError(
+                f'{vcpus} vCPUs cannot be shared out to {cells} equal cells',
+                where)
+        if any((vcpus, cells or 0) == (size.vcpus, size.cells)
+               for size in sizes):
+            raise errors.InputError(f'{item.strip()!r} appears twice', where)
+        sizes.append(plan_model.GuestSize(vcpus, weight or 1, cells or 0))
+    return tuple(sizes)
+
+
+def parse_page_size(text: str, where: errors.Location) -> int:
+    """A page size as people write it; 0 for 'none'.
+
+    :raises errors.InputError: if there are no huge pages of that size
+    """
+    if text.lower() == 'none':
+        return 0
+    size_kib = quantities.page_size_kib(text, where)
+    if size_kib not in (_MIB_PAGE_KIB, _GIB_PAGE_KIB):
+        raise errors.InputError(f'{text!r} is not a size of huge pages', where,
+                                'write 1GiB, 2MiB or none')
+    return size_kib
+
+
+def nic_mbps(description: host_model.HostDescription) -> int:
+    """How fast the NICs are together that serve the host."""
+    return sum(device.speed_mbps for device in description.pci_devices
+               if device.kind is hardware.PciKind.NIC
+               and allocatable_cores.serves_host(device))
+
+
+def cpus_for_nics(mbps: int) -> int:
+    """CPUs that the kernel's network stack needs to keep up."""
+    return math.ceil(mbps / MBPS_PER_CPU)
+
+
+def default_host_cpus(description: host_model.HostDescription,
+                      has_poll_cpus: bool) -> int:
+    """CPUs for the host where nobody says how many.
+
+    Two and one for each 40 online CPUs, or as many as the NICs need if those
+    are more, but not above twice that, since hardly any NIC is busy all the
+    time, nor above a quarter of them all. OVS-DPDK does without the kernel's
+    network stack.
+    """
+    online = len(description.cpus)
+    usual = 2 + math.ceil(online / _CPUS_PER_HOST_CPU)
+    for_nics = 0 if has_poll_cpus else cpus_for_nics(nic_mbps(description))
+    needed = max(usual, min(for_nics, 2 * usual))
+    return max(1, min(needed, online // 4))
+
+
+def default_host_memory_mib(description: host_model.HostDescription) -> int:
+    """Memory for the host where nobody says how much.
+
+    8 GiB and 4 % of all memory, but not above a quarter of it.
+    """
+    memory_mib = sum(node.memory_mib for node in description.nodes)
+    return min(memory_mib // 4,
+               _HOST_MEMORY_MIB + memory_mib * _HOST_MEMORY_PERCENT // 100)
+
+
+def default_page_size_kib(description: host_model.HostDescription,
+                          request: PlanRequest) -> int:
+    """The size of huge pages for guests where nobody says so.
+
+    None if all guests are shared, unless OVS-DPDK reaches into their memory.
+    Else 1 GiB if nodes are large enough and have such pages.
+    """
+    if request.purpose is plan_model.Purpose.SHARED and not request.poll_cpus:
+        return 0
+    known = {size for node in description.nodes for size in node.huge_pages}
+    least_mib = min(
+        (node.memory_mib for node in description.nodes
+         if node.cores and node.memory_mib), default=0)
+    if least_mib >= _LEAST_GIB_PAGES_MIB and (
+            not known or _GIB_PAGE_KIB in known):
+        return _GIB_PAGE_KIB
+    return _MIB_PAGE_KIB
+
+
+def default_sizes(
+    description: host_model.HostDescription,
+) -> tuple[plan_model.GuestSize, ...]:
+    """The usual sizes that take up to half of the largest node's CPUs.
+
+    Where not even the smallest does, guests of one vCPU.
+    """
+    largest = max(len(node.cpus) for node in description.nodes)
+    return tuple(plan_model.GuestSize(vcpus) for vcpus in _USUAL_VCPUS
+                 if vcpus <= largest // 2) or (plan_model.GuestSize(1),)
+
+
+def shared_ratio(description: host_model.HostDescription,
+                 request: PlanRequest) -> float:
+    """vCPUs of shared guests for each CPU.
+
+    What is asked for. Else 1 where there are to be no shared guests, or what
+    the host file says if that is not 1, or what nova begins with.
+    """
+    if request.cpu_allocation_ratio is not None:
+        return request.cpu_allocation_ratio
+    if request.purpose is plan_model.Purpose.DEDICATED:
+        return 1.0
+    ratio = description.nova.cpu_allocation_ratio
+    return _SHARED_RATIO if ratio == 1.0 else ratio

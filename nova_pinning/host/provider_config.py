@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""provider.yaml: the traits that nova-compute gives its resource provider.
+
+nova-compute reads ``/etc/nova/provider_config/*.yaml`` when it starts
+(nova.compute.provider_config) and puts the traits that stand there on its
+provider whenever it reports to Placement. It never takes one away that stands
+there no longer.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import os
+import pathlib
+
+import yaml
+
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.fit import score
+from nova_pinning.host import engine
+from nova_pinning.host import host_model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import placement_traits
+
+#: Where nova-compute looks, unless [compute] provider_config_location says
+#: otherwise.
+DIRECTORY = '/etc/nova/provider_config'
+
+#: Of the files there nova reads those whose names end so.
+SUFFIX = '.yaml'
+
+#: In place of a UUID: the provider of the host on which the file lies.
+COMPUTE_NODE = '$COMPUTE_NODE'
+
+_SCHEMA_VERSION = '1.0'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProviderEntry:
+    """A provider in a provider.yaml, and the traits that it is to have.
+
+    :param uuid: its UUID as it is written, COMPUTE_NODE for the host's own,
+        '' if it goes by its name
+    :param name: its name, '' if it goes by a UUID
+    """
+
+    uuid: str = COMPUTE_NODE
+    name: str = ''
+    traits: frozenset[str] = frozenset()
+    where: errors.Location = dataclasses.field(
+        default=errors.Location(''), compare=False)
+
+    @property
+    def identity(self) -> str:
+        """What it goes by."""
+        return self.uuid or self.name
+
+
+# Writing.
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProviderFile:
+    """What a host's provider.yaml is to say.
+
+    :param notes: what was left out and why, a sentence each
+    """
+
+    entry: ProviderEntry
+    notes: tuple[str, ...] = ()
+
+
+class UnknownLayout(Exception):
+    """No one number tells how a host's CPUs share L3 caches."""
+
+
+def make(description: host_model.HostDescription,
+         host_class: hostclass.HostClass | None = None, *,
+         uuid: str = COMPUTE_NODE, name: str = '') -> ProviderFile:
+    """What the provider.yaml of a host has to say.
+
+    :param host_class: if not given, it is what the traits of the description
+        say, or else what the CPUs tell that nova may use
+    :param uuid: of the provider
+    :param name: of the provider, in place of the UUID
+    :raises errors.InputError: if the class does not show, or is one that the
+        host cannot be of
+    """
+    notes = []
+    if host_class is None:
+        host_class = _host_class(description)
+    _check_cpus(description, host_class)
+    wanted, unwanted = placement_traits.class_traits(host_class)
+    for trait in sorted(unwanted & description.traits):
+        notes.append(f'{trait} of the host file is left out: the host is to '
+                     f'be {host_class}')
+    traits = description.traits - unwanted | wanted
+    told = frozenset(trait for trait in traits
+                     if placement_traits.l3_cpus([trait]))
+    try:
+        told |= {placement_traits.l3_trait(_l3_cpus(description))}
+    except UnknownLayout as error:
+        if not told:
+            notes.append(f'There is no trait for the L3 caches: {error}')
+    if len(told) > 1:
+        raise errors.InputError(
+            f'{" and ".join(sorted(told))} cannot both be true',
+            description.where, 'take those that are wrong from its traits, '
+            'or correct what it says of its L3 caches')
+    return ProviderFile(
+        ProviderEntry('' if name else uuid, name, traits | told,
+                      description.where), tuple(notes))
+
+
+def text(made: ProviderFile, host: str) -> str:
+    """A provider.yaml.
+
+    :param host: name of the host, for the head of the file
+    """
+    entry = made.entry
+    head = [
+        f'Traits of compute host {host}, for its nova-compute.',
+        'Written by: nova-pinning host provider-config',
+        f'Belongs into: {DIRECTORY}/, under a name that ends in {SUFFIX}.',
+        'nova-compute reads it when it starts, and takes no trait away that',
+        'is no longer in it: that needs "openstack pinning host set" as well.',
+        *made.notes]
+    body = {
+        'meta': {'schema_version': _SCHEMA_VERSION},
+        'providers': [{
+            'identification': (
+                {'name': entry.name} if entry.name else {'uuid': entry.uuid}),
+            'traits': {'additional': sorted(entry.traits)}}]}
+    return ''.join(f'# {line}\n' for line in head) + yaml.safe_dump(
+        body, sort_keys=False)
+
+
+def _host_class(
+    description: host_model.HostDescription,
+) -> hostclass.HostClass:
+    """The class that a host file shows."""
+    advice = 'say which with --class dedicated or --class shared'
+    try:
+        found = placement_traits.host_class(
+            (), placement_traits.classes_of(description.traits),
+            engine.engine_cells(description))
+    except hostclass.UnknownClass as error:
+        raise errors.InputError(
+            str(error), description.where, advice) from error
+    if found is None:
+        raise errors.InputError(
+            'neither its traits nor its CPUs tell whether the host is '
+            'dedicated or shared', description.where, advice)
+    return found
+
+
+def _check_cpus(description: host_model.HostDescription,
+                host_class: hostclass.HostClass) -> None:
+    """Refuse a class whose guests the host has no CPUs for.
+
+    :raises errors.InputError: if so
+    """
+    if host_class is hostclass.HostClass.DEDICATED:
+        has_cpus = bool(engine.dedicated_cpus(description))
+        lacking = 'nova.dedicated_cpus'
+    else:
+        has_cpus = bool(engine.shared_cpus(description))
+        lacking = 'nova.shared_cpus'
+    if not has_cpus:
+        raise errors.InputError(
+            f'a {host_class} host needs CPUs for {host_class} guests, and '
+            'this one has none', description.where, f'set {lacking}')
+
+
+def _l3_cpus(description: host_model.HostDescription) -> int:
+    """The number by which CacheLocalityWeigher finds the L3 domains.
+
+    The weigher knows no more of a host than the CPUs that guests can get, so
+    it counts the cores of a domain with as many threads each as guests can
+    get of a core. Where they can get all threads, which is the rule, that is
+    all CPUs of the domain; cores that are kept for the host count too.
+
+    :raises UnknownLayout: if there is no such number
+    """
+    domains = {domain for node in description.nodes
+               for domain in node.l3_domains}
+    if not domains or any(
+            not any(cpu in domain for domain in node.l3_domains)
+            for node in description.nodes for cpu in node.cpus):
+        raise UnknownLayout('the host file does not say which CPUs share one')
+    cores = [core for node in description.nodes for core in node.cores]
+    sizes = {sum(any(cpu in domain for cpu in core) for core in cores)
+             for domain in domains}
+    if len(sizes) > 1:
+        raise UnknownLayout(
+            'they serve different numbers of cores, '
+            f'{", ".join(map(str, sorted(sizes)))}')
+    cells = [cell.cores for cell in engine.engine_cells(description)]
+    threads = max((len(core) for cell in cells for core in cell), default=0)
+    number = sizes.pop() * threads
+    domain_of = {cpu: domain for domain in domains for cpu in domain}
+    for place, cell in enumerate(cells):
+        others = cells[:place] + cells[place + 1:]
+        if not _tells_apart(
+                score.l3_domains(cell, number, others), domain_of):
+            raise UnknownLayout(
+                'the numbers of the CPUs do not go through them one after '
+                'the other, so that one number would mislead')
+    return number
+
+
+def _tells_apart(numbered: Mapping[int, int],
+                 domain_of: Mapping[int, object]) -> bool:
+    """Whether numbers stand for domains, one for one."""
+    pairs = {(number, domain_of[cpu]) for cpu, number in numbered.items()}
+    return (len(pairs) == len({number for number, _domain in pairs})
+            == len({domain for _number, domain in pairs}))
+
+
+# Reading.
+
+def read(path: str | os.PathLike[str]) -> tuple[ProviderEntry, ...]:
+    """The providers that nova-compute would find in provider.yaml files.
+
+    As nova-compute does, it leaves out entries with neither traits nor
+    inventories. See :func:`entry_for` for which of them counts.
+
+    :param path: a file, or a directory, of which the files that end in .yaml
+        are read in the order of their names
+    :returns: in the order in which they stand; () if a directory has no such
+        files
+    :raises errors.InputErrors: what nova-compute would not start with, for
+        all files at once
+    :raises errors.InputError: if there is no such file
+    """
+    found: dict[str, ProviderEntry] = {}
+    wrong: list[errors.InputError] = []
+    for file in _files(path):
+        try:
+            entries = _entries(source.load(file))
+        except errors.InputErrors as error:
+            wrong += error.errors
+            continue
+        except errors.InputError as error:
+            wrong.append(error)
+            continue
+        for entry in entries:
+            first = found.setdefault(entry.identity, entry)
+            if first is not entry:
+                wrong.append(errors.InputError(
+                    f'provider {entry.identity} appears here a second time',
+                    entry.where, f'the first is {_place(first.where)}'))
+    if wrong:
+        raise errors.InputErrors(tuple(wrong))
+    return tuple(found.values())
+
+
+def entry_for(entries: Iterable[ProviderEntry], uuid: str,
+              name: str) -> ProviderEntry | None:
+    """The entry that counts for a host's provider, None if there is none.
+
+    An entry with its UUID or its name counts alone; what COMPUTE_NODE has
+    does not come on top.
+
+    :param uuid: of the provider
+    :param name: of the provider, which is that of the hypervisor
+    :raises errors.InputError: if there are entries with both, which keeps
+        nova-compute from reporting at all
+    """
+    known = {entry.identity: entry for entry in entries}
+    by_uuid, by_name = known.get(uuid), known.get(name)
+    if by_uuid and by_name:
+        raise errors.InputError(
+            f'provider {name} appears here a second time, by its UUID',
+            by_uuid.where,
+            f'by its name it is {_place(by_name.where)}')
+    return by_uuid or by_name or known.get(COMPUTE_NODE)
+
+
+def _place(where: errors.Location) -> str:
+    return f'in {where.source} line {where.line}'
+
+
+def _files(path: str | os.PathLike[str]) -> Sequence[pathlib.Path]:
+    directory = pathlib.Path(path)
+    if not directory.is_dir():
+        return [directory]
+    try:
+        # Python's glob, with which nova looks, leaves out hidden files.
+        return sorted(file for file in directory.iterdir()
+                      if file.name.endswith(SUFFIX)
+                      and not file.name.startswith('.'))
+    except OSError as error:
+        raise errors.InputError(f'cannot be read: {error.strerror}',
+                                errors.Location(str(path))) from None
+
+
+def _entries(document: source.YamlDocument) -> list[ProviderEntry]:
+    schema.validate(
+        document, schema.shipped(__package__, 'provider-config-1.json'))
+    entries = []
+    for place, one in enumerate(document.value.get('providers', ())):
+        traits, inventories = (
+            one.get(key, {}).get('additional', ())
+            for key in ('traits', 'inventories'))
+        if traits or inventories:
+            identification = one['identification']
+            entries.append(ProviderEntry(
+                identification.get('uuid', ''), identification.get('name', ''),
+                frozenset(traits), document.locate(('providers', place))))
+    return entries

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud's hosts and guests through its compute API and Placement.
+
+For those who have no access to nova's database. The API tells which host CPUs
+a server is pinned to (microversion 2.78), one server at a time, but nothing of
+a host's cells; these come from host files.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Any
+import urllib.parse
+
+from openstack import exceptions as sdk_exceptions
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.fleet import host_completion
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import engine
+from nova_pinning.host import host_model
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import client
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import segregation_cloud
+from nova_pinning.segregation import segregation_model
+
+#: What extra specs and image properties begin with that may give a guest a
+#: NUMA topology (nova.virt.hardware.numa_get_constraints), and much besides.
+_TOPOLOGY_KEYS = ('hw:', 'hw_cpu_', 'hw_numa_', 'hw_mem_', 'hw_emulator_',
+                  'resources')
+#: What is kept of a server; nova shows three times as much.
+_SHOWN = ('name', 'status', 'flavor', 'image', 'OS-EXT-SRV-ATTR:host',
+          'OS-EXT-STS:task_state')
+_MOVABLE = ('ACTIVE', 'SHUTOFF', 'PAUSED')
+_MIB_PER_GIB = 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListedHypervisor:
+    """A compute node.
+
+    :param name: of its compute service
+    :param provider: UUID of its resource provider
+    :param disabled_reason: why nova-scheduler does not choose it, '' if it
+        may
+    """
+
+    name: str
+    provider: str
+    disabled_reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProviderData:
+    """What Placement has of a host; traits are None if it has no provider."""
+
+    traits: frozenset[str] | None
+    inventories: Mapping[str, client.ProviderInventory]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListedServer:
+    """A server as nova lists it."""
+
+    id: str
+    shown: Mapping[str, Any]
+
+    @property
+    def host(self) -> str:
+        """Name of the compute service, '' if it is on none."""
+        return self.shown.get('OS-EXT-SRV-ATTR:host') or ''
+
+    @property
+    def may_have_topology(self) -> bool:
+        image = self.shown.get('image') or {}
+        properties = image.get('properties')
+        if properties is None and image:
+            # Not told before microversion 2.98.
+            return True
+        keys = (*self.shown['flavor']['extra_specs'], *(properties or ()))
+        return any(key.startswith(_TOPOLOGY_KEYS) for key in keys)
+
+
+class _Listing(segregation_cloud.ServerListing):
+    """Lists servers as they are shown."""
+
+    @classmethod
+    def existing(cls, connection: Any = None, **shown: Any) -> Any:
+        return ListedServer(shown['id'], {
+            key: shown[key] for key in _SHOWN if key in shown})
+
+
+class ComputeCloud(segregation_cloud.SegregationCloud):
+    """What else is asked of a cloud; all of it can be called by threads.
+
+    All methods raise errors.CloudError or one of its kinds.
+    """
+
+    def hypervisors(self) -> tuple[ListedHypervisor, ...]:
+        """All compute nodes but bare metal ones, by name."""
+        with segregation_cloud.translated():
+            hypervisors = [_hypervisor(hypervisor) for hypervisor
+                           in self._compute.hypervisors(details=True)
+                           if hypervisor.hypervisor_type != 'ironic']
+        return tuple(sorted(
+            hypervisors, key=lambda hypervisor: hypervisor.name))
+
+    def provided(self, provider: str) -> ProviderData:
+        """What Placement has of a host.
+
+        :param provider: its UUID
+        """
+        try:
+            return ProviderData(self.placement.traits(provider).names,
+                                self.placement.inventories(provider))
+        except errors.RefusedError:
+            # Placement has no such provider (404).
+            return ProviderData(None, {})
+
+    def listed_servers(self) -> tuple[ListedServer, ...]:
+        """The servers of all projects that are on a host."""
+        servers = tuple(self._listed(_Listing, {}))
+        for server in servers:
+            _check_shown(server)
+        return tuple(server for server in servers if server.host)
+
+    def topology(self, server: str) -> Mapping[str, Any] | None:
+        """Where a server's NUMA cells are; None if it is gone.
+
+        :param server: its id
+        """
+        try:
+            with segregation_cloud.translated():
+                response = self._compute.get(
+                    f'/servers/{urllib.parse.quote(server, safe="")}/topology')
+                sdk_exceptions.raise_from_response(response)
+                topology: Mapping[str, Any] = response.json()
+        except errors.UnsettledError:
+            return None
+        if any('host_node' not in node or 'cpu_pinning' not in node
+               for node in topology['nodes']):
+            raise errors.CloudError(
+                'the cloud does not show to this user which host CPUs a '
+                'server is pinned to (policy '
+                'compute:server:topology:host:index)')
+        return topology
+
+
+def _check_shown(server: ListedServer) -> None:
+    shown = server.shown
+    if 'flavor' not in shown:
+        raise errors.CloudError(
+            f'the cell of server {server.id} does not answer')
+    if 'OS-EXT-SRV-ATTR:host' not in shown:
+        raise errors.CloudError(
+            'the cloud does not show to this user which hosts servers are on '
+            '(policy os_compute_api:os-extended-server-attributes)')
+    if 'extra_specs' not in shown['flavor']:
+        raise errors.CloudError(
+            'the cloud does not show to this user the extra specs of the '
+            'flavors of servers (policy '
+            'os_compute_api:os-flavor-extra-specs:index)')
+
+
+def _hypervisor(shown: Any) -> ListedHypervisor:
+    reason = ''
+    if shown.status == 'disabled':
+        reason = shown.service_details.get('disabled_reason') or 'disabled'
+    elif shown.state == 'down':
+        reason = 'nova-compute is down'
+    return ListedHypervisor(shown.service_details['host'], shown.id, reason)
+
+
+def fleet_host(
+    hypervisor: ListedHypervisor, provided: ProviderData,
+    aggregates: Sequence[segregation_model.HostAggregate],
+    description: host_model.HostDescription | None,
+    note: Callable[[str], None],
+) -> snapshot.FleetHost:
+    """A host as a snapshot has it.
+
+    :param aggregates: of the cloud
+    :param description: its host file, None if there is none: it then has no
+        cells
+    :param note: is told what is odd
+    """
+    own = [fleet_aggregate(aggregate) for aggregate in aggregates
+           if hypervisor.name in aggregate.hosts]
+    cells = engine.engine_cells(description) if description else ()
+    inventories = provided.inventories
+    host_class = None
+    try:
+        host_class = placement_traits.host_class(
+            own, placement_traits.classes_of(provided.traits or ()), cells)
+    except hostclass.UnknownClass as error:
+        note(f'host {hypervisor.name} is of no class: {error}')
+    memory = inventories.get('MEMORY_MB')
+    disk = inventories.get('DISK_GB')
+    return snapshot.FleetHost(
+        name=hypervisor.name,
+        cells=cells,
+        l3_domains=host_completion.l3_domains(description) if description else
+        (),
+        host_class=host_class,
+        traits=provided.traits,
+        aggregates=tuple(sorted(aggregate.name for aggregate in own)),
+        cpu_allocation_ratio=_ratio(inventories.get('VCPU')),
+        ram_allocation_ratio=_ratio(memory),
+        disk_allocation_ratio=_ratio(disk),
+        reserved_memory_mib=memory.reserved if memory else 0,
+        disk_gib=disk.total if disk else None,
+        is_enabled=not hypervisor.disabled_reason,
+        disabled_reason=hypervisor.disabled_reason)
+
+
+def _ratio(inventory: client.ProviderInventory | None) -> float:
+    return inventory.allocation_ratio if inventory else 1.0
+
+
+def fleet_aggregate(
+    aggregate: segregation_model.HostAggregate,
+) -> snapshot.FleetAggregate:
+    """An aggregate as a snapshot has it."""
+    metadata = dict(aggregate.metadata)
+    return snapshot.FleetAggregate(
+        aggregate.name, metadata.pop('availability_zone', None), metadata)
+
+
+def fleet_guest(
+    server: ListedServer, topology: Mapping[str, Any] | None,
+) -> snapshot.FleetGuest:
+    """A guest as a snapshot has it.
+
+    :param topology: what nova says of its NUMA cells; None if it has none
+    :raises ValueError: if that makes no sense
+    :raises hostclass.UnknownClass: if its flavor names nonsense
+    """
+    shown = server.shown
+    flavor = shown['flavor']
+    numa_topology = fit = None
+    if topology and topology['nodes']:
+        numa_topology, fit = _placed(topology, flavor['extra_specs'])
+    image = shown.get('image') or {}
+    properties = image.get('properties') or {}
+    return snapshot.FleetGuest(
+        uuid=server.id, host=server.host, vcpus=flavor['vcpus'],
+        memory_mib=flavor['ram'],
+        guest_class=hostclass.class_of_guest(
+            flavor['extra_specs'], properties.get('hw_cpu_policy'),
+            numa_topology.cpu_policy if numa_topology else None),
+        name=shown.get('name') or '', flavor=flavor['original_name'],
+        # A server without an image boots from a volume.
+        disk_gib=(flavor['disk'] if image else 0) + flavor['ephemeral']
+        + math.ceil(flavor['swap'] / _MIB_PER_GIB),
+        topology=numa_topology, fit=fit,
+        is_movable=(shown.get('status') in _MOVABLE
+                    and not shown.get('OS-EXT-STS:task_state')))
+
+
+def has_hidden_cpus(guest: snapshot.FleetGuest) -> bool:
+    """Whether it has a CPU for its emulator threads that nobody tells of."""
+    return bool(guest.topology and guest.topology.emulator_isolated)
+
+
+def may_go_back(server: ListedServer) -> bool:
+    """Whether it may still hold room on the host that it came from."""
+    return server.shown.get('status') in ('VERIFY_RESIZE', 'RESIZE',
+                                          'MIGRATING', 'REVERT_RESIZE')
+
+
+def _placed(topology: Mapping[str, Any],
+            extra_specs: Mapping[str, str]) -> tuple[model.Guest, model.Fit]:
+    """What a server asked for and where it lies."""
+    page_size = topology.get('pagesize_kb') or None
+    cells, fits = [], []
+    for node in topology['nodes']:
+        pins = tuple(sorted((int(vcpu), cpu) for vcpu, cpu
+                            in node['cpu_pinning'].items()))
+        most = max((*(cpu for _vcpu, cpu in pins), *node['vcpu_set']),
+                   default=0)
+        if most > cpuset.MAX_CPU_ID:
+            raise ValueError(f'there is no CPU {most}')
+        pinned = {vcpu for vcpu, _cpu in pins}
+        cells.append(model.GuestCell(
+            tuple(sorted(pinned)),
+            tuple(sorted(set(node['vcpu_set']) - pinned)),
+            node['memory_mb'], page_size))
+        fits.append(model.CellFit(
+            node['host_node'], pins, page_size_kib=page_size))
+    return model.Guest(
+        tuple(cells), _policy(cells),
+        _thread_policy(extra_specs),
+        extra_specs.get('hw:emulator_threads_policy') == 'isolate',
+    ), model.Fit(tuple(fits))
+
+
+def _policy(cells: Sequence[model.GuestCell]) -> model.CpuPolicy:
+    if not any(cell.dedicated_vcpus for cell in cells):
+        return model.CpuPolicy.SHARED
+    if any(cell.shared_vcpus for cell in cells):
+        return model.CpuPolicy.MIXED
+    return model.CpuPolicy.DEDICATED
+
+
+def _thread_policy(extra_specs: Mapping[str, str]) -> model.ThreadPolicy:
+    try:
+        return model.ThreadPolicy(
+            extra_specs.get('hw:cpu_thread_policy', 'prefer'))
+    except ValueError:
+        return model.ThreadPolicy.PREFER

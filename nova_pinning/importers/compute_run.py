@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The import from a compute API: what is asked, many things at once."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import concurrent.futures
+import datetime
+from typing import Any
+from typing import Protocol
+from typing import TypeVar
+
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_model
+from nova_pinning.importers import compute_api
+from nova_pinning.model import hostclass
+from nova_pinning.segregation import segregation_model
+
+#: Requests at once; requests keeps so many connections.
+JOBS = 8
+MOST_JOBS = 10
+#: Answers that wait to be worked off; memory stays small with any number.
+_WAITING = 1000
+
+_T = TypeVar('_T')
+_R = TypeVar('_R')
+
+
+class FleetSource(Protocol):
+    """What is asked of a cloud: compute_api.Cloud."""
+
+    name: str
+
+    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
+
+    def flavors(self) -> tuple[flavor_model.Flavor, ...]: ...
+
+    def hypervisors(self) -> tuple[compute_api.ListedHypervisor, ...]: ...
+
+    def provided(self, provider: str) -> compute_api.ProviderData: ...
+
+    def listed_servers(self) -> tuple[compute_api.ListedServer, ...]: ...
+
+    def topology(self, server: str) -> Mapping[str, Any] | None: ...
+
+
+class Progress(Protocol):
+    """Gives on what it is given, and shows how far that is."""
+
+    def __call__(self, results: Iterator[_T], total: int,
+                 what: str) -> Iterator[_T]: ...
+
+
+def read(
+    cloud: FleetSource,
+    descriptions: Mapping[str, host_model.HostDescription],
+    progress: Progress,
+    jobs: int = JOBS,
+    now: datetime.datetime | None = None,
+) -> tuple[snapshot.Fleet, tuple[str, ...]]:
+    """Read all hosts and servers.
+
+    :param descriptions: host files by the name of the compute service
+    :param jobs: requests at once
+    :param now: UTC
+    :returns: the fleet, and what is odd about it, a sentence each
+    :raises errors.CloudError: if the cloud cannot be worked with
+    """
+    now = now or datetime.datetime.now(datetime.UTC)
+    aggregates = cloud.aggregates()
+    flavors = cloud.flavors()
+    notes: list[str] = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        try:
+            hypervisors = _single(cloud.hypervisors(), notes)
+            hosts = tuple(_host(hypervisor, provided, aggregates, descriptions,
+                                notes)
+                          for hypervisor, provided in progress(_answers(
+                              pool, lambda hypervisor: cloud.provided(
+                                  hypervisor.provider), hypervisors),
+                              len(hypervisors), 'hosts'))
+            servers = cloud.listed_servers()
+            guests = tuple(_guests(progress(_answers(
+                pool, lambda server: cloud.topology(server.id)
+                if server.may_have_topology else {'nodes': []},
+                servers), len(servers), 'servers'), notes))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    without = [host.name for host in hosts if not host.cells]
+    if without:
+        notes.append(
+            f'{len(without)} hosts have no host file, so nothing is known of '
+            f'their cells: {", ".join(without[:5])}'
+            f'{", ..." if len(without) > 5 else ""}')
+    hidden = sum(map(compute_api.has_hidden_cpus, guests))
+    if hidden:
+        notes.append(
+            f'{hidden} servers have a host CPU for their emulator threads, '
+            'which the API does not tell, so it counts as free')
+    return snapshot.Fleet(
+        hosts=hosts, guests=guests, flavors=flavors,
+        aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
+        taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',
+        source=f'cloud {cloud.name}'), tuple(notes)
+
+
+def _answers(
+    pool: concurrent.futures.Executor, ask: Callable[[_T], _R],
+    things: Sequence[_T],
+) -> Iterator[tuple[_T, _R]]:
+    """Each thing with what is answered about it, in their order."""
+    for start in range(0, len(things), _WAITING):
+        batch = things[start:start + _WAITING]
+        yield from zip(batch, pool.map(ask, batch), strict=True)
+
+
+def _single(hypervisors: Sequence[compute_api.ListedHypervisor],
+            notes: list[str]) -> list[compute_api.ListedHypervisor]:
+    """One for each compute service."""
+    single = {hypervisor.name: hypervisor for hypervisor in hypervisors}
+    if len(single) < len(hypervisors):
+        notes.append('some compute services have several nodes; the last was '
+                     'used')
+    return list(single.values())
+
+
+def _host(
+    hypervisor: compute_api.ListedHypervisor,
+    provided: compute_api.ProviderData,
+    aggregates: Sequence[segregation_model.HostAggregate],
+    descriptions: Mapping[str, host_model.HostDescription],
+    notes: list[str],
+) -> snapshot.FleetHost:
+    name = hypervisor.name
+    if provided.traits is None:
+        notes.append(f'host {name}: Placement has no such provider')
+    return compute_api.fleet_host(hypervisor, provided, aggregates,
+                                  descriptions.get(name), notes.append)
+
+
+def _guests(
+    answers: Iterable[tuple[compute_api.ListedServer,
+                            Mapping[str, Any] | None]],
+    notes: list[str],
+) -> Iterator[snapshot.FleetGuest]:
+    for server, topology in answers:
+        if topology is None:
+            # Deleted since it was listed.
+            continue
+        if compute_api.may_go_back(server):
+            notes.append(
+                f'server {server.id} on {server.host} is being moved; what it '
+                'holds on its other host counts as free')
+        try:
+            yield compute_api.fleet_guest(server, topology)
+        except (ArithmeticError, LookupError, TypeError, ValueError,
+                hostclass.UnknownClass) as error:
+            notes.append(f'server {server.id} on {server.host} is left out: '
+                         f'{error}')

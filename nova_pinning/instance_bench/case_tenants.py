@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants of a case, made to the size of the host.
+
+What an experiment says of a tenant is gathered in a Wish, each value with its
+place in the file. A number may depend on the host: a size that is a part of
+the CPUs of a class, a number of instances that fills them or oversubscribes
+them, a parameter that is a multiple of the vCPUs.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from nova_pinning.document import source
+from nova_pinning.host import words
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.model import hostclass
+
+_PLANNING = {hostclass.HostClass.SHARED: '--shared-cpus',
+             hostclass.HostClass.DEDICATED: '--class dedicated'}
+#: Memory that is left to the host, as a part of all.
+_HOST_MEMORY = 0.1
+#: Platforms whose instances have their own memory.
+_WITH_MEMORY = (bench_model.PlatformName.CONTAINER,
+                bench_model.PlatformName.GUEST,
+                bench_model.PlatformName.CONTAINER_IN_GUEST)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GivenValue:
+    """A value of the file, and where it stands."""
+
+    value: Any
+    path: source.Path = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TenantSpec:
+    """What an experiment says of a tenant.
+
+    :param settings: by the keys of the file
+    :param parameters: of its workload, as the file has them
+    """
+
+    name: str
+    role: bench_model.Role
+    workload: bench_model.Workload
+    settings: Mapping[str, GivenValue]
+    parameters: Mapping[str, GivenValue]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.settings[key].value if key in self.settings else default
+
+    @property
+    def guest_class(self) -> hostclass.HostClass:
+        return hostclass.HostClass(
+            self.get('class', hostclass.HostClass.DEDICATED))
+
+    @property
+    def provisioning(self) -> bench_model.Provisioning:
+        """Pinned if dedicated and floating if shared, if nothing is said."""
+        usual = (bench_model.Provisioning.PINNED
+                 if self.guest_class is hostclass.HostClass.DEDICATED
+                 else bench_model.Provisioning.VANILLA)
+        return bench_model.Provisioning(self.get('provisioning', usual))
+
+
+def tenants(specs: Sequence[TenantSpec], layout: cpu_layout.CpuLayout,
+            ) -> tuple[tuple[bench_model.Tenant, ...], str]:
+    """The tenants of a case on a host.
+
+    :returns: and why they do not fit on it, '' if they do
+    """
+    found = [_tenant(spec, layout) for spec in specs]
+    lacking = ''
+    for place, spec in enumerate(specs):
+        count = _count(spec, found, place, layout)
+        if count < 1:
+            lacking = lacking or _too_few(found[place], layout) or (
+                f'{spec.name}: an instance has '
+                f'{words.count(found[place].size.vcpus, "vCPU")}, and the '
+                f'others leave fewer {spec.guest_class} CPUs')
+        found[place] = dataclasses.replace(found[place], count=max(count, 1))
+    return tuple(found), lacking or _refusal(found, layout)
+
+
+def vcpus_text(size: Mapping[str, Any]) -> str:
+    """vCPUs of a size of the file, for people; no two forms look alike."""
+    vcpus = size['vcpus']
+    if isinstance(vcpus, int):
+        return str(vcpus)
+    if 'most' in vcpus:
+        return f'up to {vcpus["most"]}'
+    share = vcpus['share']
+    return 'all CPUs' if share == 1 else f'{share:.0%} of the CPUs'
+
+
+def amount_text(value: Any) -> str:
+    """A parameter of the file, for people."""
+    return (f'{value["per_vcpu"]:g}x' if isinstance(value, dict)
+            else str(value))
+
+
+def _tenant(spec: TenantSpec,
+            layout: cpu_layout.CpuLayout) -> bench_model.Tenant:
+    """All but how many there are."""
+    size = _size(spec.get('size'), len(layout.of(spec.guest_class)))
+    emulator, network = spec.get('emulator_threads'), spec.get('network_cpus')
+    return bench_model.Tenant(
+        name=spec.name,
+        role=spec.role,
+        workload=spec.workload.name,
+        platform=bench_model.PlatformName(spec.get('platform')),
+        provisioning=spec.provisioning,
+        guest_class=spec.guest_class,
+        size=size,
+        weight=spec.get('weight', 100),
+        parameters={
+            name: _amount(given.value, size.vcpus)
+            for name, given in spec.parameters.items()},
+        emulator_threads=bench_model.EmulatorThreads(emulator)
+        if emulator else None,
+        network_cpus=bench_model.NetworkCpus(network) if network else None,
+        flavor=spec.get('flavor', ''))
+
+
+def _size(value: Mapping[str, Any], cpus: int) -> bench_model.InstanceSize:
+    """:param cpus: that the class has on the host"""
+    vcpus, memory = value['vcpus'], value['memory_mib']
+    if isinstance(vcpus, dict):
+        vcpus = max(1, min(vcpus['most'], cpus) if 'most' in vcpus
+                    else int(round(vcpus['share'] * cpus, 6)))
+    if isinstance(memory, dict):
+        memory = memory['per_vcpu'] * vcpus
+    return bench_model.InstanceSize(vcpus=vcpus, memory_mib=memory)
+
+
+def _amount(value: Any, vcpus: int) -> bench_model.Parameter:
+    """A multiple of the vCPUs is rounded half up, and is 1 at least."""
+    if isinstance(value, dict):
+        return max(1, int(value['per_vcpu'] * vcpus + 0.5))
+    found: bench_model.Parameter = value
+    return found
+
+
+def _count(spec: TenantSpec, tenants: Sequence[bench_model.Tenant], index: int,
+           layout: cpu_layout.CpuLayout) -> int:
+    """How many instances: 0 if there is no room for what is to fill."""
+    tenant = tenants[index]
+    cpus = layout.of(tenant.guest_class)
+    if 'oversubscription' in spec.settings:
+        return max(1, round(spec.get('oversubscription') * len(cpus)
+                            / tenant.size.vcpus)) if cpus else 0
+    count = spec.get('count', 1)
+    if count != 'fill':
+        return int(count)
+    if tenant.provisioning is bench_model.Provisioning.VANILLA:
+        return cpu_layout.instance_count(
+            layout, tenant.guest_class, tenant.provisioning, tenant.size.vcpus)
+    # Those whose number is not worked out yet count as one instance.
+    taken = sum(
+        other.size.vcpus * other.count for other in tenants
+        if other is not tenant
+        and other.provisioning is bench_model.Provisioning.PINNED
+        and not layout.of(other.guest_class).isdisjoint(cpus))
+    isolate = tenant.emulator_threads is bench_model.EmulatorThreads.ISOLATE
+    return (len(cpus) - taken) // (tenant.size.vcpus + isolate)
+
+
+def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
+    """Why a class has not the CPUs for an instance, '' if it has."""
+    cpus = len(layout.of(tenant.guest_class))
+    if not cpus:
+        return f'there are no {tenant.guest_class} CPUs' + (
+            ' in the plan; make one with nova-pinning host plan '
+            f'{_PLANNING[tenant.guest_class]}, or leave --plan out'
+            if layout.planned else '')
+    if tenant.size.vcpus <= cpus:
+        return ''
+    return (f'{tenant.name}: an instance has '
+            f'{words.count(tenant.size.vcpus, "vCPU")}, and there '
+            f'{"is" if cpus == 1 else "are"} '
+            f'{words.count(cpus, f"{tenant.guest_class} CPU")}')
+
+
+def _refusal(tenants: Sequence[bench_model.Tenant],
+             layout: cpu_layout.CpuLayout) -> str:
+    """Why the host is too small for some tenants, '' if it is not."""
+    here = [tenant for tenant in tenants
+            if tenant.platform is not bench_model.PlatformName.NOVA]
+    try:
+        for tenant in here:
+            lacking = _too_few(tenant, layout)
+            if lacking:
+                return lacking
+        placed = cpu_layout.instance_cpus(layout, here)
+        for tenant in here:
+            if tenant.network_cpus is not None:
+                cpu_layout.network_cpus(
+                    layout, placed[tenant.name][0], tenant.network_cpus)
+    except bench_errors.BenchError as error:
+        return str(error)
+    needed = sum(tenant.count * tenant.size.memory_mib for tenant in here
+                 if tenant.platform in _WITH_MEMORY)
+    room = int(layout.memory_mib * (1 - _HOST_MEMORY))
+    if needed > room:
+        return (f'needs {needed} MiB of memory, and the host has {room} MiB '
+                'to spare')
+    return ''

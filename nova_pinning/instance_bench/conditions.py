@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host was like when it was measured.
+
+Nothing is changed, and all is read through files under one root, so that the
+files of another machine do as well.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import platform
+
+from nova_pinning.checks import check_rule
+from nova_pinning.host.check import facts
+from nova_pinning.host.check import gathering
+from nova_pinning.host.check import host_check_run
+from nova_pinning.host import discover
+from nova_pinning.host.discover import system
+from nova_pinning.host import host_model
+from nova_pinning.host import machine_files
+from nova_pinning.host import words
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import cpu_layout
+
+# A load of less than this, one minute's, is what looking at a host makes.
+_QUIET_LOAD = 0.5
+_DMI = '/sys/class/dmi/id'
+# What /proc/cpuinfo calls the model on x86, POWER, s390 and old ARM.
+_MODEL_KEYS = ('model name', 'cpu', 'processor 0', 'Processor')
+
+
+def gather(layout: cpu_layout.CpuLayout, root: str = '/',
+           versions: Mapping[str, str] | None = None,
+           emulated: bool = False) -> bench_model.Conditions:
+    """Look at the host.
+
+    :param layout: what its CPUs are for
+    :param versions: of the programs that matter, as platforms tell them;
+        nova-pinning's and Python's own are added
+    :param emulated: whether guests run without hardware virtualisation
+    :raises nova_pinning.errors.InputError: if this is not a machine
+    """
+    tree = machine_files.Tree(root)
+    machine = discover.discover_host(tree)
+    info = system.cpu_info(tree)
+    virtualised = _virtualised(tree, info)
+    load_now = load(root)
+    return bench_model.Conditions(
+        cpu_model=_cpu_model(tree, info, machine),
+        topology=_topology(machine),
+        cpus=len(machine.cpus),
+        memory_mib=layout.memory_mib,
+        kernel=machine.system.kernel,
+        governor=_governor(machine),
+        smt=machine.system.smt,
+        load=load_now,
+        mitigations=machine.system.mitigations,
+        layout=layout.as_mapping(),
+        versions=_own_versions() | dict(versions or {}),
+        virtualised=virtualised,
+        emulated=emulated,
+        findings=tuple(_findings(
+            tree, layout, machine, virtualised, load_now)))
+
+
+def load(root: str = '/') -> float:
+    """The load of the last minute, 0 if the kernel does not tell."""
+    text = machine_files.Tree(root).text('/proc/loadavg') or ''
+    try:
+        return float(text.split()[0])
+    except (IndexError, ValueError):
+        return 0.0
+
+
+def _findings(
+    tree: machine_files.Tree, layout: cpu_layout.CpuLayout,
+    machine: host_model.HostDescription, virtualised: str, load_now: float,
+) -> Iterator[str]:
+    """What makes figures of this host doubtful, then what its check says."""
+    if layout.note:
+        yield layout.note
+    if virtualised:
+        yield (f'the host is a virtual machine itself ({virtualised}): others '
+               'may run on its CPUs')
+    if load_now > _QUIET_LOAD:
+        yield (f'the load was {load_now:.2f} before anything was started; '
+               'other programs run on the host')
+    wrong = machine.system.governors.keys() - {'performance'}
+    if wrong:
+        yield (f'the governor of CPU frequency is {_governor(machine)}, and '
+               'frequencies may change while something is measured')
+    if layout.planned:
+        yield from _check(tree, layout.planned)
+
+
+def _check(tree: machine_files.Tree,
+           planned: host_model.HostDescription) -> Iterator[str]:
+    """What ``nova-pinning host check`` finds, without its notes."""
+    view = facts.CheckedHost(planned, gathering.gather(tree, planned))
+    for finding in host_check_run.findings(view):
+        if finding.severity is not check_rule.Severity.NOTE:
+            yield (f'{finding.code} {finding.severity}: {finding.subject}: '
+                   f'{finding.message}')
+
+
+def _cpu_model(tree: machine_files.Tree, info: Mapping[str, str],
+               machine: host_model.HostDescription) -> str:
+    return next(filter(None, map(info.get, _MODEL_KEYS)),
+                machine.cpu_model.model or machine.cpu_model.arch)
+
+
+def _topology(machine: host_model.HostDescription) -> str:
+    layout = cpu_layout.of_host(machine)
+    sockets = {node.socket for node in machine.nodes if node.cpus}
+    if machine.dies:
+        sockets |= {die.socket for die in machine.dies}
+    return ', '.join((
+        words.count(len(sockets), 'socket'),
+        words.count(len(layout.nodes), 'NUMA node'),
+        words.count(len(layout.cores), 'core'),
+        words.count(len(layout.cpus), 'CPU'),
+        words.count(len(layout.l3_domains), 'L3 domain')))
+
+
+def _governor(machine: host_model.HostDescription) -> str:
+    governors = machine.system.governors
+    if len(governors) == 1:
+        return next(iter(governors))
+    return ', '.join(f'{name} (CPUs {cpus})'
+                     for name, cpus in sorted(governors.items()))
+
+
+def _virtualised(tree: machine_files.Tree, info: Mapping[str, str]) -> str:
+    """What the machine runs on, '' if nothing says that it is virtual.
+
+    The hypervisor flag of x86, what Xen tells, and DMI for what has neither.
+    """
+    names = list(filter(None, (
+        tree.text(f'{_DMI}/{name}') for name in ('sys_vendor',
+                                                 'product_name'))))
+    hypervisor = tree.text('/sys/hypervisor/type')
+    if hypervisor:
+        return ' '.join((hypervisor, *names))
+    if 'hypervisor' in info.get('flags', '').split():
+        return ' '.join(names) or 'of an unknown kind'
+    known = ('QEMU', 'KVM', 'VMware', 'VirtualBox', 'Xen', 'OpenStack',
+             'Virtual Machine')
+    said = ' '.join(names)
+    return said if any(word in said for word in known) else ''
+
+
+def _own_versions() -> dict[str, str]:
+    # Only here, for it takes a while to load.
+    from importlib import metadata
+    return {'nova-pinning': metadata.version('nova-pinning'),
+            'python': platform.python_version()}

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes an image: a directory that is there as a whole, or not at all."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import hashlib
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.image import disk
+from nova_pinning.instance_bench.image import image_root
+from nova_pinning.instance_bench import image_manifest
+from nova_pinning.instance_bench.workloads import programs
+from nova_pinning.instance_bench import workspace
+
+#: What is called here, with the Debian package that has it.
+TOOLS = {
+    'mmdebstrap': 'mmdebstrap', 'mke2fs': 'e2fsprogs',
+    'qemu-img': 'qemu-utils', 'grub-mkimage': 'grub-common',
+    'unshare': 'util-linux', 'apt-config': 'apt'}
+_APT_SOURCES = pathlib.Path('/etc/apt')
+_MOST_SAID = 20
+_END_SECONDS = 20.0
+# mmdebstrap's word for a step that begins.
+_STEP = 'I: '
+
+#: Told of each step as it begins.
+Tell = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSpec:
+    """What kind of image is wanted.
+
+    :param sources: a file of apt's sources, '' for those of this host that
+        have the suite
+    :param authorized_key: line of OpenSSH's authorized_keys, '' for none
+    :param cache: directory that keeps packages for the next time, '' for none
+    """
+
+    workloads: tuple[bench_model.Workload, ...]
+    suite: str = 'bookworm'
+    size_gib: int = 8
+    sources: str = ''
+    authorized_key: str = ''
+    cache: str = ''
+
+
+def check(spec: ImageSpec, output: pathlib.Path) -> None:
+    """See that the image can be made, as far as can be told before.
+
+    :raises errors.InputError: what is missing, and how to get it
+    """
+    packages = [package for tool, package in TOOLS.items()
+                if shutil.which(tool) is None]
+    if not (disk.GRUB / 'boot.img').is_file():
+        packages.append('grub-pc-bin')
+    if packages:
+        raise errors.InputError(
+            'what makes images is not installed: ' + ', '.join(packages),
+            advice='install it with: apt-get install ' + ' '.join(packages))
+    if os.geteuid():
+        raise errors.InputError(
+            'only root can make a file system of other users\' files',
+            advice='run it with sudo')
+    if output.exists() and not (output / image_manifest.MANIFEST
+                                ).is_file() and (not output.is_dir()
+                                                 or any(output.iterdir())):
+        raise errors.InputError(
+            'exists and is not an image', errors.Location(str(output)),
+            'name a directory that is not there, or an image to replace')
+    if not output.parent.is_dir():
+        raise errors.InputError(
+            'there is no such directory', errors.Location(str(output.parent)))
+
+
+def build_image(spec: ImageSpec, output: pathlib.Path,
+                tell: Tell) -> image_manifest.Manifest:
+    """Make an image; one that is there is replaced when the new one is done.
+
+    :param output: the directory it is to be, checked before
+    :raises errors.InputError: if a step fails, with what it said
+    """
+    with _draft(output.parent) as work:
+        root, made = work / 'root', work / 'image'
+        made.mkdir(mode=0o755)
+        _debian(spec, root, work, tell)
+        tell('putting in programs')
+        found = _fill(spec, root)
+        tell('making the initial file system')
+        run(['chroot', str(root), f'/{image_root.HOME}/make-initrd'])
+        for name in (image_manifest.KERNEL, image_manifest.INITRD):
+            shutil.copyfile(root / 'boot' / name, made / name)
+        for path in image_root.left_overs(root):
+            _remove(path)
+        tell('making the disk')
+        disk.make(root, made / image_manifest.DISK, spec.size_gib, work, run)
+        (made / image_manifest.MANIFEST).write_text(
+            image_manifest.as_text(found))
+        _swap(made, output, work / 'old')
+    return found
+
+
+@contextlib.contextmanager
+def _draft(parent: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A directory that is gone in the end, or when the next is made."""
+    workspace.clear_left_over(workspace.remove, parent)
+    draft = workspace.Workspace(parent)
+    with contextlib.ExitStack() as stack:
+        stack.callback(draft.unlock)
+        stack.callback(workspace.remove, draft.path)
+        yield draft.path
+
+
+def run(command: Sequence[str], tell: Tell | None = None,
+        environment: Mapping[str, str] | None = None) -> None:
+    """Run a command of the build, which ends with us.
+
+    :param tell: told what mmdebstrap says that it does
+    :raises errors.InputError: if it fails, with the last lines it said
+    """
+    said: list[str] = []
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors='replace',
+        start_new_session=True, env={**os.environ, **(environment or {})})
+    with process, _ended(process):
+        assert process.stdout is not None
+        for line in process.stdout:
+            if tell and line.startswith(_STEP):
+                tell(line.removeprefix(_STEP).strip().rstrip('.'))
+            said = [*said, line.rstrip()][-_MOST_SAID:]
+        status = process.wait()
+    if status:
+        raise errors.InputError(
+            f'{shlex.join(command)[:200]} ended with status {status}; its '
+            'last words are:\n' + '\n'.join(said))
+
+
+@contextlib.contextmanager
+def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End a process with all its children if it is left before its end."""
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGKILL):
+            with contextlib.suppress(subprocess.TimeoutExpired,
+                                     ProcessLookupError):
+                if process.poll() is None:
+                    os.killpg(process.pid, number)
+                    process.wait(_END_SECONDS)
+
+
+def _debian(spec: ImageSpec, root: pathlib.Path, work: pathlib.Path,
+            tell: Tell) -> None:
+    """Unpack and configure the packages."""
+    conf = work / 'apt.conf'
+    dump = subprocess.run(['apt-config', 'dump'], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    conf.write_text(image_root.apt_options(dump.stdout))
+    cache = pathlib.Path(spec.cache).absolute() if spec.cache else None
+    if cache:
+        cache.mkdir(parents=True, exist_ok=True)
+    tell(f'getting Debian {spec.suite}')
+    # The initial file system is made here.
+    run(image_root.command(
+        suite=spec.suite, sources=_sources(spec), target=root,
+        packages=image_root.packages(spec.workloads), apt_conf=conf,
+        cache=cache), tell, {'INITRD': 'No', 'LC_ALL': 'C'})
+
+
+def _sources(spec: ImageSpec) -> list[str]:
+    """Files that say where packages come from; none leaves it to mmdebstrap.
+
+    :raises errors.InputError: if the one that was named is not there
+    """
+    if spec.sources:
+        if not os.path.isfile(spec.sources):
+            raise errors.InputError('there is no such file', errors.Location(
+                f'--sources {spec.sources}'))
+        return [os.path.abspath(spec.sources)]
+    files = [_APT_SOURCES / 'sources.list',
+             *_APT_SOURCES.glob('sources.list.d/*.list'),
+             *_APT_SOURCES.glob('sources.list.d/*.sources')]
+    return image_root.sources(
+        {path: path.read_text(errors='replace') for path in files
+         if path.is_file()}, spec.suite)
+
+
+def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:
+    """Put in what is ours."""
+    home = root / image_root.HOME
+    home.mkdir(parents=True, exist_ok=True)
+    for workload in spec.workloads:
+        programs.build(workload, home)
+    for path in sorted(home.iterdir()):
+        _check_libraries(root, path)
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+               for path in sorted(home.iterdir())}
+    image_root.place_own(root, spec.authorized_key)
+    listed = subprocess.run(
+        ['dpkg-query', f'--admindir={root}/var/lib/dpkg', '--show',
+         '--showformat', '${Package} ${Version} ${Architecture}\n'],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    packages = {name: (version, architecture) for name, version, architecture
+                in map(str.split, listed.stdout.splitlines())}
+    kernel, = (path.name for path in (root / 'lib/modules').iterdir())
+    return image_manifest.Manifest(
+        suite=spec.suite, architecture=packages['dpkg'][1], kernel=kernel,
+        size_gib=spec.size_gib, ssh=bool(spec.authorized_key),
+        workloads=tuple(sorted(workload.name for workload in spec.workloads)),
+        packages={name: version for name, (version, _architecture)
+                  in sorted(packages.items())}, programs=digests)
+
+
+def _check_libraries(root: pathlib.Path, program: pathlib.Path) -> None:
+    """See that a program that this host has built finds its libraries.
+
+    :param program: in the root; scripts and static ones need none
+    :raises errors.InputError: if it needs others than the root has
+    """
+    done = subprocess.run(
+        ['chroot', str(root), 'ldd', f'/{program.relative_to(root)}'],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lacking = [line.strip() for line in
+               (done.stdout + done.stderr).splitlines() if 'not found' in line]
+    if lacking:
+        raise errors.InputError(
+            f'the program {program.name} was built with other libraries than '
+            f'the image has: {lacking[0]}', None,
+            'give --suite the one of this host, build the image on a host of '
+            'its suite, or leave that workload out')
+
+
+def _remove(path: pathlib.Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _swap(made: pathlib.Path, output: pathlib.Path,
+          old: pathlib.Path) -> None:
+    """Put a directory where another may be, which goes to ``old``."""
+    with contextlib.suppress(FileNotFoundError):
+        output.rename(old)
+    try:
+        made.rename(output)
+    except OSError:
+        if old.exists():
+            old.rename(output)
+        raise

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the Debian in an image is put together: what mmdebstrap is told."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from importlib import resources
+import pathlib
+import re
+import shlex
+
+from nova_pinning.instance_bench import bench_model
+
+#: In every image. The kernel for clouds has virtio; crun is for containers in
+#: guests; procps, coreutils and the like are what commands expect.
+PACKAGES = (
+    'busybox-static', 'crun', 'iproute2', 'kmod', 'linux-image-cloud-amd64',
+    'openssh-server', 'procps', 'qemu-guest-agent')
+#: Where our own files are inside.
+HOME = 'usr/local/lib/nova-pinning-bench'
+_EXECUTABLE = ('boot', 'agent', 'dhcp', 'initrd-init', 'make-initrd')
+#: Where a root gets what it is made from, which it is not to show.
+_LEFT = ('etc/apt/apt.conf.d/99mmdebstrap', 'etc/apt/sources.list',
+         'etc/apt/sources.list.d', 'var/lib/apt/lists', 'var/cache/apt',
+         'etc/hostname', 'etc/resolv.conf', 'initrd.img', 'initrd.img.old',
+         'vmlinuz', 'vmlinuz.old')
+_UNWANTED = ('/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*',
+             '/usr/share/doc/*')
+# What a host sets of these it sets for good reason.
+_ACQUIRE = re.compile(
+    r'Acquire::(?:https?|ftp|Check-Valid-Until|Check-Date|Retries)\b.*;')
+
+
+def packages(workloads: Iterable[bench_model.Workload]) -> tuple[str, ...]:
+    """What has to be in an image so that workloads run."""
+    wanted = set(PACKAGES)
+    for workload in workloads:
+        wanted |= {*workload.packages, *workload.programs.values()}
+    return tuple(sorted(' '.join(wanted).split()))
+
+
+def apt_options(dump: str) -> str:
+    """What the host's own apt is told of how to get packages.
+
+    :param dump: what ``apt-config dump`` prints
+    """
+    return ''.join(f'{line}\n' for line in dump.splitlines()
+                   if _ACQUIRE.fullmatch(line.strip()))
+
+
+def sources(files: Mapping[pathlib.Path, str], suite: str) -> list[str]:
+    """The files of apt's sources that have a suite.
+
+    :param files: their text by path
+    """
+    word = re.compile(rf'^(?!#).*(?<![\w-]){re.escape(suite)}(?![\w-])',
+                      re.MULTILINE)
+    return [str(path) for path in sorted(files) if word.search(files[path])]
+
+
+def command(*, suite: str, sources: Sequence[str], target: pathlib.Path,
+            packages: Sequence[str], apt_conf: pathlib.Path,
+            cache: pathlib.Path | None) -> list[str]:
+    """The command line that makes a root file system.
+
+    In a namespace for mounts of its own: what it mounts goes with it, however
+    it ends.
+
+    :param sources: files of apt's sources
+    :param target: directory to make
+    :param cache: of packages, for the next time
+    """
+    line = ['unshare', '--mount', 'mmdebstrap', '--mode=root',
+            '--variant=minbase', '--format=directory',
+            f'--aptopt={apt_conf}',
+            '--aptopt=Apt::Install-Recommends "false"',
+            '--dpkgopt=force-unsafe-io',
+            *(f'--dpkgopt=path-exclude={path}' for path in _UNWANTED),
+            f'--include={",".join(packages)}']
+    if cache:
+        line += list(_caching(shlex.quote(str(cache))))
+    return [*line, suite, str(target), *sources]
+
+
+def _caching(cache: str) -> Iterator[str]:
+    archives = '"$1"/var/cache/apt/archives'
+    yield '--skip=download/empty'
+    yield (f'--setup-hook=mkdir -p {archives}; find {cache} -name "*.deb" '
+           f'-exec cp -t {archives} {{}} +')
+    yield (f'--customize-hook=find {archives} -name "*.deb" '
+           f'-exec cp -nt {cache} {{}} +')
+
+
+def place_own(root: pathlib.Path, authorized_key: str) -> None:
+    """Put our own files into a root.
+
+    :param authorized_key: a line of OpenSSH's authorized_keys, or ''
+    """
+    home = root / HOME
+    home.mkdir(parents=True, exist_ok=True)
+    own = resources.files('nova_pinning.instance_bench.image') / 'guest'
+    for name in _EXECUTABLE:
+        _write(home / name, (own / name).read_text('utf-8'), 0o755)
+    _write(root / 'etc/inittab', (own / 'inittab').read_text('utf-8'))
+    _write(root / 'sbin/shutdown', (own / 'shutdown').read_text('utf-8'),
+           0o755)
+    init = root / 'sbin/init'
+    init.unlink(missing_ok=True)
+    init.symlink_to('/bin/busybox')
+    if authorized_key:
+        keys = root / 'root/.ssh'
+        keys.mkdir(mode=0o700, exist_ok=True)
+        _write(keys / 'authorized_keys', authorized_key.rstrip() + '\n',
+               0o600)
+
+
+def left_overs(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    """What has no place in an image: of this host, or not needed."""
+    for path in _LEFT:
+        found = root / path
+        if found.is_dir() and not found.is_symlink():
+            yield from found.iterdir()
+        else:
+            yield found
+    yield from (root / 'etc/ssh').glob('ssh_host_*')
+    yield from (root / 'boot').glob('initrd.img-*')
+    yield from (path for path in (root / 'var/log').rglob('*')
+                if path.is_file())
+
+
+def _write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:
+    # A package may have a link there, such as shutdown -> /bin/systemctl,
+    # which from outside of the root leads to the file of this host.
+    path.unlink(missing_ok=True)
+    path.write_text(text, 'utf-8')
+    path.chmod(mode)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What 'bench image build' leaves in a directory, and who reads it."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+import os
+import pathlib
+
+from nova_pinning import errors
+
+VERSION = 1
+MANIFEST = 'manifest.json'
+DISK = 'disk.qcow2'
+KERNEL = 'vmlinuz'
+INITRD = 'initrd'
+#: Of the file system, by which the initial one finds it.
+LABEL = 'pinning-bench'
+#: For the kernel, by whatever it is booted.
+KERNEL_ARGUMENTS = 'console=ttyS0 panic=-1 quiet'
+#: What a guest takes as its address, with the length of the prefix; without,
+#: it asks by DHCP.
+ADDRESS_ARGUMENT = 'pinning_bench.address'
+
+_ADVICE = 'make one with: nova-pinning bench image build -o {}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What an image holds.
+
+    :param workloads: names of those that can run
+    :param packages: versions by name
+    :param programs: SHA-256 of each file of our own, by name
+    :param ssh: whether a key was let in
+    """
+
+    suite: str
+    architecture: str
+    kernel: str
+    size_gib: int
+    ssh: bool
+    workloads: tuple[str, ...]
+    packages: Mapping[str, str]
+    programs: Mapping[str, str]
+
+
+def as_text(manifest: Manifest) -> str:
+    return json.dumps({'version': VERSION, **dataclasses.asdict(manifest)},
+                      indent=2) + '\n'
+
+
+def read(directory: str | os.PathLike[str]) -> Manifest:
+    """The manifest of an image.
+
+    :raises errors.InputError: if there is none, or of another version
+    """
+    path = pathlib.Path(directory) / MANIFEST
+    where = errors.Location(str(path))
+    advice = _ADVICE.format(directory)
+    try:
+        found = json.loads(path.read_text('utf-8'))
+    except OSError as error:
+        raise errors.InputError(
+            f'cannot be read: {error.strerror}', where, advice) from None
+    except ValueError:
+        raise errors.InputError('is not JSON', where, advice) from None
+    version = found.pop('version', None) if isinstance(found, dict) else None
+    if version != VERSION:
+        raise errors.InputError(
+            f'is of version {version}, not {VERSION}', where, advice)
+    try:
+        return Manifest(**{**found, 'workloads': tuple(found['workloads'])})
+    except (TypeError, KeyError):
+        raise errors.InputError(
+            'is not a manifest of an image', where, advice) from None

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals for what was measured several times.
+
+What was measured together is not independent: instances of one repetition
+share the host as it was then and compete for it, and repetitions of one round
+share instances, their places and their memory. So a sample is kept as
+clusters, and clusters are what is resampled, as a whole. Each statistic here
+is a function of the number of values, their sum and their sum of squares,
+which clusters simply add up to.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import enum
+import math
+from typing import Any
+import warnings
+
+#: Of intervals, if nothing else is said.
+CONFIDENCE = 0.95
+#: Clusters below which a bootstrap's intervals are too short: of means and
+#: their ratios, and of a spread, which is biased the more. Simulated; see
+#: test_intervals.
+LEAST_RESAMPLED = 10
+LEAST_RESAMPLED_SPREAD = 20
+_RESAMPLES = 1999
+# One end of an interval by the other.
+_VAGUE = 100
+# Of one value to another, below which they differ by rounding only.
+_ROUNDING = 1e-12
+
+
+class ClusterUnit(enum.StrEnum):
+    """What the clusters of a sample are."""
+
+    ROUNDS = 'rounds'
+    REPETITIONS = 'repetitions'
+
+
+class Method(enum.StrEnum):
+    """How an interval was found."""
+
+    #: scipy.stats.bootstrap, bias-corrected and accelerated.
+    BCA = 'BCa bootstrap'
+    #: The same, where BCa has no answer.
+    PERCENTILE = 'percentile bootstrap'
+    #: Student's t with the jackknife's standard error.
+    STUDENT = "Student's t"
+    #: There is no spread in it.
+    EQUAL = 'all equal'
+    #: Too few values.
+    NONE = 'none'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Values in clusters; clusters are independent of each other.
+
+    :param clusters: with at least one value each
+    :param numbers: of the rounds or repetitions that clusters are, so that
+        another sample of the same run can be told to share them
+    """
+
+    clusters: tuple[tuple[float, ...], ...]
+    unit: ClusterUnit = ClusterUnit.REPETITIONS
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(value for cluster in self.clusters for value in cluster)
+
+
+#: Plain numbers are taken for independent of each other.
+Values = Sample | Sequence[float]
+
+
+def sample(values: Values) -> Sample:
+    if isinstance(values, Sample):
+        return values
+    return Sample(clusters=tuple((float(value),) for value in values))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A figure and where it is with 95% confidence.
+
+    :param value: nan if there is none
+    :param low: nan, as high, if there are too few values to tell
+    """
+
+    value: float
+    low: float
+    high: float
+    method: Method
+
+    @property
+    def is_known(self) -> bool:
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether it says next to nothing of what cannot be negative."""
+        return (self.low >= 0 and self.high > _VAGUE * self.low
+                and self.high > math.sqrt(_VAGUE) * self.value)
+
+    def excludes(self, value: float) -> bool:
+        """Whether it is known and the value is not in it."""
+        return self.is_known and not self.low <= value <= self.high
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Totals:
+    """What clusters add up to: arrays of one shape, or numbers.
+
+    :param total: the sum of the values' distances from the centre
+    :param squares: the sum of the squares of these
+    """
+
+    count: Any
+    total: Any
+    squares: Any
+    centre: float
+
+    @property
+    def mean(self) -> Any:
+        return self.centre + self.total / self.count
+
+    @property
+    def deviation(self) -> Any:
+        """The standard deviation; nan of a single value."""
+        import numpy
+
+        spread = self.squares - self.total ** 2 / self.count
+        return numpy.sqrt(numpy.where(
+            self.count > 1, numpy.maximum(spread, 0.0), math.nan)
+            / numpy.maximum(self.count - 1, 1))
+
+
+Statistic = Callable[[Sequence[Totals]], Any]
+
+
+def mean(totals: Sequence[Totals]) -> Any:
+    return totals[0].mean
+
+
+def variation(totals: Sequence[Totals]) -> Any:
+    """Standard deviation by mean."""
+    return totals[0].deviation / abs(totals[0].mean)
+
+
+def ratio(totals: Sequence[Totals]) -> Any:
+    """The first mean by the second."""
+    return totals[0].mean / totals[1].mean
+
+
+def variation_ratio(totals: Sequence[Totals]) -> Any:
+    return variation(totals[:1]) / variation(totals[1:])
+
+
+class _SampleGroup:
+    """Samples that share clusters, in an order that is always the same.
+
+    :param samples: one, or several with numbers
+    """
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        import numpy
+
+        numbered = [dict(zip(one.numbers or range(len(one.clusters)),
+                             one.clusters)) for one in samples]
+        # What one has no values in is an empty cluster of its.
+        shared = sorted(
+            [tuple(sorted(one.get(number, ()))) for one in numbered]
+            for number in {number for one in numbered for number in one})
+        self._centres = [math.fsum(one.values) / len(one.values)
+                         for one in samples]
+        # By cluster, sample, and what is added up.
+        self._sums = numpy.array([
+            [(len(one), math.fsum(value - centre for value in one),
+              math.fsum((value - centre) ** 2 for value in one))
+             for one, centre in zip(clusters, self._centres)]
+            for clusters in shared])
+        self.clusters = len(shared)
+        self.fewest = min(len(one.clusters) for one in samples)
+        self.is_flat = all(
+            max(one.values) - min(one.values)
+            <= _ROUNDING * max(map(abs, one.values)) for one in samples)
+
+    def totals(self, indices: Any = None) -> list[Totals]:
+        """Of each sample; the indices' last axis is that of clusters."""
+        chosen = (self._sums if indices is None
+                  else self._sums[indices.astype(int)])
+        return self._split(chosen.sum(axis=-3))
+
+    def without_one(self) -> list[Totals]:
+        """Of all clusters but one, for each."""
+        return self._split(self._sums.sum(axis=0) - self._sums)
+
+    def _split(self, sums: Any) -> list[Totals]:
+        return [Totals(sums[..., place, 0], sums[..., place, 1],
+                       sums[..., place, 2], centre)
+                for place, centre in enumerate(self._centres)]
+
+
+class _SampleGroups:
+    """All samples of a statistic, each in one group."""
+
+    def __init__(self, samples: Sequence[Sample],
+                 together: Sequence[int]) -> None:
+        alone = [(place,) for place in range(len(samples))
+                 if place not in together]
+        self._places = [tuple(together), *alone] if together else alone
+        self.groups = [_SampleGroup([samples[place] for place in places])
+                       for places in self._places]
+
+    def ordered(self, totals: Sequence[Sequence[Totals]]) -> list[Totals]:
+        """Those of each group, in the order of the samples."""
+        found = {place: one
+                 for places, group in zip(self._places, totals)
+                 for place, one in zip(places, group)}
+        return [found[place] for place in sorted(found)]
+
+
+def interval(samples: Sequence[Sample], statistic: Statistic, *,
+             seed: int = 1, is_positive: bool = False,
+             least: int = LEAST_RESAMPLED,
+             confidence: float = CONFIDENCE,
+             together: Sequence[int] = ()) -> Interval:
+    """A statistic of samples.
+
+    They are independent of each other, but for those whose clusters are the
+    same rounds or repetitions: these are resampled together.
+
+    Clusters are resampled if there are enough, and if the confidence does
+    not take more resamples than are made. Else the jackknife's standard error
+    and Student's t with as many degrees of freedom as there are clusters for
+    are the plain answer, on a logarithmic scale for what cannot be negative.
+
+    :param is_positive: such as a ratio or a spread
+    :param least: clusters of each sample that are enough to resample
+    :param seed: the same seed and values give the same interval, whatever
+        order they are in
+    :param together: places of samples with numbers that share clusters
+    """
+    import numpy
+
+    every = _SampleGroups(samples, together)
+    with numpy.errstate(all='ignore'):
+        value = float(statistic(every.ordered(
+            [group.totals() for group in every.groups])))
+        if not math.isfinite(value):
+            return _unknown(value)
+        fewest = min(group.fewest for group in every.groups)
+        if fewest < 2:
+            return _unknown(value)
+        if all(group.is_flat for group in every.groups):
+            return Interval(value=value, low=value, high=value,
+                            method=Method.EQUAL)
+        if fewest < least or confidence > CONFIDENCE:
+            return _student(every, statistic, value, is_positive, confidence)
+        return _bootstrap(every, statistic, value, seed)
+
+
+def _unknown(value: float) -> Interval:
+    return Interval(value=value if math.isfinite(value) else math.nan,
+                    low=math.nan, high=math.nan, method=Method.NONE)
+
+
+def _student(every: _SampleGroups, statistic: Statistic,
+             value: float, is_positive: bool,
+             confidence: float) -> Interval:
+    """From the jackknife: leave each cluster out in turn."""
+    import numpy
+    from scipy import stats
+
+    if is_positive and value <= 0:
+        return _unknown(value)
+    whole = [group.totals() for group in every.groups]
+    variances = []
+    for place, one in enumerate(every.groups):
+        totals = [*whole]
+        totals[place] = one.without_one()
+        left = statistic(every.ordered(totals))
+        if is_positive:
+            left = numpy.log(left)
+        variances.append(float(
+            (one.clusters - 1) ** 2 / one.clusters * left.var(ddof=1)))
+    variance = math.fsum(variances)
+    if not math.isfinite(variance):
+        return _unknown(value)
+    if variance == 0:
+        return Interval(value=value, low=value, high=value,
+                        method=Method.EQUAL)
+    # Welch and Satterthwaite's degrees of freedom.
+    freedom = 1 / math.fsum(
+        (part / variance) ** 2 / (one.clusters - 1)
+        for part, one in zip(variances, every.groups))
+    # From the upper end, where nothing is lost to rounding.
+    reach = float(stats.t.isf((1 - confidence) / 2, freedom)
+                  ) * math.sqrt(variance)
+    if not is_positive:
+        return Interval(value=value, low=value - reach, high=value + reach,
+                        method=Method.STUDENT)
+    factor = math.exp(min(reach, 700.0))
+    return Interval(value=value, low=value / factor, high=value * factor,
+                    method=Method.STUDENT)
+
+
+def _bootstrap(every: _SampleGroups, statistic: Statistic,
+               value: float, seed: int) -> Interval:
+    import numpy
+    from scipy import stats
+
+    def of_indices(*indices: Any, axis: int = -1) -> Any:
+        return statistic(every.ordered([
+            one.totals(chosen)
+            for one, chosen in zip(every.groups, indices)]))
+
+    data = [numpy.arange(group.clusters) for group in every.groups]
+    for method, name in ((Method.BCA, 'BCa'),
+                         (Method.PERCENTILE, 'percentile')):
+        with warnings.catch_warnings():
+            # It warns of data that it has no answer for, and answers nan.
+            warnings.simplefilter('ignore')
+            found = stats.bootstrap(
+                data, of_indices, n_resamples=_RESAMPLES, vectorized=True,
+                axis=-1, confidence_level=CONFIDENCE, method=name,
+                rng=numpy.random.default_rng(seed)).confidence_interval
+        low, high = float(found.low), float(found.high)
+        if math.isfinite(low) and math.isfinite(high):
+            return Interval(value=value, low=low, high=high, method=method)
+    return _unknown(value)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every platform offers: instances, and commands that run in them.
+
+A platform is a context manager. What it started, bound or changed is ended
+and put back when it is left, whatever happened in between; an instance is
+ended by ``Instance.close``, which can be repeated.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Protocol
+from typing import Self
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceCpus:
+    """Where on the host an instance's vCPUs run.
+
+    :param vcpus: for each vCPU the host CPUs that it may use: one each if it
+        is pinned, the same set for all if they float
+    :param emulator: where the other threads of a guest run
+    :param network: where its vhost threads run and what its link receives is
+        handled, None to leave them where they are
+    """
+
+    vcpus: tuple[cpuset.CpuSet, ...]
+    emulator: cpuset.CpuSet
+    network: cpuset.CpuSet | None = None
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        """All CPUs that vCPUs may use."""
+        found = cpuset.CpuSet()
+        for cpus in self.vcpus:
+            found |= cpus
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRequest:
+    """An instance that is wanted.
+
+    :param name: unique among those that run: 'enterprise-0'
+    :param place: None on a cloud, where nova finds it
+    :param workload: what will run, so that its programs are there
+    """
+
+    name: str
+    tenant: bench_model.Tenant
+    instance_cpus: InstanceCpus | None
+    workload: bench_model.Workload
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOutcome:
+    """How a command ended.
+
+    :param status: its exit status; negative for a signal
+    :param inside_seconds: None if the instance's clock was not asked
+    :param tolerance_seconds: how exact outside_seconds is as a measure of
+        the command: what starting it and noticing its end took at most
+    """
+
+    status: int
+    stdout: str
+    stderr: str
+    outside_seconds: float
+    inside_seconds: float | None
+    tolerance_seconds: float
+
+
+class RunningJob(Protocol):
+    """A command that is running."""
+
+    def poll(self) -> CommandOutcome | None:
+        """How it ended, None while it runs.
+
+        :raises errors.InstanceError: if the instance does not answer
+        """
+
+    def stop(self) -> None:
+        """End it with all its children; nothing if it has ended."""
+
+
+class Instance(Protocol):
+    name: str
+    #: CPUs as commands inside see them, in order.
+    cpus: cpuset.CpuSet
+    #: A directory inside for the programs of this project, and an empty one.
+    programs: str
+    work: str
+    #: An address of the host that commands inside reach, '' if none.
+    peer: str
+
+    def start(self, command: str) -> RunningJob:
+        """Run a command of /bin/sh inside.
+
+        :raises errors.InstanceError: if it cannot be started
+        """
+
+    def affinities(self) -> Sequence[bench_model.Affinity]:
+        """Where its threads may run now, as the host's kernel says."""
+
+    def close(self) -> None:
+        """End it and put back what was changed for it."""
+
+
+class Platform(Protocol):
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_unused: object) -> None: ...
+
+    def check(self, requests: Sequence[InstanceRequest]) -> None:
+        """See that such instances can be obtained, before anything is started.
+
+        :raises nova_pinning.errors.InputError: what is missing and how to
+            get it: packages with the line that installs them, permissions,
+            a connection, an image
+        """
+
+    def launch(self,
+               requests: Sequence[InstanceRequest]) -> Sequence[Instance]:
+        """Start instances that will run at the same time.
+
+        Returns when each can run commands. If one fails all are ended.
+
+        :raises errors.InstanceError: if one does not come up
+        """
+
+    def versions(self) -> dict[str, str]:
+        """Versions of what the platform runs on: {'qemu': '7.2.15'}.
+
+        Asked after each launch, since some is known only then. A platform of
+        guests says which 'accelerator' they have, 'kvm' or 'tcg'.
+        """

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands in guests through the QEMU guest agent, over libvirt.
+
+No network is needed. See QEMU's qga/qapi-schema.json for the agent's own
+commands.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable
+from collections.abc import Sequence
+import json
+import subprocess
+import time
+from typing import Any
+
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import remote
+
+#: A guest on CPUs that three others want takes its time.
+ANSWER_SECONDS = 60
+_PING_SECONDS = 2
+_LOOK_SECONDS = 0.2
+#: virsh itself takes some time too.
+_GRACE_SECONDS = 30
+
+#: Runs a command line, given the seconds after which it is given up.
+Run = Callable[[Sequence[str], float], subprocess.CompletedProcess[str]]
+
+
+def run(arguments: Sequence[str],
+        seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        errors='replace', timeout=seconds, env=hypervisor.environment())
+
+
+class Agent:
+    """The guest agent of a domain.
+
+    :param virsh: how virsh is called, with its connection: ('virsh',
+        '--connect', 'qemu:///system')
+    :param domain: name of a libvirt domain that runs
+    :param hint: where to look if the agent is silent, for errors
+    :param work: directory inside that commands run in
+    :param word: makes an argument one that virsh can be given
+    """
+
+    def __init__(self, virsh: Sequence[str], domain: str, *, hint: str = '',
+                 work: str = remote.WORK, word: Callable[[str], str] = str,
+                 run: Run = run,
+                 clock: Callable[[], float] = time.monotonic,
+                 sleep: Callable[[float], None] = time.sleep) -> None:
+        self.domain = domain
+        self.clock = clock
+        #: Of running a command, known when it is ready.
+        self.overhead_seconds = 0.0
+        self._virsh = tuple(virsh)
+        self._work = work
+        self._hint = hint or f'see its console: virsh console {domain}'
+        self._word = word
+        self._run = run
+        self._sleep = sleep
+
+    def await_ready(self, seconds: float) -> None:
+        """Wait until it answers.
+
+        :raises errors.InstanceError: if it does not within so many seconds
+        """
+        limit = self.clock() + seconds
+        while True:
+            try:
+                self.call('guest-ping', seconds=_PING_SECONDS)
+                break
+            except bench_errors.InstanceError as error:
+                if self.clock() >= limit:
+                    raise bench_errors.InstanceError(
+                        f'the guest agent of domain {self.domain} is silent '
+                        f'after {seconds:g} s: {error}',
+                        f'{self._hint}; qemu-guest-agent has to run in it, '
+                        'and the domain to have the channel '
+                        'org.qemu.guest_agent.0') from None
+            self._sleep(_LOOK_SECONDS)
+        self.overhead_seconds = remote.overhead_seconds(
+            self.start, self._sleep)
+
+    def call(self, name: str, arguments: dict[str, Any] | None = None,
+             seconds: float = ANSWER_SECONDS) -> Any:
+        """Have the agent carry out one of its commands.
+
+        :param seconds: how long it may take to answer
+        :returns: what 'return' is in the answer
+        :raises errors.InstanceError: if it does not answer, or refuses
+        """
+        message: dict[str, Any] = {'execute': name}
+        if arguments is not None:
+            message['arguments'] = arguments
+        line = [*self._virsh, *map(self._word, (
+            'qemu-agent-command', '--domain', self.domain, '--timeout',
+            str(max(int(seconds), 1)), '--cmd', json.dumps(message)))]
+        try:
+            done = self._run(line, seconds + _GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise self._error(name, 'virsh does not end') from None
+        except OSError as error:
+            raise self._error(name, f'{line[0]}: {error.strerror}') from None
+        if done.returncode:
+            raise self._error(name, ' '.join(done.stderr.split())
+                              .removeprefix('error: '))
+        try:
+            return json.loads(done.stdout)['return']
+        except (ValueError, KeyError, TypeError):
+            raise self._error(
+                name, f'it answers {done.stdout[:200]!r}') from None
+
+    def execute(self, arguments: Sequence[str], capture: bool) -> int:
+        """Start a program inside; returns its process id there."""
+        path, *rest = arguments
+        answer = self.call('guest-exec', {
+            'path': path, 'arg': rest, 'capture-output': capture})
+        return int(answer['pid'])
+
+    def start(self, command: str) -> 'AgentJob':
+        """Run a command of /bin/sh inside.
+
+        :raises errors.InstanceError: if it cannot be started
+        """
+        return AgentJob(self, remote.script(command, self._work))
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _error(self, name: str, text: str) -> bench_errors.InstanceError:
+        advice = self._hint
+        if 'disabled' in text:
+            advice = ('allow it in the guest: see BLACKLIST_RPC or '
+                      'block-rpcs in the configuration of qemu-ga')
+        return bench_errors.InstanceError(
+            f'the guest agent of domain {self.domain}, {name}: {text}',
+            advice)
+
+
+class AgentJob:
+    """A command that an agent runs."""
+
+    def __init__(self, agent: Agent, script: remote.Script) -> None:
+        self._agent = agent
+        self._script = script
+        self._outcome: platform_interface.CommandOutcome | None = None
+        self._begun = agent.clock()
+        self._pid = agent.execute(script.start, capture=True)
+        #: When it has run for certain, then when it last did.
+        self._running = agent.clock()
+        self._start_seconds = self._running - self._begun
+
+    def poll(self) -> platform_interface.CommandOutcome | None:
+        if self._outcome is not None:
+            return self._outcome
+        asked = self._agent.clock()
+        answer = self._agent.call('guest-exec-status', {'pid': self._pid})
+        seen = self._agent.clock()
+        if not answer['exited']:
+            self._running = asked
+            return None
+        ended = remote.ended(
+            f'domain {self._agent.domain}',
+            _text(answer.get('out-data', '')),
+            _text(answer.get('err-data', '')))
+        self._outcome = platform_interface.CommandOutcome(
+            status=ended.status, stdout=ended.stdout, stderr=ended.stderr,
+            outside_seconds=seen - self._begun,
+            inside_seconds=ended.inside_seconds,
+            tolerance_seconds=(
+                ended.around_seconds +
+                max(self._start_seconds, self._agent.overhead_seconds)
+                + seen - self._running + remote.CLOCK_SECONDS))
+        return self._outcome
+
+    def stop(self) -> None:
+        if self._outcome is None:
+            self._agent.execute(self._script.stop, capture=False)
+
+
+def _text(encoded: str) -> str:
+    try:
+        return base64.b64decode(encoded).decode(errors='replace')
+    except binascii.Error:
+        return ''

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control groups: what containers are given, and where the groups are.
+
+With version 1 a CPU weight is a number of shares of which 1024 are usual, with
+version 2 one of which 100 are, as it is here. Runtimes would make a weight
+out of shares, by a formula that has changed over time and does not keep
+ratios; so under version 2 the weight is written as it is. See the kernel's
+Documentation/admin-guide/cgroup-v2.rst and the OCI runtime specification.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import os
+import pathlib
+import time
+from typing import Any
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import bench_model
+
+#: The group that those of all containers are below.
+PARENT = '/nova-pinning-bench'
+#: Of the CPU bandwidth of instances that float, in microseconds.
+PERIOD_US = 100_000
+_NEEDED = ('cpu', 'cpuset', 'memory')
+_USUAL_SHARES = 1024
+_USUAL_WEIGHT = 100
+_WEIGHTS = range(1, 10_001)
+_GONE_SECONDS = 5.0
+_MIB = 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CgroupLimits:
+    """What a container is given.
+
+    :param weight: as a tenant's, 100 is usual
+    :param quota_us: CPU time in each period of PERIOD_US, None for no limit
+    """
+
+    cpus: cpuset.CpuSet
+    weight: int
+    memory_mib: int
+    quota_us: int | None
+
+    @property
+    def shares(self) -> int:
+        """The weight as version 1 counts it."""
+        return shares(self.weight)
+
+
+def shares(weight: int) -> int:
+    """A weight as version 1 counts it, which takes no less than 2."""
+    return max(2, weight * _USUAL_SHARES // _USUAL_WEIGHT)
+
+
+def limits(tenant: bench_model.Tenant, cpus: cpuset.CpuSet) -> CgroupLimits:
+    """What an instance of a tenant is given.
+
+    One that floats over more CPUs than it has vCPUs gets no more time than
+    these would.
+    """
+    vcpus = tenant.size.vcpus
+    floats = tenant.provisioning is bench_model.Provisioning.VANILLA
+    return CgroupLimits(
+        cpus=cpus, weight=tenant.weight, memory_mib=tenant.size.memory_mib,
+        quota_us=vcpus * PERIOD_US if floats and vcpus < len(cpus) else None)
+
+
+def version(tree: machine_files.Tree) -> int:
+    """Which version of control groups there is, and can be written to.
+
+    :returns: 1 if the CPU controller is of version 1, though there may be a
+        hierarchy of version 2 as well
+
+    :raises nova_pinning.errors.InputError: if a controller is missing that
+        containers need, or may not be used
+    """
+    mounts: dict[str, str] = {}
+    found_version = 2
+    read_only = set()
+    for path, kind, options in _mounts(tree):
+        if kind == 'cgroup':
+            found = set(options).intersection(_NEEDED)
+            found_version = 1 if 'cpu' in found else found_version
+        else:
+            found = set((tree.text(f'{path}/cgroup.controllers')
+                         or '').split())
+        mounts |= dict.fromkeys(found, path)
+        if 'ro' in options:
+            read_only.add(path)
+    _check(tree, mounts, read_only)
+    return found_version
+
+
+def check_weight(name: str, weight: int) -> None:
+    """See that a weight is one.
+
+    :raises nova_pinning.errors.InputError: if it is not
+    """
+    if weight not in _WEIGHTS:
+        raise errors.InputError(
+            f'{name} has weight {weight}, and weights are '
+            f'{_WEIGHTS[0]} to {_WEIGHTS[-1]}')
+
+
+def resources(given: CgroupLimits, version: int) -> dict[str, Any]:
+    """``linux.resources`` of a bundle's config.json."""
+    cpu: dict[str, Any] = {'cpus': str(given.cpus)}
+    if given.quota_us is not None:
+        cpu |= {'period': PERIOD_US, 'quota': given.quota_us}
+    found: dict[str, Any] = {
+        'cpu': cpu, 'memory': {'limit': given.memory_mib * _MIB}}
+    if version == 1:
+        cpu['shares'] = given.shares
+    else:
+        found['unified'] = {'cpu.weight': str(given.weight)}
+    return found
+
+
+def podman_options(given: CgroupLimits, version: int) -> list[str]:
+    """The same as options of ``podman run``."""
+    found = ['--cpuset-cpus', str(given.cpus),
+             '--memory', f'{given.memory_mib}m']
+    if given.quota_us is not None:
+        found += ['--cpu-period', str(PERIOD_US),
+                  '--cpu-quota', str(given.quota_us)]
+    return found + (
+        ['--cpu-shares', str(given.shares)] if version == 1
+        else ['--cgroup-conf', f'cpu.weight={given.weight}'])
+
+
+def sweep(tree: machine_files.Tree, prefix: str) -> None:
+    """Remove groups whose names begin so, and then PARENT if it is empty.
+
+    A process that has ended is in its group for a moment yet. What cannot be
+    removed stays.
+    """
+    deadline = time.monotonic() + _GONE_SECONDS
+    for mount in {path for path, _kind, _options in _mounts(tree)}:
+        top = tree.root / f'{mount}{PARENT}'.lstrip('/')
+        while groups := sorted(top.glob(f'{prefix}*')):
+            for group in groups:
+                _remove(group)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        # podman puts its own helpers beside the containers.
+        for left in (top / 'conmon', top):
+            with contextlib.suppress(OSError):
+                left.rmdir()
+
+
+def _remove(group: pathlib.Path) -> None:
+    for path, _names, _files in os.walk(group, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+def _mounts(tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:
+    """Where hierarchies are, of which kind, and with which options."""
+    for line in (tree.text('/proc/mounts') or '').splitlines():
+        _source, path, kind, options, *_numbers = line.split()
+        if kind in ('cgroup', 'cgroup2'):
+            yield path, kind, options.split(',')
+
+
+def _check(tree: machine_files.Tree, mounts: Mapping[str, str],
+           read_only: set[str]) -> None:
+    for controller in _NEEDED:
+        path = mounts.get(controller)
+        if path is None:
+            raise errors.InputError(
+                f'there is no {controller} controller of control groups, '
+                'which containers need', errors.Location(
+                    '/proc/mounts'),
+                'mount cgroup2 at /sys/fs/cgroup, or boot the kernel with '
+                f'that controller (cgroup_enable={controller})')
+        if path in read_only or not os.access(
+                tree.root / path.lstrip('/'), os.W_OK):
+            raise errors.InputError(
+                'control groups cannot be made there',
+                errors.Location(path),
+                'run it as root, outside of containers')

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The domain XML of guests, and how libvirt is made to run one.
+
+The format: https://libvirt.org/formatdomain.html
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import pathlib
+import shlex
+import subprocess
+import threading
+from xml.etree import ElementTree
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import hypervisor
+
+_AGENT = 'org.qemu.guest_agent.0'
+_END_SECONDS = 30.0
+_ANSWER_SECONDS = 300.0
+_PROMPT = 'virsh # '
+_MARK = 'this was all'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TapLink:
+    """A guest's only network interface: a tap device that leads to this host.
+
+    :param device: name of the tap device
+    :param host: address of this host on it
+    :param guest: address of the guest
+    :param prefix: length of their network's
+    """
+
+    device: str
+    host: str
+    guest: str
+    prefix: int = 30
+    vhost: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DomainSpec:
+    """A guest that is wanted.
+
+    :param accelerator: 'kvm' or 'tcg'
+    :param shares: of CPU time, as libvirt has them; None for the usual ones
+    :param nodes: host NUMA nodes that memory has to come from, empty for any
+    :param arguments: for the kernel
+    :param cache: of the disk, as libvirt has it
+    :param console: file for what the guest says on its serial console
+    """
+
+    name: str
+    accelerator: str
+    memory_mib: int
+    instance_cpus: platform_interface.InstanceCpus
+    shares: int | None
+    nodes: cpuset.CpuSet
+    kernel: pathlib.Path
+    initrd: pathlib.Path
+    arguments: str
+    disk: pathlib.Path
+    cache: str
+    console: pathlib.Path
+    link: TapLink | None = None
+
+
+def domain_xml_of(spec: DomainSpec) -> str:
+    """The domain XML of a guest."""
+    is_kvm = spec.accelerator == 'kvm'
+    root = ElementTree.Element(
+        'domain', {'type': 'kvm' if is_kvm else 'qemu'})
+    _add(root, 'name', spec.name)
+    _add(root, 'memory', str(spec.memory_mib), unit='MiB')
+    _add(root, 'vcpu', str(len(spec.instance_cpus.vcpus)),
+         cpuset=str(spec.instance_cpus.cpus))
+    _tune(root, spec)
+    if spec.nodes:
+        _add(_add(root, 'numatune'), 'memory', mode='strict',
+             nodeset=str(spec.nodes))
+    system = _add(root, 'os')
+    _add(system, 'type', 'hvm', machine='q35')
+    _add(system, 'kernel', str(spec.kernel))
+    _add(system, 'initrd', str(spec.initrd))
+    _add(system, 'cmdline', spec.arguments)
+    _add(_add(root, 'features'), 'acpi')
+    if is_kvm:
+        # What TCG has by default is what it emulates fastest.
+        _add(root, 'cpu', mode='host-passthrough')
+    # A panic or reboot is the end of it.
+    _add(root, 'on_reboot', 'destroy')
+    _add(root, 'on_crash', 'destroy')
+    _devices(_add(root, 'devices'), spec)
+    return ElementTree.tostring(root, encoding='unicode')
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str = '',
+         **attributes: str) -> ElementTree.Element:
+    element = ElementTree.SubElement(parent, tag, attributes)
+    element.text = text or None
+    return element
+
+
+def _tune(root: ElementTree.Element, spec: DomainSpec) -> None:
+    tune = _add(root, 'cputune')
+    if spec.shares is not None:
+        _add(tune, 'shares', str(spec.shares))
+    for number, cpus in enumerate(spec.instance_cpus.vcpus):
+        _add(tune, 'vcpupin', vcpu=str(number), cpuset=str(cpus))
+    if spec.instance_cpus.emulator:
+        _add(tune, 'emulatorpin', cpuset=str(spec.instance_cpus.emulator))
+
+
+def _devices(devices: ElementTree.Element, spec: DomainSpec) -> None:
+    disk = _add(devices, 'disk', type='file', device='disk')
+    _add(disk, 'driver', name='qemu', type='qcow2', cache=spec.cache)
+    _add(disk, 'source', file=str(spec.disk))
+    _add(disk, 'target', dev='vda', bus='virtio')
+    serial = _add(devices, 'serial', type='file')
+    _add(serial, 'source', path=str(spec.console))
+    channel = _add(devices, 'channel', type='unix')
+    _add(channel, 'target', type='virtio', name=_AGENT)
+    random = _add(devices, 'rng', model='virtio')
+    _add(random, 'backend', '/dev/urandom', model='random')
+    _add(devices, 'memballoon', model='none')
+    if spec.link:
+        interface = _add(devices, 'interface', type='ethernet')
+        _add(interface, 'target', dev=spec.link.device)
+        _add(interface, 'model', type='virtio')
+        _add(interface, 'driver', name='vhost' if spec.link.vhost else 'qemu')
+
+
+class TransientDomain:
+    """A transient domain, which ends with this object or this process.
+
+    A virsh of its own has it, and libvirt ends it when that goes.
+
+    :param virsh: how virsh is called, with its connection
+    :param name: of the domain
+    :param definition: file with its XML
+    """
+
+    def __init__(self, virsh: Sequence[str], name: str,
+                 definition: pathlib.Path) -> None:
+        self.name = name
+        try:
+            self._virsh = subprocess.Popen(
+                # Its output is buffered unless it goes to a terminal.
+                ['stdbuf', '--output=L', *virsh, '--quiet'],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                env=hypervisor.environment())
+        except OSError as error:
+            raise bench_errors.InstanceError(
+                f'{virsh[0]}: {error.strerror}') from None
+        try:
+            said = self._do(
+                f'create --file {shlex.quote(str(definition))} --autodestroy')
+        except BaseException:
+            self.close()
+            raise
+        if any(line.startswith('error:') for line in said):
+            self.close()
+            raise bench_errors.InstanceError(
+                f'libvirt cannot start domain {name}: ' + ' '.join(
+                    line.removeprefix('error: ') for line in said),
+                f'see /var/log/libvirt/qemu/{name}.log')
+
+    def close(self) -> None:
+        """End it; can be repeated."""
+        if self._virsh.poll() is None:
+            self._do(f'destroy --domain {shlex.quote(self.name)}')
+            assert self._virsh.stdin is not None
+            try:
+                self._virsh.stdin.close()
+                self._virsh.wait(_END_SECONDS)
+            except (OSError, subprocess.TimeoutExpired):
+                self._virsh.kill()
+                self._virsh.wait()
+        if self._virsh.stdout:
+            self._virsh.stdout.close()
+
+    def _do(self, command: str) -> list[str]:
+        """Have virsh carry out a command.
+
+        :returns: the lines it says
+        """
+        stdin, stdout = self._virsh.stdin, self._virsh.stdout
+        assert stdin is not None and stdout is not None
+        said: list[str] = []
+        # Of a libvirt that hangs nobody would ever hear again.
+        timer = threading.Timer(_ANSWER_SECONDS, self._virsh.kill)
+        timer.start()
+        try:
+            # echo does not end its line, the next command does.
+            stdin.write(f'{command}\necho {_MARK}\npwd\n')
+            stdin.flush()
+            for line in stdout:
+                # Commands are echoed, behind the prompt.
+                text = line.removeprefix(_PROMPT).strip()
+                if text.startswith(_MARK):
+                    return said
+                if text and not line.startswith(_PROMPT):
+                    said.append(text)
+        except OSError:
+            pass
+        finally:
+            timer.cancel()
+        return [*said, 'error: virsh has ended']

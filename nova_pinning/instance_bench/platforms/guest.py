@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests under libvirt, booted from the image of 'bench image build'.
+
+Their kernel is booted directly and their disk is an overlay, so that nothing
+of one guest is left for the next. What the emulator threads do, and where, is
+what a place says.
+"""
+
+from collections.abc import Sequence
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+from typing import Protocol
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import domain_xml
+from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import image_manifest
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import cgroups
+from nova_pinning.instance_bench.platforms import domain
+from nova_pinning.instance_bench.platforms import holder
+from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import link
+from nova_pinning.instance_bench.platforms import remote
+from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.instance_bench.platforms import ssh
+from nova_pinning.instance_bench.workloads import programs
+from nova_pinning import kvm
+
+#: A kernel that has less does not come up.
+LEAST_MEMORY_MIB = 256
+_TOOLS = {'virsh': 'libvirt-clients', 'qemu-img': 'qemu-utils',
+          'ip': 'iproute2', 'ssh': 'openssh-client'}
+_CONSOLE_LINES = 5
+_USUAL_WEIGHT = 100
+
+
+class GuestChannel(Protocol):
+    """How commands get into a guest."""
+
+    def await_ready(self, seconds: float) -> None: ...
+
+    def start(self, command: str) -> platform_interface.RunningJob: ...
+
+    def close(self) -> None: ...
+
+
+class GuestInstance:
+    """A guest that runs.
+
+    :param request: what was wanted
+    :param wish: what libvirt was told
+    :param libvirt: where it runs
+    :param running: its domain
+    """
+
+    programs = remote.PROGRAMS
+    work = remote.WORK
+
+    def __init__(
+        self,
+        request: platform_interface.InstanceRequest,
+        spec: domain.DomainSpec,
+        libvirt: hypervisor.ComputeHypervisor,
+        running: domain.TransientDomain,
+        channel: GuestChannel,
+    ) -> None:
+        self.name = request.name
+        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
+        self.peer = spec.link.host if spec.link else ''
+        self._wish = spec
+        self._libvirt = libvirt
+        self._domain = running
+        self._channel = channel
+        self._definition: domain_xml.DomainXml = domain_xml.parse(
+            domain.domain_xml_of(spec))
+
+    def bring_up(self) -> None:
+        """Set what libvirt does not.
+
+        :raises bench_errors.InstanceError: if it cannot be set
+        """
+        if self._wish.link:
+            link.bring_up(self._wish.link, self._libvirt.run)
+            if self._wish.instance_cpus.network:
+                link.steer(machine_files.Tree(), self._wish.link, self._pid(),
+                           self._wish.instance_cpus.network)
+
+    def await_ready(self, seconds: float) -> None:
+        """Wait until it runs commands.
+
+        :raises bench_errors.InstanceError: if it does not
+        """
+        try:
+            self._channel.await_ready(seconds)
+        except bench_errors.InstanceError as error:
+            raise bench_errors.InstanceError(
+                f'{self.name}: {error}; its console said last: '
+                f'{_tail(self._wish.console)}', error.advice) from None
+
+    def start(self, command: str) -> platform_interface.RunningJob:
+        return self._channel.start(command)
+
+    def affinities(self) -> Sequence[bench_model.Affinity]:
+        found = list(self._libvirt.affinities(self._definition))
+        if self._wish.link and self._wish.instance_cpus.network:
+            found += link.affinities(machine_files.Tree(), self._pid(),
+                                     self._wish.instance_cpus.network)
+        return found
+
+    def close(self) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._wish.disk.unlink, missing_ok=True)
+            stack.callback(self._domain.close)
+            stack.callback(self._channel.close)
+
+    def _pid(self) -> int:
+        return int(self._libvirt.run((
+            *self._libvirt.prefix, 'cat',
+            f'/run/libvirt/qemu/{self._wish.name}.pid')))
+
+
+class GuestPlatform(holder.Holder):
+    """A libvirt on this host.
+
+    :param how: connect, image, accelerator, channel, ssh_key, boot_seconds
+    :param libvirt: what it is reached by; by ``connect`` alone unless given
+    """
+
+    def __init__(self, how: settings.PlatformSettings,
+                 libvirt: hypervisor.ComputeHypervisor | None = None) -> None:
+        super().__init__()
+        self._how = how
+        self._libvirt = libvirt or hypervisor.ComputeHypervisor(
+            prefix=(), connect=how.connect)
+        self._image = pathlib.Path(how.image).absolute()
+        self._accelerator = how.accelerator
+        self._packages: frozenset[str] = frozenset()
+
+    def check(self,
+              requests: Sequence[platform_interface.InstanceRequest]) -> None:
+        absent = [package for tool, package in _TOOLS.items()
+                  if shutil.which(tool) is None]
+        if absent:
+            raise errors.InputError(
+                'what guests need is not installed: ' + ', '.join(absent),
+                advice='install it with: apt-get install '
+                + ' '.join(absent))
+        self._check_libvirt()
+        if not self._how.image:
+            raise errors.InputError(
+                'guests need an image', errors.Location('--image'),
+                'make one with: nova-pinning bench image build')
+        image = image_manifest.read(self._image)
+        _check_requests(requests, image, self._how)
+        self._packages = self._packages.union(*(
+            programs.packages(request.workload) for request in requests))
+
+    def _check_libvirt(self) -> None:
+        if not self._how.connect.startswith('qemu:///system'):
+            raise errors.InputError(
+                f'guests need the libvirt of this host, with control groups, '
+                f'and {self._how.connect} is another',
+                errors.Location('--connect'), 'give qemu:///system')
+        try:
+            self._libvirt.version()
+        except bench_errors.InstanceError as error:
+            raise errors.InputError(
+                f'libvirt cannot be reached: {error}',
+                errors.Location(f'--connect {self._how.connect}'),
+                'start it, with: systemctl start libvirtd; its package is '
+                'libvirt-daemon-system') from None
+
+    def launch(
+        self, requests: Sequence[platform_interface.InstanceRequest],
+    ) -> Sequence[platform_interface.Instance]:
+        with contextlib.ExitStack() as stack:
+            found = []
+            for request in requests:
+                instance = self._start(request)
+                stack.callback(instance.close)
+                instance.bring_up()
+                found.append(instance)
+            for instance in found:
+                instance.await_ready(self._how.boot_seconds)
+            stack.pop_all()
+        self._instances += found
+        return found
+
+    def versions(self) -> dict[str, str]:
+        image = image_manifest.read(self._image)
+        return {'qemu': self._libvirt.version(),
+                'guest kernel': image.kernel, 'guest': image.suite,
+                'accelerator': self.accelerator,
+                **{f'{name} (guest)': image.packages[name]
+                   for name in sorted(self._packages)
+                   if name in image.packages}}
+
+    @property
+    def accelerator(self) -> str:
+        """'kvm' or 'tcg'; the first who asks may wait for seconds."""
+        if not self._accelerator:
+            self._accelerator = ('kvm' if kvm.works(
+                self._image / image_manifest.KERNEL) else 'tcg')
+        return self._accelerator
+
+    def _start(self,
+               request: platform_interface.InstanceRequest) -> GuestInstance:
+        spec = self._wish(request)
+        overlay(self._image / image_manifest.DISK, spec.disk)
+        definition = spec.disk.with_suffix('.xml')
+        definition.write_text(domain.domain_xml_of(spec))
+        running = domain.TransientDomain(self._libvirt.virsh, spec.name,
+                                         definition)
+        return GuestInstance(request, spec, self._libvirt, running,
+                             self._channel(request, spec))
+
+    def _wish(
+            self,
+            request: platform_interface.InstanceRequest) -> domain.DomainSpec:
+        assert request.instance_cpus is not None
+        tenant, tree = request.tenant, machine_files.Tree()
+        name = (f'{self._directory.name}-{next(self._numbers)}-'
+                f'{request.name}')
+        stem = self._directory / name
+        chosen = (link.choose(os.listdir('/sys/class/net'))
+                  if _needs_link(request, self._how) else None)
+        arguments = image_manifest.KERNEL_ARGUMENTS
+        if chosen:
+            arguments += (f' {image_manifest.ADDRESS_ARGUMENT}='
+                          f'{chosen.guest}/{chosen.prefix}')
+        return domain.DomainSpec(
+            name=name,
+            accelerator=self.accelerator,
+            memory_mib=tenant.size.memory_mib,
+            instance_cpus=request.instance_cpus,
+            shares=_shares(tree, tenant.weight),
+            nodes=nodes(tree, request.instance_cpus.cpus)
+            if tenant.provisioning is bench_model.Provisioning.PINNED else
+            cpuset.CpuSet(),
+            kernel=self._image / image_manifest.KERNEL,
+            initrd=self._image / image_manifest.INITRD,
+            arguments=arguments,
+            disk=stem.with_name(f'{name}.qcow2'),
+            cache=_cache(stem.parent),
+            console=stem.with_name(f'{name}.console'),
+            link=chosen)
+
+    def _channel(self, request: platform_interface.InstanceRequest,
+                 spec: domain.DomainSpec) -> GuestChannel:
+        if self._how.channel is settings.ChannelKind.AGENT:
+            return agent.Agent(self._libvirt.virsh, spec.name)
+        assert spec.link is not None
+        return ssh.Ssh(ssh.SshTarget(
+            address=spec.link.guest, user=self._how.ssh_user,
+            key=self._how.ssh_key), request.name)
+
+
+def overlay(disk: pathlib.Path, target: pathlib.Path) -> None:
+    """Make a disk that is another but for what is written to it.
+
+    :raises bench_errors.InstanceError: if it cannot be made
+    """
+    done = subprocess.run(
+        ['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', str(disk), '-F',
+         'qcow2', str(target)], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise bench_errors.InstanceError(
+            f'{target} cannot be made: {" ".join(done.stderr.split())}')
+
+
+def nodes(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> cpuset.CpuSet:
+    """The NUMA nodes of CPUs; empty if the host has but one."""
+    found = {}
+    for name in tree.names('/sys/devices/system/node'):
+        number = name.removeprefix('node')
+        if number.isdigit():
+            found[int(number)] = tree.cpus(
+                f'/sys/devices/system/node/{name}/cpulist') or (
+                    cpuset.CpuSet())
+    if len(found) < 2:
+        return cpuset.CpuSet()
+    return cpuset.CpuSet(number for number, own in found.items()
+                         if not own.isdisjoint(cpus))
+
+
+def _needs_link(request: platform_interface.InstanceRequest,
+                how: settings.PlatformSettings) -> bool:
+    return bool(request.workload.peer) or (
+        how.channel is settings.ChannelKind.SSH)
+
+
+def _shares(tree: machine_files.Tree, weight: int) -> int | None:
+    """A weight as libvirt has it, which is as control groups have it."""
+    if weight == _USUAL_WEIGHT:
+        return None
+    if cgroups.version(tree) == 1:
+        return cgroups.shares(weight)
+    return weight
+
+
+def _cache(directory: pathlib.Path) -> str:
+    """As nova does it: none, where files can be opened that way."""
+    probe = directory / '.direct'
+    try:
+        os.close(os.open(probe, os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o600))
+    except OSError:
+        return 'writeback'
+    finally:
+        probe.unlink(missing_ok=True)
+    return 'none'
+
+
+def _check_requests(
+    requests: Sequence[platform_interface.InstanceRequest],
+    image: image_manifest.Manifest,
+    how: settings.PlatformSettings,
+) -> None:
+    """See that the image and this user have what guests need.
+
+    :raises errors.InputError: if not
+    """
+    for request in requests:
+        memory_mib = request.tenant.size.memory_mib
+        if memory_mib < LEAST_MEMORY_MIB:
+            raise errors.InputError(
+                f'tenant {request.tenant.name!r} has {memory_mib} MiB, and '
+                f'guests take {LEAST_MEMORY_MIB} at least')
+        if _needs_link(request, how) and os.geteuid():
+            raise errors.InputError(
+                f'{request.name} needs a link to this host, which only root '
+                'can make', advice='run it with sudo')
+    lacking = sorted({request.workload.name for request in requests
+                      if not _has(image, request.workload)})
+    if lacking:
+        every = sorted({*image.workloads, *lacking})
+        raise errors.InputError(
+            f'the image lacks what is needed for {", ".join(lacking)}',
+            errors.Location(f'--image {how.image}'),
+            'make another with: nova-pinning bench image build '
+            + ' '.join(f'--workload {name}' for name in every))
+    if how.channel is settings.ChannelKind.SSH and not image.ssh:
+        raise errors.InputError(
+            'the image allows no login by SSH',
+            errors.Location(f'--image {how.image}'),
+            'make another with --authorized-key, or use the guest agent')
+
+
+def _has(image: image_manifest.Manifest,
+         workload: bench_model.Workload) -> bool:
+    """Whether a workload can run; one that needs nothing always can."""
+    if workload.name in image.workloads:
+        return True
+    packages = ' '.join((*workload.packages, *workload.programs.values()))
+    return not workload.source and all(
+        package in image.packages for package in packages.split())
+
+
+def _tail(console: pathlib.Path) -> str:
+    try:
+        lines = console.read_text(errors='replace').split('\n')
+    except OSError:
+        return 'nothing'
+    said = [line.strip() for line in lines if line.strip()]
+    return ' | '.join(said[-_CONSOLE_LINES:]) or 'nothing'

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What platforms have in common that start instances on this host."""
+
+import contextlib
+import itertools
+import pathlib
+from typing import Self
+
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import runtimes
+from nova_pinning.instance_bench import workspace
+
+
+class Holder:
+    """Has a directory, and instances whose files are in it."""
+
+    def __init__(self) -> None:
+        self._workspace: workspace.Workspace | None = None
+        self._instances: list[platform_interface.Instance] = []
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Self:
+        workspace.clear_left_over(runtimes.clear)
+        self._workspace = workspace.Workspace()
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        # Each of these is done, whatever becomes of the others; the last
+        # comes first.
+        with contextlib.ExitStack() as stack:
+            if self._workspace:
+                stack.callback(self._workspace.unlock)
+                stack.callback(runtimes.clear, self._workspace.path)
+            for instance in self._instances:
+                stack.callback(instance.close)
+        self._instances.clear()
+        self._workspace = None
+
+    @property
+    def _directory(self) -> pathlib.Path:
+        assert self._workspace is not None
+        return self._workspace.path

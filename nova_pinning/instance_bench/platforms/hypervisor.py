@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The libvirt and the kernel of a compute host, and where a domain runs."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import os
+import shlex
+import subprocess
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import domain_xml
+from nova_pinning.host import qemu_process
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import settings
+
+#: How long an answer may take.
+_SECONDS = 60.0
+#: Programs that have a shell of the other side read what they are to run.
+_WITH_SHELL = ('ssh', 'autossh')
+
+#: Prints the host's CPUs, and a line with the CPUs of each thread of a QEMU
+#: before its /proc/PID/task/TID/stat.
+_THREADS = r"""
+cat /sys/devices/system/cpu/online &&
+pid=$(cat /run/libvirt/qemu/{name}.pid) &&
+cd "/proc/$pid/task" &&
+for tid in *; do
+    cpus=$(sed -n 's/^Cpus_allowed_list:\s*//p' "$tid/status") &&
+    stat=$(cat "$tid/stat") && echo "$cpus $stat"
+done 2>/dev/null
+true
+"""
+
+Run = Callable[[Sequence[str]], str]
+
+
+def environment() -> dict[str, str]:
+    """For virsh, what it says of which is translated otherwise."""
+    return {**os.environ, 'LC_ALL': 'C'}
+
+
+def run(command: Sequence[str]) -> str:
+    """Run a command.
+
+    :returns: what it printed
+    :raises errors.InstanceError: if it fails
+    """
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors='replace', timeout=_SECONDS,
+            env=environment())
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise bench_errors.InstanceError(
+            f'{shlex.join(command)}: {error}') from error
+    if done.returncode:
+        said = ' '.join(done.stderr.split()) or 'it does not say why'
+        raise bench_errors.InstanceError(
+            f'{shlex.join(command)} ended with status {done.returncode}: '
+            f'{said}')
+    return done.stdout
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeHypervisor:
+    """A compute host.
+
+    :param prefix: command that runs others on it, empty if it is this one or
+        if nothing but libvirt's URI leads there
+    :param connect: libvirt's URI
+    """
+
+    prefix: tuple[str, ...]
+    connect: str
+    run: Run = run
+
+    @property
+    def has_shell(self) -> bool:
+        """Whether other commands than virsh get there."""
+        return bool(self.prefix) or self.connect.startswith('qemu:///')
+
+    @property
+    def virsh(self) -> tuple[str, ...]:
+        """How virsh is called; arguments after it go through word()."""
+        return (*self.prefix, *map(self.word, (
+            'virsh', '--connect', self.connect)))
+
+    def word(self, text: str) -> str:
+        """An argument as what is behind the prefix has to be given it.
+
+        ssh puts a line together, and has a shell there take it apart.
+        """
+        is_ssh = (bool(self.prefix)
+                  and os.path.basename(self.prefix[0]) in _WITH_SHELL)
+        return shlex.quote(text) if is_ssh else text
+
+    def version(self) -> str:
+        """QEMU's: '7.2.15'.
+
+        :raises errors.InstanceError: if libvirt cannot be reached
+        """
+        for line in self.run((*self.virsh, 'version')).splitlines():
+            if line.startswith('Running hypervisor:'):
+                return line.split()[-1]
+        return ''
+
+    def definition(self, name: str) -> domain_xml.DomainXml:
+        """What libvirt says of a domain that runs.
+
+        :raises errors.InstanceError: if there is none
+        """
+        text = self.run((*self.virsh, 'dumpxml', self.word(name)))
+        try:
+            return domain_xml.parse(text)
+        except ValueError as error:
+            raise bench_errors.InstanceError(
+                f'the XML of domain {name}: {error}') from error
+
+    def affinities(
+        self, definition: domain_xml.DomainXml,
+    ) -> tuple[bench_model.Affinity, ...]:
+        """Where the kernel lets a domain's threads run.
+
+        Of a host that only libvirt's URI leads to, libvirt tells it of the
+        vCPUs alone.
+
+        :param wanted: says where they were to
+        :raises errors.InstanceError: if the host does not answer
+        """
+        if not self.has_shell:
+            return _affinities(definition, cpuset.CpuSet(),
+                               self._vcpuinfo(definition), None)
+        script = _THREADS.format(name=shlex.quote(definition.name))
+        lines = self.run((*self.prefix, 'sh', '-c',
+                          self.word(script))).splitlines()
+        online = cpuset.CpuSet.parse(lines[0])
+        process = qemu_process.qemu_process_of(
+            0, (_thread(line) for line in lines[1:]), 0, ())
+        vcpus = {number: thread.cpus
+                 for number, thread in process.vcpus.items()}
+        emulator = cpuset.CpuSet()
+        for thread in process.emulator:
+            emulator |= thread.cpus
+        return _affinities(definition, online, vcpus, emulator)
+
+    def _vcpuinfo(
+            self,
+            definition: domain_xml.DomainXml) -> dict[int, cpuset.CpuSet]:
+        """The CPUs of each vCPU, by the kernel of a host far away."""
+        found = {}
+        number = -1
+        text = self.run((*self.virsh, 'vcpuinfo', '--pretty',
+                         self.word(definition.name)))
+        for line in text.splitlines():
+            key, _colon, value = line.partition(':')
+            if key == 'VCPU':
+                number = int(value)
+            elif key == 'CPU Affinity':
+                # '0-1 (out of 2)'
+                found[number] = cpuset.CpuSet.parse(value.split('(')[0])
+        return found
+
+
+def _thread(line: str) -> qemu_process.QemuThread:
+    cpus, _blank, stat = line.partition(' ')
+    return qemu_process.parse_thread(stat, cpuset.CpuSet.parse(cpus))
+
+
+def _affinities(
+    definition: domain_xml.DomainXml, online: cpuset.CpuSet,
+    vcpus: dict[int, cpuset.CpuSet], emulator: cpuset.CpuSet | None,
+) -> tuple[bench_model.Affinity, ...]:
+    """What was asked beside what is.
+
+    :param online: the host's CPUs, empty if they are not known
+    :param emulator: None if it is not known
+    """
+    found = []
+    for number in range(definition.vcpus):
+        seen = vcpus.get(number, cpuset.CpuSet())
+        asked = definition.vcpu_affinity(number) or online or seen
+        found.append(bench_model.Affinity(
+            thread=f'vCPU {number}', asked=asked, seen=seen))
+    if emulator is not None:
+        asked = definition.emulator_pin or definition.floats_over or online
+        found.append(bench_model.Affinity(
+            thread='emulator', asked=asked, seen=emulator))
+    return tuple(found)
+
+
+def of_host(how: settings.PlatformSettings,
+            name: str,
+            run: Run = run) -> ComputeHypervisor:
+    """The compute host of a name, as the settings say it is reached.
+
+    :raises nova_pinning.errors.InputError: if they are not a command
+    """
+    try:
+        parts = shlex.split(how.hypervisor)
+    except ValueError as error:
+        raise errors.InputError(
+            f'{how.hypervisor!r} is not a command: {error}',
+            errors.Location('--hypervisor')) from None
+    return ComputeHypervisor(
+        prefix=tuple(part.replace('{host}', name) for part in parts),
+        connect=how.connect.replace('{host}', name), run=run)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What platforms have in common whose instances are processes of this host."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import itertools
+import pathlib
+import shutil
+import time
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import affinity
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import holder
+from nova_pinning.instance_bench.platforms import process
+from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.instance_bench.workloads import programs
+from nova_pinning.instance_bench import workspace
+
+# What the controller's own thread may need to see the end of a command, on
+# a host with more to do than it has CPUs for.
+_NOTICE_SECONDS = 0.1
+_TRIALS = 3
+_SETTLED_SECONDS = 0.1
+_ANSWER_SECONDS = 30.0
+
+
+class LocalInstance:
+    """An instance all of whose processes are in one PID namespace.
+
+    :param cpus: where its processes may run
+    :param directory: its own, with ``work`` and ``jobs`` in it
+    :param root: what that directory is inside
+    :param programs_directory: inside
+    """
+
+    peer = '127.0.0.1'
+
+    def __init__(self, *, name: str, cpus: cpuset.CpuSet,
+                 directory: pathlib.Path, root: str,
+                 programs_directory: str) -> None:
+        self.name = name
+        self.cpus = cpus
+        self.programs = programs_directory
+        self.work = f'{root}/work'
+        self._directory = directory
+        self._root = root
+        self._tree = machine_files.Tree()
+        self._numbers = itertools.count()
+        self._jobs: list[process.ProcessJob] = []
+        self._tolerance = _NOTICE_SECONDS
+
+    def _enter(self, variables: Mapping[str, str]) -> Sequence[str]:
+        """What to put before a command so that it runs inside."""
+        raise NotImplementedError
+
+    def _first(self) -> int:
+        """The instance's first process, by the host's ids; 0 if it ended."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        """End all that runs inside, if anything does."""
+        raise NotImplementedError
+
+    def start(self, command: str) -> process.ProcessJob:
+        number = next(self._numbers)
+        directory = self._directory / 'jobs' / str(number)
+        try:
+            directory.mkdir()
+        except OSError as error:
+            raise bench_errors.InstanceError(
+                f'{directory} cannot be made: {error.strerror}') from None
+        job = process.ProcessJob(
+            enter=self._enter, command=command, work=self.work,
+            directory=directory, inside=f'{self._root}/jobs/{number}',
+            members=self._members, tolerance_seconds=self._tolerance)
+        self._jobs.append(job)
+        return job
+
+    def affinities(self) -> Sequence[bench_model.Affinity]:
+        found = self._affinities()
+        if not all(one.is_in_force for one in found):
+            # What is just getting inside is not yet where it will be.
+            time.sleep(_SETTLED_SECONDS)
+            found = self._affinities()
+        return found
+
+    def close(self) -> None:
+        # Each of these is done, whatever becomes of the others; the last
+        # comes first.
+        with contextlib.ExitStack() as stack:
+            stack.callback(workspace.remove, self._directory)
+            for job in self._jobs:
+                stack.callback(job.stop)
+            stack.callback(self._end)
+        self._jobs.clear()
+
+    def settle(self) -> None:
+        """Wait until it runs commands, and see how long entering it takes.
+
+        :raises errors.InstanceError: if it does not
+        """
+        took = [self._trial() for _number in range(_TRIALS)]
+        self._tolerance = max(took) + _NOTICE_SECONDS
+
+    def _trial(self) -> float:
+        job = self.start(':')
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while (outcome := job.poll()) is None:
+            if time.monotonic() > deadline:
+                raise bench_errors.InstanceError(
+                    f'{self.name} does not run commands within '
+                    f'{_ANSWER_SECONDS:g} seconds')
+            time.sleep(0.005)
+        if outcome.status:
+            raise bench_errors.InstanceError(
+                f'{self.name} does not run commands: '
+                f'{outcome.stderr.strip() or outcome.status}')
+        return outcome.outside_seconds
+
+    def _affinities(self) -> tuple[bench_model.Affinity, ...]:
+        return tuple(affinity.of_processes(
+            self._tree, self._members(), self.cpus))
+
+    def _members(self) -> Sequence[int]:
+        first = self._first()
+        return process.members(self._tree, first) if first else ()
+
+
+class LocalPlatform(holder.Holder):
+    """Starts instances, and keeps their files.
+
+    :param how: what the command line says of platforms
+    """
+
+    def __init__(self, how: settings.PlatformSettings) -> None:
+        super().__init__()
+        self._settings = how
+        self._packages: frozenset[str] = frozenset()
+
+    def check(self,
+              requests: Sequence[platform_interface.InstanceRequest]) -> None:
+        for request in requests:
+            if request.tenant.network_cpus is not None:
+                raise errors.InputError(
+                    f'{request.name} sets network_cpus, and here no '
+                    'interrupts and no vhost threads carry its packets: it '
+                    'uses the network of the host', None,
+                    'measure it with platform vm')
+        for workload in {request.workload.name: request.workload
+                         for request in requests}.values():
+            programs.require(workload, self._which)
+            programs.require_builder(workload)
+            self._packages |= programs.packages(workload)
+
+    def launch(
+        self, requests: Sequence[platform_interface.InstanceRequest],
+    ) -> Sequence[platform_interface.Instance]:
+        with contextlib.ExitStack() as stack:
+            started = []
+            for request in requests:
+                try:
+                    started.append(
+                        self._start(request, self._prepared(request)))
+                except OSError as error:
+                    raise bench_errors.InstanceError(
+                        f'{request.name} has no files: {error}',
+                        f'see to the disk of {workspace.PARENT}') from None
+                stack.callback(started[-1].close)
+                started[-1].settle()
+            stack.pop_all()
+        self._instances += started
+        return started
+
+    def versions(self) -> dict[str, str]:
+        return programs.versions(self._packages)
+
+    def _start(self, request: platform_interface.InstanceRequest,
+               directory: pathlib.Path) -> LocalInstance:
+        raise NotImplementedError
+
+    def _which(self, name: str) -> str | None:
+        return shutil.which(name, path=process.environment('/')['PATH'])
+
+    def _prepared(self,
+                  request: platform_interface.InstanceRequest) -> pathlib.Path:
+        """The directory of an instance, with what it needs in it."""
+        directory = self._directory / str(next(self._numbers))
+        for name in ('work', 'jobs'):
+            (directory / name).mkdir(parents=True)
+        built = self._programs(request.workload)
+        built.mkdir(parents=True, exist_ok=True)
+        if not any(built.iterdir()):
+            programs.build(request.workload, built)
+        return directory
+
+    def _programs(self, workload: bench_model.Workload) -> pathlib.Path:
+        """Where the programs of a workload are built, once for all."""
+        return self._directory / '.programs' / workload.name

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that run as processes of this host, in a namespace or not.
+
+An instance on the host is all that is in one PID namespace. The first process
+in it ends when the controller does, be it killed, since it waits for the end
+of a pipe that nobody else holds; and with it the kernel ends all others, what
+has made itself a daemon included.
+"""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import itertools
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import threading
+import time
+
+from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import platform_interface
+
+#: What the first process of an instance runs: it reaps what is orphaned, and
+#: ends with the pipe that is its standard input.
+KEEPER = 'exec 3<&0; cat <&3 >/dev/null & wait $!'
+# Writes the clock to file $1 before and after command $2, in directory $3.
+_TIMED = ('cd "$3" && date +%s%N >"$1" && { /bin/sh -c "$2"; status=$?; '
+          'date +%s%N >>"$1"; exit $status; }')
+_MARK = 'NOVA_PINNING_BENCH_JOB'
+_MOST_OUTPUT = 16 * 1024 * 1024
+_END_SECONDS = 10.0
+_CLEAR_LOOKS = 2
+_BARE_LOOKS = 50
+_LOOK_SECONDS = 0.02
+_SIGNALS = range(129, 193)
+
+_numbers = itertools.count(1)
+
+
+class ProcessJob:
+    """A command of /bin/sh that runs in an instance.
+
+    A thread waits for it, so that its end is noticed when it comes and not
+    when somebody looks.
+
+    :param enter: what to put before a command so that it runs inside, given
+        environment variables
+    :param command: for /bin/sh
+    :param work: the directory it runs in, as it is inside
+    :param directory: an empty one for its output and its clock
+    :param inside: the same directory as it is inside
+    :param members: the processes of the instance now, by the host's ids
+    :param tolerance_seconds: what entering takes
+    :raises errors.InstanceError: if it cannot be started
+    """
+
+    def __init__(
+        self, *, enter: Callable[[Mapping[str, str]], Sequence[str]],
+        command: str, work: str, directory: pathlib.Path, inside: str,
+        members: Callable[[], Collection[int]], tolerance_seconds: float,
+    ) -> None:
+        self._mark = f'{os.getpid()}-{next(_numbers)}'
+        self._directory = directory
+        self._members = members
+        self._tolerance = tolerance_seconds
+        self._outcome: platform_interface.CommandOutcome | None = None
+        self._ended = 0.0
+        arguments = [
+            *enter(environment(work) | {_MARK: self._mark}),
+            '/bin/sh', '-c', _TIMED, 'bench', f'{inside}/clock', command,
+            work]
+        with contextlib.ExitStack() as stack:
+            try:
+                stdout, stderr = (
+                    stack.enter_context((directory / name).open('wb'))
+                    for name in ('stdout', 'stderr'))
+                self._started = time.monotonic()
+                self._process = subprocess.Popen(
+                    arguments, stdin=subprocess.DEVNULL, stdout=stdout,
+                    stderr=stderr, start_new_session=True,
+                    env=environment(work) | {_MARK: self._mark})
+            except OSError as error:
+                raise bench_errors.InstanceError(
+                    f'{command!r} cannot be started: {error}') from None
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
+        self._waiter.start()
+
+    def poll(self) -> platform_interface.CommandOutcome | None:
+        if self._waiter.is_alive():
+            return None
+        if self._outcome is None:
+            status = self._process.returncode
+            self._outcome = platform_interface.CommandOutcome(
+                status=128 - status if status in _SIGNALS else status,
+                stdout=self._read('stdout'), stderr=self._read('stderr'),
+                outside_seconds=self._ended - self._started,
+                inside_seconds=self._inside_seconds(),
+                tolerance_seconds=self._tolerance)
+        return self._outcome
+
+    def stop(self) -> None:
+        """End it with all that came of it and still has its environment."""
+        if self.poll() is not None:
+            return
+        deadline = time.monotonic() + _END_SECONDS
+        # A process that is just replacing its program has no environment for
+        # a moment, and some have none at all: these are looked at for longer.
+        clear = 0
+        while time.monotonic() < deadline:
+            environments = _environments(self._members())
+            found = _having(environments, f'{_MARK}={self._mark}')
+            clear = 0 if found or self._waiter.is_alive() else clear + 1
+            if clear >= (_CLEAR_LOOKS if all(environments.values())
+                         else _BARE_LOOKS):
+                return
+            kill(found)
+            # What gets a command inside ends when the command does; where it
+            # has not got so far, it has to be told.
+            self._waiter.join(_LOOK_SECONDS)
+            if not found:
+                self._process.kill()
+                time.sleep(_LOOK_SECONDS)
+        raise bench_errors.InstanceError(
+            f'process {self._process.pid} does not end, nor do {found}',
+            'end them by hand')
+
+    def _wait(self) -> None:
+        self._process.wait()
+        self._ended = time.monotonic()
+
+    def _read(self, name: str) -> str:
+        """The output, or the end of it if there is very much."""
+        with (self._directory / name).open('rb') as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MOST_OUTPUT))
+            return file.read().decode(errors='replace')
+
+    def _inside_seconds(self) -> float | None:
+        try:
+            first, last = (self._directory / 'clock').read_text().split()
+            return (int(last) - int(first)) / 1e9
+        except (OSError, ValueError):
+            # It was ended, or did not get so far.
+            return None
+
+
+def environment(work: str) -> dict[str, str]:
+    """What commands find in their environment, on every host the same."""
+    return {'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:'
+                    '/sbin:/bin',
+            'HOME': work, 'LC_ALL': 'C.UTF-8'}
+
+
+def members(tree: machine_files.Tree, first: int) -> list[int]:
+    """All processes in the PID namespace of one, ascending.
+
+    Those that have ended, and wait for their parents to notice, are not.
+
+    :param first: the namespace's first process, by the host's id
+    """
+    own = tree.link_name(f'/proc/{first}/ns/pid')
+    return sorted(
+        int(name) for name in tree.names('/proc') if own and name.isdecimal()
+        and tree.link_name(f'/proc/{name}/ns/pid') == own
+        and tree.link_name(f'/proc/{name}/exe'))
+
+
+def _environments(pids: Collection[int]) -> dict[int, bytes]:
+    """The environments of those processes that have not ended."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found[pid] = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
+    return found
+
+
+def _having(environments: Mapping[int, bytes], variable: str) -> list[int]:
+    return [pid for pid, found in environments.items()
+            if variable.encode() in found.split(b'\0')]
+
+
+def kill(pids: Collection[int]) -> None:
+    """Kill processes; those that have already ended are ignored."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[Callable[[], None]]:
+    """Watch a process, be it a child or not.
+
+    The kernel tells of the end of a PID namespace's first process when the
+    others have ended: see ``zap_pid_ns_processes`` in kernel/pid_namespace.c.
+
+    :param pid: it may have ended; 0 is none, and that has ended
+    :returns: waits for its end, and raises :class:`errors.InstanceError` if
+        it does not come
+    """
+    try:
+        descriptor = os.pidfd_open(pid) if pid else None
+    except ProcessLookupError:
+        descriptor = None
+    if descriptor is None:
+        yield lambda: None
+        return
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        if not poll.poll(_END_SECONDS * 1000):
+            raise bench_errors.InstanceError(
+                f'process {pid} does not end', 'end it by hand')
+
+    try:
+        yield wait
+    finally:
+        os.close(descriptor)
+
+
+def run(arguments: Sequence[str], seconds: float = 60.0) -> str:
+    """A command of the controller's own; its standard output.
+
+    :raises errors.BenchError: if it fails, with what it said
+    """
+    try:
+        done = subprocess.run(
+            arguments, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors='replace', timeout=seconds, check=False)
+    except OSError as error:
+        raise bench_errors.BenchError(
+            f'{arguments[0]}: {error.strerror}') from None
+    except subprocess.TimeoutExpired:
+        raise bench_errors.BenchError(
+            f'{arguments[0]} did not end within {seconds:g} seconds') from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [
+            f'status {done.returncode}']
+        raise bench_errors.BenchError(f'{arguments[0]}: {said[-1]}')
+    return done.stdout

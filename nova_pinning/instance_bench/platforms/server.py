@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that a cloud boots, from its own flavors.
+
+Where they run is nova's to decide; what came of it is read from libvirt and
+from the kernel of each compute host. For commands to get in through the QEMU
+guest agent, the user has to know the host of a server, which nova tells
+administrators.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import logging
+import shutil
+import time
+from typing import Protocol
+from typing import Self
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import domain_xml
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import flavor_choice
+from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import remote
+from nova_pinning.instance_bench.platforms import server_cloud
+from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.instance_bench.platforms import ssh
+from nova_pinning.segregation import segregation_cloud
+
+LOG = logging.getLogger(__name__)
+
+_CLOUD_ADVICE = 'name one of clouds.yaml, or set OS_AUTH_URL and its like'
+
+
+class ServerChannel(Protocol):
+    """How commands get into a server."""
+
+    def await_ready(self, seconds: float) -> None: ...
+
+    def start(self, command: str) -> platform_interface.RunningJob: ...
+
+    def close(self) -> None: ...
+
+
+Connect = Callable[[settings.PlatformSettings], server_cloud.ServerCloud]
+Open = Callable[[
+    settings.PlatformSettings, server_cloud.
+    BootedServer, hypervisor.ComputeHypervisor | None], ServerChannel]
+
+
+def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
+    """The cloud that the settings name.
+
+    :raises nova_pinning.errors.CloudError: if it cannot be reached
+    """
+    # It takes half a second to import.
+    import openstack
+    with segregation_cloud.translated():
+        connection = openstack.connect(cloud=how.cloud or None)
+    return server_cloud.ServerCloud(connection, how.cloud
+                                    or 'of the environment')
+
+
+def open_channel(
+    how: settings.PlatformSettings, server: server_cloud.BootedServer,
+    host: hypervisor.ComputeHypervisor | None,
+) -> ServerChannel:
+    """The way into a server that is active.
+
+    :param host: None if it is not known
+    :raises bench_errors.InstanceError: if there is none
+    """
+    hint = f'openstack console log show {server.id}'
+    if how.channel is settings.ChannelKind.AGENT:
+        if host is None:
+            raise bench_errors.InstanceError(
+                f'nova does not tell where server {server.name} is')
+        # Of its name in libvirt there may be another on the host that is
+        # reached, be that of another cloud or cell.
+        return agent.Agent(host.virsh, server.id, hint=hint, word=host.word)
+    if not server.addresses:
+        raise bench_errors.InstanceError(
+            f'server {server.name} has no address',
+            'give the servers a network')
+    return ssh.Ssh(
+        ssh.SshTarget(address=server.addresses[0],
+                      user=how.ssh_user,
+                      key=how.ssh_key), server.name)
+
+
+class ServerInstance:
+    """A server that runs.
+
+    :param host: where it runs; None if the user may not know
+    :param delete: deletes the server
+    """
+
+    def __init__(
+        self,
+        request: platform_interface.InstanceRequest,
+        channel: ServerChannel,
+        host: hypervisor.ComputeHypervisor | None,
+        definition: domain_xml.DomainXml | None,
+        delete: Callable[[], None],
+    ) -> None:
+        self.name = request.name
+        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
+        self.programs = remote.PROGRAMS
+        self.work = remote.WORK
+        self.peer = ''
+        self._channel = channel
+        self._host = host
+        self._definition = definition
+        self._delete = delete
+
+    def await_ready(self, seconds: float) -> None:
+        """Wait until it runs commands.
+
+        :raises bench_errors.InstanceError: if it does not
+        """
+        self._channel.await_ready(seconds)
+
+    def start(self, command: str) -> platform_interface.RunningJob:
+        return self._channel.start(command)
+
+    def affinities(self) -> Sequence[bench_model.Affinity]:
+        if self._host is None or self._definition is None:
+            return ()
+        return self._host.affinities(self._definition)
+
+    def close(self) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._delete)
+            stack.callback(self._channel.close)
+
+
+class ServerPlatform:
+    """A cloud.
+
+    :param how: cloud, server_image, server_network, hypervisor, connect,
+        channel and what goes with it, boot_seconds
+    """
+
+    def __init__(
+        self, how: settings.PlatformSettings, *, connect: Connect = connect,
+        run: hypervisor.Run = hypervisor.run,
+        open_channel: Open = open_channel,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._how = how
+        self._connect = connect
+        self._run = run
+        self._open_channel = open_channel
+        self._clock = clock
+        self._opened: server_cloud.ServerCloud | None = None
+        self._versions: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        if self._opened is None:
+            return
+        cloud, self._opened = self._opened, None
+        try:
+            cloud.delete_own()
+        except errors.CloudError as error:
+            raise bench_errors.BenchError(
+                f'cloud {cloud.name}: {error}',
+                'delete the servers whose names begin with '
+                f'{cloud.run}') from error
+        finally:
+            cloud.close()
+
+    @property
+    def _cloud(self) -> server_cloud.ServerCloud:
+        if self._opened is None:
+            self._opened = self._connect(self._how)
+        return self._opened
+
+    def check(self,
+              requests: Sequence[platform_interface.InstanceRequest]) -> None:
+        try:
+            cloud = self._cloud
+            problems = [*self._image_problems(cloud),
+                        *self._way_in_problems(cloud),
+                        *_tenant_problems(cloud, requests)]
+            if not problems and (count := cloud.sweep()):
+                LOG.warning('Deleted %d servers that a run on this machine '
+                            'had left', count)
+        except errors.CloudError as error:
+            raise errors.InputError(
+                f'cloud {self._how.cloud or "of the environment"}: {error}',
+                advice=_CLOUD_ADVICE) from error
+        if len(problems) == 1:
+            raise problems[0]
+        if problems:
+            raise errors.InputErrors(tuple(problems))
+
+    def _image_problems(
+        self, cloud: server_cloud.ServerCloud,
+    ) -> Iterator[errors.InputError]:
+        name = self._how.server_image
+        image = cloud.image(name)
+        if image is None:
+            yield errors.InputError(
+                f'the cloud has no image {name!r}',
+                advice=f'upload what "nova-pinning bench image build" made: '
+                       f'openstack image create --disk-format qcow2 '
+                       f'--container-format bare --file disk.qcow2 '
+                       f'--property hw_qemu_guest_agent=yes {name}')
+        elif not image.is_active:
+            yield errors.InputError(f'image {name!r} is not active')
+        elif (self._how.channel is settings.ChannelKind.AGENT
+                and not image.has_agent):
+            yield errors.InputError(
+                f'image {name!r} does not say that it has a QEMU guest agent',
+                advice='if it has one: openstack image set --property '
+                       f'hw_qemu_guest_agent=yes {name}')
+
+    def _way_in_problems(
+        self, cloud: server_cloud.ServerCloud,
+    ) -> Iterator[errors.InputError]:
+        """What is missing for commands to get into servers."""
+        network = self._how.server_network
+        if network and cloud.network(network) is None:
+            yield errors.InputError(f'the cloud has no network {network!r}')
+        if self._how.channel is settings.ChannelKind.SSH:
+            if not network:
+                yield errors.InputError(
+                    'SSH needs a network that the servers are on',
+                    advice='name one, or use the guest agent')
+            return
+        if not cloud.sees_hosts():
+            yield errors.InputError(
+                'nova does not tell this user on which hosts servers are, '
+                'which it takes to reach their guest agents',
+                advice='be an administrator, or use SSH')
+        command = hypervisor.of_host(self._how, 'HOST').virsh[0]
+        if shutil.which(command) is None:
+            yield errors.InputError(
+                f'there is no program {command!r} here',
+                advice='apt-get install libvirt-clients'
+                if command == 'virsh' else 'it is to reach compute hosts')
+
+    def launch(
+        self, requests: Sequence[platform_interface.InstanceRequest],
+    ) -> Sequence[platform_interface.Instance]:
+        limit = self._clock() + self._how.boot_seconds
+        cloud = self._cloud
+        with contextlib.ExitStack() as stack:
+            try:
+                servers = self._boot(cloud, requests, stack)
+                instances = [
+                    self._instance(cloud, request, cloud.await_active(
+                        server, limit - self._clock()), stack)
+                    for request, server in zip(requests, servers,
+                                               strict=True)]
+            except errors.CloudError as error:
+                raise bench_errors.InstanceError(
+                    f'cloud {cloud.name}: {error}') from error
+            for instance in instances:
+                instance.await_ready(limit - self._clock())
+            stack.pop_all()
+        return instances
+
+    def _boot(
+        self,
+        cloud: server_cloud.ServerCloud,
+        requests: Sequence[platform_interface.InstanceRequest],
+        stack: contextlib.ExitStack,
+    ) -> list[server_cloud.BootedServer]:
+        """Ask for all servers at once, so that they boot together.
+
+        :param stack: deletes them
+        """
+        weights_differ = _weights_differ(requests)
+        image = cloud.image(self._how.server_image)
+        network = (cloud.network(self._how.server_network)
+                   if self._how.server_network else '')
+        if image is None or network is None:
+            raise bench_errors.InstanceError(
+                'the image or the network of the servers has gone')
+        flavors = cloud.flavors()
+        booted: list[server_cloud.BootedServer] = []
+        stack.callback(cloud.delete, booted)
+        for request in requests:
+            flavor = flavor_choice.choose(
+                request.tenant, flavors, weights_differ)
+            booted.append(cloud.boot(
+                request.name, flavor.id, image.id, network))
+        return booted
+
+    def _instance(
+        self,
+        cloud: server_cloud.ServerCloud,
+        request: platform_interface.InstanceRequest,
+        server: server_cloud.BootedServer,
+        stack: contextlib.ExitStack,
+    ) -> ServerInstance:
+        host = definition = None
+        if server.host:
+            host = hypervisor.of_host(self._how, server.host, self._run)
+            definition = host.definition(server.id)
+            _check_pins(request, server, definition)
+            self._versions.setdefault('qemu', host.version())
+        channel = self._open_channel(self._how, server, host)
+        stack.callback(channel.close)
+
+        def delete() -> None:
+            try:
+                cloud.delete([server])
+            except errors.CloudError as error:
+                raise bench_errors.BenchError(
+                    f'cloud {cloud.name}: {error}') from error
+        return ServerInstance(request, channel, host, definition, delete)
+
+    def versions(self) -> dict[str, str]:
+        try:
+            return {**self._versions, 'nova': self._cloud.version()}
+        except errors.CloudError:
+            return dict(self._versions)
+
+
+def _tenant_problems(
+    cloud: server_cloud.ServerCloud,
+    requests: Sequence[platform_interface.InstanceRequest],
+) -> Iterator[errors.InputError]:
+    """What is wrong with what tenants want."""
+    flavors = cloud.flavors()
+    weights_differ = _weights_differ(requests)
+    told = set()
+    for request in requests:
+        tenant = request.tenant
+        if tenant.network_cpus is not None:
+            error = errors.InputError(
+                f'tenant {tenant.name!r} sets network_cpus, which cannot be '
+                f'done for a server', advice="use platform 'vm'")
+        elif request.workload.peer:
+            error = errors.InputError(
+                f'workload {request.workload.name!r} needs a peer, and '
+                f'servers reach none', advice="use platform 'vm'")
+        else:
+            try:
+                flavor_choice.choose(tenant, flavors, weights_differ)
+                continue
+            except errors.InputError as found:
+                error = found
+        if str(error) not in told:
+            told.add(str(error))
+            yield error
+
+
+def _weights_differ(
+        requests: Sequence[platform_interface.InstanceRequest]) -> bool:
+    return len({request.tenant.weight for request in requests}) > 1
+
+
+def _check_pins(request: platform_interface.InstanceRequest,
+                server: server_cloud.BootedServer,
+                definition: domain_xml.DomainXml) -> None:
+    """See that vCPUs are pinned, or are not, as the tenant wants it.
+
+    :raises bench_errors.InstanceError: if it is otherwise
+    """
+    wanted = request.tenant.provisioning is bench_model.Provisioning.PINNED
+    pins = definition.vcpu_pins.values()
+    is_pinned = (len(pins) == definition.vcpus
+                 and all(len(cpus) == 1 for cpus in pins))
+    if wanted != is_pinned:
+        raise bench_errors.InstanceError(
+            f'the vCPUs of server {server.name} are '
+            f'{"not " if wanted else ""}pinned, although its flavor says '
+            f'otherwise', 'see whether the image has hw_cpu_policy')

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How platforms are reached; what the command line says of them."""
+
+import dataclasses
+import enum
+
+
+class ChannelKind(enum.StrEnum):
+    """How commands get into guests."""
+
+    AGENT = 'agent'
+    SSH = 'ssh'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformSettings:
+    """Each platform takes what it needs.
+
+    :param connect: libvirt's URI, for guests
+    :param image: directory that 'bench image build' made, for guests
+    :param accelerator: 'kvm' or 'tcg'; '' finds out by booting
+    :param channel: how commands get into guests and servers
+    :param ssh_user: and the two after it, for SSH
+    :param container: 'crun', 'runc' or 'podman'; '' for the first of these
+        that starts a container
+    :param container_root: directory that containers have as their root; ''
+        for the host's own, not writable
+    :param cloud: name in clouds.yaml; '' for the environment's
+    :param server_image: name or ID of the image that servers boot
+    :param server_network: name or ID of their network, '' for none
+    :param hypervisor: command that is put before virsh to reach the libvirt
+        of a compute host, {host} being its name; '' connects by ``connect``
+    :param boot_seconds: after which an instance that does not answer has
+        failed
+    """
+
+    connect: str = 'qemu:///system'
+    image: str = ''
+    accelerator: str = ''
+    channel: ChannelKind = ChannelKind.AGENT
+    ssh_user: str = 'root'
+    ssh_key: str = ''
+    container: str = ''
+    container_root: str = ''
+    cloud: str = ''
+    server_image: str = 'nova-pinning-bench'
+    server_network: str = ''
+    hypervisor: str = ''
+    boot_seconds: float = 300.0

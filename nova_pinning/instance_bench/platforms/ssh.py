@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands in guests through OpenSSH.
+
+One connection is made and shared, so that a command does not wait for keys to
+be exchanged. Keys of hosts that are new are kept in a file of our own.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shlex
+import subprocess
+import tempfile
+import time
+
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import remote
+
+_LOOK_SECONDS = 0.5
+_STOP_SECONDS = 60.0
+_CONNECT_SECONDS = 5
+#: ssh itself fails with this one.
+_OWN_STATUS = 255
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SshTarget:
+    """Who is spoken to.
+
+    :param key: file of a private key, '' for those that ssh finds itself
+    :param program: the OpenSSH client
+    """
+
+    address: str
+    user: str = 'root'
+    key: str = ''
+    port: int = 22
+    program: str = 'ssh'
+
+    def __str__(self) -> str:
+        return f'{self.user}@{self.address}'
+
+
+class Ssh:
+    """A guest that OpenSSH leads to.
+
+    :param target: of the guest
+    :param name: of the instance, for errors
+    :param work: directory inside that commands run in
+    """
+
+    def __init__(self, target: SshTarget, name: str, *,
+                 work: str = remote.WORK,
+                 clock: Callable[[], float] = time.monotonic,
+                 sleep: Callable[[float], None] = time.sleep) -> None:
+        self.name = name
+        self.target = target
+        self.clock = clock
+        #: Of running a command, known when it is ready.
+        self.overhead_seconds = 0.0
+        self._sleep = sleep
+        self._work = work
+        # The path of a socket may have 108 bytes.
+        self._directory = tempfile.TemporaryDirectory(
+            prefix='npb-ssh-', dir='/tmp')
+
+    @property
+    def directory(self) -> pathlib.Path:
+        """A directory of its own, for the outputs of commands."""
+        return pathlib.Path(self._directory.name)
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """How ssh is called to run something inside."""
+        target, directory = self.target, self._directory.name
+        options = {
+            'BatchMode': 'yes',
+            'ControlMaster': 'auto',
+            'ControlPath': f'{directory}/control',
+            'ControlPersist': '60',
+            'UserKnownHostsFile': f'{directory}/known_hosts',
+            'GlobalKnownHostsFile': '/dev/null',
+            'StrictHostKeyChecking': 'accept-new',
+            'ConnectTimeout': str(_CONNECT_SECONDS),
+            'ServerAliveInterval': '15',
+            'LogLevel': 'ERROR'}
+        if target.key:
+            options |= {'IdentityFile': target.key, 'IdentitiesOnly': 'yes'}
+        return [target.program, '-T', '-p', str(target.port),
+                *(f'-o{key}={value}' for key, value in options.items()),
+                str(target), '--', shlex.join(arguments)]
+
+    def await_ready(self, seconds: float) -> None:
+        """Wait until it lets us in.
+
+        :raises errors.InstanceError: if it does not within so many seconds
+        """
+        limit = self.clock() + seconds
+        while True:
+            done = self.run(('true',), _CONNECT_SECONDS * 4)
+            if not done.returncode:
+                break
+            if self.clock() >= limit:
+                raise bench_errors.InstanceError(
+                    f'{self.name}: {self.target} did not accept a login after '
+                    f'{seconds:g} s: {_said(done.stderr)}',
+                    'see whether its console says that sshd runs, and '
+                    'whether the key is one that it knows')
+            self._sleep(_LOOK_SECONDS)
+        self.overhead_seconds = remote.overhead_seconds(
+            self.start, self._sleep)
+
+    def run(self, arguments: Sequence[str],
+            seconds: float) -> subprocess.CompletedProcess[bytes]:
+        """Run something inside, and wait for its end."""
+        line = self.command(arguments)
+        # The first ssh leaves the shared connection behind, which would hold
+        # a pipe open.
+        with tempfile.TemporaryFile(dir=self.directory) as said:
+            try:
+                done = subprocess.run(
+                    line, stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL, stderr=said, timeout=seconds,
+                    start_new_session=True)
+                status = done.returncode
+            except subprocess.TimeoutExpired:
+                return subprocess.CompletedProcess(
+                    line, _OWN_STATUS, stderr=b'it does not answer')
+            except OSError as error:
+                raise bench_errors.InstanceError(
+                    f'{line[0]}: {error.strerror}',
+                    'install it with: apt-get install openssh-client',
+                ) from None
+            said.seek(0)
+            return subprocess.CompletedProcess(
+                line, status, stderr=said.read())
+
+    def start(self, command: str) -> 'SshJob':
+        """Run a command of /bin/sh inside.
+
+        :raises errors.InstanceError: if it cannot be started
+        """
+        return SshJob(self, remote.script(command, self._work))
+
+    def close(self) -> None:
+        """End the shared connection."""
+        if not os.path.isdir(self._directory.name):
+            return
+        line = self.command(())
+        at = line.index(str(self.target))
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run([*line[:at], '-O', 'exit', line[at]],
+                           stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, timeout=_STOP_SECONDS)
+        self._directory.cleanup()
+
+
+class SshJob:
+    """A command that ssh runs."""
+
+    def __init__(self, ssh: Ssh, script: remote.Script) -> None:
+        self._ssh = ssh
+        self._script = script
+        self._outcome: platform_interface.CommandOutcome | None = None
+        at = tempfile.mkdtemp(dir=ssh.directory)
+        self._stdout = pathlib.Path(at) / 'stdout'
+        self._stderr = pathlib.Path(at) / 'stderr'
+        with self._stdout.open('wb') as out, self._stderr.open('wb') as err:
+            self._begun = self._running = ssh.clock()
+            try:
+                self._process = subprocess.Popen(
+                    ssh.command(script.start), stdin=subprocess.DEVNULL,
+                    stdout=out, stderr=err, start_new_session=True)
+            except OSError as error:
+                raise bench_errors.InstanceError(
+                    f'{ssh.name}: {ssh.target.program}: {error.strerror}',
+                ) from None
+
+    def poll(self) -> platform_interface.CommandOutcome | None:
+        if self._outcome is not None:
+            return self._outcome
+        asked = self._ssh.clock()
+        if self._process.poll() is None:
+            self._running = asked
+            return None
+        seen = self._ssh.clock()
+        stdout, stderr = (path.read_bytes().decode(errors='replace')
+                          for path in (self._stdout, self._stderr))
+        ended = remote.ended(self._ssh.name, stdout, stderr)
+        self._outcome = platform_interface.CommandOutcome(
+            status=ended.status, stdout=ended.stdout, stderr=ended.stderr,
+            outside_seconds=seen - self._begun,
+            inside_seconds=ended.inside_seconds,
+            tolerance_seconds=(
+                ended.around_seconds +
+                seen - self._running + self._ssh.overhead_seconds
+                + remote.CLOCK_SECONDS))
+        return self._outcome
+
+    def stop(self) -> None:
+        if self._outcome is None and self._process.poll() is None:
+            self._ssh.run(self._script.stop, _STOP_SECONDS)
+            self._process.kill()
+            self._process.wait()
+
+
+def _said(stderr: bytes) -> str:
+    return ' '.join(stderr.decode(errors='replace').split()) or (
+        'it does not say why')

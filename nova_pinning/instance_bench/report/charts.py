@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charts of a run as pieces of SVG, to stand in a page.
+
+Colours are the page's own variables, so that a chart goes with light and dark
+alike; series also differ by marker and line style, and are named where they
+are.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import html
+import math
+import re
+import textwrap
+from typing import Any
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import chart_svg
+
+# Stand-ins for colours: what matplotlib draws with, and what the page calls
+# it.
+_INK = '#010101'
+_FAINT = '#010102'
+_SERIES = tuple(f'#0201{number:02x}' for number in range(8))
+_VARIABLES = {_INK: '--ink', _FAINT: '--faint', **{
+    colour: f'--series-{number}' for number, colour in enumerate(_SERIES)}}
+_MARKERS = 'osD^vPX*'
+_LINES = ('-', '--', '-.', ':', (0, (5, 1)), (0, (3, 1, 1, 1)),
+          (0, (1, 1)), (0, (8, 2)))
+_WIDTH = 8.2
+_ROW = 0.38
+_LABEL = 34
+_SETTINGS = {
+    'text.color': _INK, 'axes.labelcolor': _INK, 'axes.edgecolor': _INK,
+    'xtick.color': _INK, 'ytick.color': _INK, 'grid.color': _FAINT,
+    'grid.linewidth': 0.7, 'axes.grid.axis': 'x', 'legend.frameon': False,
+    'savefig.transparent': True, 'lines.linewidth': 1.6}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A picture.
+
+    :param svg: an element to stand in HTML
+    """
+
+    title: str
+    svg: str
+    note: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Style:
+    colour: str
+    marker: str
+    line: Any
+
+
+def draw(summary: statistics.RunSummary, prefix: str) -> tuple[Chart, ...]:
+    """All charts of a run.
+
+    :param prefix: of all names in them, unique in the page
+    :raises nova_pinning.errors.InputError: if matplotlib is not installed
+    """
+    with chart_svg.settings():
+        import matplotlib
+
+        with matplotlib.rc_context(_SETTINGS):
+            return tuple(
+                dataclasses.replace(one, svg=_inline(
+                    one.svg, f'{prefix}-{number}-', one.title))
+                for number, one in enumerate(_drawn(summary)))
+
+
+def _drawn(summary: statistics.RunSummary) -> list[Chart]:
+    kind = summary.experiment.table
+    groups = [group for group in run_tables.groups(summary)
+              if run_tables.is_main(summary, group)]
+    styles = _styles(summary.rows)
+    found = []
+    if kind == 'priority' and (finishes := statistics.finishes(summary)):
+        found.append(_finishes(summary, finishes))
+    for group in groups:
+        rows = [row for row in group if row.overhead is not None]
+        if kind == 'overhead' and len({
+                row.tenant.size.vcpus for row in rows}) > 1:
+            found.append(_overhead(summary, rows, styles))
+        elif kind == 'ladder' and len({
+                run_claims.tenant_threads(row.tenant) for row in rows}) > 1:
+            found.append(_ladder(summary, rows, styles))
+        elif not found or kind != 'priority':
+            found.append(_strip(group, styles))
+    return found
+
+
+def _styles(rows: Sequence[statistics.FigureRow]) -> dict[str, _Style]:
+    names = dict.fromkeys(map(run_tables.series, rows))
+    return {name: _Style(_SERIES[place % len(_SERIES)],
+                         _MARKERS[place % len(_MARKERS)],
+                         _LINES[place % len(_LINES)])
+            for place, name in enumerate(names)}
+
+
+def _figure(rows: int, height: float | None = None) -> Any:
+    """A figure for so many rows, or of a height in inches."""
+    import matplotlib.figure
+
+    return matplotlib.figure.Figure(
+        figsize=(_WIDTH, height or 1.0 + _ROW * rows), layout='constrained')
+
+
+def _wrapped(label: Sequence[str]) -> str:
+    return textwrap.fill(', '.join(filter(None, label)), _LABEL)
+
+
+def _dots(axes: Any, height: float, values: Sequence[float],
+          estimate: statistics.FigureEstimate, style: _Style) -> None:
+    """All values, outliers crossed out, and their mean with its interval."""
+    outliers = set(estimate.outliers)
+    for is_outlier in (False, True):
+        chosen = [(value, height + _jitter(number))
+                  for number, value in enumerate(values)
+                  if (value in outliers) is is_outlier]
+        if chosen:
+            axes.plot(*zip(*chosen), 'x' if is_outlier else 'o',
+                      color=style.colour, markersize=6 if is_outlier else 4.5,
+                      alpha=1 if is_outlier else 0.75,
+                      markeredgewidth=1.2 if is_outlier else 0,
+                      linestyle='none')
+    if estimate.interval.is_known:
+        axes.plot([estimate.low, estimate.high], [height, height], '-',
+                  color=_INK, linewidth=2.2, solid_capstyle='butt')
+    axes.plot([estimate.mean], [height], style.marker, color=style.colour,
+              markeredgecolor=_INK, markersize=7)
+
+
+def _jitter(number: int) -> float:
+    """Where a value is beside its row: spread evenly, the same each time."""
+    return ((number * 0.618) % 1 - 0.5) * 0.5
+
+
+def _strip(group: run_tables.Group, styles: dict[str, _Style]) -> Chart:
+    """A row for each case."""
+    figure = _figure(len(group))
+    axes = figure.add_subplot()
+    labels = [_wrapped(label) for label in run_tables.labels(group)]
+    for place, row in enumerate(group):
+        _dots(axes, place, row.estimate.values, row.estimate,
+              styles[run_tables.series(row)])
+        axes.annotate(
+            words.number(row.estimate.mean), (1.01, place),
+            xycoords=('axes fraction', 'data'), va='center')
+    _rows(axes, labels)
+    what = group[0].figure
+    axes.set_xlabel(f'{what.name}, {what.unit} ({what.better} is better)')
+    shown = list(dict.fromkeys(map(run_tables.series, group)))
+    if len(shown) > 1:
+        _legend(figure, [(name, styles[name]) for name in shown])
+    return Chart(title=run_tables.title(group), svg=chart_svg.render(figure))
+
+
+def _rows(axes: Any, labels: Sequence[str]) -> None:
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis='y', length=0)
+    axes.spines['left'].set_visible(False)
+    axes.grid(True)
+    axes.set_axisbelow(True)
+    axes.locator_params(axis='x', nbins=7)
+    axes.xaxis.set_major_formatter(
+        lambda value, _place: f'{value:,.10g}')
+
+
+def _legend(figure: Any, series: Sequence[tuple[str, _Style]]) -> None:
+    from matplotlib import lines
+
+    figure.legend(handles=[
+        lines.Line2D([], [], color=style.colour, marker=style.marker,
+                     markeredgecolor=_INK, linestyle='none', label=name)
+        for name, style in series], loc='outside lower center',
+        ncols=min(len(series), 4))
+
+
+def _finishes(summary: statistics.RunSummary,
+              finishes: Sequence[statistics.Finish]) -> Chart:
+    figure = _figure(len(finishes) * 2, 1.3 + 0.7 * len(finishes))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    heavy, light = (_Style(_SERIES[place], _MARKERS[place], '-')
+                    for place in range(2))
+    for place, one in enumerate(finishes):
+        for row, style, offset in ((one.heavy, heavy, -0.17),
+                                   (one.light, light, 0.17)):
+            _dots(left, place + offset, row.estimate.values, row.estimate,
+                  style)
+        _dots(right, place, one.ratio.values, one.ratio,
+              _Style(_SERIES[2], _MARKERS[2], '-'))
+        cpus = run_claims.contended_cpus(summary, one.case)
+        if cpus:
+            right.plot([run_claims.expected_ratio(
+                one.heavy.tenant, one.light.tenant, cpus)], [place], '|',
+                color=_INK, markersize=24, markeredgewidth=1.4)
+    factors = statistics.varying([finish.case for finish in finishes])
+    _rows(left, [_wrapped([f'{name} {finish.case.factors.get(name, "")}'
+                           for name in factors]) for finish in finishes])
+    left.set_xlabel(f'finish time, {finishes[0].heavy.figure.unit}')
+    left.set_xlim(left=0)
+    right.spines['left'].set_visible(False)
+    right.tick_params(axis='y', length=0)
+    right.grid(True)
+    right.set_xlabel('heavier / lighter\n(the bar: by the weights)')
+    first = finishes[0]
+    _legend(figure, [(f'weight {first.heavy.tenant.weight}', heavy),
+                     (f'weight {first.light.tenant.weight}', light)])
+    return Chart(title='Finish times, and their ratio',
+                 svg=chart_svg.render(figure))
+
+
+def _ladder(summary: statistics.RunSummary,
+            rows: Sequence[statistics.FigureRow],
+            styles: dict[str, _Style]) -> Chart:
+    return _lines(summary, rows, styles,
+                  lambda row: run_claims.tenant_threads(row.tenant), 'threads',
+                  run_tables.title(tuple(rows)))
+
+
+def _overhead(summary: statistics.RunSummary,
+              rows: Sequence[statistics.FigureRow],
+              styles: dict[str, _Style]) -> Chart:
+    cpus = run_tables.host_cpus(summary)
+    return _lines(summary, rows, styles,
+                  lambda row: row.tenant.size.vcpus / (cpus or 1),
+                  'CHR: CPUs of the instance / CPUs of the host'
+                  if cpus else 'vCPUs', run_tables.overhead_title(rows[0]))
+
+
+def _lines(summary: statistics.RunSummary,
+           rows: Sequence[statistics.FigureRow], styles: dict[str, _Style],
+           position: Callable[[statistics.FigureRow],
+                              float], what: str, title: str) -> Chart:
+    """Ratios to the baseline over a figure of the cases."""
+    from matplotlib import ticker
+
+    figure = _figure(0, 4.2)
+    axes = figure.add_subplot()
+    axes.axhline(1, color=_INK, linewidth=1)
+    bases = {(row.case.name, row.figure.name): row.estimate.mean
+             for row in summary.rows}
+    ends: list[tuple[float, str, str]] = []
+    places = sorted({position(row) for row in rows})
+    names = list(dict.fromkeys(map(run_tables.series, rows)))
+    for number, name in enumerate(names):
+        style = styles[name]
+        # Beside each other, lest intervals hide each other.
+        shift = 1 + 0.03 * (number - (len(names) - 1) / 2)
+        own = sorted((row for row in rows if run_tables.series(row) == name),
+                     key=position)
+        for row in own:
+            base = bases[row.baseline, row.figure.name]
+            _ratio_dots(axes, position(row) * shift, row, base, style)
+        heights = [row.overhead.value for row in own if row.overhead]
+        axes.plot([position(row) * shift for row in own], heights,
+                  linestyle=style.line, marker=style.marker,
+                  color=style.colour, markeredgecolor=_INK, markersize=7)
+        if heights:
+            ends.append((heights[-1], name, style.colour))
+    axes.set_xscale('log')
+    axes.set_xticks(places, [words.number(one, 2) if one < 1 else f'{one:g}'
+                             for one in places])
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(7, steps=[1, 2, 5, 10]))
+    axes.grid(True, axis='both')
+    axes.set_axisbelow(True)
+    axes.set_xlabel(what)
+    axes.set_ylabel('against the baseline (above 1: worse)')
+    _end_labels(axes, ends)
+    return Chart(title=title, svg=chart_svg.render(figure))
+
+
+def _ratio_dots(axes: Any, height: float, row: statistics.FigureRow,
+                base: float, style: _Style) -> None:
+    is_higher = row.figure.better is bench_model.Better.HIGHER
+    values = [base / value if is_higher else value / base
+              for value in row.estimate.values if value and base]
+    axes.plot([height * (1 + 0.03 * _jitter(number))
+               for number in range(len(values))], values, 'o',
+              color=style.colour, markersize=4.5, alpha=0.75,
+              markeredgewidth=0, linestyle='none')
+    if row.overhead is not None and row.overhead.is_known:
+        axes.plot([height, height], [row.overhead.low, row.overhead.high], '-',
+                  color=style.colour, linewidth=2.4)
+
+
+def _end_labels(axes: Any, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Each series' name where its line ends, moved apart where they meet."""
+    low, high = axes.get_ylim()
+    least = (high - low) / 16
+    floor = -math.inf
+    for height, name, colour in sorted(ends):
+        at = max(height, floor + least)
+        floor = at
+        axes.annotate(name, (1.01, at), xycoords=('axes fraction', 'data'),
+                      va='center', color=colour, fontweight='bold')
+
+
+def _inline(svg: str, prefix: str, title: str) -> str:
+    """What matplotlib wrote, to stand in a page beside others of its kind."""
+    svg = svg[svg.index('<svg'):]
+    svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    svg = svg.replace('url(#', f'url(#{prefix}')
+    svg = svg.replace('href="#', f'href="#{prefix}')
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f'var({variable})')
+    size = re.search(r'viewBox="[^"]*"', svg)
+    name = html.escape(title, quote=True)
+    return re.sub(
+        r'<svg[^>]*>',
+        lambda _match: f'<svg {size.group() if size else ""} role="img" '
+        f'aria-label="{name}" xmlns:xlink="http://www.w3.org/1999/xlink">',
+        svg, count=1).strip()

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results for programs: JSON, version 1."""
+
+from collections.abc import Sequence
+import math
+from typing import Any
+
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import run_caveats
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import statistics
+
+VERSION = 1
+
+
+def report_document(parts: Sequence[page.Part]) -> dict[str, Any]:
+    """All that the page says of what was measured, but for pictures."""
+    return {'version': VERSION, 'results': [_part(part) for part in parts]}
+
+
+def _part(part: page.Part) -> dict[str, Any]:
+    summary = part.summary
+    found: dict[str, Any] = {
+        'source': part.source,
+        'experiment': summary.experiment.name,
+        'warnings': list(run_caveats.caveats(summary)),
+        'claims': [_claim(claim) for claim in part.claims],
+        'figures': [_row(row) for row in summary.rows],
+        'finishes': [{
+            'case': dict(finish.case.factors),
+            'heavy': finish.heavy.tenant.name,
+            'light': finish.light.tenant.name,
+            'ratio': _interval(finish.ratio.interval)
+        } for finish in statistics.finishes(summary)],
+        'split': [{
+            'workload': one.name[0],
+            'platform': one.name[1],
+            'provisioning': one.name[2],
+            'with_platform': _interval(one.platform),
+            'by_size': _interval(one.by_size),
+            'residual': _number(one.residual)
+        } for one in statistics.split(summary, run_tables.host_cpus(summary))],
+        'skipped': [{
+            'case': dict(case.factors),
+            'reason': case.skipped
+        } for case in summary.experiment.cases if case.skipped],
+        'failures': [{
+            'case': dict(failure.factors),
+            'message': failure.message
+        } for failure in summary.results.failures]}
+    if part.comparison is not None:
+        found['comparison'] = _comparison(part.comparison)
+    return found
+
+
+def _claim(run_claim: run_claims.RunClaim) -> dict[str, Any]:
+    return {
+        'name': run_claim.name,
+        'subject': run_claim.subject,
+        'statement': run_claim.statement,
+        'verdict': str(run_claim.verdict),
+        'evidence': run_claim.evidence}
+
+
+def _row(row: statistics.FigureRow) -> dict[str, Any]:
+    estimate = row.estimate
+    return {
+        'case': dict(row.case.factors), 'tenant': row.tenant.name,
+        'workload': row.tenant.workload, 'figure': row.figure.name,
+        'unit': row.figure.unit, 'better': str(row.figure.better),
+        'count': estimate.count, 'mean': _number(estimate.mean),
+        'low': _number(estimate.low), 'high': _number(estimate.high),
+        'method': str(estimate.method),
+        'resampled': str(estimate.sample.unit),
+        'deviation': _number(estimate.deviation),
+        'variation': _interval(estimate.variation),
+        'minimum': estimate.minimum, 'maximum': estimate.maximum,
+        'outliers': list(estimate.outliers), 'values': list(estimate.values),
+        'baseline': row.baseline, 'overhead': _interval(row.overhead),
+        'quiet': row.quiet, 'slowdown': _interval(row.slowdown),
+        'instability': _interval(row.instability),
+        'flagged': row.flagged}
+
+
+def _comparison(comparison: run_comparison.Comparison) -> dict[str, Any]:
+    return {
+        'warnings': list(run_caveats.caveats(comparison.old)),
+        'tolerance': comparison.tolerance,
+        'confidence': comparison.confidence,
+        'changes': [{
+            'case': dict(change.new.case.factors),
+            'tenant': change.new.tenant.name,
+            'figure': change.new.figure.name,
+            'was': _number(change.old.estimate.mean),
+            'is': _number(change.new.estimate.mean),
+            'ratio': _interval(change.ratio),
+            'verdict': str(change.verdict)} for change in comparison.changes],
+        'only_old': list(comparison.only_old),
+        'only_new': list(comparison.only_new),
+        'unlike': list(comparison.unlike),
+        'differing': list(comparison.differing)}
+
+
+def _interval(interval: intervals.Interval | None) -> dict[str, Any] | None:
+    if interval is None:
+        return None
+    return {'value': _number(interval.value), 'low': _number(interval.low),
+            'high': _number(interval.high), 'method': str(interval.method)}
+
+
+def _number(value: float) -> float | None:
+    """JSON has only null for what is not known."""
+    return value if math.isfinite(value) else None

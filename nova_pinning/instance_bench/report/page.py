@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as one page of HTML that needs nothing else."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import datetime
+from importlib import resources
+import os
+import re
+from typing import Any
+
+from nova_pinning import extras
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench import published
+from nova_pinning.instance_bench.report import charts
+from nova_pinning.instance_bench.report import run_caveats
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import statistics
+
+_NAMES_SHOWN = 5
+_TEMPLATE = 'page.html.j2'
+_TONES = {
+    run_claims.ClaimVerdict.HOLDS: 'good',
+    run_claims.ClaimVerdict.DOES_NOT_HOLD: 'bad',
+    run_claims.ClaimVerdict.INCONCLUSIVE: 'unsure',
+    run_comparison.ChangeVerdict.REGRESSION: 'bad',
+    run_comparison.ChangeVerdict.IMPROVEMENT: 'good',
+    run_comparison.ChangeVerdict.UNKNOWN: 'unsure'}
+# The kernel's words, where they are not words.
+_SMT = {'notsupported': 'not supported', 'forceoff': 'off, for good',
+        'notimplemented': 'not implemented'}
+# So that verdicts can be told apart without colours.
+_MARKS = {'good': '✓', 'bad': '✗', 'unsure': '?'}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """What the page shows of one file of results.
+
+    :param source: the file's name
+    :param comparison: with an earlier run, None if there is none
+    """
+
+    source: str
+    summary: statistics.RunSummary
+    claims: tuple[run_claims.RunClaim, ...]
+    comparison: run_comparison.Comparison | None = None
+
+
+def check() -> None:
+    """Make sure that a page can be made.
+
+    :raises errors.InputError: if something for it is not installed
+    """
+    # The first names the extra that brings all three.
+    extras.need('a page', 'scipy', 'jinja2', 'matplotlib')
+
+
+def render(parts: Sequence[Part], version: str) -> str:
+    """The page.
+
+    :param parts: at least one
+    :param version: of nova-pinning, for the foot of the page
+    :raises errors.InputError: if something for it is not installed
+    """
+    check()
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined)
+    template = environment.from_string(
+        resources.files(__package__).joinpath(_TEMPLATE).read_text('utf-8'))
+    shown = part_names(parts)
+    text: str = template.render(
+        title=shown[0] if len(parts) == 1 else 'CPU pinning, measured',
+        subtitle=_subtitle(parts),
+        sections=[_section(one, name, f'part-{number}')
+                  for number, (one, name) in enumerate(zip(parts, shown), 1)],
+        tones={str(name): tone for name, tone in _TONES.items()},
+        marks=_MARKS,
+        footer=f'nova-pinning {version}, bench report')
+    return text
+
+
+def part_names(parts: Sequence[Part]) -> list[str]:
+    """What to call each: with its platforms or its file, if they repeat."""
+    found = [part.summary.experiment.name for part in parts]
+    for further in (_platforms, lambda part: os.path.basename(part.source),
+                    lambda part: part.source):
+        pairs = list(zip(found, map(further, parts)))
+        kinds = [name for name, _more in dict.fromkeys(pairs)]
+        found = [f'{name}, {more}' if kinds.count(name) > 1 else name
+                 for name, more in pairs]
+    return found
+
+
+def _platforms(part: Part) -> str:
+    return ' and '.join(dict.fromkeys(
+        str(tenant.platform) for case in part.summary.experiment.cases
+        for tenant in case.tenants))
+
+
+def _subtitle(parts: Sequence[Part]) -> str:
+    hosts = dict.fromkeys(
+        f'{condition.cpu_model}, {words.count(condition.cpus, "CPU")}, '
+        f'{condition.kernel}'
+        for part in parts for condition in part.summary.results.conditions)
+    return '; '.join(hosts)
+
+
+def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
+    summary = part.summary
+    results = summary.results
+    experiment = summary.experiment
+    comparison = part.comparison
+    found = published.figures(experiment.table)
+    sources = list(dict.fromkeys(one.source for one in found))
+    return {
+        'anchor': anchor,
+        'name': name,
+        'about': experiment.about,
+        'extent': f'{extent(results)} From {part.source}.',
+        'caveats': run_caveats.caveats(summary),
+        'claims': part.claims,
+        'verdicts': run_claims.counted(part.claims),
+        'changes': run_tables.changes(comparison) if comparison else None,
+        'changed': comparison_sentences(comparison) if comparison else '',
+        'differing': comparison.differing if comparison else (),
+        'doubts': earlier_caveats(part),
+        'tables': run_tables.tables(summary),
+        'charts': charts.draw(summary, anchor),
+        'published': _published(found, sources) if found else None,
+        'is_shipped': experiment.name in experiment_file.shipped(),
+        'sources': [{
+            'text': str(source),
+            'url': source.url} for source in sources],
+        'flags': run_tables.flags(results),
+        'skipped': run_tables.skipped(summary),
+        'conditions': [
+            _conditions(condition) for condition in results.conditions],
+        'commands': _commands(results),
+        'method': method(summary)}
+
+
+def extent(results: bench_model.Results) -> str:
+    """How much was measured, and when."""
+    experiment = results.experiment
+    able = sum(not case.skipped for case in experiment.cases)
+    text = (f'{words.count(able, "case")}, '
+            f'{words.count(experiment.repetitions, "repetition")}'
+            f' in {words.count(experiment.rounds, "round")}'
+            f' after {words.count(experiment.warm_ups, "warm-up")}; '
+            f'{words.count(len(results.measurements), "measurement")}')
+    if results.measurements:
+        started = [measurement.started for measurement in results.measurements]
+        first, last = (datetime.datetime.fromtimestamp(
+            one, datetime.UTC).strftime('%Y-%m-%d %H:%M')
+            for one in (min(started), max(started)))
+        text += f', {first} to {last} UTC'
+    return text + f'; seed {experiment.seed}.{_sizes(experiment)}'
+
+
+def _sizes(experiment: bench_model.Experiment) -> str:
+    """What was asked for and came out otherwise, 'up to 4' being one."""
+    sizes = dict.fromkeys(
+        (wanted, tenant.size.vcpus) for case in experiment.cases
+        if not case.skipped and (wanted := case.factors.get('size'))
+        for tenant in case.tenants if tenant.role is bench_model.Role.MEASURED
+        and wanted != str(tenant.size.vcpus))
+    return ''.join(f' Size "{wanted}" is {words.count(vcpus, "vCPU")} here.'
+                   for wanted, vcpus in sizes)
+
+
+def earlier_caveats(part: Part) -> tuple[str, ...]:
+    """Caveats of the earlier run that are not the later one's too."""
+    if part.comparison is None:
+        return ()
+    known = run_caveats.caveats(part.summary)
+    return tuple(text for text in run_caveats.caveats(part.comparison.old)
+                 if text not in known)
+
+
+def comparison_sentences(comparison: run_comparison.Comparison) -> str:
+    """What came of a comparison, in a sentence or three."""
+    verdicts = [change.verdict for change in comparison.changes]
+    text = '; '.join((
+        f'{words.count(len(verdicts), "figure")} compared',
+        words.count(verdicts.count(run_comparison.ChangeVerdict.REGRESSION),
+                    'regression'),
+        words.count(verdicts.count(run_comparison.ChangeVerdict.IMPROVEMENT),
+                    'improvement'))) + '.'
+    unknown = verdicts.count(run_comparison.ChangeVerdict.UNKNOWN)
+    if unknown:
+        text += f' Of {unknown:,} there are too few values to tell.'
+    if comparison.unlike:
+        text += (' Not compared, for sizes, numbers of instances, parameters '
+                 f'or commands differ: {_some(comparison.unlike)}.')
+    for where, names in (('earlier', comparison.only_old),
+                         ('later', comparison.only_new)):
+        if names:
+            text += f' Only in the {where} run: {_some(names)}.'
+    return text
+
+
+def _some(names: Sequence[str]) -> str:
+    further = len(names) - _NAMES_SHOWN
+    return '; '.join([*names[:_NAMES_SHOWN],
+                      *([f'{further:,} more'] if further > 0 else [])])
+
+
+def _published(
+        published_figures: Sequence[published.PublishedFigure],
+        sources: Sequence[published.Publication]) -> run_tables.ReportTable:
+    columns = {
+        'what': [
+            published_figure.what for published_figure in published_figures],
+        'figure': [
+            published_figure.amount for published_figure in published_figures],
+        'workload': [
+            published_figure.workload
+            for published_figure in published_figures],
+        'platform': [
+            f'{published_figure.platform} {published_figure.provisioning}'.
+            strip() for published_figure in published_figures],
+        'size': [
+            published_figure.size for published_figure in published_figures],
+        'conditions': [
+            published_figure.conditions
+            for published_figure in published_figures],
+        'basis': [
+            published_figure.basis
+            + ('' if published_figure.is_checked else ', as cited')
+            for published_figure in published_figures],
+        'source': [
+            f'[{sources.index(published_figure.source) + 1}]'
+            for published_figure in published_figures]}
+    columns = {name: cells for name, cells in columns.items() if any(cells)}
+    return run_tables.ReportTable(title='Published figures',
+                                  columns=tuple(columns),
+                                  rows=tuple(zip(*columns.values())))
+
+
+def _conditions(conditions: bench_model.Conditions) -> list[tuple[str, str]]:
+    found = [('CPU', conditions.cpu_model), ('topology', conditions.topology),
+             ('memory', f'{conditions.memory_mib:,} MiB'),
+             ('kernel', conditions.kernel),
+             ('governor', conditions.governor or 'the kernel has none'),
+             ('SMT', _SMT.get(conditions.smt, conditions.smt)),
+             ('load before', f'{conditions.load:.2f}'),
+             ('virtualised', conditions.virtualised or 'no'),
+             ('guests emulated', 'yes' if conditions.emulated else 'no'),
+             *((f'CPUs, {name}', str(cpus) or 'none')
+               for name, cpus in conditions.layout.items()),
+             ('versions', _listed(conditions.versions)),
+             ('mitigations', _listed(conditions.mitigations)),
+             *(('host check', finding) for finding in conditions.findings)]
+    return [(name, value) for name, value in found if value]
+
+
+def _listed(pairs: Mapping[str, str]) -> str:
+    return '; '.join(f'{name}: {value}' for name, value in pairs.items())
+
+
+def _commands(results: bench_model.Results) -> list[tuple[str, str]]:
+    """Each tenant's, once; numbers of instances apart they are alike."""
+    found: dict[str, str] = {}
+    for measurement in results.measurements:
+        for reading in measurement.readings:
+            name = re.sub(r'-\d+$', '', reading.instance)
+            found.setdefault(reading.command, name)
+    return [(name, command) for command, name in found.items()]
+
+
+def method(summary: statistics.RunSummary) -> str:
+    """How this run's intervals were found."""
+    units = dict.fromkeys(row.estimate.sample.unit for row in summary.rows)
+    methods = dict.fromkeys(row.estimate.method for row in summary.rows)
+    by_unit = {
+        intervals.ClusterUnit.ROUNDS:
+            'whole rounds, since all of a round shares instances and the host '
+            'as it was then',
+        intervals.ClusterUnit.REPETITIONS:
+            'whole repetitions with all instances, taken for independent of '
+            'each other, since there was one round'}
+    return ' '.join((
+        'Intervals have 95% confidence, by: ' + (
+            ', '.join(methods) or 'none') + '.',
+        f'With {intervals.LEAST_RESAMPLED} and more independent values '
+        f'({intervals.LEAST_RESAMPLED_SPREAD} for a spread) it is the BCa '
+        'bootstrap; with fewer the jackknife’s standard error and '
+        'Student’s t.',
+        'What counts as independent, and is resampled: '
+        + ('; '.join(by_unit[unit] for unit in units) or 'nothing') + '.',
+        'Variation is the coefficient of variation, deviation by average. '
+        'Ratios are turned so that above 1 is worse, whether a figure is '
+        'better higher or lower. Under neighbours: against the same kind '
+        'of instance alone on the host. Nothing is left out: outliers count '
+        'like all other values.'))

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of results: JSON Lines, version 1.
+
+Each line is an object with one key. The first line is the ``head``, with the
+experiment and its workloads; each session of a run adds its ``conditions``;
+then there is a line for each ``measurement`` and each ``failure``. A run that
+has none of these leaves no file. A line counts once its newline is there, and
+is on the disk before the next repetition begins. What a crash leaves of a
+last line is not read, and is cut off before more is written.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import json
+import os
+from typing import Any
+from typing import Self
+
+from nova_pinning.document import json_text
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import codec
+from nova_pinning.instance_bench import sessions
+
+VERSION = 1
+#: More is not read: no run makes files of this size.
+MAX_BYTES = 512 * 1024 * 1024
+
+_Path = str | os.PathLike[str]
+_KINDS = {
+    'conditions': bench_model.Conditions,
+    'measurement': bench_model.Measurement,
+    'failure': bench_model.Failure}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    version: int
+    experiment: bench_model.Experiment
+    workloads: Mapping[str, bench_model.Workload]
+
+
+class WriteError(errors.InputError):
+    """Results cannot be written; those that were are as they should be."""
+
+
+def read(path: _Path) -> bench_model.Results:
+    """What a file of results holds, but for what a crash left of a line.
+
+    :raises errors.InputError: if it cannot be read; the error names the line
+    """
+    return _parse(path, _content(path)[0])
+
+
+def resumed(
+        path: _Path, experiment: bench_model.Experiment,
+        workloads: Mapping[str, bench_model.Workload]) -> bench_model.Results:
+    """What a run would go on from: nothing if there is no file.
+
+    :raises errors.InputError: as Writer does
+    """
+    nothing = _nothing(experiment, workloads)
+    if not os.path.exists(path):
+        return nothing
+    return _resumed(path, _content(path)[0], nothing)
+
+
+def check_same(path: _Path, before: bench_model.Results,
+               now: bench_model.Conditions) -> None:
+    """See that a host is as it was in earlier sessions of a run.
+
+    :raises WriteError: naming what is not
+    """
+    found = sessions.changes(before.conditions, now)
+    if found:
+        raise WriteError(
+            'has results of this host as it was before a change, which are '
+            f'not to be mixed with later ones: {"; ".join(found)}',
+            errors.Location(os.fspath(path)),
+            'for a new run name another file with -o')
+
+
+def _nothing(
+        experiment: bench_model.Experiment,
+        workloads: Mapping[str, bench_model.Workload]) -> bench_model.Results:
+    return bench_model.Results(experiment=experiment, workloads=workloads,
+                               conditions=(), measurements=())
+
+
+def _resumed(path: _Path, content: bytes,
+             planned: bench_model.Results) -> bench_model.Results:
+    """What there is of a run.
+
+    :param content: of the file, in whole lines
+    :param wanted: the run, of which there is nothing yet
+    :raises errors.InputError: if it is of another, naming what differs
+    """
+    if not content:
+        return planned
+    found = _parse(path, content)
+    differences = [
+        field.name for field in dataclasses.fields(bench_model.Experiment)
+        if getattr(found.experiment, field.name)
+        != getattr(planned.experiment, field.name)]
+    if found.workloads != planned.workloads:
+        differences.append('workloads')
+    if differences:
+        raise errors.InputError(
+            f'has results of experiment {found.experiment.name}, with '
+            f'other {", ".join(differences)} than those of this run',
+            errors.Location(os.fspath(path)), 'resume with the options that '
+            'it was begun with, on the same host, or name another file')
+    return found
+
+
+class ResultsWriter:
+    """A file of results that is added to: a context manager.
+
+    The file is locked, so that no two runs write to it. One that is made here
+    is removed if nothing is added to it.
+
+    :param path: of the file; if it is there it must have results of the same
+        experiment, which are in ``before``
+    :param experiment: the whole of it, whatever part of it is run
+    :param workloads: those that it uses
+    :raises errors.InputError: if the file is another run's, or of something
+        else
+    :raises WriteError: if it cannot be written
+    """
+
+    def __init__(self, path: _Path, experiment: bench_model.Experiment,
+                 workloads: Mapping[str, bench_model.Workload]) -> None:
+        self._path = path
+        self._where = errors.Location(os.fspath(path))
+        self._is_made = False
+        self._length = 0
+        self.before = _nothing(experiment, workloads)
+        with self._telling():
+            self._file = self._open()
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self._close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        self._close()
+
+    def check_same(self, now: bench_model.Conditions) -> None:
+        """:raises WriteError: if the host is not as it was in ``before``"""
+        check_same(self._path, self.before, now)
+
+    def add(
+        self,
+        line: bench_model.Conditions | bench_model.Measurement
+        | bench_model.Failure,
+    ) -> None:
+        """Write a line, and see that it is on the disk.
+
+        :raises WriteError: if it cannot be; nothing of it is in the file
+        """
+        kind = next(name for name, one in _KINDS.items()
+                    if isinstance(line, one))
+        if not self._length:
+            self._append({'head': codec.encode(_Head(
+                version=VERSION, experiment=self.before.experiment,
+                workloads=self.before.workloads))})
+        self._append({kind: codec.encode(line)})
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        try:
+            found = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            return os.open(self._path, flags)
+        self._is_made = True
+        return found
+
+    def _close(self) -> None:
+        if self._is_made and not self._length:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        os.close(self._file)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
+        except BlockingIOError:
+            is_locked = False
+        # What another run has made and removed meanwhile is lost on close.
+        if not is_locked or not os.fstat(self._file).st_nlink:
+            # It is the other's, to remove as well.
+            self._is_made = False
+            raise errors.InputError(
+                'another run is writing to it', self._where,
+                'wait for it, or name another file')
+
+    def _read(self) -> None:
+        """Get ready to append."""
+        whole, size = _content(self._path)
+        self._length = len(whole)
+        self.before = _resumed(self._path, whole, self.before)
+        if size > len(whole):
+            with self._telling():
+                os.ftruncate(self._file, len(whole))
+
+    def _append(self, value: Any) -> None:
+        data = (json.dumps(value, allow_nan=False, ensure_ascii=False)
+                + '\n').encode()
+        try:
+            with self._telling():
+                left = memoryview(data)
+                while left:
+                    left = left[os.write(self._file, left):]
+                os.fsync(self._file)
+        except BaseException:
+            # Cut off what there is of it. If that fails too, it has no
+            # newline, and readers leave it out.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._length)
+            raise
+        self._length += len(data)
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise WriteError(f'cannot be written: {error.strerror}',
+                             self._where) from error
+
+
+@dataclasses.dataclass(frozen=True)
+class _Line(source.YamlDocument):
+    """A line as its own document, whose errors name the line."""
+
+    number: int
+
+    def locate(self, path: source.Path = (),
+               key: bool = False) -> errors.Location:
+        return dataclasses.replace(super().locate(path, key),
+                                   line=self.number)
+
+
+def _content(path: _Path) -> tuple[bytes, int]:
+    """The whole lines of a file, and how large it is with what is torn.
+
+    :raises errors.InputError: if it cannot be read
+    """
+    data = source.read_bytes(path, MAX_BYTES)
+    whole = data[:data.rfind(b'\n') + 1]
+    if data and not whole and not data.startswith(b'{"head"'[:len(data)]):
+        # Not for us to cut off.
+        raise errors.InputError('has no results in it',
+                                errors.Location(os.fspath(path)))
+    return whole, len(data)
+
+
+def _parse(path: _Path, content: bytes) -> bench_model.Results:
+    """:raises errors.InputError: naming the line that cannot be read"""
+    head: _Head | None = None
+    found: dict[str, list[Any]] = {name: [] for name in _KINDS}
+    for number, data in enumerate(content.splitlines(), 1):
+        line = _line(os.fspath(path), number, data)
+        if head is None:
+            head = _head(line)
+            continue
+        kind = _kind(line)
+        found[kind].append(_decode(line, kind, _KINDS[kind]))
+    if head is None:
+        raise errors.InputError('has no results in it',
+                                errors.Location(os.fspath(path)))
+    return bench_model.Results(
+        experiment=head.experiment, workloads=head.workloads,
+        conditions=tuple(found['conditions']),
+        measurements=tuple(found['measurement']),
+        failures=tuple(found['failure']))
+
+
+def _line(path: str, number: int, data: bytes) -> _Line:
+    where = errors.Location(path, number)
+    try:
+        document = json_text.parse(data.decode(), path)
+    except UnicodeDecodeError:
+        raise errors.InputError('is not UTF-8', where) from None
+    except errors.InputError as error:
+        raise errors.InputError(error.message, where) from None
+    return _Line(document.value, path, document.find, number)
+
+
+def _head(line: _Line) -> _Head:
+    value = line.value.get('head') if isinstance(line.value, dict) else None
+    if not isinstance(value, dict) or 'version' not in value:
+        raise line.error('is not a head of a file of results', advice='name a '
+                         'file that nova-pinning bench run has written')
+    if value['version'] != VERSION:
+        raise line.error(
+            f'{value["version"]!r} is not a version that is understood',
+            ('head', 'version'), f'this release reads version {VERSION}')
+    head: _Head = _decode(line, 'head', _Head)
+    return head
+
+
+def _kind(line: _Line) -> str:
+    """What a line after the first holds."""
+    if not isinstance(line.value, dict) or len(line.value) != 1 or (
+            line.value.keys() - _KINDS):
+        schema.validate(line, {
+            'title': 'one of conditions, measurement and failure',
+            'type': 'object', 'maxProperties': 1, 'minProperties': 1,
+            'additionalProperties': False,
+            'properties': dict.fromkeys(_KINDS, {})})
+    return str(next(iter(line.value)))
+
+
+def _decode(line: _Line, key: str, kind: Any) -> Any:
+    """What a line holds; the fast check says whether it is right, the slow
+    one what is wrong.
+    """
+    import fastjsonschema
+
+    try:
+        _fast_check(key, kind)(line.value)
+    except fastjsonschema.JsonSchemaValueException as error:
+        schema.validate(line, _schema(key, kind))
+        # What the two do not agree about.
+        raise line.error(error.message) from None
+    try:
+        return codec.decode(kind, line.value[key])
+    except ValueError as error:
+        raise line.error(str(error), (key,)) from None
+
+
+@functools.cache
+def _fast_check(key: str, kind: Any) -> Callable[[Any], Any]:
+    return schema.compiled(_schema(key, kind))
+
+
+def _schema(key: str, kind: Any) -> dict[str, Any]:
+    return {'type': 'object', 'additionalProperties': False,
+            'required': [key], 'properties': {key: codec.schema(kind)}}

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment being run: what is left of it, case by case.
+
+Whatever ends a run, what platforms started is ended and results so far are in
+the file. What fails is one case; others go on.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+from typing import Protocol
+
+from nova_pinning.document import schema
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import schedule
+from nova_pinning.instance_bench import session
+
+_Platforms = Mapping[bench_model.PlatformName, platform_interface.Platform]
+
+
+class RunWatcher(Protocol):
+    """Who is told how a run goes."""
+
+    def begin(self, unit: schedule.CaseRound, seconds_left: float) -> None: ...
+
+    def step(self, text: str) -> None: ...
+
+    def measured(self, measurement: bench_model.Measurement) -> None: ...
+
+    def failed(self, failure: bench_model.Failure) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunTotals:
+    """What a run came to.
+
+    :param measured: repetitions
+    :param failed: units, each a case in a round
+    """
+
+    measured: int
+    failed: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentRunner:
+    """What runs experiments.
+
+    :param make: a platform by its name
+    :param conditions: what the host is like now
+    :param deadline_seconds: after which a command has failed
+    """
+
+    make: Callable[[bench_model.PlatformName], platform_interface.Platform]
+    conditions: Callable[[], bench_model.Conditions]
+    edges: session.Edges
+    watcher: RunWatcher
+    deadline_seconds: float
+
+    def run(self, prepared: experiment_file.Prepared,
+            units: Sequence[schedule.CaseRound],
+            writer: results_file.ResultsWriter) -> RunTotals:
+        """Measure what is left.
+
+        :raises nova_pinning.errors.InputError: if platforms lack something,
+            before anything is started, if results cannot be written, or if
+            a platform could not put back what it had changed; or if the
+            file has results of the host as it was before a change
+        """
+        if not units:
+            return RunTotals(measured=0, failed=0)
+        names = sorted(frozenset().union(*(unit.platforms for unit in units)))
+        requests = [session.requests(unit.case, prepared.layout,
+                                     prepared.workloads) for unit in units]
+        try:
+            with contextlib.ExitStack() as stack:
+                platforms = self._enter(names, stack)
+                # Rounds ask for the same again.
+                _check(platforms, list({
+                    unit.case.name: wanted for unit, wanted
+                    in zip(units, requests)}.values()))
+                # The load is that before anything is started.
+                log = _Log(writer, self.conditions(), platforms)
+                log.check_same()
+                return self._measure(prepared, units, requests, platforms,
+                                     log)
+        except bench_errors.BenchError as error:
+            # What goes wrong in a case is a failure: this is a platform's end.
+            raise errors.InputError(
+                str(error), advice=error.advice) from error
+
+    def _enter(self, names: Sequence[bench_model.PlatformName],
+               stack: contextlib.ExitStack) -> _Platforms:
+        """Open platforms, which stay open over the run."""
+        found = {}
+        troubles: list[errors.InputError] = []
+        for name in names:
+            try:
+                found[name] = stack.enter_context(self.make(name))
+            except errors.InputError as error:
+                troubles.append(error)
+            except (bench_errors.BenchError, errors.CloudError) as error:
+                troubles.append(_told(name, error))
+        _raise(troubles)
+        return found
+
+    def _measure(
+        self,
+        prepared: experiment_file.Prepared,
+        units: Sequence[schedule.CaseRound],
+        requests: Sequence[Sequence[platform_interface.InstanceRequest]],
+        platforms: _Platforms,
+        log: '_Log',
+    ) -> RunTotals:
+        estimate = schedule.TimeEstimate()
+        measured = failed = 0
+
+        def add(measurement: bench_model.Measurement) -> None:
+            nonlocal measured
+            log.add(measurement)
+            measured += 1
+            self.watcher.measured(measurement)
+
+        for place, (unit, wanted) in enumerate(zip(units, requests)):
+            log.begin()
+            self.watcher.begin(unit, estimate.seconds(*units[place:]))
+            started, begun = self.edges.now(), self.edges.monotonic()
+            try:
+                session.CaseSession(
+                    unit, prepared.experiment, wanted, platforms, self.edges,
+                    self.deadline_seconds, self.watcher.step).measure(add)
+            except results_file.WriteError:
+                raise
+            except (bench_errors.BenchError, errors.InputError,
+                    errors.CloudError, OSError) as error:
+                failed += 1
+                failure = bench_model.Failure(
+                    factors=unit.case.factors, round=unit.round,
+                    started=started, message=_message(error))
+                log.add(failure)
+                self.watcher.failed(failure)
+            else:
+                estimate.learn(unit, self.edges.monotonic() - begun)
+        return RunTotals(measured=measured, failed=failed)
+
+
+class _Log:
+    """Results with the conditions that they were measured in.
+
+    Conditions go before the first result, and again before one for which
+    platforms tell of more versions, since some know these only when they have
+    launched something.
+    """
+
+    def __init__(self, writer: results_file.ResultsWriter,
+                 conditions: bench_model.Conditions,
+                 platforms: _Platforms) -> None:
+        self._writer = writer
+        self._conditions = conditions
+        self._platforms = platforms
+        self._is_told = False
+        self._is_new = True
+
+    def begin(self) -> None:
+        """There will be new instances."""
+        self._is_new = True
+
+    def add(self, line: bench_model.Measurement | bench_model.Failure) -> None:
+        if self._is_new:
+            self._add_conditions()
+            self._is_new = False
+        self._writer.add(line)
+
+    def check_same(self) -> None:
+        """:raises results.WriteError: if the host is not as it was before"""
+        # What guests run on is dear to ask, and there is nothing to compare.
+        if self._writer.before.conditions:
+            self._writer.check_same(self._now())
+
+    def _add_conditions(self) -> None:
+        now = self._now()
+        if self._is_told and now == self._conditions:
+            return
+        # Some versions are known only after a launch.
+        self._writer.check_same(now)
+        self._conditions = now
+        self._writer.add(now)
+        self._is_told = True
+
+    def _now(self) -> bench_model.Conditions:
+        versions = dict(self._conditions.versions)
+        for platform in self._platforms.values():
+            versions |= platform.versions()
+        return dataclasses.replace(
+            self._conditions, versions=versions,
+            emulated=versions.get('accelerator') == 'tcg')
+
+
+def _check(
+        platforms: _Platforms,
+        requests: Sequence[Sequence[platform_interface.InstanceRequest]]
+) -> None:
+    """See that all instances can be obtained.
+
+    :raises nova_pinning.errors.InputError: all that is missing
+    """
+    troubles: dict[str, errors.InputError] = {}
+    for wanted in requests:
+        for name, platform in platforms.items():
+            here = [one for one in wanted if one.tenant.platform is name]
+            if not here:
+                continue
+            try:
+                platform.check(here)
+            except errors.InputErrors as error:
+                troubles |= {str(one): one for one in error.errors}
+            except errors.InputError as error:
+                troubles[str(error)] = error
+            except (bench_errors.BenchError, errors.CloudError) as error:
+                told = _told(name, error)
+                troubles[str(told)] = told
+    _raise(list(troubles.values()))
+
+
+def _told(name: bench_model.PlatformName,
+          error: bench_errors.BenchError | errors.CloudError,
+          ) -> errors.InputError:
+    return errors.InputError(
+        f'platform {name}: {error}', advice=getattr(error, 'advice', ''))
+
+
+def _raise(troubles: Sequence[errors.InputError]) -> None:
+    if len(troubles) == 1:
+        raise troubles[0]
+    if troubles:
+        raise errors.InputErrors(
+            tuple(troubles[:schema.MAX_ERRORS]),
+            has_more=len(troubles) > schema.MAX_ERRORS)
+
+
+def _message(error: Exception) -> str:
+    advice = getattr(error, 'advice', '')
+    if isinstance(error, bench_errors.BenchError) and advice:
+        return f'{error}; {advice}'
+    return str(error)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order cases are measured, and how long that takes.
+
+Pure. A unit is what is done with one set of instances: a case in one round.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import random
+
+from nova_pinning.instance_bench import bench_model
+
+#: Until a platform's own are known: seconds until an instance runs commands.
+_LAUNCH_SECONDS = {
+    bench_model.PlatformName.BARE_METAL: 1.0,
+    bench_model.PlatformName.CONTAINER: 2.0,
+    bench_model.PlatformName.GUEST: 30.0,
+    bench_model.PlatformName.CONTAINER_IN_GUEST: 35.0,
+    bench_model.PlatformName.NOVA: 60.0}
+#: The parameter that says for how long a command runs, where it has one.
+_DURATION = 'duration'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRound:
+    """A case in a round.
+
+    :param repetitions: those that are wanted, ascending, counted from 1
+    :param seconds: how long it takes, as far as the workload's file tells
+    """
+
+    case: bench_model.Case
+    round: int
+    repetitions: tuple[int, ...]
+    seconds: float
+
+    @property
+    def platforms(self) -> frozenset[bench_model.PlatformName]:
+        return frozenset(tenant.platform for tenant in self.case.tenants)
+
+
+def units(
+        before: bench_model.Results,
+        is_wanted: Callable[[bench_model.Case],
+                            bool]) -> tuple[CaseRound, ...]:
+    """What is left to do of an experiment, in order.
+
+    Each round has its own order, which depends on the seed alone, so
+    that it is the same after an interruption.
+
+    :param before: the experiment, and what was measured of it
+    """
+    experiment = before.experiment
+    done = {(measurement.round, _key(
+        measurement.factors), measurement.repetition)
+            for measurement in before.measurements}
+    found = []
+    for number in range(1, experiment.rounds + 1):
+        cases = list(experiment.cases)
+        random.Random(f'{experiment.seed}:{number}').shuffle(cases)
+        for case in cases:
+            key = _key(case.factors)
+            left = tuple(
+                one for one in range(1, experiment.repetitions + 1)
+                if (number, key, one) not in done)
+            if left and not case.skipped and is_wanted(case):
+                found.append(CaseRound(
+                    case=case, round=number, repetitions=left,
+                    seconds=_seconds(before, case, len(left))))
+    return tuple(found)
+
+
+class TimeEstimate:
+    """How long is left; learns from what was done.
+
+    What is known of a platform is how much longer units on it take than was
+    expected. Until a unit of it is done, those of the others say it.
+    """
+
+    def __init__(self) -> None:
+        self._took: dict[frozenset[bench_model.PlatformName], float] = {}
+        self._expected: dict[frozenset[bench_model.PlatformName], float] = {}
+
+    def learn(self, unit: CaseRound, seconds: float) -> None:
+        key = unit.platforms
+        self._took[key] = self._took.get(key, 0.0) + seconds
+        self._expected[key] = self._expected.get(key, 0.0) + unit.seconds
+
+    def seconds(self, *left: CaseRound) -> float:
+        return sum(unit.seconds * self._ratio(unit.platforms)
+                   for unit in left)
+
+    def _ratio(self, key: frozenset[bench_model.PlatformName]) -> float:
+        if key in self._took:
+            return self._took[key] / self._expected[key]
+        if self._took:
+            return sum(self._took.values()) / sum(self._expected.values())
+        return 1.0
+
+
+def _key(factors: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(factors.items())
+
+
+def _seconds(before: bench_model.Results, case: bench_model.Case,
+             repetitions: int) -> float:
+    experiment = before.experiment
+    launch = max(_LAUNCH_SECONDS[tenant.platform] for tenant in case.tenants)
+    command = max(_command_seconds(before.workloads[tenant.workload], tenant)
+                  for tenant in case.tenants
+                  if tenant.role is bench_model.Role.MEASURED)
+    return (launch + experiment.settle_seconds
+            + command * (experiment.warm_ups + repetitions))
+
+
+def _command_seconds(workload: bench_model.Workload,
+                     tenant: bench_model.Tenant) -> float:
+    usual = workload.parameters.get(_DURATION)
+    given = tenant.parameters.get(_DURATION, usual)
+    if isinstance(usual, str) or isinstance(given, str) or (
+            usual is None or given is None):
+        return workload.seconds
+    return max(workload.seconds - usual + given, 0.1)

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of a run: estimates with intervals, and how cases compare.
+
+Ratios are oriented so that more than 1 is worse, whether a figure is better
+higher or lower: 1.25 is a quarter more time, or a throughput that the
+baseline beats by a quarter.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
+
+# Tukey's fences, in quartile distances beyond the quartiles.
+_FENCE = 1.5
+# Tables whose cases differ by the workload.
+_COMPARES_WORKLOADS = ('mutex', 'multitask')
+# Values below which quartiles say nothing.
+_LEAST_FENCED = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FigureEstimate:
+    """What a sample says; the unit is the figure's.
+
+    :param low: of the mean's 95% confidence interval, nan if there are too
+        few values for one
+    :param deviation: standard deviation, nan of a single value
+    :param variation: coefficient of variation, deviation by mean
+    :param outliers: values outside Tukey's fences; they count like all
+        others
+    """
+
+    sample: intervals.Sample
+    mean: float
+    low: float
+    high: float
+    method: intervals.Method
+    deviation: float
+    variation: intervals.Interval
+    outliers: tuple[float, ...]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return self.sample.values
+
+    @property
+    def count(self) -> int:
+        return len(self.sample.values)
+
+    @property
+    def minimum(self) -> float:
+        return min(self.sample.values)
+
+    @property
+    def maximum(self) -> float:
+        return max(self.sample.values)
+
+    @property
+    def interval(self) -> intervals.Interval:
+        return intervals.Interval(value=self.mean, low=self.low,
+                                  high=self.high, method=self.method)
+
+
+def estimate(values: intervals.Values, seed: int = 1) -> FigureEstimate:
+    """The mean of at least one value, and its spread."""
+    sample = intervals.sample(values)
+    least = min(sample.values)
+    mean = intervals.interval([sample], intervals.mean, seed=seed,
+                              is_positive=least > 0)
+    variation = intervals.interval(
+        [sample], intervals.variation, seed=seed, is_positive=True,
+        least=intervals.LEAST_RESAMPLED_SPREAD)
+    return FigureEstimate(
+        sample=sample, mean=mean.value,
+        # Among zeros there are no logarithms, but nothing below either.
+        low=max(mean.low, 0.0) if least == 0 else mean.low, high=mean.high,
+        method=mean.method, deviation=variation.value * abs(mean.value),
+        variation=variation, outliers=outliers(sample.values))
+
+
+def outliers(values: Sequence[float]) -> tuple[float, ...]:
+    """Values beyond Tukey's fences, in the order in which they came."""
+    if len(values) < _LEAST_FENCED:
+        return ()
+    import numpy
+
+    lower, upper = map(float, numpy.quantile(values, (0.25, 0.75)))
+    reach = _FENCE * (upper - lower)
+    return tuple(value for value in values
+                 if not lower - reach <= value <= upper + reach)
+
+
+def ratio(values: intervals.Values, baseline: intervals.Values,
+          seed: int = 1, better: bench_model.Better = bench_model.Better.LOWER,
+          confidence: float = intervals.CONFIDENCE) -> intervals.Interval:
+    """How much worse values are than a baseline's: above 1 is worse."""
+    pair = [intervals.sample(values), intervals.sample(baseline)]
+    if better is bench_model.Better.HIGHER:
+        pair.reverse()
+    return intervals.interval(pair, intervals.ratio, seed=seed,
+                              is_positive=True, confidence=confidence)
+
+
+def variation_ratio(values: intervals.Values, baseline: intervals.Values,
+                    seed: int = 1, together: Sequence[int] = (),
+                    ) -> intervals.Interval:
+    """One coefficient of variation by another: above 1 is less stable.
+
+    :param together: as :func:`intervals.interval` takes it
+    """
+    return intervals.interval(
+        [intervals.sample(values), intervals.sample(baseline)],
+        intervals.variation_ratio, seed=seed, is_positive=True,
+        least=intervals.LEAST_RESAMPLED_SPREAD, together=together)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FigureRow:
+    """What one figure of one tenant came to in one case.
+
+    :param overhead: against the baseline's case, None if this is one or
+        there is none
+    :param slowdown: against the same kind of instance on an otherwise idle
+        host, None if it has no neighbours or there is no such case
+    :param instability: coefficient of variation, compared likewise
+    :param flagged: how many of its measurements have flags
+    """
+
+    case: bench_model.Case
+    tenant: bench_model.Tenant
+    figure: bench_model.WorkloadFigure
+    estimate: FigureEstimate
+    baseline: str = ''
+    overhead: intervals.Interval | None = None
+    quiet: str = ''
+    slowdown: intervals.Interval | None = None
+    instability: intervals.Interval | None = None
+    flagged: int = 0
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether any other instance ran, be it of the same kind."""
+        return sum(tenant.count for tenant in self.case.tenants) > 1
+
+    @property
+    def is_measured(self) -> bool:
+        return self.tenant.role is bench_model.Role.MEASURED
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """All rows, in the order of the experiment's cases."""
+
+    results: bench_model.Results
+    rows: tuple[FigureRow, ...]
+
+    @property
+    def experiment(self) -> bench_model.Experiment:
+        return self.results.experiment
+
+    def name(self, case: bench_model.Case) -> str:
+        """A case's, without what is the same for all."""
+        return ' / '.join(
+            case.factors[name] for name in varying(self.experiment.cases)
+            if name in case.factors)
+
+
+def summarise(results: bench_model.Results) -> RunSummary:
+    """Estimates of all figures of all tenants that have been read."""
+    measured = _by_case(results.measurements)
+    seed = results.experiment.seed
+    rows = []
+    for case in results.experiment.cases:
+        found = measured.get(key(case.factors), ())
+        for tenant in case.tenants:
+            workload = results.workloads.get(tenant.workload)
+            for figure in workload.figures if workload else ():
+                sample = sample_of(found, tenant.name, figure.name)
+                if sample is not None:
+                    rows.append(FigureRow(
+                        case=case, tenant=tenant, figure=figure,
+                        estimate=estimate(sample, seed),
+                        flagged=sum(bool(one.flags) for one in found)))
+    return RunSummary(results=results, rows=tuple(
+        _compared(row, rows, results.experiment) for row in rows))
+
+
+def key(factors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What tells a case from others, whatever the order of its factors."""
+    return tuple(sorted(factors.items()))
+
+
+def varying(cases: Sequence[bench_model.Case]) -> tuple[str, ...]:
+    """The factors that are needed to tell cases apart; at least one."""
+    names = dict.fromkeys(name for case in cases for name in case.factors)
+    found: list[str] = []
+    kinds = 1
+    for name in names:
+        divided = len({tuple(case.factors.get(factor) for factor in (
+            *found, name)) for case in cases})
+        if divided > kinds:
+            found.append(name)
+            kinds = divided
+    return tuple(found) or tuple(names)[:1]
+
+
+def _by_case(
+    measurements: Iterable[bench_model.Measurement],
+) -> dict[tuple[tuple[str, str], ...], list[bench_model.Measurement]]:
+    found: dict[tuple[tuple[str, str], ...],
+                list[bench_model.Measurement]] = {}
+    for measurement in measurements:
+        found.setdefault(key(measurement.factors), []).append(measurement)
+    return found
+
+
+def sample_of(measurements: Iterable[bench_model.Measurement], tenant: str,
+              figure: str) -> intervals.Sample | None:
+    """A tenant's values, in clusters.
+
+    Rounds are the clusters if there are several, since all of a round shares
+    instances and the host's state; else repetitions. Instances are none: they
+    run at the same time, so what disturbs one repetition is in all of them,
+    and what one gets of a CPU another does not.
+
+    :returns: None if there are no values
+    """
+    rounds: dict[int, list[float]] = {}
+    repetitions: dict[int, list[float]] = {}
+    for one in measurements:
+        values = [float(reading.figures[figure]) for reading in one.readings
+                  if reading.tenant == tenant and figure in reading.figures]
+        if values:
+            rounds.setdefault(one.round, []).extend(values)
+            repetitions.setdefault(one.repetition, []).extend(values)
+    if not rounds:
+        return None
+    unit, clusters = ((intervals.ClusterUnit.ROUNDS, rounds) if len(rounds) > 1
+                      else (intervals.ClusterUnit.REPETITIONS, repetitions))
+    return intervals.Sample(
+        unit=unit, numbers=tuple(clusters),
+        clusters=tuple(tuple(cluster) for cluster in clusters.values()))
+
+
+def _compared(row: FigureRow, rows: Sequence[FigureRow],
+              experiment: bench_model.Experiment) -> FigureRow:
+    """The row with what it is next to its baseline and without neighbours."""
+    changes: dict[str, Any] = {}
+    better = row.figure.better
+    values = row.estimate.sample
+    base = _baseline(row, rows, experiment)
+    if base is not None:
+        changes.update(
+            baseline=base.case.name,
+            overhead=ratio(values, base.estimate.sample, experiment.seed,
+                           better))
+    quiet = _without_neighbours(row, rows, experiment)
+    if quiet is not None:
+        before = quiet.estimate.sample
+        changes.update(
+            quiet=quiet.case.name,
+            slowdown=ratio(values, before, experiment.seed, better),
+            instability=variation_ratio(values, before, experiment.seed))
+    return dataclasses.replace(row, **changes)
+
+
+def is_baseline(case: bench_model.Case, baseline: Mapping[str, str]) -> bool:
+    """Whether a case is one of those that ratios are calculated against."""
+    return baseline.items() <= case.factors.items()
+
+
+def _baseline(row: FigureRow, rows: Sequence[FigureRow],
+              experiment: bench_model.Experiment) -> FigureRow | None:
+    """The row of the baseline's tenant that is most like this one.
+
+    The workload has to be the same, but where workloads are what is compared.
+    A scenario may fix axes that others vary, so the other factors need not
+    be, but the more the better. It is looked for in the whole experiment: if
+    it was not measured, another that was will not do.
+    """
+    baseline = experiment.baseline
+    if not baseline or is_baseline(row.case, baseline):
+        return None
+    others = {factor: value for factor, value in row.case.factors.items()
+              if factor not in baseline}
+    like = max(
+        ((case, tenant) for case in experiment.cases
+         if is_baseline(case, baseline) for tenant in case.tenants
+         if (tenant.workload == row.tenant.workload
+             or experiment.table in _COMPARES_WORKLOADS)),
+        key=lambda pair: (
+            sum(pair[0].factors.get(factor) == value
+                for factor, value in others.items()),
+            pair[1].parameters == row.tenant.parameters,
+            pair[1].name == row.tenant.name,
+            pair[1].size == row.tenant.size), default=None)
+    return _row_of(like, row.figure, rows)
+
+
+def _without_neighbours(
+        row: FigureRow, rows: Sequence[FigureRow],
+        experiment: bench_model.Experiment) -> FigureRow | None:
+    """The like of it alone on the host, in the case with fewest instances.
+
+    None if that case was not measured: among more of its kind it is not
+    alone.
+    """
+    if not row.is_measured or not row.has_neighbours:
+        return None
+    like = dataclasses.replace(row.tenant, name='', count=1)
+    alone = min(
+        ((case, tenant) for case in experiment.cases
+         if len(case.tenants) == 1 for tenant in case.tenants
+         if dataclasses.replace(tenant, name='', count=1) == like),
+        key=lambda pair: pair[1].count, default=None)
+    if alone is None or alone[0] == row.case:
+        return None
+    return _row_of(alone, row.figure, rows)
+
+
+def _row_of(tenant_of_case: tuple[bench_model.Case, bench_model.Tenant] | None,
+            figure: bench_model.WorkloadFigure,
+            rows: Sequence[FigureRow]) -> FigureRow | None:
+    """What was measured of a tenant of a case, if anything was."""
+    if tenant_of_case is None:
+        return None
+    case, tenant = tenant_of_case
+    return next((row for row in rows if row.case.factors == case.factors
+                 and row.tenant == tenant and row.figure == figure), None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Overhead over sizes, as ``platform + by_size / vCPUs``.
+
+    This is our reading of the published distinction between overhead that
+    comes with the type of platform (PTO) and overhead that comes with the
+    size on it (PSO): of the fit of a straight line over 1 / vCPUs by least
+    squares, the first is what would be left on ever larger instances, the
+    second what an instance of one vCPU has on top.
+
+    :param platform: overhead ratio less 1, so 0.1 is a tenth
+    :param points: vCPUs, CHR (vCPUs by CPUs of the host) and overhead ratio
+    :param residual: the largest distance of a point from the line
+    """
+
+    name: tuple[str, ...]
+    platform: intervals.Interval
+    by_size: intervals.Interval
+    points: tuple[tuple[int, float, intervals.Interval], ...]
+    residual: float
+
+    def at(self, vcpus: float) -> float:
+        """The overhead ratio that the line has for a size."""
+        return 1 + self.platform.value + self.by_size.value / vcpus
+
+
+#: Sizes that a line needs, lest it go through all points whatever they are.
+LEAST_SIZES = 3
+
+
+def split(summary: RunSummary, cpus: int) -> tuple[Split, ...]:
+    """Overheads of what was measured in three sizes and more.
+
+    :param cpus: of the host
+    """
+    by_name: dict[tuple[str, ...], list[FigureRow]] = {}
+    for row in summary.rows:
+        first = summary.results.workloads[row.tenant.workload].figures[0]
+        if row.overhead is not None and row.figure == first:
+            by_name.setdefault((
+                row.tenant.workload, str(row.tenant.platform),
+                str(row.tenant.provisioning), row.tenant.name), []).append(row)
+    found = []
+    for name, rows in by_name.items():
+        sizes = {row.tenant.size.vcpus for row in rows}
+        if len(sizes) == len(rows) >= LEAST_SIZES:
+            found.append(_split(name, sorted(
+                rows, key=lambda row: row.tenant.size.vcpus), summary, cpus))
+    return tuple(found)
+
+
+def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
+           summary: RunSummary, cpus: int) -> Split:
+    bases = [one for row in rows if (one := _baseline(
+        row, summary.rows, summary.experiment)) is not None]
+    # Sizes may share a baseline, which is then resampled as one.
+    distinct = list({id(base): base for base in bases}.values())
+    places = [distinct.index(base) for base in bases]
+    sizes = [row.tenant.size.vcpus for row in rows]
+    is_higher = [
+        row.figure.better is bench_model.Better.HIGHER for row in rows]
+
+    def line(totals: Sequence[intervals.Totals]) -> tuple[Any, Any]:
+        base = totals[len(rows):]
+        ratios = [
+            (base[place].mean / own.mean if higher
+             else own.mean / base[place].mean) - 1
+            for own, place, higher in zip(totals, places, is_higher)]
+        return _least_squares([1 / size for size in sizes], ratios)
+
+    samples = [row.estimate.sample for row in (*rows, *distinct)]
+    platform, by_size = (
+        intervals.interval(samples, lambda totals: line(totals)[part],
+                           seed=summary.experiment.seed)
+        for part in range(2))
+    points = tuple((size, size / cpus, row.overhead) for size, row in zip(
+        sizes, rows) if row.overhead is not None)
+    return Split(
+        name=name[:3], platform=platform, by_size=by_size, points=points,
+        residual=max(abs(
+            ratio.value - 1 - platform.value - by_size.value / size)
+            for size, _chr, ratio in points))
+
+
+def _least_squares(places: Sequence[float], heights: Sequence[Any],
+                   ) -> tuple[Any, Any]:
+    """Where a straight line begins, and how it rises; heights may be arrays.
+
+    Written out, since resamples come as arrays.
+    """
+    middle = math.fsum(places) / len(places)
+    squares = math.fsum((place - middle) ** 2 for place in places)
+    weights = [(place - middle) / squares for place in places]
+    rise = sum(weight * height for weight, height in zip(weights, heights))
+    return sum(heights) / len(heights) - rise * middle, rise
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Two tenants of one case: how long one takes by how long the other.
+
+    :param ratio: of the heavier tenant's time to the lighter one's, each
+        repetition's two times being a pair
+    """
+
+    case: bench_model.Case
+    heavy: FigureRow
+    light: FigureRow
+    ratio: FigureEstimate
+
+
+def finishes(summary: RunSummary) -> tuple[Finish, ...]:
+    """Ratios of cases with two measured tenants of different weights."""
+    measured = _by_case(summary.results.measurements)
+    found = []
+    for _name, group in itertools.groupby(
+            summary.rows, lambda row: key(row.case.factors)):
+        rows = [row for row in group if row.is_measured
+                and row.figure.better is bench_model.Better.LOWER]
+        # A tenant's first figure that is a time.
+        firsts = list({row.tenant.name: row for row in reversed(rows)
+                       }.values())
+        if len(firsts) != 2:
+            continue
+        light, heavy = sorted(firsts, key=lambda row: row.tenant.weight)
+        if light.tenant.weight == heavy.tenant.weight:
+            continue
+        sample = _paired(measured[key(heavy.case.factors)], heavy, light)
+        if sample is not None:
+            found.append(Finish(
+                case=heavy.case, heavy=heavy, light=light,
+                ratio=estimate(sample, summary.experiment.seed)))
+    return tuple(found)
+
+
+def _paired(measurements: Iterable[bench_model.Measurement], heavy: FigureRow,
+            light: FigureRow) -> intervals.Sample | None:
+    rounds: dict[int, list[float]] = {}
+    for measurement in measurements:
+        means = []
+        for row in (heavy, light):
+            values = [reading.figures[row.figure.name]
+                      for reading in measurement.readings
+                      if reading.tenant == row.tenant.name
+                      and row.figure.name in reading.figures]
+            means.append(math.fsum(values) / len(values) if values
+                         else math.nan)
+        if not math.isnan(sum(means)) and means[1]:
+            rounds.setdefault(measurement.round,
+                              []).append(means[0] / means[1])
+    if not rounds:
+        return None
+    if len(rounds) > 1:
+        return intervals.Sample(clusters=tuple(map(tuple, rounds.values())),
+                                unit=intervals.ClusterUnit.ROUNDS)
+    return intervals.sample(next(iter(rounds.values())))

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands with what stands for values in braces filled in.
+
+Braces are as str.format has them: ``{threads}`` is a value, ``{{`` and ``}}``
+are the braces themselves. Each value is quoted for the shell, so that it is
+one word, or part of one, whatever is in it; where the shell would not take
+the quotes for what they are, a value must not stand.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import re
+import shlex
+import string
+from typing import Self
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import platform_interface
+
+#: What every command can name, besides the parameters of its workload.
+VALUES = ('vcpus', 'cpus', 'cpu0', 'cpu1', 'memory_mib', 'programs', 'work',
+          'peer')
+#: Those of them that are whole numbers. A parameter can stand for one:
+#: ``threads: '{vcpus}'``.
+NUMBERS = ('vcpus', 'memory_mib')
+
+_REFERENCE = re.compile(r'\{(' + '|'.join(NUMBERS) + r')\}')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceValues:
+    """What an instance gives for braces in commands.
+
+    :param vcpus: its size
+    :param cpus: as it sees them, in order; a floating one can see more than
+        it has vCPUs
+    :param programs: directory of the project's programs, as it sees it
+    :param work: directory of its own
+    :param peer: address of the host
+    """
+
+    vcpus: int
+    cpus: cpuset.CpuSet
+    memory_mib: int
+    programs: str
+    work: str
+    peer: str = ''
+
+    @classmethod
+    def of(cls, instance: platform_interface.Instance,
+           size: bench_model.InstanceSize) -> Self:
+        return cls(vcpus=size.vcpus, cpus=instance.cpus,
+                   memory_mib=size.memory_mib, programs=instance.programs,
+                   work=instance.work, peer=instance.peer)
+
+
+def fill(text: str, parameters: Mapping[str, bench_model.Parameter],
+         values: InstanceValues) -> str:
+    """A command as the shell is to have it.
+
+    :param parameters: all of the workload's, see :func:`merge`
+    :raises errors.WorkloadError: if it names what the instance has not, such
+        as a second CPU, or what nothing is known of
+    """
+    # Only what is asked for: an instance with one CPU has no second.
+    found = []
+    for literal, name in _parts(text):
+        found.append(literal)
+        if name:
+            found.append(shlex.quote(str(_value(name, parameters, values))))
+    return ''.join(found)
+
+
+def merge(
+    workload: bench_model.Workload, given: Mapping[str, bench_model.Parameter]
+) -> dict[str, bench_model.Parameter]:
+    """The parameters of a command: those given, and defaults for the rest."""
+    return {**workload.parameters, **given}
+
+
+def names(text: str) -> frozenset[str]:
+    """What stands in braces.
+
+    :raises ValueError: if braces are not as str.format has them, or hold
+        something other than a name
+    """
+    return frozenset(name for _literal, name in _parts(text) if name)
+
+
+def misplaced(text: str, numbers: frozenset[str]) -> Iterator[str]:
+    """Values that could become commands where they stand.
+
+    :param numbers: names of values that are numbers for certain
+    :returns: for each a sentence that begins with its name in braces
+    """
+    shell = _Shell()
+    for literal, name in _parts(text):
+        shell.read(literal)
+        if not name:
+            continue
+        trouble = shell.trouble(name in numbers)
+        if trouble:
+            yield f'{{{name}}} {trouble}'
+        # What is filled in does not begin a comment.
+        shell.last = 'x'
+
+
+def reference(value: object) -> str:
+    """Which of NUMBERS a parameter stands for, '' for none."""
+    match = isinstance(value, str) and _REFERENCE.fullmatch(value)
+    return match[1] if match else ''
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Text and the name after it, '' at the end.
+
+    :raises ValueError: as :func:`names` does
+    """
+    for literal, name, spec, conversion in string.Formatter().parse(text):
+        if name is not None and (
+                spec or conversion or not name.isidentifier()):
+            raise ValueError(f'{{{name}}} is not a name in braces')
+        yield literal, name or ''
+
+
+def _value(name: str, parameters: Mapping[str, bench_model.Parameter],
+           values: InstanceValues) -> object:
+    if name in parameters:
+        value = parameters[name]
+        named = reference(value)
+        return getattr(values, named) if named else value
+    if name in ('cpu0', 'cpu1'):
+        cpus = tuple(values.cpus)
+        place = int(name[-1])
+        if place >= len(cpus):
+            raise bench_errors.WorkloadError(
+                f'the command needs {place + 1} CPUs, and the instance has '
+                f'{len(cpus)}', 'give it a larger size')
+        return cpus[place]
+    if name not in VALUES:
+        raise bench_errors.WorkloadError(
+            f'the command names {{{name}}}, which is not a parameter')
+    value = getattr(values, name)
+    if value == '':
+        raise bench_errors.WorkloadError(
+            f'the command needs {{{name}}}, and the instance has none')
+    return value
+
+
+class _Shell:
+    """As much of the shell's syntax as says where quotes are quotes.
+
+    Where in doubt they are not.
+    """
+
+    def __init__(self) -> None:
+        #: The quote that is open.
+        self._quote = ''
+        # Whether the text ends with a backslash that counts.
+        self._is_escaped = False
+        self._is_backticked = False
+        # Parentheses that are open in $((...)).
+        self._arithmetic = 0
+        # What the rest of the text is not looked at for.
+        self._lost = ''
+        self.last = '\n'
+
+    def trouble(self, is_number: bool) -> str:
+        """Why a value cannot stand here, '' if it can."""
+        if self._quote:
+            return ('stands in quotes, and values bring their own; end the '
+                    'quotes before it')
+        if self._is_escaped or self.last == '$':
+            return ('comes after a backslash or a dollar sign; braces that '
+                    'are the shell\'s are written twice')
+        if self._is_backticked:
+            return 'stands between backticks; write $(...)'
+        if self._lost:
+            return self._lost
+        if self._arithmetic and not is_number:
+            return 'stands in $((...)) and is not a number'
+        return ''
+
+    def read(self, text: str) -> None:
+        place = 0
+        while place < len(text):
+            one = text[place]
+            if self._is_escaped:
+                self._is_escaped = False
+                self.last = 'x'
+            elif one == '\\' and self._quote != "'":
+                self._is_escaped = True
+            elif self._quote:
+                self._quote = '' if one == self._quote else self._quote
+                self.last = 'x'
+            elif text.startswith('$((', place):
+                self._arithmetic += 2
+                place += 2
+                self.last = '('
+            else:
+                self._outside(one)
+            place += 1
+
+    def _outside(self, character: str) -> None:
+        if character in ('"', "'"):
+            self._quote = character
+        elif character == '`':
+            self._is_backticked = not self._is_backticked
+        elif character == '#' and self.last in ' \t\n;&|()<>`':
+            self._lost = ('comes after a comment of the shell; write it as '
+                          'one of YAML')
+        elif character == '<' and self.last == '<':
+            self._lost = ('comes after <<, and the shell does not heed '
+                          'quotes in a here-document')
+        elif self._arithmetic:
+            self._arithmetic += {'(': 1, ')': -1}.get(character, 0)
+        self.last = character

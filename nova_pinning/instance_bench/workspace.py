@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory for what a platform leaves on disk, and for what is left over.
+
+Whoever uses one holds a lock on it, which ends with the process, however that
+ends. So a directory without one is of a run that was killed, and the next run
+clears it away.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import fcntl
+import logging
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
+
+LOG = logging.getLogger(__name__)
+
+_PREFIX = 'nova-pinning-bench-'
+# As tempfile.mkdtemp makes names; no other directory is ever removed.
+_NAME = re.compile(re.escape(_PREFIX) + '[a-z0-9_]{8}')
+_LOCK = '.nova-pinning-lock'
+#: Where directories are: on a disk, which {work} is to be on, unlike /tmp.
+PARENT = pathlib.Path('/var/tmp')
+
+
+class Workspace:
+    """A temporary directory with a lock.
+
+    :ivar path: the directory
+    """
+
+    def __init__(self, parent: pathlib.Path | None = None) -> None:
+        parent = parent or PARENT
+        try:
+            self.path = pathlib.Path(tempfile.mkdtemp(
+                prefix=_PREFIX, dir=parent))
+            # QEMU, and servers that are not root, are to reach what is
+            # theirs.
+            self.path.chmod(0o711)
+            # It has its name only when it is locked, so that nobody takes
+            # this directory for one that was left.
+            draft = self.path / f'{_LOCK}.new'
+            self._lock = draft.open('w')
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.rename(self.path / _LOCK)
+        except OSError as error:
+            raise errors.InputError(
+                f'{error.strerror}', errors.Location(str(parent)),
+                'files that are needed for a while are made there') from None
+
+    def unlock(self) -> None:
+        """Nobody needs it any more."""
+        self._lock.close()
+
+
+def left_over(parent: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
+    """Directories of runs that were killed; locked until the next is asked.
+
+    Those of other users, which may not be opened, are left out.
+    """
+    for path in sorted((parent or PARENT).glob(f'{_PREFIX}*')):
+        with contextlib.suppress(OSError):
+            if (not _NAME.fullmatch(path.name) or path.is_symlink()
+                    or path.stat().st_uid != os.geteuid()):
+                continue
+            with (path / _LOCK).open('r+') as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield path
+
+
+def clear_left_over(clear: Callable[[pathlib.Path], None],
+                    parent: pathlib.Path | None = None) -> None:
+    """Clear away what runs have left that were killed.
+
+    :param clear: removes one with all that belongs to it; what it cannot
+        remove is told of, and stays
+    """
+    for path in left_over(parent):
+        try:
+            clear(path)
+        except (OSError, bench_errors.BenchError) as error:
+            LOG.warning('What a run that was killed has left in %s cannot be '
+                        'removed: %s', path, error)
+
+
+def remove(path: pathlib.Path) -> None:
+    """Remove a directory, but nothing that is mounted in it.
+
+    :raises errors.BenchError: if something still is, before anything is
+        removed
+    """
+    mounts = pathlib.Path('/proc/self/mounts').read_text()
+    inside = f'{os.path.realpath(path)}/'
+    for line in mounts.splitlines():
+        if line.split()[1].startswith(inside):
+            raise bench_errors.BenchError(
+                f'{line.split()[1]} is still mounted',
+                f'see what uses it, and then remove {path}')
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Placement counts: a host's inventories, and what a guest takes of them.
+
+As nova-compute reports its host (update_provider_tree in
+nova/virt/libvirt/driver.py), as nova-scheduler asks for a guest
+(nova.scheduler.utils.ResourceRequest) and as Placement compares
+(get_providers_with_resource there).
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import NamedTuple
+
+from nova_pinning import model
+
+VCPU = 'VCPU'
+PCPU = 'PCPU'
+MEMORY_MB = 'MEMORY_MB'
+DISK_GB = 'DISK_GB'
+
+#: Resource classes of which it is known how much a guest takes.
+COUNTED = (VCPU, PCPU, MEMORY_MB, DISK_GB)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """How much of a resource class a host has, as Placement knows it.
+
+    :param total: which one guest may not exceed, either
+    """
+
+    total: int
+    reserved: int = 0
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> float:
+        """What all guests together may have."""
+        return (self.total - self.reserved) * self.allocation_ratio
+
+
+class ResourceShortage(NamedTuple):
+    """A resource class of which a host has too little left.
+
+    :param have: what one more guest could get
+    :param total: what there is of it
+    """
+
+    name: str
+    need: int
+    have: int
+    total: int
+
+
+def host_inventories(
+    host: model.Host, reserved_memory_mib: int = 0,
+) -> dict[str, Inventory]:
+    """What nova-compute reports of a host, by resource class, without disk.
+
+    On a host where pinned and floating vCPUs use the same CPUs it reports
+    VCPU only; of a host without cells nothing is known.
+
+    :param reserved_memory_mib: kept from guests (reserved_host_memory_mb)
+    """
+    inventories = {}
+    shared = sum(cell.shared_count for cell in host.cells)
+    if shared:
+        inventories[VCPU] = Inventory(
+            shared, allocation_ratio=_ratio(host.cpu_allocation_ratio))
+    if has_pcpus(host.cells):
+        inventories[PCPU] = Inventory(
+            sum(cell.dedicated_count for cell in host.cells))
+    if host.cells:
+        inventories[MEMORY_MB] = Inventory(
+            sum(cell.memory_mib for cell in host.cells), reserved_memory_mib,
+            _ratio(host.ram_allocation_ratio))
+    return inventories
+
+
+def has_pcpus(cells: Iterable[model.CellView]) -> bool:
+    """Whether CPUs of a host are set aside for pinned vCPUs."""
+    return any(cell.dedicated_count and not cell.is_legacy for cell in cells)
+
+
+def _ratio(ratio: float | None) -> float:
+    return 1.0 if ratio is None else ratio
+
+
+def resource_requests(
+    vcpus: int, memory_mib: int, disk_gib: int, topology: model.Guest | None,
+) -> tuple[dict[str, int], ...]:
+    """What nova-scheduler asks Placement for, by resource class.
+
+    Hosts that have any of it are offered: first come those with PCPU, then,
+    if all vCPUs are to be pinned, those with as many VCPU in its place.
+
+    :param vcpus: all of them
+    """
+    queries = [{VCPU: vcpus}]
+    if topology is not None and topology.is_pinned:
+        pinned = sum(demand.dedicated for demand in topology.demands)
+        emulator = sum(demand.emulator for demand in topology.demands)
+        queries.insert(0, {PCPU: pinned + emulator, VCPU: vcpus - pinned})
+        if topology.cpu_policy is model.CpuPolicy.MIXED:
+            queries.pop()
+    return tuple(
+        {name: amount for name, amount in {
+            **cpus, MEMORY_MB: memory_mib, DISK_GB: disk_gib}.items()
+         if amount} for cpus in queries)
+
+
+def allocation(
+    vcpus: int, memory_mib: int, disk_gib: int, topology: model.Guest | None,
+    *, on_pcpus: bool,
+) -> Mapping[str, int]:
+    """What a guest on a host is counted with, for all of COUNTED.
+
+    :param on_pcpus: whether the host has an inventory of PCPU; guests come
+        to others by the query with VCPU in its place
+    """
+    requests = resource_requests(vcpus, memory_mib, disk_gib, topology)
+    return dict.fromkeys(COUNTED, 0) | requests[0 if on_pcpus else -1]
+
+
+def resource_shortages(
+    has: Mapping[str, Inventory],
+    used: Mapping[str, int],
+    needs: Mapping[str, int],
+) -> Iterator[ResourceShortage]:
+    """What a host has too little of for one more guest.
+
+    :param has: the host's inventories
+    :param used: what its guests have already
+    :param needs: what the guest is asked for
+    """
+    for name, need in needs.items():
+        inventory = has.get(name, Inventory(0))
+        left = inventory.capacity - used.get(name, 0)
+        if need and need > min(left, inventory.total):
+            yield ResourceShortage(
+                name, need, max(0, int(min(left, inventory.total))),
+                inventory.total)

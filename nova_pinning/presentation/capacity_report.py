@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""Capacity for machines: JSON, rows and metrics."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+from nova_pinning.capacity import capacity
+from nova_pinning.capacity import count
+from nova_pinning.capacity import stranded
+from nova_pinning.checks import metrics
+from nova_pinning.model import hostclass
+
+#: The columns of :func:`rows`; of those for each host, the host comes first.
+COLUMNS = ('class', 'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
+           'by_host_totals', 'missing_because')
+_UNKNOWN = 'unknown'
+_BYTES_PER_MIB = 1024 ** 2
+
+
+def as_dict(capacity: capacity.FleetCapacity, per_host: bool = False) -> dict[
+        str, Any]:
+    """All of it for JSON.
+
+    :param per_host: whether to list the hosts
+    """
+    data: dict[str, Any] = {
+        'version': 1,
+        'source': capacity.fleet.source,
+        'taken_at': capacity.fleet.taken_at,
+        'hosts': len(capacity.hosts),
+        'guests': len(capacity.fleet.guests),
+        'flavors': [_flavor(size) for size in capacity.sizes()],
+        'stranded': _stranded(total(capacity.hosts)),
+        'by_class': {
+            class_name(host_class): {
+                'hosts': len(hosts),
+                'flavors': [_counts(size) for size in capacity.sizes(hosts)],
+                'stranded': _stranded(total(hosts)),
+            } for host_class, hosts in capacity.by_class().items()},
+        'mixes': [{
+            'flavors': [
+                {'name': request.name, 'weight': weight, 'fits': fits}
+                for request, weight, fits in zip(
+                    mix.requests, mix.weights, mix.mix.counts)],
+            'fits': mix.mix.guests,
+            'bound': mix.mix.bound,
+            'exact': mix.mix.is_exact,
+        } for mix in capacity.mixes],
+        'left_out_of_mixes': dict(capacity.left_out)}
+    if per_host:
+        data['by_host'] = [{
+            'name': host.host.name,
+            'class': class_name(host.host.host_class),
+            'flavors': [_counts(size) for size in capacity.sizes([host])],
+            'stranded': _stranded(host.stranded),
+        } for host in capacity.hosts]
+    return data
+
+
+def rows(fleet_capacity: capacity.FleetCapacity,
+         per_host: bool = False) -> Iterator[dict[str, Any]]:
+    """One for each flavor and class of hosts, or flavor and host."""
+    groups: Iterable[tuple[dict[str, str], Sequence[capacity.HostCapacity]]]
+    if per_host:
+        groups = (({'host': host.host.name,
+                    'class': class_name(host.host.host_class)}, [host])
+                  for host in fleet_capacity.hosts)
+    else:
+        groups = (({'class': class_name(host_class)}, hosts)
+                  for host_class, hosts in fleet_capacity.by_class().items())
+    for labels, hosts in groups:
+        for size in fleet_capacity.sizes(hosts):
+            flavor = size.request.flavor
+            yield {**labels, 'flavor': flavor.name, 'vcpus': flavor.vcpus,
+                   'memory_mib': flavor.memory_mib, 'fits': size.fits,
+                   'most': size.most, 'by_host_totals': size.totals,
+                   'missing_because': next(iter(size.missing), '')}
+
+
+def as_metrics(capacity: capacity.FleetCapacity) -> str:
+    """Gauges for Prometheus' textfile collector."""
+    made = metrics.Gauges('nova_pinning_capacity')
+    fits = made.add('guests', 'Further guests that nova will place',
+                    'flavor', 'class')
+    totals = made.add(
+        'guests_by_host_totals',
+        'Further guests that the free CPUs of hosts as a whole promise',
+        'flavor', 'class')
+    missing = made.add(
+        'guests_missing',
+        'Guests that host totals promise and that do not fit, by cause',
+        'flavor', 'class', 'cause')
+    free = made.add('free_cpus', 'Free dedicated CPUs', 'class')
+    cpus = made.add(
+        'stranded_cpus',
+        'Free dedicated CPUs that no flavor on sale can use, by cause',
+        'class', 'cause')
+    orphans = made.add(
+        'orphan_threads',
+        'Free CPUs on cores of which another CPU is taken', 'class')
+    memory = made.add(
+        'stranded_memory_bytes',
+        'Free memory for which no CPU is left, by page size', 'class',
+        'page_size_kib')
+    by_class = capacity.by_class()
+    # What is missing is there with 0, so that an alert sees it come and go.
+    page_sizes = _page_sizes(capacity)
+    for host_class in (*hostclass.HostClass, None):
+        name, hosts = class_name(host_class), by_class.get(host_class, [])
+        for size in capacity.sizes(hosts):
+            fits.labels(size.request.name, name).set(size.fits)
+            totals.labels(size.request.name, name).set(size.totals)
+            for cause, guests in size.missing.items():
+                missing.labels(size.request.name, name, cause).set(guests)
+        sums = total(hosts)
+        free.labels(name).set(sums.free_cpus)
+        orphans.labels(name).set(sums.orphans)
+        for cause in count.CapacityCause:
+            cpus.labels(name, cause).set(sums.cpus.get(cause, 0))
+        for page_size in page_sizes:
+            memory.labels(name, page_size).set(
+                sums.memory_mib.get(page_size, 0) * _BYTES_PER_MIB)
+    return made.text()
+
+
+def _page_sizes(capacity: capacity.FleetCapacity) -> list[int]:
+    """In KiB, as what is stranded has them."""
+    layouts = {id(host.host.cells): host.host.cells for host in capacity.hosts}
+    return sorted({0, *(pool.size_kib for cells in layouts.values()
+                        for cell in cells for pool in cell.pages)})
+
+
+def total(
+        hosts: Iterable[capacity.HostCapacity]) -> stranded.StrandedResources:
+    """What is stranded on hosts together."""
+    stranded_sum = stranded.StrandedResources()
+    for host in hosts:
+        stranded_sum.add(host.stranded)
+    return stranded_sum
+
+
+def class_name(host_class: object) -> str:
+    """A class of hosts in words."""
+    return _UNKNOWN if host_class is None else str(host_class)
+
+
+def _flavor(size: capacity.FlavorCapacity) -> dict[str, Any]:
+    flavor = size.request.flavor
+    guest = size.request.topology
+    return {
+        'name': flavor.name,
+        'class': str(size.request.guest_class),
+        'vcpus': flavor.vcpus,
+        'memory_mib': flavor.memory_mib,
+        'cells': len(guest.cells) if guest is not None else 0,
+        **_figures(size)}
+
+
+def _counts(size: capacity.FlavorCapacity) -> dict[str, Any]:
+    return {'name': size.request.name, **_figures(size)}
+
+
+def _figures(size: capacity.FlavorCapacity) -> dict[str, Any]:
+    return {
+        'fits': size.fits,
+        'most': size.most,
+        'by_host_totals': size.totals,
+        'missing': dict(_plain(size.missing.items()))}
+
+
+def _stranded(stranded: stranded.StrandedResources) -> dict[str, Any]:
+    return {
+        'free_cpus': stranded.free_cpus,
+        'stranded_cpus': dict(_plain(stranded.cpus.items())),
+        'orphan_threads': stranded.orphans,
+        'stranded_memory_mib': {
+            str(size): mib
+            for size, mib in sorted(stranded.memory_mib.items())}}
+
+
+def _plain(items: Iterable[tuple[object, int]]) -> Iterator[tuple[str, int]]:
+    return ((str(key), value) for key, value in items)

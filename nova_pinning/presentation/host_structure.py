@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a host is made up, and what is said of it: for all drawings of hosts.
+
+Pure: nothing here knows what the CPUs are used for.
+"""
+
+from collections.abc import Mapping
+
+from nova_pinning import cpuset
+from nova_pinning.host import host_model
+from nova_pinning.host import words
+
+
+def l3_numbers(description: host_model.HostDescription) -> dict[int, int]:
+    """The L3 domain of each CPU, counted through the host.
+
+    CPUs whose domain is not choose from left out.
+    """
+    numbers: dict[cpuset.CpuSet, int] = {}
+    for node in description.nodes:
+        for domain in node.l3_domains:
+            # A domain that reaches beyond a node is listed by each of them.
+            numbers.setdefault(domain, len(numbers))
+    return {cpu: number for domain, number in numbers.items()
+            for cpu in domain}
+
+
+def sockets(
+    description: host_model.HostDescription, cpus: cpuset.CpuSet | None = None,
+) -> cpuset.CpuSet:
+    """The sockets that CPUs are in, by their numbers.
+
+    A node has one; where it reaches over several, its dies tell them.
+
+    :param cpus: None for all
+    """
+    numbers = set()
+    for node in description.nodes:
+        own = node.cpus if cpus is None else node.cpus & cpus
+        told = {die.socket for die in description.dies if die.cpus & own}
+        if told or own or cpus is None:
+            numbers |= told or {node.socket}
+    return cpuset.CpuSet(numbers)
+
+
+def l3_sizes_kib(description: host_model.HostDescription) -> dict[int, int]:
+    """How large the L3 cache of each CPU is, as far as that is known."""
+    return {cpu: caches.size_kib for caches in description.caches
+            if caches.level == 3 for domain in caches.domains
+            for cpu in domain}
+
+
+def domains(
+    node: host_model.NumaNode, numbers: Mapping[int, int],
+) -> tuple[tuple[int | None, tuple[tuple[int, ...], ...]], ...]:
+    """The node's cores, those with the same L3 cache together.
+
+    :param numbers: from :func:`l3_numbers`
+    :returns: the number of each L3 domain, and its cores on the node;
+        cores whose domain is not known come last, under None
+    """
+    groups: dict[int | None, list[tuple[int, ...]]] = {}
+    for core in node.cores:
+        groups.setdefault(numbers.get(core[0]), []).append(core)
+    return tuple(
+        (number, tuple(groups[number]))
+        for number in sorted(groups, key=lambda number: (
+            number is None, number)))
+
+
+def dies(description: host_model.HostDescription) -> dict[int, int]:
+    """The die of each CPU, on sockets that have several."""
+    sockets = [die.socket for die in description.dies]
+    return {cpu: die.id for die in description.dies
+            if sockets.count(die.socket) > 1 for cpu in die.cpus}
+
+
+def summary(description: host_model.HostDescription) -> str:
+    """A host in one line: '2 sockets, 2 NUMA nodes, 40 cores, 80 CPUs'."""
+    nodes = description.nodes
+    return ', '.join((
+        words.count(len(sockets(description)), 'socket'),
+        words.count(len(nodes), 'NUMA node'),
+        words.count(sum(len(node.cores) for node in nodes), 'core'),
+        words.count(len(description.cpus), 'CPU')))
+
+
+def cpus_text(cpus: cpuset.CpuSet) -> str:
+    """'CPUs 0-3,6'."""
+    return numbered('CPU', cpus)
+
+
+def numbered(noun: str, numbers: cpuset.CpuSet) -> str:
+    """'socket 0', 'sockets 0-3'."""
+    return f'{noun}{"s" if len(numbers) > 1 else ""} {numbers}'
+
+
+def printable(text: str) -> str:
+    """Text that can do no harm to a terminal and may stand in XML."""
+    return ''.join(
+        letter if letter.isprintable() else '\N{REPLACEMENT CHARACTER}'
+        for letter in text)
+
+
+def memory(mib: float) -> str:
+    """An amount of memory to look at, not to calculate with: '376.4 GiB'."""
+    number, unit = (mib, 'MiB') if mib < 1024 else (mib / 1024, 'GiB')
+    return f'{number:.1f}'.removesuffix('.0') + f' {unit}'

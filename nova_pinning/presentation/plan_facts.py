@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a host's CPUs, memory and devices, planned or as they are.
+
+Both drawings, for the terminal and as SVG, say what stands here.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import enum
+
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
+from nova_pinning.host import hardware
+from nova_pinning.host import host_model
+from nova_pinning.host import plan_model
+from nova_pinning.host import words
+from nova_pinning.presentation import host_structure
+
+# Names of devices that are told before the others are counted.
+_MAX_NAMES = 4
+DEVICE_KINDS = {
+    hardware.PciKind.NIC: 'NIC',
+    hardware.PciKind.NVME: 'NVMe',
+    hardware.PciKind.GPU: 'GPU',
+    hardware.PciKind.OTHER: 'PCI',
+}
+_PURPOSES = {
+    plan_model.Purpose.DEDICATED: 'dedicated guests',
+    plan_model.Purpose.SHARED: 'shared guests',
+    plan_model.Purpose.BOTH: 'dedicated and shared guests',
+}
+
+
+class DrawnPurpose(enum.StrEnum):
+    """What a CPU is for."""
+
+    HOST = 'host'
+    POLL = 'poll'
+    SHARED = 'shared'
+    DEDICATED = 'dedicated'
+    # Where nova.conf names no CPUs, nova uses all of them for both kinds.
+    ANY = 'any'
+
+
+#: The letter on a CPU.
+SIGNS = {
+    DrawnPurpose.HOST: 'H',
+    DrawnPurpose.POLL: 'P',
+    DrawnPurpose.SHARED: 'S',
+    DrawnPurpose.DEDICATED: 'D',
+    DrawnPurpose.ANY: '.',
+}
+#: For a tooltip.
+MEANINGS = {
+    DrawnPurpose.HOST: 'for the host',
+    DrawnPurpose.POLL: 'for OVS-DPDK, which polls',
+    DrawnPurpose.SHARED: 'shared by floating vCPUs and emulator threads',
+    DrawnPurpose.DEDICATED: 'dedicated to pinned vCPUs',
+    DrawnPurpose.ANY: 'not planned, open to any guest',
+}
+_LEGEND = {
+    DrawnPurpose.HOST: 'host CPUs, no guest runs on them: {cpus}',
+    DrawnPurpose.POLL: 'poll CPUs of OVS-DPDK: {cpus}',
+    DrawnPurpose.SHARED:
+        'shared CPUs, for floating vCPUs and emulator threads: {cpus}',
+    DrawnPurpose.DEDICATED: 'dedicated CPUs, for pinned vCPUs: {cpus}',
+    DrawnPurpose.ANY: 'not planned, nova would use them for any guest: {cpus}',
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """A part of a node's memory.
+
+    :param kind: of the CPUs whose work it is for
+    """
+
+    kind: DrawnPurpose
+    mib: int
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeviceGroup:
+    """Devices of a host that are alike: of one node, used for the same.
+
+    :param number: by which CPUs tell whose interrupts they serve, counted
+        from 1; 0 if that is not planned
+    :param node: None if they belong to none
+    :param kind: 'NIC', 'NVMe', 'GPU', 'PCI'
+    :param text: 'eth0, eth1, 25 Gbit/s, interrupts on CPUs 0,40'
+    :param is_sold: whether they are for guests
+    """
+
+    number: int
+    node: int | None
+    kind: str
+    text: str
+    is_sold: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnFacts:
+    """A host with what its CPUs are for.
+
+    :param kinds: by CPU id, all CPUs that are online
+    :param served: the numbers of the devices whose interrupts each CPU
+        serves; CPUs that serve none are left out
+    """
+
+    description: host_model.HostDescription
+    kinds: Mapping[int, DrawnPurpose]
+    devices: Sequence[DeviceGroup]
+    served: Mapping[int, cpuset.CpuSet]
+
+    def cpus_of(self, kind: DrawnPurpose) -> cpuset.CpuSet:
+        return cpuset.CpuSet(
+            cpu for cpu, own in self.kinds.items() if own is kind)
+
+    def devices_of(self, node: int | None) -> list[DeviceGroup]:
+        """Those of a node, or of none."""
+        ids = {node.id for node in self.description.nodes}
+        return [device for device in self.devices if node == (
+            device.node if device.node in ids else None)]
+
+
+def facts(description: host_model.HostDescription) -> DrawnFacts:
+    """Work out what each CPU is for.
+
+    Without a plan it is what nova.conf says.
+    """
+    planned = {} if description.plan is None else {
+        interrupt.address: interrupt.cpus
+        for interrupt in description.plan.interrupts}
+    devices = []
+    served: dict[int, cpuset.CpuSet] = {}
+    number = 0
+    for cpus, alike in _groups(description, planned):
+        if cpus:
+            number += 1
+        for cpu in cpus:
+            served[cpu] = (served.get(cpu, cpuset.CpuSet())
+                           | cpuset.CpuSet([number]))
+        devices.append(_devices(number if cpus else 0, alike, cpus))
+    return DrawnFacts(description, _kinds(description), devices, served)
+
+
+def _kinds(description: host_model.HostDescription) -> dict[int, DrawnPurpose]:
+    nova = description.nova
+    none = cpuset.CpuSet()
+    rest, poll = DrawnPurpose.HOST, none
+    if description.plan is not None:
+        poll = description.plan.poll_cpus
+    elif not nova.dedicated_cpus and not nova.shared_cpus:
+        rest = DrawnPurpose.ANY
+    kinds = dict.fromkeys(description.cpus, rest)
+    for kind, cpus in ((DrawnPurpose.POLL, poll),
+                       (DrawnPurpose.SHARED, nova.shared_cpus or none),
+                       (DrawnPurpose.DEDICATED, nova.dedicated_cpus or none)):
+        kinds |= dict.fromkeys(cpus & description.cpus, kind)
+    return kinds
+
+
+_Alike = list[host_model.PciDevice]
+
+
+def _groups(
+    description: host_model.HostDescription,
+    planned: Mapping[str, cpuset.CpuSet],
+) -> list[tuple[cpuset.CpuSet, _Alike]]:
+    """Devices that can be told in one go, with their interrupts' CPUs."""
+    groups: dict[object, tuple[cpuset.CpuSet, _Alike]] = {}
+    for device in description.pci_devices:
+        cpus = planned.get(device.address, cpuset.CpuSet())
+        key = (device.numa_node, device.kind, device.alias, device.vendor_id,
+               device.product_id, device.speed_mbps, bool(device.in_use),
+               bool(device.names), bool(device.physical_function), cpus)
+        groups.setdefault(key, (cpus, []))[1].append(device)
+    return list(groups.values())
+
+
+def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> DeviceGroup:
+    first = alike[0]
+    names = [', '.join(map(host_structure.printable, device.names))
+             or device.address for device in alike]
+    if len(names) > _MAX_NAMES:
+        names = [*names[:_MAX_NAMES - 1],
+                 f'{len(names) - _MAX_NAMES + 1} more']
+    parts = [', '.join(names)]
+    if first.speed_mbps:
+        parts.append(speed(first.speed_mbps)
+                     + (' each' if len(alike) > 1 else ''))
+    if first.alias:
+        parts.append(f'for guests as {host_structure.printable(first.alias)}')
+    if cpus:
+        parts.append(f'interrupts on {host_structure.cpus_text(cpus)}')
+    return DeviceGroup(number, first.numa_node, DEVICE_KINDS[first.kind],
+                       '; '.join(parts), bool(first.alias))
+
+
+def speed(mbps: int) -> str:
+    """How fast a NIC is: '25 Gbit/s'."""
+    return (f'{mbps} Mbit/s' if mbps < 1000
+            else f'{mbps / 1000:.1f}'.removesuffix('.0') + ' Gbit/s')
+
+
+def title(drawn: DrawnFacts) -> str:
+    """What is drawn."""
+    return host_structure.printable(drawn.description.name)
+
+
+def remarks(drawn: DrawnFacts) -> Iterator[str]:
+    """The host in sentences: what it sells, and what its CPUs are not."""
+    description = drawn.description
+    if description.plan is not None:
+        yield f'planned for {_PURPOSES[description.plan.purpose]}'
+        yield from offer_lines(description.plan.offer)
+    if description.offline_cpus:
+        yield f'offline: {host_structure.cpus_text(description.offline_cpus)}'
+    if description.core_kinds:
+        yield 'cores: ' + ', '.join(
+            f'{host_structure.printable(kind.name)} on '
+            f'{host_structure.cpus_text(kind.cpus)}'
+            for kind in description.core_kinds)
+
+
+def offer_lines(offer: plan_model.Offer) -> Iterator[str]:
+    """What a plan sells."""
+    if offer.sales:
+        yield 'room for ' + ', or '.join(
+            f'{words.count(sale.alone, "guest")} of {_size(sale)}'
+            for sale in offer.sales)
+    if len(offer.sales) > 1:
+        yield 'in the mix: ' + ', '.join(
+            f'{sale.mixed} of {_size(sale)}' for sale in offer.sales)
+    stranded = {node: cpus for node, cpus in offer.stranded_cpus.items()
+                if cpus}
+    if stranded:
+        yield 'dedicated CPUs that are left over then: ' + ', '.join(
+            f'{cpus} of node {node}'
+            for node, cpus in sorted(stranded.items()))
+    if offer.shared_vcpus:
+        yield f'{words.count(offer.shared_vcpus, "vCPU")} that float'
+
+
+def _size(sale: plan_model.Sale) -> str:
+    text = words.count(sale.vcpus, 'vCPU')
+    return f'{text} on {sale.cells} nodes' if sale.cells > 1 else text
+
+
+def legend(drawn: DrawnFacts) -> Iterator[tuple[DrawnPurpose, str]]:
+    """What each kind that occurs means here, with its CPUs."""
+    for kind in DrawnPurpose:
+        cpus = drawn.cpus_of(kind)
+        if cpus:
+            yield kind, _LEGEND[kind].format(
+                cpus=host_structure.cpus_text(cpus))
+
+
+def memory(drawn: DrawnFacts, node: host_model.NumaNode) -> list[MemoryPart]:
+    """The parts of a node's memory; [] if it has none.
+
+    What is not in huge pages comes first.
+    """
+    plan, nova = drawn.description.plan, drawn.description.nova
+    guests = _guests(nova, node)
+    parts: list[MemoryPart] = []
+    small_mib = node.memory_mib
+    for size, pages in sorted(node.huge_pages.items()):
+        reserved = min(nova.reserved_huge_pages.get((node.id, size), 0),
+                       pages)
+        kept = (DrawnPurpose.POLL, 'for OVS-DPDK') if (
+            plan is not None and plan.poll_pages.get(node.id)
+            and size == plan.page_size_kib) else (DrawnPurpose.HOST,
+                                                  'reserved')
+        sold = (guests, 'for guests' if guests is not DrawnPurpose.ANY else '')
+        for (kind, use), number in ((kept, reserved),
+                                    (sold, pages - reserved)):
+            if number:
+                text = (f'{words.count(number, "page")} of '
+                        f'{quantities.shown_page_size(size)} {use}')
+                parts.append(MemoryPart(
+                    kind, number * size // 1024, text.rstrip()))
+        small_mib -= pages * size // 1024
+    if small_mib > 0:
+        parts.insert(0, _small_pages(
+            drawn.description, node, small_mib, parts, guests))
+    return parts
+
+
+def _guests(nova: host_model.NovaSettings,
+            node: host_model.NumaNode) -> DrawnPurpose:
+    """The kind of guests that a node's memory is for."""
+    dedicated, shared = (cpus or cpuset.CpuSet()
+                         for cpus in (nova.dedicated_cpus, nova.shared_cpus))
+    if not dedicated and not shared:
+        return DrawnPurpose.ANY
+    # Where a node has CPUs of neither, guests reach it from others.
+    is_dedicated = dedicated & node.cpus or not shared & node.cpus
+    if dedicated and is_dedicated:
+        return DrawnPurpose.DEDICATED
+    return DrawnPurpose.SHARED
+
+
+def _small_pages(
+    description: host_model.HostDescription,
+    node: host_model.NumaNode,
+    mib: int,
+    others: Sequence[MemoryPart],
+    guests: DrawnPurpose,
+) -> MemoryPart:
+    """What of a node is not in huge pages."""
+    text = host_structure.memory(mib)
+    plan, shared = description.plan, description.nova.shared_cpus
+    if (plan is not None and plan.purpose is plan_model.Purpose.BOTH
+            and shared and shared & node.cpus):
+        return MemoryPart(DrawnPurpose.SHARED, mib,
+                          f'{text} for host and shared guests')
+    if not others or (plan is None and guests is not DrawnPurpose.DEDICATED):
+        return MemoryPart(guests, mib, f'{text} in small pages')
+    return MemoryPart(DrawnPurpose.HOST, mib, f'{text} for the host')

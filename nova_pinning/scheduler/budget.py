@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a request may take with what can take long."""
+
+from collections.abc import Callable
+import time
+
+
+class RequestBudget:
+    """The time that one request has for searches, over all its hosts.
+
+    :param seconds: 0 for no limit
+    :param clock: seconds since any moment, never going back
+    :ivar is_exceeded: whether anything was told that the time is up
+    """
+
+    __slots__ = ('_clock', '_seconds', '_spent', '_started', 'is_exceeded')
+
+    def __init__(self, seconds: float,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._spent = 0.0
+        self._started: float | None = None
+        self.is_exceeded = False
+
+    def resume(self) -> None:
+        """Count the time from now on."""
+        if self._started is None:
+            self._started = self._clock()
+
+    def pause(self) -> None:
+        """Count it no longer; most hosts never come to where it is."""
+        if self._started is not None:
+            self._spent += self._clock() - self._started
+            self._started = None
+
+    def is_over(self) -> bool:
+        """Whether the time is up; whoever asks is at a search."""
+        if not self._seconds:
+            return False
+        self.resume()
+        assert self._started is not None
+        if self._spent + self._clock() - self._started <= self._seconds:
+            return False
+        self.is_exceeded = True
+        return True

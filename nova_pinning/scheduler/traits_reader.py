@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The traits of hosts in Placement, read in the background.
+
+Nova-scheduler's HostStates do not have them. One thread in each process that
+schedules reads which providers carry CUSTOM_PINNING_ traits, one query a
+trait however many hosts there are, and all filters and weighers look at what
+it read last. While a request is scheduled nothing is asked of Placement;
+only those that come before the first read has ended wait for it, and none
+longer than ``[pinning] traits_first_wait_seconds`` after the first of them.
+
+The thread is started by the first request and not with the filters: those
+are made before nova-scheduler forks its workers, and threads do not live
+through a fork.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import os
+import threading
+import time
+
+from keystoneauth1 import loading as ks_loading
+from nova import utils
+from oslo_log import log as logging
+
+from nova_pinning import conf
+from nova_pinning import errors
+from nova_pinning.model import hostclass
+from nova_pinning.placement import client
+from nova_pinning.placement import placement_traits
+
+CONF = conf.CONF
+LOG = logging.getLogger(__name__)
+
+#: How long to wait for an answer where [placement] does not say: a slow
+#: Placement still serves, one that hangs is noticed.
+_TIMEOUT_SECONDS = 30
+
+#: The least pause after a failure; a long one between refreshes is not a
+#: reason to stay blind for that long.
+_RETRY_SECONDS = 5
+
+#: How often the log says again that traits cannot be read.
+_REMINDER_SECONDS = 600
+
+#: How long to wait for the thread to end, which may be amid a query.
+_STOP_SECONDS = 60
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProviderMarks:
+    """What the traits of one provider say.
+
+    :param classes: that they name: none, one, or by mistake both
+    :param l3_cpus: host CPUs in each L3 domain, None if they do not tell
+    """
+
+    classes: frozenset[hostclass.HostClass] = frozenset()
+    l3_cpus: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TraitsView:
+    """What is known while one request is scheduled.
+
+    :param marks: by UUID of the provider, which is that of nova's compute
+        node; one without CUSTOM_PINNING_ traits is not in it
+    :param stale: why dedicated guests must not rely on it, in words for the
+        log; '' if they may
+    :param were_read: whether they have been read since the start
+    """
+
+    marks: Mapping[str,
+                   ProviderMarks] = dataclasses.field(default_factory=dict)
+    stale: str = ''
+    were_read: bool = True
+
+
+#: For a scheduler that does not read traits.
+_NOTHING = TraitsView()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TraitsSettings:
+    """The options of group [pinning] by the same names, without traits_."""
+
+    refresh_seconds: float
+    max_age_seconds: float
+    first_wait_seconds: float
+
+
+class TraitsReader:
+    """Reads the traits, again and again once it is started.
+
+    :param connect: makes the client; called in the thread, and again after
+        it failed. The client must not wait forever, nor try too often.
+    :param clock: seconds since any moment, never going back
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], client.PlacementClient],
+        settings: TraitsSettings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connect = connect
+        self._settings = settings
+        self._clock = clock
+        self._made_at = clock()
+        self._client: client.PlacementClient | None = None
+        #: When the last good read began, and what it found.
+        self._last: tuple[float, Mapping[str, ProviderMarks]] | None = None
+        self._tell_classes = False
+        self._error = ''
+        self._reading = threading.Lock()
+        self._tried = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failing_since: float | None = None
+        self._warned_at = 0.0
+        self._warned_stale = False
+
+    def start(self) -> None:
+        """Read in a thread from now on; to be called once."""
+        self._thread = threading.Thread(
+            target=self._run, name='pinning-traits', daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; waits a minute at most for an answer under way."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_SECONDS)
+
+    def view(self) -> TraitsView:
+        """What was read last; waits for the first read, within limits."""
+        if not self._tried.is_set():
+            self._tried.wait(max(
+                0.0, self._made_at + self._settings.first_wait_seconds
+                - self._clock()))
+        last = self._last
+        return TraitsView(last[1] if last else {}, self._staleness(),
+                          last is not None)
+
+    def age_seconds(self) -> float | None:
+        """How long ago the last good read began, None if there was none."""
+        last = self._last
+        return None if last is None else self._clock() - last[0]
+
+    def refresh(self) -> bool:
+        """Read now, in the calling thread. Never raises.
+
+        :returns: whether it went well; the log has the reason if not
+        """
+        with self._reading:
+            begun = self._clock()
+            try:
+                marks = self._read()
+            except Exception as error:
+                self._note_failure(error)
+                return False
+            finally:
+                self._tried.set()
+            self._tell_classes = any(mark.classes for mark in marks.values())
+            self._last = begun, marks
+            self._note_success(len(marks))
+            return True
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            pause = self._settings.refresh_seconds
+            if not self.refresh():
+                pause = min(pause, _RETRY_SECONDS)
+            self._stopping.wait(pause)
+
+    def _read(self) -> Mapping[str, ProviderMarks]:
+        if self._client is None:
+            self._client = self._connect()
+        by_provider = self._client.traits_by_provider(placement_traits.PREFIX)
+        return {provider: _marks(traits)
+                for provider, traits in by_provider.items()}
+
+    def _staleness(self) -> str:
+        """Why what was read last cannot be relied on; '' if it may."""
+        limit = self._settings.max_age_seconds
+        if not limit:
+            return ''
+        if self._last is None:
+            said = 'not read since nova-scheduler was started'
+        elif not self._tell_classes:
+            # No host had any: what tells their classes is something else.
+            return ''
+        else:
+            age = self._clock() - self._last[0]
+            if age <= limit:
+                return ''
+            said = f'last read {age:.0f} s ago'
+        if self._error:
+            said += f' ({self._error})'
+        return f'{said}; [pinning] traits_max_age_seconds is {limit:g}'
+
+    # What the log says.
+
+    def _note_failure(self, error: Exception) -> None:
+        is_expected = isinstance(error, errors.CloudError)
+        self._error = str(error) if is_expected else repr(error)
+        if self._stopping.is_set():
+            return
+        now = self._clock()
+        is_stale = bool(self._staleness())
+        is_first = self._failing_since is None
+        if is_first:
+            self._failing_since = now
+        elif (is_stale == self._warned_stale and
+                now - self._warned_at < _REMINDER_SECONDS):
+            return
+        self._warned_at, self._warned_stale = now, is_stale
+        what = 'None have been read so far'
+        if self._last is not None:
+            what = f'Those read {now - self._last[0]:.0f} s ago are used'
+        if is_stale:
+            telling = ('no aggregate names' if self._last is not None else
+                       'neither an aggregate nor their topology tells')
+            what += (', and dedicated guests are refused on hosts whose class '
+                     f'{telling}: [pinning] traits_max_age_seconds is '
+                     f'{self._settings.max_age_seconds:g}')
+        LOG.warning('Cannot read the traits of hosts from Placement: %s. %s',
+                    self._error, what,
+                    exc_info=error if is_first and not is_expected else None)
+
+    def _note_success(self, count: int) -> None:
+        self._error = ''
+        if self._failing_since is not None:
+            LOG.info('Traits of hosts can be read from Placement again, after '
+                     '%.0f s', self._clock() - self._failing_since)
+            self._failing_since = None
+        LOG.debug('Read the traits of %d providers', count)
+
+
+def _marks(traits: frozenset[str]) -> ProviderMarks:
+    return ProviderMarks(placement_traits.classes_of(traits),
+                         placement_traits.l3_cpus(traits))
+
+
+def connect() -> client.PlacementClient:
+    """Placement as nova-scheduler is configured to reach it.
+
+    As nova.utils.get_ksa_adapter does it by itself, but for the timeout,
+    which has to hold for tokens from Keystone too. Nothing is asked yet.
+    """
+    auth = ks_loading.load_auth_from_conf_options(CONF, 'placement')
+    session = ks_loading.load_session_from_conf_options(
+        CONF, 'placement', auth=auth,
+        timeout=CONF.placement.timeout or _TIMEOUT_SECONDS)
+    return client.PlacementClient(
+        utils.get_ksa_adapter('placement', auth, session), retries=0)
+
+
+#: The one reader of this process, and what guards making it.
+_reader: TraitsReader | None = None
+_making = threading.Lock()
+
+
+def view() -> TraitsView:
+    """What is known of all hosts; to be asked for once a request.
+
+    The first call in a process starts the thread, unless traits are not to
+    be read. Later ones return at once.
+    """
+    reader = _reader or _started()
+    return reader.view() if reader else _NOTHING
+
+
+def _started() -> TraitsReader | None:
+    global _reader
+    options = CONF.pinning
+    if not options.traits_refresh_seconds:
+        return None
+    with _making:
+        if _reader is None:
+            reader = TraitsReader(connect, TraitsSettings(
+                options.traits_refresh_seconds,
+                options.traits_max_age_seconds,
+                options.traits_first_wait_seconds))
+            reader.start()
+            _reader = reader
+        return _reader
+
+
+def use(reader: TraitsReader | None) -> None:
+    """Replace the reader of this process, and stop the one before.
+
+    :param reader: None for one that the next request makes, if need be
+    """
+    global _reader
+    with _making:
+        before, _reader = _reader, reader
+    if before is not None:
+        before.stop()
+
+
+def refresh() -> bool:
+    """Read now rather than in a while, if this process reads traits at all.
+
+    :returns: whether all that Placement has is known now
+    """
+    return _reader is not None and _reader.refresh()
+
+
+def age_seconds() -> float | None:
+    """How old the traits are that this process goes by.
+
+    :returns: None if it has read none yet, or never does
+    """
+    reader = _reader
+    return None if reader is None else reader.age_seconds()
+
+
+def _forget() -> None:
+    """Begin anew: a forked process has neither the thread nor who locked."""
+    global _reader, _making
+    _reader = None
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

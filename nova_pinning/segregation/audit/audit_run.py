@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a cloud, and what all rules find in it.
+
+Hosts are read side by side, each with its inventories and its servers, so
+that nothing is kept of a server but its place in a count and what is wrong
+with it. A cloud changes while it is read: whatever was found is looked at a
+second time, and only what is still so is told.
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from concurrent import futures
+import dataclasses
+import functools
+from typing import Any
+from typing import Protocol
+from typing import TypeVar
+
+import os_traits
+
+from nova_pinning.checks import check_rule
+from nova_pinning.checks import report
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
+from nova_pinning.host import host_model
+from nova_pinning.host import provider_config
+from nova_pinning.model import hostclass
+from nova_pinning.placement import client
+from nova_pinning.segregation.audit import aggregates
+from nova_pinning.segregation.audit import audited
+from nova_pinning.segregation.audit import configs
+from nova_pinning.segregation.audit import flavors
+from nova_pinning.segregation.audit import hosts
+from nova_pinning.segregation.audit import inventories
+from nova_pinning.segregation.audit import packing
+from nova_pinning.segregation.audit import servers
+from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_model
+
+#: All rules, by code, in the order in which what they find is best put right:
+#: flavors require a trait once hosts have it, and servers are moved once it is
+#: clear where they belong.
+RULES: check_rule.Registry[audited.AuditedCloud] = check_rule.Registry(
+    hosts, aggregates, inventories, configs, packing, flavors, servers,
+    groups={
+        'S1': 'Servers',
+        'S2': 'Flavors',
+        'S3': 'What marks a host',
+        'S4': 'Aggregates',
+        'S5': 'What hosts offer',
+        'S6': 'provider.yaml',
+        'S7': 'The order of NUMA cells'})
+
+#: Requests under way at once, unless said.
+JOBS = 8
+# Hosts that are read ahead of the one whose turn it is, for each job.
+_AHEAD = 4
+
+_Item = TypeVar('_Item')
+_Result = TypeVar('_Result')
+
+#: The class of a host, and of a server on it.
+Place = tuple[hostclass.HostClass | None, hostclass.HostClass | None]
+#: Hands on what is done as it is, and may tell people of it; called with the
+#: number of hosts that there are to do.
+Progress = Callable[[Iterator['_SeenHost'], int], Iterator['_SeenHost']]
+
+
+class InventoryService(Protocol):
+    """What is asked of nova_pinning.placement.client.PlacementClient."""
+
+    def inventories(
+            self, provider: str) -> Mapping[str, client.ProviderInventory]: ...
+
+    def known_traits(self, prefix: str, *,
+                     is_used: bool = True) -> tuple[str, ...]: ...
+
+
+class AuditSource(class_change.TopologyService, Protocol):
+    """What is asked of
+    nova_pinning.segregation.segregation_cloud.SegregationCloud.
+
+    From several threads at once.
+    """
+
+    @property
+    def placement(self) -> InventoryService: ...
+
+    def hosts(self) -> tuple[segregation_model.MarkedHost, ...]: ...
+
+    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
+
+    def flavors(self) -> tuple[flavor_model.Flavor, ...]: ...
+
+    def members(
+        self, aggregate: segregation_model.HostAggregate,
+    ) -> frozenset[str]: ...
+
+    def servers(
+        self, host: str = '',
+    ) -> Iterator[segregation_model.HostedServer]: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """What an audit goes by besides the cloud.
+
+    :param hosts: names of the compute services that are audited, with their
+        servers; empty for the whole cloud, with its flavors and aggregates
+    :param descriptions: host files by the name of the compute service
+    :param configs: what provider.yaml files say, likewise
+    :param emulator_cpus: VCPUs that a dedicated host may have for emulator
+        threads where no host file tells; None if nobody said
+    :param jobs: requests that may be under way at once
+    :param packs_cells: nova-scheduler's own [compute]
+        packing_host_numa_cells_allocation_strategy; None if not known
+    """
+
+    hosts: frozenset[str] = frozenset()
+    descriptions: Mapping[str, host_model.HostDescription] = (
+        dataclasses.field(default_factory=dict))
+    configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
+        dataclasses.field(default_factory=dict))
+    emulator_cpus: int | None = None
+    jobs: int = JOBS
+    packs_cells: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found.
+
+    :param findings: by code, in the order in which they are best put right,
+        then by host and name
+    :param hosts: how many there are of each class, None for those of none or
+        of both
+    :param servers: how many there are, by class of their host and their own
+    :param unmatched: names of hosts that files were given for, and the cloud
+        does not have
+    """
+
+    findings: tuple[check_rule.Finding, ...]
+    hosts: Mapping[hostclass.HostClass | None, int]
+    servers: Mapping[Place, int]
+    flavors: int
+    aggregates: int
+    unmatched: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _SeenHost:
+    """What was seen of a host: its inventories and its servers."""
+
+    provider: str
+    inventories: Mapping[str, client.ProviderInventory] | None
+    servers: Mapping[Place, int]
+    findings: tuple[check_rule.Finding, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is read host by host; what comes in one piece always is.
+
+    :param inventories: names of the hosts whose inventories are, None for
+        all hosts
+    :param servers: of those whose servers are, which are among them
+    :param known: inventories of other hosts, from an earlier look
+    """
+
+    inventories: frozenset[str] | None
+    servers: frozenset[str] | None
+    known: Mapping[str, Mapping[str,
+                                client.ProviderInventory]] = dataclasses.field(
+                                    default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Look:
+    """All that is seen in one look."""
+
+    view: audited.AuditedCloud
+    findings: tuple[check_rule.Finding, ...]
+    servers: Mapping[Place, int]
+
+
+def run_audit(cloud: AuditSource, settings: AuditSettings = AuditSettings(),
+              progress: Progress = lambda done, total: done) -> Audit:
+    """Look for all that keeps shared and dedicated from being kept apart.
+
+    :raises errors.InputError: for a host to be audited that there is not
+    :raises errors.CloudError: if the cloud cannot be read
+    """
+    everything = settings.hosts or None
+    first = _look(cloud, settings, _Scope(everything, everything), progress)
+    findings = first.findings
+    if findings:
+        known = set(map(_key, findings))
+        second = _look(cloud, settings, _again(first), progress)
+        findings = tuple(
+            finding for finding in second.findings if _key(finding) in known)
+    view = first.view
+    names = {host.name for host in view.hosts}
+    order = list(RULES)
+    counted = [view.classes[host.provider] for host in view.hosts
+               if not settings.hosts or host.name in settings.hosts]
+    return Audit(
+        findings=tuple(sorted(findings, key=lambda finding: (
+            order.index(finding.code), finding.host, finding.name,
+            finding.id))),
+        hosts=collections.Counter(counted), servers=first.servers,
+        flavors=len(view.flavors), aggregates=len(view.aggregates),
+        unmatched=tuple(sorted(
+            {*settings.descriptions, *settings.configs} - names)))
+
+
+def _key(finding: check_rule.Finding) -> tuple[str, str, str]:
+    """What a finding goes by, from one look at a cloud to the next."""
+    return finding.code, finding.id, finding.host
+
+
+def _again(first: _Look) -> _Scope:
+    """What has to be read for a second look at what was found."""
+    def hosts_of(group: str) -> frozenset[str]:
+        return frozenset(finding.host for finding in first.findings
+                         if finding.code.startswith(group))
+
+    return _Scope(hosts_of('S1') | hosts_of('S5'), hosts_of('S1'),
+                  first.view.inventories)
+
+
+def _look(cloud: AuditSource, settings: AuditSettings, scope: _Scope,
+          progress: Progress) -> _Look:
+    """See what there is, and what is wrong with it."""
+    aggregates_seen = cloud.aggregates()
+    hosts_seen = cloud.hosts()
+    class_change.find_hosts(settings.hosts, hosts_seen)
+    view = audited.AuditedCloud(
+        hosts=hosts_seen, aggregates=aggregates_seen,
+        flavors=cloud.flavors(), descriptions=settings.descriptions,
+        configs=settings.configs, emulator_cpus=settings.emulator_cpus,
+        packs_cells=settings.packs_cells,
+        known_traits=frozenset(cloud.placement.known_traits(
+            os_traits.CUSTOM_NAMESPACE, is_used=False)))
+    isolating = [aggregate for aggregate in aggregates_seen
+                 if aggregate.isolated_for]
+    read = [host for host in hosts_seen if scope.inventories is None
+            or host.name in scope.inventories]
+    findings: list[check_rule.Finding] = []
+    counted: collections.Counter[Place] = collections.Counter()
+    inventories_seen = dict(scope.known)
+    pool = futures.ThreadPoolExecutor(settings.jobs, 'audit')
+    try:
+        members = dict(zip(
+            (aggregate.uuid for aggregate in isolating),
+            pool.map(cloud.members, isolating), strict=True))
+        for seen in progress(_ahead(
+                pool, functools.partial(_see, cloud, view, scope), read,
+                settings.jobs * _AHEAD), len(read)):
+            if seen.inventories is not None:
+                inventories_seen[seen.provider] = seen.inventories
+            counted.update(seen.servers)
+            findings += seen.findings
+    finally:
+        pool.shutdown(cancel_futures=True)
+    view = dataclasses.replace(view, inventories=inventories_seen,
+                               members=members)
+    findings += RULES.run(view)
+    if settings.hosts:
+        findings = [finding for finding in findings
+                    if finding.host in settings.hosts]
+    return _Look(view, tuple(findings), counted)
+
+
+def _ahead(pool: futures.Executor, function: Callable[[_Item], _Result],
+           items: Iterable[_Item], limit: int) -> Iterator[_Result]:
+    """The results in order, of which so many at most wait to be taken."""
+    waiting: collections.deque[futures.Future[_Result]] = collections.deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) >= limit:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _see(cloud: AuditSource, view: audited.AuditedCloud, scope: _Scope,
+         host: segregation_model.MarkedHost) -> _SeenHost:
+    """Look at one host."""
+    host_class = view.classes[host.provider]
+    inventories_seen = _inventories(cloud, host)
+    has_pcpu = 'PCPU' in (inventories_seen or {})
+    # What marks a host is to be settled before its servers are moved.
+    is_unclear = not segregation_model.agrees(host)
+    counted: collections.Counter[Place] = collections.Counter()
+    findings: list[check_rule.Finding] = []
+    is_read = scope.servers is None or host.name in scope.servers
+    for server in cloud.servers(host.name) if is_read else ():
+        if servers.has_to_be_settled(server, host_class, has_pcpu):
+            server = class_change.with_settled_class(cloud, server)
+        counted[host_class, server.host_class] += 1
+        findings += servers.findings(server, host_class, is_unclear)
+    return _SeenHost(host.provider, inventories_seen, counted, tuple(findings))
+
+
+def _inventories(
+    cloud: AuditSource, host: segregation_model.MarkedHost,
+) -> Mapping[str, client.ProviderInventory] | None:
+    """What a host offers; None if there is no provider, or not any more."""
+    if host.traits is None:
+        return None
+    try:
+        return cloud.placement.inventories(host.provider)
+    except errors.RefusedError:
+        return None
+
+
+def make_report(audit: Audit, cloud: str) -> report.CheckReport:
+    """What was found in a cloud of this name."""
+    classes = (*hostclass.HostClass, None)
+    return report.CheckReport(
+        name='segregation', rules=RULES, findings=audit.findings,
+        source=f'cloud {cloud}', scope=_scope(audit),
+        head={
+            'cloud': cloud,
+            'hosts': {_class_name(host_class): number for host_class, number
+                      in _in_order(audit.hosts)},
+            'servers': [
+                {'host_class': _class_name(host_class),
+                 'server_class': _class_name(server_class), 'count': number}
+                for (host_class, server_class), number
+                in _in_order(audit.servers)],
+            'flavors': audit.flavors,
+            'aggregates': audit.aggregates,
+            'unmatched': list(audit.unmatched)},
+        figures=(
+            report.Figure(
+                'hosts', 'Compute nodes by class',
+                {(_class_name(host_class),): audit.hosts.get(host_class, 0)
+                 for host_class in classes}, ('host_class',)),
+            report.Figure(
+                'servers', 'Servers by the class of their host and their own',
+                {(_class_name(host_class), _class_name(own)):
+                 audit.servers.get((host_class, own), 0)
+                 for host_class in classes for own in classes},
+                ('host_class', 'server_class'))))
+
+
+def _class_name(host_class: hostclass.HostClass | None) -> str:
+    """A class in one word, 'none' if there is none, or more than one."""
+    return str(host_class or 'none')
+
+
+def _in_order(counts: Mapping[Any, int]) -> list[tuple[Any, int]]:
+    return sorted(counts.items(), key=str)
+
+
+def _scope(audit: Audit) -> str:
+    return 'in ' + ', '.join(
+        f'{number:,} {word}{"" if number == 1 else "s"}'
+        for number, word in (
+            (sum(audit.hosts.values()), 'host'),
+            (sum(audit.servers.values()), 'server'),
+            (audit.flavors, 'flavor'), (audit.aggregates, 'aggregate')))

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts turned to a class, one by one.
+
+A host is turned in an order in which it takes fewer servers on the way, never
+wrong ones. Its trait comes first, swapped in one request: from then on
+Placement proposes the host to the right servers only, and HostClassFilter
+refuses it to all while its aggregates still say something else. Then it joins
+the aggregate of its class and only then leaves those of the other, since two
+isolated aggregates let nobody in.
+
+A server whose host was chosen before that can still arrive. So servers are
+looked for again afterwards, among those on the host and those for which
+Placement already holds some of it. What slips through even then, the audit
+finds.
+
+Each step can be repeated. Whatever was cut off half way is finished by doing
+all of it again.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import difflib
+import enum
+from typing import Protocol
+
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import segregation_model
+
+
+#: States of servers that may have another flavor before long. Nova says the
+#: same of a cold migration.
+_BETWEEN_FLAVORS = ('RESIZE', 'VERIFY_RESIZE', 'REVERT_RESIZE')
+
+
+class TraitService(Protocol):
+    """What is asked of nova_pinning.placement.client.PlacementClient."""
+
+    def change_traits(self, provider: str, add: Iterable[str] = (),
+                      remove: Iterable[str] = ()) -> bool: ...
+
+    def consumers(self, provider: str) -> frozenset[str]: ...
+
+
+class TopologyService(Protocol):
+    """What tells which servers are pinned."""
+
+    def has_pinned_cpus(self, server: str) -> bool: ...
+
+
+class ClassService(TopologyService, Protocol):
+    """What is asked of
+    nova_pinning.segregation.segregation_cloud.SegregationCloud.
+    """
+
+    @property
+    def placement(self) -> TraitService: ...
+
+    def servers(
+        self, host: str = '',
+    ) -> Iterator[segregation_model.HostedServer]: ...
+
+    def server(self, server: str) -> segregation_model.HostedServer | None: ...
+
+    def revertible(self, host: str) -> Mapping[str, str]: ...
+
+    def add_host(
+        self, aggregate: segregation_model.HostAggregate, host: str,
+    ) -> None: ...
+
+    def remove_host(
+        self, aggregate: segregation_model.HostAggregate, host: str,
+    ) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClassChange:
+    """What is to become of a host.
+
+    :param host: as it is
+    :param host_class: as it is to be; None for no class
+    :param add: traits that its provider lacks
+    :param remove: traits that its provider must not have
+    :param joins: aggregates to put it into
+    :param leaves: aggregates that say something else
+    :param kept: traits that say something else, and are to be left
+    """
+
+    host: segregation_model.MarkedHost
+    host_class: hostclass.HostClass | None
+    add: frozenset[str] = frozenset()
+    remove: frozenset[str] = frozenset()
+    joins: tuple[segregation_model.HostAggregate, ...] = ()
+    leaves: tuple[segregation_model.HostAggregate, ...] = ()
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is to be done."""
+        return bool(self.add or self.remove or self.joins or self.leaves)
+
+
+class ChangeStatus(enum.StrEnum):
+    """What became of a change."""
+
+    DONE = 'done'
+    #: There was nothing to do.
+    UNCHANGED = 'unchanged'
+    #: Nothing was done, because of the servers that are on the host.
+    REFUSED = 'refused'
+    #: The cloud did not do it, or not all of it.
+    FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChangeResult:
+    """What became of a change.
+
+    :param strangers: servers of the other class on the host: those because
+        of which nothing was done, or those that are there nevertheless
+    :param message: why it failed
+    :param left: servers of the other class that were there before, and that
+        somebody wanted to be left there
+    """
+
+    change: ClassChange
+    status: ChangeStatus
+    strangers: tuple[segregation_model.HostedServer, ...] = ()
+    message: str = ''
+    left: tuple[segregation_model.HostedServer, ...] = ()
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether nothing is left to do that somebody did not want so."""
+        return (self.status in (ChangeStatus.DONE, ChangeStatus.UNCHANGED)
+                and not self.strangers and not self.change.kept)
+
+
+def plan_change(host: segregation_model.MarkedHost,
+                host_class: hostclass.HostClass | None,
+                aggregate: segregation_model.HostAggregate | None = None,
+                *,
+                keeps_traits: bool = False) -> ClassChange:
+    """What it takes to turn a host to a class.
+
+    :param host_class: None to take away all that names a class
+    :param aggregate: to put it into as well
+    :param keeps_traits: leave its traits as they are
+    """
+    has = host.traits or frozenset()
+    add, remove = placement_traits.class_traits(host_class)
+    kept = frozenset[str]()
+    if keeps_traits:
+        kept, add, remove = remove & has, kept, kept
+    is_to_join = aggregate is not None and host.name not in aggregate.hosts
+    return ClassChange(
+        host, host_class, add - has, remove & has,
+        (aggregate,) if aggregate and is_to_join else (),
+        tuple(aggregate for aggregate in host.aggregates
+              if segregation_model.speaks_against(aggregate, host_class)),
+        kept)
+
+
+def check_aggregate(aggregate: segregation_model.HostAggregate,
+                    host_class: hostclass.HostClass | None) -> None:
+    """Make sure that an aggregate is for hosts of a class.
+
+    :raises errors.InputError: if it is not, with what to do about it
+    """
+    where = errors.Location('--aggregate')
+    if host_class is None:
+        raise errors.InputError(
+            'a host of no class is not put into an aggregate', where)
+    if segregation_model.speaks_against(aggregate, host_class):
+        raise errors.InputError(
+            f'aggregate {aggregate.name} is not for {host_class} hosts, by '
+            f'its metadata {metadata_of_class(aggregate)}', where)
+    if not any(segregation_model.aggregate_marks(aggregate)):
+        raise errors.InputError(
+            f'the metadata of aggregate {aggregate.name} name no class',
+            where, f'openstack aggregate set --property '
+                   f'{flavor_model.CLASS_KEY}={host_class} {aggregate.name}')
+
+
+def metadata_of_class(aggregate: segregation_model.HostAggregate) -> str:
+    """The metadata that tell a class, in a line for people."""
+    return ', '.join(
+        f'{key}={value}' for key, value in sorted(aggregate.metadata.items())
+        if key == flavor_model.CLASS_KEY
+        or key.startswith(f'trait:{placement_traits.PREFIX}'))
+
+
+def find_hosts(
+    names: Iterable[str], hosts: Iterable[segregation_model.MarkedHost]
+) -> tuple[segregation_model.MarkedHost, ...]:
+    """The hosts with these names, in this order, each once.
+
+    :raises errors.InputErrors: for names that no host has
+    """
+    by_name: dict[str, list[segregation_model.MarkedHost]] = {}
+    for host in hosts:
+        by_name.setdefault(host.name, []).append(host)
+    names = tuple(dict.fromkeys(names))
+    unknown = tuple(
+        errors.InputError(f'there is no host {name or repr(name)}',
+                          advice=_advice(name, by_name))
+        for name in names if name not in by_name)
+    if unknown:
+        raise errors.InputErrors(unknown)
+    return tuple(host for name in names for host in by_name[name])
+
+
+def _advice(name: str, known: Iterable[str]) -> str:
+    if set(name) & set('*?['):
+        return ('patterns are for site files, see openstack pinning '
+                'segregation apply')
+    return nearest(name, known)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Advice that has the names like one that there is not."""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, 3)
+    told = ' or '.join(by_lower[lower] for lower in near)
+    return f'did you mean {told}?' if told else ''
+
+
+def strangers(cloud: ClassService, host: segregation_model.MarkedHost,
+              host_class: hostclass.HostClass | None,
+              ) -> tuple[segregation_model.HostedServer, ...]:
+    """The servers on a host, or on their way to it, of the other class.
+
+    Those that have left for good are not among them, those whose migration or
+    resize can be reverted are. Where it is not certain which class a server
+    is of, it is found out. Nova does not show which flavor a server that is
+    resized will have when it comes, or comes back, to the host: it is one of
+    the other class too if that is what the host was of so far.
+
+    :param host_class: that the host is or is to be of; None lets all be
+    :raises errors.CloudError: if the cloud cannot be asked
+    """
+    if host_class is None:
+        return ()
+    servers = (with_settled_class(cloud, occupant)
+               for occupant in _occupants(cloud, host, host_class.other))
+    return tuple(server for server in servers
+                 if server.host_class is host_class.other)
+
+
+def _occupants(
+        cloud: ClassService, host: segregation_model.MarkedHost,
+        other: hostclass.HostClass
+) -> Iterator[segregation_model.HostedServer]:
+    """The servers on a host, and those that Placement keeps room for.
+
+    :param other: that those are of which may have any flavor by then
+    """
+    # First, since a server that arrives meanwhile is then seen twice, and
+    # not never.
+    consumers = (frozenset() if host.traits is None
+                 else cloud.placement.consumers(host.provider))
+    found = {server.id: server for server in cloud.servers(host.name)}
+    yield from found.values()
+    servers = {consumer: cloud.server(consumer)
+               for consumer in sorted(consumers - found.keys())}
+    # The others are migrations, whose servers have left.
+    back = (cloud.revertible(host.name) if None in servers.values() else {})
+    for consumer, server in servers.items():
+        if server is None and consumer in back:
+            server = cloud.server(back[consumer])
+        if server is None:
+            continue
+        if server.status in _BETWEEN_FLAVORS and other in {
+                mark.host_class for mark in segregation_model.marks(host)}:
+            server = dataclasses.replace(
+                server, host_class=other, is_certain=True)
+        yield server
+
+
+def with_settled_class(
+        cloud: TopologyService, server: segregation_model.HostedServer
+) -> segregation_model.HostedServer:
+    """A server, with its class for certain as far as it can be known.
+
+    :param cloud: is asked only if it is not certain
+    :raises errors.CloudError: if the cloud cannot be asked
+    """
+    if server.is_certain or server.host_class is None:
+        return server
+    try:
+        is_pinned = cloud.has_pinned_cpus(server.id)
+    except errors.UnsettledError:
+        # It has gone.
+        return server
+    return dataclasses.replace(
+        server, is_certain=True,
+        host_class=(hostclass.HostClass.DEDICATED if is_pinned
+                    else hostclass.HostClass.SHARED))
+
+
+def apply(cloud: ClassService, change: ClassChange, *,
+          is_forced: bool = False) -> ChangeResult:
+    """Turn a host to a class; see above for the order.
+
+    :param is_forced: also while servers of the other class are on it; those
+        that are there before are then left, and none of the strangers
+    :returns: what became of it; errors of the cloud are told in there too
+    """
+    try:
+        before = strangers(cloud, change.host, change.host_class)
+        if not change.is_needed:
+            return ChangeResult(change, ChangeStatus.UNCHANGED,
+                                () if is_forced else before,
+                                left=before if is_forced else ())
+        if before and not is_forced:
+            return ChangeResult(change, ChangeStatus.REFUSED, before)
+        _take_steps(cloud, change)
+        known = {server.id for server in before}
+        return ChangeResult(change,
+                            ChangeStatus.DONE,
+                            tuple(stranger for stranger in strangers(
+                                cloud, change.host, change.host_class)
+                                  if stranger.id not in known),
+                            left=before)
+    except errors.CloudError as error:
+        return ChangeResult(change, ChangeStatus.FAILED, message=str(error))
+
+
+def _take_steps(cloud: ClassService, change: ClassChange) -> None:
+    name = change.host.name
+    if change.add or change.remove:
+        if change.host.traits is None:
+            raise errors.RefusedError(
+                'Placement has no resource provider for it; nova-compute '
+                'creates that when it starts')
+        # All of them, whatever others have done since the change was planned.
+        cloud.placement.change_traits(
+            change.host.provider,
+            *placement_traits.class_traits(change.host_class))
+    for aggregate in change.joins:
+        cloud.add_host(aggregate, name)
+    for aggregate in change.leaves:
+        cloud.remove_host(aggregate, name)

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real cloud's hosts, aggregates and servers, through openstacksdk.
+
+openstacksdk does the paging, keystoneauth1 the retries. What is asked of the
+compute API is asked at one microversion: 2.98 (Epoxy), the first in which
+servers come with the properties of their images, or the newest that the cloud
+knows, which must be 2.86 (Ussuri) at least, as for the flavors. Only to change
+an aggregate openstacksdk takes the oldest, 2.1, which has all that it needs.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+from typing import Any
+import urllib.parse
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from openstack.compute.v2 import server as sdk_server
+from openstack import exceptions as sdk_exceptions
+from openstack import resource
+from openstack import utils
+
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_cloud
+from nova_pinning.flavors import flavor_model
+from nova_pinning.placement import client
+from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import segregation_model
+
+#: The newest microversion that there is any use for.
+MICROVERSION = '2.98'
+#: The oldest that will do.
+LEAST_MICROVERSION = flavor_cloud.MICROVERSION
+
+#: How often a listing is begun again because its pages changed under it.
+_LISTINGS = 5
+
+#: What nova says of a migration whose server is already said to be elsewhere,
+#: while it will be able to go back, can, or does.
+_REVERTIBLE = ('post-migrating', 'finished', 'reverting')
+
+#: How long to wait for each answer where clouds.yaml (api_timeout) does not
+#: say. Nova takes seconds to list the servers of a host, not minutes.
+_TIMEOUT_SECONDS = 60
+
+
+class SegregationCloud:
+    """A cloud's compute API and Placement together.
+
+    All methods, and to make one, raise errors.CloudError or one of its kinds.
+    Those that read can be called from several threads at once.
+
+    :param connection: an openstack.connection.Connection; from then on it
+        asks the compute API for one microversion, repeats what failed, and
+        answers nothing from its cache
+    :param name: how to call the cloud in messages
+    """
+
+    def __init__(self, connection: Any, name: str) -> None:
+        self.name = name
+        self._connection = connection
+        # Users can set one in clouds.yaml. Who looks for servers once more
+        # must not get the list of before.
+        connection.cache_enabled = False
+        if connection.session.timeout is None:
+            connection.session.timeout = _TIMEOUT_SECONDS
+        with translated():
+            self._compute = connection.compute
+            self.placement = client.PlacementClient(connection.placement)
+            self._compute.connect_retries = client.RETRIES
+            self._compute.status_code_retries = client.RETRIES
+            self._compute.retriable_status_codes = client.NOT_NOW
+            self._compute.default_microversion = _microversion(self._compute)
+
+    # What there is.
+
+    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]:
+        """All host aggregates, by name."""
+        with translated():
+            aggregates = [
+                _aggregate(aggregate)
+                for aggregate in self._compute.aggregates()]
+        return tuple(sorted(
+            aggregates,
+            key=lambda aggregate: (aggregate.name, aggregate.id)))
+
+    def hosts(self) -> tuple[segregation_model.MarkedHost, ...]:
+        """All compute nodes but bare metal ones, by name.
+
+        A few requests in all, and one for each ``CUSTOM_PINNING_`` trait.
+        """
+        aggregates = self.aggregates()
+        traits = self.placement.traits_by_provider(placement_traits.PREFIX)
+        providers = {provider.uuid for provider in self.placement.providers()}
+        with translated():
+            hypervisors = list(self._compute.hypervisors(details=True))
+        hosts = [
+            self._host(hypervisor, aggregates, traits, providers)
+            for hypervisor in hypervisors
+            if hypervisor.hypervisor_type != 'ironic']
+        return tuple(sorted(hosts, key=lambda host: (host.name, host.node)))
+
+    @staticmethod
+    def _host(shown: Any, aggregates: tuple[segregation_model.HostAggregate,
+                                            ...],
+              traits: Mapping[str, frozenset[str]],
+              providers: set[str]) -> segregation_model.MarkedHost:
+        name = shown.service_details['host']
+        own = traits.get(shown.id, frozenset())
+        return segregation_model.MarkedHost(
+            name=name,
+            node=shown.name,
+            provider=shown.id,
+            traits=own if shown.id in providers else None,
+            aggregates=tuple(aggregate for aggregate in aggregates
+                             if name in aggregate.hosts))
+
+    def servers(self,
+                host: str = '') -> Iterator[segregation_model.HostedServer]:
+        """The servers of all projects, page by page.
+
+        :param host: only those on this compute service
+        """
+        yield from self._listed(ServerListing, {'host': host} if host else {})
+
+    def _listed(self, kind: type['ServerListing'],
+                query: Mapping[str, str]) -> Iterator[Any]:
+        """The servers of all projects, each once.
+
+        :param kind: what is made of each; it has an id
+        """
+        known: set[str] = set()
+        for _listing in range(_LISTINGS):
+            is_begun = False
+            try:
+                with translated():
+                    for server in kind.list(
+                            self._compute, all_tenants='1', **query):
+                        is_begun = True
+                        if server.id not in known:
+                            known.add(server.id)
+                            yield server
+                return
+            except errors.RefusedError:
+                # The last server of a page was deleted before the next was
+                # asked for (400).
+                if not is_begun:
+                    raise
+        raise errors.CloudError('the list of servers changes faster than it '
+                                'can be read')
+
+    def server(self, server: str) -> segregation_model.HostedServer | None:
+        """A server of any project, None if there is no such server.
+
+        :param server: its id
+        """
+        try:
+            with translated():
+                response = self._compute.get(
+                    f'/servers/{urllib.parse.quote(server, safe="")}')
+                sdk_exceptions.raise_from_response(response)
+                shown = response.json()['server']
+        except errors.UnsettledError:
+            return None
+        if 'flavor' not in shown:
+            # A caller that asks for one server must not take it for harmless.
+            raise errors.CloudError(
+                f'the cell of server {server} does not answer')
+        return _server(shown)
+
+    def revertible(self, host: str) -> Mapping[str, str]:
+        """The servers that may still come back to the host that they left.
+
+        Until a cold migration or a resize is confirmed, it can be reverted.
+        Placement then keeps what the server had under the migration's UUID.
+
+        :param host: name of the compute service that they left
+        :returns: ids of servers, by the UUID of the migration
+        """
+        with translated():
+            return {
+                migration.uuid: migration.server_id
+                for status in _REVERTIBLE
+                for migration in self._compute.migrations(host=host,
+                                                          status=status)
+                if migration.source_compute == host}
+
+    def has_pinned_cpus(self, server: str) -> bool:
+        """Whether any vCPU of a server is pinned to a host CPU.
+
+        :param server: its id
+        :raises errors.UnsettledError: if there is no such server any more
+        """
+        with translated():
+            topology = sdk_server.Server.new(id=server).fetch_topology(
+                self._compute)
+        try:
+            return any([cell['cpu_pinning']  # Missing in any, it is missing.
+                        for cell in topology['nodes']])
+        except (KeyError, TypeError) as error:
+            raise errors.CloudError(
+                'the cloud does not show to this user which host CPUs a '
+                'server is pinned to (policy '
+                'compute:server:topology:host:index)') from error
+
+    def flavors(self) -> tuple[flavor_model.Flavor, ...]:
+        """All flavors, without the projects of private ones."""
+        return flavor_cloud.FlavorCloud(self._connection, self.name).flavors(
+            lambda flavor: False)
+
+    def members(self,
+                aggregate: segregation_model.HostAggregate) -> frozenset[str]:
+        """The UUIDs of the providers that Placement has in an aggregate."""
+        return frozenset(
+            provider.uuid
+            for provider in self.placement.providers(member_of=aggregate.uuid))
+
+    # Changes; each can be repeated.
+
+    def create_aggregate(self, name: str) -> segregation_model.HostAggregate:
+        """Create a host aggregate, without an availability zone.
+
+        :returns: it, or the one that has the name already
+        """
+        try:
+            with translated():
+                return _aggregate(self._compute.create_aggregate(name=name))
+        except errors.UnsettledError:
+            for aggregate in self.aggregates():
+                if aggregate.name == name:
+                    return aggregate
+            raise
+
+    def set_metadata(self, aggregate: segregation_model.HostAggregate,
+                     metadata: Mapping[str, str | None]) -> None:
+        """Set some of an aggregate's metadata; None takes a key away."""
+        with translated():
+            self._compute.set_aggregate_metadata(aggregate.id, dict(metadata))
+
+    def add_host(self, aggregate: segregation_model.HostAggregate,
+                 host: str) -> None:
+        """Put a host into an aggregate; fine if it is there."""
+        self._move(self._compute.add_host_to_aggregate, aggregate, host,
+                   is_member=True)
+
+    def remove_host(self, aggregate: segregation_model.HostAggregate,
+                    host: str) -> None:
+        """Take a host out of an aggregate; fine if it is not there."""
+        self._move(self._compute.remove_host_from_aggregate, aggregate, host,
+                   is_member=False)
+
+    def _move(self, action: Callable[[int, str], Any],
+              aggregate: segregation_model.HostAggregate, host: str, *,
+              is_member: bool) -> None:
+        try:
+            with translated():
+                action(aggregate.id, host)
+        except errors.UnsettledError as error:
+            # It is as it should be already (409 or 404), or nova has a reason
+            # not to do it, such as servers that would change their
+            # availability zone.
+            members = next((member.hosts for member in self.aggregates()
+                            if member.id == aggregate.id), frozenset())
+            if (host in members) is not is_member:
+                raise errors.RefusedError(str(error)) from error
+
+
+class ServerListing(resource.Resource):  # type: ignore[misc]
+    """Lists servers, and makes of them only what is needed here.
+
+    openstacksdk takes milliseconds to make one of its own Server objects,
+    which is minutes for a whole cloud.
+    """
+
+    resources_key = 'servers'
+    base_path = '/servers/detail'
+    allow_list = True
+    _query_mapping = resource.QueryParameters('all_tenants', 'host')
+
+    @classmethod
+    def existing(
+        cls, connection: Any = None, **shown: Any,
+    ) -> Any:
+        return _server(shown)
+
+
+def _server(shown: Mapping[str, Any]) -> segregation_model.HostedServer:
+    if 'flavor' not in shown:
+        # Its cell does not answer. Nothing else is shown of it.
+        return segregation_model.HostedServer(
+            id=shown['id'], name='', project=shown.get('tenant_id', ''),
+            host='', flavor='', host_class=None, is_certain=False,
+            status=shown.get('status', ''))
+    if 'OS-EXT-SRV-ATTR:host' not in shown:
+        raise errors.CloudError(
+            'the cloud does not show to this user which hosts servers are on '
+            '(policy os_compute_api:os-extended-server-attributes)')
+    flavor = shown['flavor']
+    if 'extra_specs' not in flavor:
+        raise errors.CloudError(
+            'the cloud does not show to this user the extra specs of the '
+            'flavors of servers (policy '
+            'os_compute_api:os-flavor-extra-specs:index)')
+    # '' for a server that boots from a volume.
+    image = shown.get('image') or {}
+    host_class, is_certain = segregation_model.server_class(
+        flavor['extra_specs'], image.get('properties'))
+    return segregation_model.HostedServer(
+        id=shown['id'], name=shown['name'], project=shown['tenant_id'],
+        host=shown['OS-EXT-SRV-ATTR:host'] or '',
+        flavor=flavor['original_name'], host_class=host_class,
+        is_certain=is_certain, status=shown['status'])
+
+
+def _aggregate(shown: Any) -> segregation_model.HostAggregate:
+    return segregation_model.HostAggregate(
+        id=shown.id, uuid=shown.uuid, name=shown.name,
+        hosts=frozenset(shown.hosts or ()), metadata=shown.metadata or {})
+
+
+def _microversion(compute: Any) -> str:
+    """The microversion to use.
+
+    :raises errors.CloudError: if the cloud's are too old
+    """
+    newest = utils.maximum_supported_microversion(compute, MICROVERSION)
+    if newest is None:
+        raise errors.CloudError('the compute API cannot be reached, or does '
+                                'not say which versions it has')
+    if _number(newest) < _number(LEAST_MICROVERSION):
+        raise errors.CloudError(
+            f"the cloud's compute API knows versions up to {newest}; "
+            f'{LEAST_MICROVERSION} (Ussuri, 2020) is needed')
+    return str(newest)
+
+
+def _number(microversion: str) -> tuple[int, ...]:
+    return tuple(map(int, microversion.split('.')))
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Raise errors of openstacksdk and keystoneauth1 as our own."""
+    try:
+        yield
+    except (sdk_exceptions.NotFoundException,
+            sdk_exceptions.ConflictException) as error:
+        raise errors.UnsettledError(_said(error)) from error
+    except sdk_exceptions.BadRequestException as error:
+        raise errors.RefusedError(_said(error)) from error
+    except sdk_exceptions.HttpException as error:
+        raise errors.CloudError(_said(error)) from error
+    except (sdk_exceptions.SDKException,
+            ksa_exceptions.ClientException) as error:
+        raise errors.CloudError(str(error)) from error
+    except ValueError as error:
+        raise errors.CloudError('an answer is not JSON') from error
+
+
+def _said(error: sdk_exceptions.HttpException) -> str:
+    """What the cloud says, and to which request."""
+    if error.response is None:
+        return str(error)
+    request = error.response.request
+    path = urllib.parse.urlsplit(request.url).path
+    details = ' '.join(str(error.details or error.response.reason).split())
+    said = (f'{request.method} {path}: {error.response.status_code} '
+            f'{details.rstrip(".")}')
+    if error.response.status_code == 403:
+        said += '; an administrator may'
+    return said

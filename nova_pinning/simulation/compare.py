@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs under several configurations and seeds, side by side."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import concurrent.futures
+from concurrent.futures import process
+import dataclasses
+import functools
+import itertools
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.simulation import simulation_run
+
+#: Called with a run and further decisions of it.
+Decided = Callable[['StudyCase', Sequence[int]], None]
+
+_POLL_SECONDS = 0.1
+
+
+class ArrivalSource(Protocol):
+    """Where arrivals are from."""
+
+    @property
+    def count(self) -> int:
+        """Arrivals of each seed."""
+
+    def arrivals(self, seed: int) -> Iterator[arrival_process.Arrival]:
+        """Those of one seed."""
+
+
+class StudyCase(NamedTuple):
+    """One of the runs.
+
+    :param configuration: its name
+    """
+
+    configuration: str
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What is to be run: each configuration with each seed.
+
+    :param configurations: with different names; the first is what the others
+        are compared with
+    :param is_fast: by the engine alone, else by nova's own classes
+    """
+
+    fleet: snapshot.Fleet
+    source: ArrivalSource
+    configurations: tuple[scheduler_configuration.SchedulerConfiguration, ...]
+    seeds: tuple[int, ...]
+    plan: simulation_run.RunPlan = simulation_run.RunPlan()
+    is_fast: bool = True
+
+    @property
+    def cases(self) -> tuple[StudyCase, ...]:
+        """All runs, those of one seed together."""
+        return tuple(
+            StudyCase(configuration.name, seed)
+            for seed, configuration in itertools.product(
+                self.seeds, self.configurations))
+
+    def perform(
+        self, case: StudyCase, known: Sequence[int] = (),
+        decided: Callable[[list[int]], None] | None = None,
+    ) -> simulation_run.Result:
+        """One of the runs.
+
+        :param known: what was decided of it before
+        """
+        configuration = next(
+            configuration for configuration in self.configurations
+            if configuration.name == case.configuration)
+        return simulation_run.run(
+            self.fleet, self.source.arrivals(case.seed), configuration,
+            seed=case.seed, plan=self.plan,
+            factory=None if self.is_fast else _factory(), known=known,
+            decided=decided)
+
+
+def _factory() -> simulation_run.Factory:
+    from nova_pinning.bridge import standalone
+    standalone.prepare()
+    from nova_pinning.simulation import nova_replay
+    return nova_replay.NovaReplay
+
+
+def perform(
+    study: Study, *,
+    processes: int = 1,
+    known: Mapping[StudyCase, Sequence[int]] | None = None,
+    decided: Decided | None = None,
+) -> list[simulation_run.Result]:
+    """Do all runs; the results are in the order of ``study.cases``.
+
+    They are the same whatever the number of processes.
+
+    :param known: what was decided before, of runs that were broken off
+    :param decided: called in this process, now and then
+    :raises InputError: if a process is killed by somebody else
+    """
+    known, decided = known or {}, decided or _ignore
+    if min(processes, len(study.cases)) < 2:
+        return [
+            study.perform(case, known.get(case, ()), _new_only(
+                len(known.get(case, ())), functools.partial(decided, case)))
+            for case in study.cases]
+    return _perform_apart(study, processes, known, decided)
+
+
+def _new_only(
+    known: int, decided: Callable[[list[int]], None],
+) -> Callable[[list[int]], None]:
+    """A ``decided`` that leaves out the first ones, which are known."""
+    left = known
+
+    def new_only(decisions: list[int]) -> None:
+        nonlocal left
+        new = decisions[left:]
+        left = max(0, left - len(decisions))
+        decided(new)
+
+    return new_only
+
+
+def _ignore(_case: StudyCase, _decisions: Sequence[int]) -> None:
+    pass
+
+
+def _perform_apart(
+    study: Study, processes: int, known: Mapping[StudyCase, Sequence[int]],
+    decided: Decided,
+) -> list[simulation_run.Result]:
+    context = multiprocessing.get_context('spawn')
+    # What the processes have decided comes through here.
+    channel: Any = context.Queue()
+    stopping = context.Event()
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(processes, len(study.cases)), mp_context=context,
+        initializer=_start, initargs=(study, channel, stopping))
+    try:
+        futures = [
+            pool.submit(_work, case, tuple(known.get(case, ())))
+            for case in study.cases]
+        waiting = set(futures)
+        while waiting:
+            _drain(channel, decided)
+            done = {future for future in waiting if future.done()}
+            for future in done:
+                future.result()
+            waiting -= done
+        _drain(channel, decided)
+        return [future.result() for future in futures]
+    except process.BrokenProcessPool:
+        raise errors.InputError(
+            'a process of the simulation was killed', None,
+            'it may have had too little memory: give --processes a smaller '
+            'number') from None
+    finally:
+        stopping.set()
+        pool.shutdown(cancel_futures=True)
+        channel.close()
+
+
+def _drain(channel: Any, decided: Decided) -> None:
+    """Hand on what has come, waiting a moment for it."""
+    try:
+        while True:
+            decided(*channel.get(timeout=_POLL_SECONDS))
+    except queue.Empty:
+        return
+
+
+# In the processes.
+
+class _StoppedError(Exception):
+    """The process is to end."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Worker:
+
+    study: Study
+    channel: Any
+    stopping: Any
+
+
+_worker: _Worker | None = None
+
+
+def _start(study: Study, channel: Any, stopping: Any) -> None:
+    global _worker
+    # An interrupt from the terminal is for the first process, which then
+    # tells this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What nobody reads any more must not keep this process from its end.
+    channel.cancel_join_thread()
+    _worker = _Worker(study, channel, stopping)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process, whatever it does, if the first one is killed.
+
+    It would wait for more work forever.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(case: StudyCase, known: tuple[int, ...]) -> simulation_run.Result:
+    assert _worker is not None
+    worker = _worker
+
+    def decided(decisions: list[int]) -> None:
+        if worker.stopping.is_set():
+            raise _StoppedError
+        worker.channel.put((case, decisions))
+
+    return worker.study.perform(case, known, _new_only(len(known), decided))

@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler through the engine alone.
+
+It decides as nova-scheduler does with PinnedTopologyFilter and the weighers
+of a configuration, to the last bit of a weight, and claims as nova-compute
+does. What was found out about a host is kept until a guest comes or goes
+there, and what about a cell, for all cells that are in the same state.
+"""
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Mapping
+import enum
+import math
+from typing import Any
+from typing import NamedTuple
+from typing import TypeAlias
+
+import numpy
+
+from nova_pinning.bridge import standalone
+from nova_pinning import fit
+from nova_pinning.fit import devices
+from nova_pinning.fit import score
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.scheduler import mix
+from nova_pinning.simulation import hosts
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import offers
+from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.simulation import settings
+from nova_pinning.simulation import views
+
+Floats: TypeAlias = numpy.ndarray
+Places: TypeAlias = numpy.ndarray
+Flags: TypeAlias = numpy.ndarray
+
+#: As nova.scheduler.weights.pci.MAX_DEVS.
+_MAX_DEVICES = 100
+
+
+class SchedulingDecision(NamedTuple):
+    """What became of a request.
+
+    :param host: place of the host in the ledger, None if no host will do
+    :param is_l3_possible: whether some host would have put the guest in as
+        few L3 domains as can be; None if that was not looked at
+    :param is_l3_met: whether the chosen one does
+    """
+
+    host: int | None
+    is_l3_possible: bool | None = None
+    is_l3_met: bool | None = None
+
+
+_REFUSED = SchedulingDecision(None)
+_NO_ROOM = model.Refusal(model.Reason.CELLS_CONTENDED)
+
+
+class _HostTier(enum.IntEnum):
+    """How good a host is for a kind of guest, as PinnedTopologyFilter has it.
+
+    Of a lower tier hosts are taken where none of a higher one is left.
+    """
+
+    NONE = 0
+    FIRST = 1
+    SECOND = 2
+    LAST = 3
+    #: It takes long to find out whether the guest fits.
+    UNKNOWN = 4
+
+
+class _FastKind:
+    """A kind of guest, with what is known about each host for it.
+
+    :ivar may: the hosts of its class
+    :ivar seen: version of each host that the rest is about
+    :ivar picks_pages: whether nova's claim picks the size of its pages, which
+        can hang on other cells than the one that they are in
+    :ivar losses: by number of the size, how many CPUs more the guest strands
+        on each host
+    :ivar l3_weight: what CacheLocalityWeigher gives each host
+    :ivar left: free CPUs that the guest leaves in its cells
+    """
+
+    def __init__(self, number: int, request: guest_request.GuestRequest,
+                 queries: tuple[offers.ResourceQuery, ...],
+                 may: Flags) -> None:
+        count = len(may)
+        self.number = number
+        self.request = request
+        self.queries = queries
+        self.may = may
+        self.is_pinned = (request.topology is not None
+                          and request.topology.is_pinned)
+        self.picks_pages = request.topology is not None and any(
+            (cell.page_size_kib or 0) < 0 for cell in request.topology.cells)
+        self.seen = numpy.full(count, -1, dtype=numpy.int64)
+        self.tier = numpy.zeros(count, dtype=numpy.int8)
+        self.decisions: list[fit.Decision | None] = [None] * count
+        self.losses: dict[int, occupancy_ledger.Numbers] = {}
+        self.l3_weight: Floats = numpy.zeros(count)
+        self.l3_domains = numpy.zeros(count, dtype=numpy.int64)
+        self.l3_fewest = numpy.zeros(count, dtype=numpy.int64)
+        self.left = numpy.zeros(count, dtype=numpy.int64)
+
+
+class FastScheduler:
+    """Schedules guests on the hosts of a ledger.
+
+    :param looks_at_l3: whether decisions tell about L3 domains
+    """
+
+    def __init__(
+        self,
+        ledger: occupancy_ledger.OccupancyLedger,
+        configuration: scheduler_configuration.SchedulerConfiguration,
+        aggregates: Mapping[str, snapshot.FleetAggregate] | None = None,
+        looks_at_l3: bool = False,
+    ) -> None:
+        self.ledger = ledger
+        self._settings = settings.read(configuration, _ask_nova)
+        self._packs_cells = configuration.packs_cells
+        self._looks_at_l3 = looks_at_l3
+        self._recent = mix.RecentMix(self._settings.recent_requests)
+        #: Sizes that stranded CPUs were ever calculated for, numbered.
+        self._sizes: dict[fit.Size, int] = {}
+        #: Shares of sizes, these by number.
+        self._mix: list[tuple[int, float]] = []
+        self._kinds: dict[int, _FastKind] = {}
+        self._l3_cpus = [hosts.l3_cpus(host, aggregates or {})
+                         for host in ledger.hosts]
+        #: By number of CPUs, and where in memory lie the lists of cores of
+        #: the cell and the others.
+        self._l3_domains: dict[tuple[int | None, ...], dict[int, int]] = {}
+        self._placement = offers.PlacementCounts(ledger)
+        self._cpu_ratio: Floats = numpy.array(
+            [host.cpu_allocation_ratio for host in ledger.hosts], dtype=float)
+        self._weighers = [
+            (name, _multipliers(name, multiplier, ledger, aggregates or {}))
+            for name, multiplier in configuration.weighers]
+        self._needs_losses = any(
+            name == scheduler_configuration.FRAGMENTATION
+            for name, _multiplier in self._weighers)
+        self._needs_l3 = looks_at_l3 or any(
+            name == scheduler_configuration.CACHE_LOCALITY
+            for name, _multiplier in self._weighers)
+
+    def place(self, uuid: str, request: guest_request.GuestRequest,
+              known: SchedulingDecision | None = None) -> SchedulingDecision:
+        """Put a guest where the scheduler would, if there is a place.
+
+        :param known: the decision, if it was made in an earlier run
+        """
+        kind = self._kinds.get(id(request)) or self._new_kind(request)
+        offered = self._placement.offers(kind.queries)
+        if not offered.any.any():
+            # No filter ever sees such a request.
+            return _REFUSED
+        if kind.is_pinned:
+            self._note_request(uuid, kind)
+        if known is not None and known.host is None:
+            return known
+        if known is None:
+            places = numpy.flatnonzero(offered.any & kind.may)
+        else:
+            places = numpy.array([known.host])
+        if request.topology is not None or request.devices:
+            self._look(kind, places)
+            places = self._best_tier(kind, places)
+        if not len(places):
+            return _REFUSED
+        index = int(self._choose(kind, places))
+        decision = kind.decisions[index]
+        self.ledger.take(uuid, self.ledger.placed_guest(
+            index, request, decision.fit if decision else None,
+            offered.resources(index)))
+        return known or self._decision(kind, places, index)
+
+    def _decision(self, kind: _FastKind, places: Places,
+                  index: int) -> SchedulingDecision:
+        if not (self._looks_at_l3 and kind.is_pinned):
+            return SchedulingDecision(index)
+        met = kind.l3_domains[places] <= kind.l3_fewest[places]
+        return SchedulingDecision(
+            index, bool(met.any()),
+            bool(kind.l3_domains[index] <= kind.l3_fewest[index]))
+
+    def remove(self, uuid: str) -> None:
+        """Take a guest off its host."""
+        self.ledger.release(uuid)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _new_kind(self, request: guest_request.GuestRequest) -> _FastKind:
+        kind = _FastKind(
+            len(self._kinds), request,
+            self._placement.resource_queries(request),
+            offers.allowed(self.ledger, request,
+                           self._settings.unknown_host_class))
+        self._kinds[id(request)] = kind
+        return kind
+
+    def _note_request(self, uuid: str, kind: _FastKind) -> None:
+        """Note the sizes that stranded CPUs are calculated for."""
+        if not self._needs_losses:
+            return
+        assert kind.request.topology is not None
+        sizes: mix.Mix = self._settings.mix
+        if not sizes:
+            self._recent.add(uuid, kind.request.topology)
+            sizes = self._recent.mix()
+        elif self._mix:
+            return
+        for size, _share in sizes:
+            if size not in self._sizes:
+                self._sizes[size] = len(self._sizes)
+                for other in self._kinds.values():
+                    other.seen[:] = -1
+        self._mix = [(self._sizes[size], share) for size, share in sizes]
+
+    # What fits.
+
+    def _look(self, kind: _FastKind, places: Places) -> None:
+        """Bring up to date what is known about some hosts."""
+        version = self.ledger.version
+        for index in places[kind.seen[places] != version[places]].tolist():
+            kind.seen[index] = version[index]
+            self._keep(kind, index, self._decide(kind, index))
+
+    def _best_tier(self, kind: _FastKind, places: Places) -> Places:
+        """The hosts that PinnedTopologyFilter lets pass."""
+        tiers = kind.tier[places]
+        first = places[tiers == _HostTier.FIRST]
+        if len(first):
+            return first
+        for index in places[tiers == _HostTier.UNKNOWN].tolist():
+            self._keep(kind, index, self._decide(kind, index, is_patient=True))
+        tiers = kind.tier[places]
+        second = places[tiers == _HostTier.SECOND]
+        return second if len(second) else places[tiers == _HostTier.LAST][:1]
+
+    def _keep(self, kind: _FastKind, index: int,
+              outcome: fit.Decision | model.Refusal | None) -> None:
+        kind.tier[index] = _tier(outcome)
+        kind.decisions[index] = None
+        if isinstance(outcome, fit.Decision):
+            kind.decisions[index] = outcome
+            if kind.is_pinned:
+                self._note(kind, index, outcome)
+
+    def _decide(self, kind: _FastKind, index: int, is_patient: bool = False,
+                ) -> fit.Decision | model.Refusal | None:
+        """Where a guest would go on a host, None for anywhere."""
+        ledger, request = self.ledger, kind.request
+        pools, uses = ledger.hosts[index].pci_pools, ledger.uses[index]
+        host = ledger.engine_host(index)
+        guest = request.topology
+        if guest is None:
+            taken = devices.take(pools, uses, request.devices, (), host.cells)
+            return _NO_ROOM if taken is None else None
+        check = None
+        if request.devices or pools:
+            check = devices.check(pools, uses, request.devices, host.cells)
+        bounds = self._settings.bounds
+        if is_patient:
+            bounds = bounds._replace(is_patient=True)
+        return fit.decide(host, guest, pack=self._packs_cells, pci=check,
+                          bounds=bounds)
+
+    def _note(self, kind: _FastKind, index: int,
+              decision: fit.Decision) -> None:
+        """Remember what the weighers ask about a place."""
+        if self._needs_losses:
+            for size, number in self._sizes.items():
+                known = kind.losses.get(number)
+                if known is None:
+                    known = kind.losses[number] = numpy.zeros(
+                        len(kind.may), dtype=numpy.int64)
+                known[index] = self._loss(kind, index, decision, size, number)
+        if self._needs_l3:
+            self._note_l3(kind, index, decision)
+        kind.left[index] = score.left_over(decision.guest, decision.cells)
+
+    def _loss(self, kind: _FastKind, index: int, decision: fit.Decision,
+              size: fit.Size, number: int) -> int:
+        """CPUs more that a host strands with a guest on it."""
+        cells = decision.cells
+        if size.cells == 1 and len(cells) == 1:
+            # The same wherever the cell is in this state.
+            notes = _notes(cells[0])
+            key = ('loss', kind.number, number,
+                   kind.picks_pages and decision.fit.cells[0].page_size_kib)
+            loss: int | None = notes.get(key)
+            if loss is None:
+                loss = notes[key] = score.loss(
+                    *self._rooms(kind, decision), (), size)
+            return loss
+        others: list[int] = []
+        if size.cells > 1:
+            others = [_takes(cell, size, number)
+                      for cell in self.ledger.cells[index]
+                      if cell not in cells]
+        return score.loss(*self._rooms(kind, decision), others, size)
+
+    @staticmethod
+    def _rooms(kind: _FastKind, decision: fit.Decision,
+               ) -> tuple[list[fit.Room], list[fit.Room]]:
+        """What the cells of a guest have left without and with it."""
+        guest = decision.guest
+        before, after = [], []
+        for index, cell in enumerate(decision.cells):
+            notes = _notes(cell)
+            key = ('rooms', kind.number, index, kind.picks_pages
+                   and decision.fit.cells[index].page_size_kib)
+            known = notes.get(key)
+            if known is None:
+                known = notes[key] = (
+                    fit.Room.of(cell),
+                    fit.Room.of(
+                        cell, decision.fit.cells[index],
+                        guest.demands[index].memory_mib,
+                        guest.thread_policy is model.ThreadPolicy.ISOLATE))
+            before.append(known[0])
+            after.append(known[1])
+        return before, after
+
+    def _note_l3(
+        self, kind: _FastKind, host_index: int, decision: fit.Decision,
+    ) -> None:
+        l3_cpus = self._l3_cpus[host_index]
+        cost = domains = fewest = 0
+        for index, cell in enumerate(decision.cells):
+            others = [other.cores
+                      for other in self.ledger.cells[host_index]
+                      if other.id != cell.id]
+            layout = l3_cpus, id(cell.cores), *map(id, others)
+            notes, key = _notes(cell), ('l3', kind.number, index, layout)
+            known = notes.get(key)
+            if known is None:
+                domain_of = self._l3_domains.get(layout)
+                if domain_of is None:
+                    domain_of = self._l3_domains[layout] = score.l3_domains(
+                        cell.cores, l3_cpus, others)
+                cell_fit = decision.fit.cells[index]
+                known = notes[key] = (
+                    *score.l3_use(domain_of, cell, cell_fit,
+                                  self._settings.prefer_exclusive_l3),
+                    -(-len(cell_fit.pins) // (l3_cpus or len(domain_of)
+                                              or 1)))
+            domains += known[0]
+            cost += known[1]
+            fewest += known[2]
+        kind.l3_weight[host_index] = (
+            score.UNKNOWN if l3_cpus is None else -cost)
+        kind.l3_domains[host_index] = domains
+        kind.l3_fewest[host_index] = fewest
+
+    # Which is best.
+
+    def _choose(self, kind: _FastKind, places: Places) -> int:
+        """As nova.weights.BaseWeightHandler, and the first of the best."""
+        if len(places) == 1:
+            return int(places[0])
+        score_of = numpy.zeros(len(places))
+        for name, multipliers in self._weighers:
+            raw, least = _RAW[name](self, kind, places)
+            weights = _normalized(raw, least, _LEAST_RANGES.get(name, 0.0))
+            if weights is not None:
+                score_of += multipliers[places] * weights
+        return int(places[numpy.argmax(score_of)])
+
+    def _cpu(self, _kind: _FastKind, places: Places) -> tuple[Floats, float]:
+        free = (self.ledger.total_vcpus[places] * self._cpu_ratio[places]
+                - self.ledger.used_vcpus[places])
+        return numpy.maximum(free, 0.0), 0.0
+
+    def _disk(self, _kind: _FastKind, places: Places) -> tuple[Floats, float]:
+        free = self.ledger.free_disk_gib[places] * 1024
+        return numpy.maximum(free, 0).astype(float), 0.0
+
+    def _ram(self, _kind: _FastKind, places: Places) -> tuple[Floats, float]:
+        free = self.ledger.free_memory_mib[places]
+        return numpy.maximum(free, 0).astype(float), 0.0
+
+    def _guests(self, _kind: _FastKind, places: Places,
+                ) -> tuple[Floats, None]:
+        return self.ledger.guests[places].astype(float), None
+
+    def _pci(self, _kind: _FastKind, places: Places) -> tuple[Floats, None]:
+        free = self.ledger.free_devices[places]
+        return (_MAX_DEVICES - numpy.minimum(free, _MAX_DEVICES - 1)
+                ).astype(float), None
+
+    def _fragmentation(self, kind: _FastKind, places: Places,
+                       ) -> tuple[Floats, None]:
+        growth = numpy.zeros(len(places))
+        if kind.is_pinned:
+            # In the order in which fit.score adds them up.
+            for number, share in self._mix:
+                growth += share * kind.losses[number][places]
+            growth += score.COST_OF_FREE_CPU * kind.left[places]
+        return -growth, None
+
+    def _cache_locality(self, kind: _FastKind, places: Places,
+                        ) -> tuple[Floats, None]:
+        if not kind.is_pinned:
+            return numpy.zeros(len(places)), None
+        return kind.l3_weight[places], None
+
+    def _best_fit(self, kind: _FastKind,
+                  places: Places) -> tuple[Floats, None]:
+        if not kind.is_pinned:
+            return numpy.zeros(len(places)), None
+        return -kind.left[places].astype(float), None
+
+
+def _ask_nova(attempt: fit.ClaimAttempt, choice: fit.CellChoice,
+              bounds: fit.ClaimBounds) -> fit.Claim | model.Refusal:
+    """What nova-compute's own claim does; nova is only imported now."""
+    standalone.prepare()
+    from nova_pinning.bridge import fleet_claim
+    host = attempt.host._replace(cells=tuple([
+        _view(cell).cell for cell in attempt.host.cells]))
+    return fleet_claim.predict_claim(attempt._replace(host=host), choice,
+                                     bounds)
+
+
+def _tier(outcome: fit.Decision | model.Refusal | None) -> _HostTier:
+    if isinstance(outcome, model.Refusal):
+        return (_HostTier.UNKNOWN if outcome.reason is model.Reason.NOVA_SLOW
+                else _HostTier.NONE)
+    if outcome is None or outcome.drawback is None:
+        return _HostTier.FIRST
+    return _HostTier.LAST if fit.comes_alone(
+        outcome.drawback) else _HostTier.SECOND
+
+
+def _view(cell: model.CellView) -> views.FrozenCellView:
+    assert isinstance(cell, views.FrozenCellView)
+    return cell
+
+
+def _notes(cell: model.CellView) -> dict[Hashable, Any]:
+    return _view(cell).notes
+
+
+def _takes(cell: views.FrozenCellView, size: fit.Size, number: int) -> int:
+    """How many guest cells of a size, given with its number, a cell takes."""
+    key = 'takes', number
+    count: int | None = cell.notes.get(key)
+    if count is None:
+        count = cell.notes[key] = score.other_room(cell, size)
+    return count
+
+
+#: Raw weights by weigher, and the least one if the weigher sets that.
+_RAW: Mapping[str, Callable[[FastScheduler, _FastKind, Places],
+                            tuple[Floats, float | None]]] = {
+    'CPUWeigher': FastScheduler._cpu,
+    'DiskWeigher': FastScheduler._disk,
+    'NumInstancesWeigher': FastScheduler._guests,
+    'PCIWeigher': FastScheduler._pci,
+    'RAMWeigher': FastScheduler._ram,
+    scheduler_configuration.FRAGMENTATION: FastScheduler._fragmentation,
+    scheduler_configuration.CACHE_LOCALITY: FastScheduler._cache_locality,
+    scheduler_configuration.BEST_FIT: FastScheduler._best_fit,
+}
+
+
+#: As nova_pinning.scheduler.weights has them.
+_LEAST_RANGES = {scheduler_configuration.FRAGMENTATION: score.COST_RANGE}
+
+
+def _normalized(raw: Floats, least: float | None,
+                least_range: float) -> Floats | None:
+    """As nova.weights.normalize, and score.normalized for our own weighers.
+
+    :returns: None where all weigh nothing
+    """
+    low = float(raw.min()) if least is None else least
+    if math.isnan(low):
+        # Some are unknown, which takes longer.
+        return numpy.array(score.normalized(raw.tolist(), least_range))
+    span = score.span(low, float(raw.max()), least_range)
+    if not span:
+        return None
+    result: Floats = (raw - low) / span
+    return result
+
+
+def _multipliers(
+    name: str, multiplier: float, ledger: occupancy_ledger.OccupancyLedger,
+    aggregates: Mapping[str, snapshot.FleetAggregate],
+) -> Floats:
+    """The multiplier of a weigher on each host.
+
+    Aggregates outweigh the configuration: the least of what they say.
+    """
+    key = scheduler_configuration.MULTIPLIER_OPTIONS.get(name, '')
+    multipliers = numpy.full(len(ledger.hosts), multiplier)
+    for index, host in enumerate(ledger.hosts):
+        said = {
+            aggregates[aggregate].metadata[key]
+            for aggregate in host.aggregates
+            if aggregate in aggregates
+            and key in aggregates[aggregate].metadata}
+        try:
+            multipliers[index] = min(map(float, said), default=multiplier)
+        except ValueError:
+            # Nova logs it and goes by its configuration.
+            continue
+    return multipliers

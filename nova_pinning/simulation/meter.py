@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a simulation measures while it runs, and what it found in the end."""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy
+
+from nova_pinning import fit
+from nova_pinning.fit import capacity
+from nova_pinning.fleet import guest_request
+from nova_pinning.scheduler import mix
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import views
+
+#: Samples that a run keeps at most; above that every second one is dropped.
+_MOST_SAMPLES = 240
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FleetSample:
+    """The fleet after so many arrivals.
+
+    :param dedicated_vcpus: sold
+    :param shared_vcpus: sold
+    :param stranded_cpus: free dedicated CPUs that guests of the sizes that
+        have arrived so far could not use: the mean over these guests
+    """
+
+    arrivals: int
+    time_seconds: float
+    dedicated_vcpus: int
+    shared_vcpus: int
+    stranded_cpus: float
+    refused: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KindResult:
+    """What became of the guests of one kind."""
+
+    name: str
+    vcpus: int
+    arrivals: int
+    refused: int
+
+    @property
+    def acceptance(self) -> float:
+        return 1 - self.refused / self.arrivals if self.arrivals else 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moment:
+    """When something happened, and what was sold then."""
+
+    arrivals: int
+    time_seconds: float
+    dedicated_vcpus: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run found.
+
+    :param dedicated_cpus: that the fleet has
+    :param first_refusal: None if there was none
+    :param limit: when refusals first reached the limit, None if they did not
+    :param digest: of all decisions: the same for runs that decided the same
+    :param l3_possible: guests that some host would have put in as few L3
+        domains as can be, None if that was not looked at
+    :param l3_met: those of them that were
+    :param decision_micros: median time of a decision; it is of this machine
+        and moment, and no part of what is compared
+    """
+
+    configuration: str
+    seed: int
+    hosts: int
+    dedicated_cpus: int
+    arrivals: int
+    departures: int
+    refused: int
+    kinds: tuple[KindResult, ...]
+    samples: tuple[FleetSample, ...]
+    first_refusal: Moment | None
+    limit: Moment | None
+    final_vcpus: int
+    digest: str
+    l3_possible: int | None = None
+    l3_met: int | None = None
+    decision_micros: float = dataclasses.field(default=0.0, compare=False)
+    decision_micros_99: float = dataclasses.field(default=0.0, compare=False)
+
+    @property
+    def acceptance(self) -> float:
+        return 1 - self.refused / self.arrivals if self.arrivals else 1.0
+
+    @property
+    def limit_share(self) -> float | None:
+        """Share of the dedicated CPUs sold when refusals reached the limit."""
+        if self.limit is None or not self.dedicated_cpus:
+            return None
+        return self.limit.dedicated_vcpus / self.dedicated_cpus
+
+
+def least_arrivals(window: int) -> int:
+    """From which arrival on the limit of refusals is looked at.
+
+    And then at each one that is refused.
+    """
+    return min(window, 100)
+
+
+class RunMeter:
+    """Counts what happens in a run.
+
+    :param refused_share: of the arrivals in a window, the limit
+    :param window: arrivals
+    """
+
+    def __init__(self,
+                 ledger: occupancy_ledger.OccupancyLedger,
+                 refused_share: float = 0.01,
+                 window: int = 1000) -> None:
+        self._ledger = ledger
+        self._refused_share = refused_share
+        self._window: collections.deque[bool] = collections.deque(
+            maxlen=window)
+        self._refused_in_window = 0
+        self._least = least_arrivals(window)
+        self._every = 1
+        self._samples: list[FleetSample] = []
+        self._sizes: collections.Counter[fit.Size] = collections.Counter()
+        # What is stranded for each size on each host, and the version of
+        # the host that this is about.
+        self._lost = numpy.zeros((len(ledger.hosts), 0), dtype=numpy.int64)
+        self._seen = numpy.full(len(ledger.hosts), -1, dtype=numpy.int64)
+        self._kinds: dict[tuple[str, int], list[int]] = {}
+        self._hash = hashlib.sha256()
+        self._micros: list[float] = []
+        self._l3 = [0, 0, 0]
+        self.arrivals = 0
+        self.departures = 0
+        self.refused = 0
+        self.first_refusal: Moment | None = None
+        self.limit: Moment | None = None
+
+    def arrived(
+        self, time_seconds: float, request: guest_request.GuestRequest,
+        host: int | None, is_l3_possible: bool | None = None,
+        is_l3_met: bool | None = None, micros: float | None = None,
+    ) -> None:
+        """Count an arrival.
+
+        :param host: None if it was refused
+        :param micros: that the decision took
+        """
+        self.arrivals += 1
+        is_refused = host is None
+        name = '-' if host is None else self._ledger.hosts[host].name
+        self._hash.update(f'{name}\n'.encode())
+        counts = self._kinds.setdefault(
+            (request.name, request.flavor.vcpus), [0, 0])
+        counts[0] += 1
+        counts[1] += is_refused
+        if request.topology is not None and request.topology.is_pinned:
+            self._sizes.update(mix.sizes(request.topology))
+        if micros is not None:
+            self._micros.append(micros)
+        if is_l3_possible is not None:
+            self._l3[0] += 1
+            self._l3[1] += is_l3_possible
+            self._l3[2] += is_l3_possible and bool(is_l3_met)
+        self._count_refusal(time_seconds, is_refused)
+        if self.arrivals % self._every == 0:
+            self._sample(time_seconds)
+
+    def _count_refusal(self, time_seconds: float, is_refused: bool) -> None:
+        window = self._window
+        if len(window) == window.maxlen:
+            self._refused_in_window -= window[0]
+        window.append(is_refused)
+        self._refused_in_window += is_refused
+        if not is_refused:
+            return
+        self.refused += 1
+        if self.first_refusal is None:
+            self.first_refusal = self._moment(time_seconds)
+        if (self.limit is None and len(window) >= self._least
+                and self._refused_in_window
+                >= self._refused_share * len(window)):
+            self.limit = self._moment(time_seconds)
+
+    def _moment(self, time_seconds: float) -> Moment:
+        return Moment(self.arrivals, time_seconds,
+                      self._ledger.dedicated_vcpus)
+
+    def _sample(self, time_seconds: float) -> None:
+        self._samples.append(FleetSample(
+            self.arrivals, time_seconds, self._ledger.dedicated_vcpus,
+            self._ledger.shared_vcpus, self._stranded(), self.refused))
+        if len(self._samples) >= _MOST_SAMPLES:
+            self._samples = self._samples[1::2]
+            self._every *= 2
+
+    def _stranded(self) -> float:
+        ledger = self._ledger
+        if self._lost.shape[1] != len(self._sizes):
+            self._lost = numpy.zeros(
+                (len(ledger.hosts), len(self._sizes)), dtype=numpy.int64)
+            self._seen[:] = -1
+        changed = numpy.flatnonzero(self._seen != ledger.version).tolist()
+        for index in changed:
+            self._lost[index] = [
+                _stranded(ledger.cells[index], size) for size in self._sizes]
+        self._seen[:] = ledger.version
+        counts = numpy.array(list(self._sizes.values()), dtype=numpy.int64)
+        total = int(counts.sum())
+        if not total:
+            return 0.0
+        return int((self._lost.sum(axis=0) * counts).sum()) / total
+
+    def result(self, configuration: str, seed: int) -> RunResult:
+        """What was found; to be asked for at the end of the run."""
+        looked, possible, met = self._l3
+        micros = sorted(self._micros)
+        count = len(micros)
+        more: dict[str, Any] = {}
+        if looked:
+            more = {'l3_possible': possible, 'l3_met': met}
+        return RunResult(
+            configuration=configuration, seed=seed,
+            hosts=len(self._ledger.hosts),
+            dedicated_cpus=self._ledger.dedicated_cpus,
+            arrivals=self.arrivals, departures=self.departures,
+            refused=self.refused,
+            kinds=tuple(
+                KindResult(name, vcpus, arrivals, refused)
+                for (name, vcpus), (arrivals, refused) in sorted(
+                    self._kinds.items(),
+                    key=lambda item: (item[0][1], item[0][0]))),
+            samples=tuple(self._samples), first_refusal=self.first_refusal,
+            limit=self.limit, final_vcpus=self._ledger.dedicated_vcpus,
+            digest=self._hash.hexdigest()[:32],
+            decision_micros=micros[count // 2] if count else 0.0,
+            decision_micros_99=micros[count * 99 // 100] if count else 0.0,
+            **more)
+
+
+def _stranded(cells: Sequence[views.FrozenCellView], size: fit.Size) -> int:
+    """Free CPUs of a host that guests of a size cannot use."""
+    lost = 0
+    rooms = []
+    key = 'stranded', size
+    for cell in cells:
+        known: tuple[int, int] | None = cell.notes.get(key)
+        if known is None:
+            left = fit.Room.of(cell)
+            known = cell.notes[key] = left.stranded(size), left.takes(size)
+        lost += known[0]
+        rooms.append(known[1])
+    if size.cells == 1:
+        return lost
+    # Room in a cell cannot be used without room in enough others.
+    unused = sum(rooms) - capacity.spread(rooms, size.cells) * size.cells
+    return lost + unused * size.vcpus

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Placement offers in a simulation: hosts with room by its counts."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import NamedTuple
+from typing import TypeAlias
+
+import numpy
+
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import placement
+from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
+from nova_pinning.simulation import occupancy_ledger
+
+Flags: TypeAlias = numpy.ndarray
+
+
+class ResourceQuery(NamedTuple):
+    """A query to Placement.
+
+    :param may: the hosts that are enabled and have the traits asked for
+    """
+
+    resources: Mapping[str, int]
+    may: Flags
+
+
+class Offers(NamedTuple):
+    """Placement's answers to the queries for a guest.
+
+    :param any: the hosts that any of them found
+    :param by_query: the hosts that each of them found
+    """
+
+    any: Flags
+    by_query: tuple[tuple[Mapping[str, int], Flags], ...]
+
+    def resources(self, index: int) -> Mapping[str, int]:
+        """What the first query asked for that found a host."""
+        return next(resources for resources, may in self.by_query
+                    if may[index])
+
+
+class PlacementCounts:
+    """Counts as Placement does."""
+
+    def __init__(self, ledger: occupancy_ledger.OccupancyLedger) -> None:
+        self._ledger = ledger
+        count = len(ledger.hosts)
+        #: What all guests together may have, and any one of them.
+        self._capacity = {name: numpy.zeros(count) for name in ledger.used}
+        self._most = {name: numpy.zeros(count) for name in ledger.used}
+        for index, host in enumerate(ledger.hosts):
+            if host.disk_gib is None:
+                self._capacity[inventory.DISK_GB][index] = numpy.inf
+                self._most[inventory.DISK_GB][index] = numpy.inf
+            for name, has in placement.host_inventories(host).items():
+                self._capacity[name][index] = has.capacity
+                self._most[name][index] = has.total
+
+    def resource_queries(
+            self,
+            request: guest_request.GuestRequest) -> tuple[ResourceQuery, ...]:
+        """The queries for a guest."""
+        bare = [host_occupancy.of_host(host) for host in self._ledger.hosts]
+        return tuple(
+            ResourceQuery(query.resources, numpy.array([
+                occupancy.host.is_enabled and not placement.exclusions(
+                    occupancy, dataclasses.replace(query, resources={}))
+                for occupancy in bare], dtype=bool))
+            for query in request.queries)
+
+    def offers(self, queries: tuple[ResourceQuery, ...]) -> Offers:
+        """The hosts that have room now.
+
+        Nova asks all of its queries and puts the answers together.
+        """
+        offered = []
+        some = numpy.zeros(len(self._ledger.hosts), dtype=bool)
+        for query in queries:
+            fine = query.may
+            for name, count in query.resources.items():
+                if name in self._capacity and count:
+                    fine = (
+                        fine
+                        & (self._ledger.used[name] + count
+                           <= self._capacity[name])
+                        & (count <= self._most[name]))
+            offered.append((query.resources, fine))
+            some |= fine
+        return Offers(some, tuple(offered))
+
+
+def allowed(ledger: occupancy_ledger.OccupancyLedger,
+            request: guest_request.GuestRequest, unknown: str) -> Flags:
+    """The hosts whose class is the guest's, or not known and let pass.
+
+    :param unknown: [pinning] unknown_host_class
+    """
+    may = numpy.zeros(len(ledger.hosts), dtype=bool)
+    default = hostclass.class_of_option(unknown)
+    for index, host in enumerate(ledger.hosts):
+        host_class = host.known_class or default
+        may[index] = (host_class is request.guest_class
+                      or host_class is None and unknown != 'refuse')
+    return may

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How nova-scheduler is set up in a simulation."""
+
+from collections.abc import Mapping
+import dataclasses
+import types
+from typing import Any
+
+#: The weighers that tell hosts apart in a simulation, by class name, with the
+#: multipliers that they have by default. Nova's other weighers weigh all
+#: hosts of a simulation alike, which adds nothing.
+NOVA_MULTIPLIERS: Mapping[str, float] = types.MappingProxyType({
+    'CPUWeigher': 1.0,
+    'DiskWeigher': 1.0,
+    'NumInstancesWeigher': 0.0,
+    'PCIWeigher': 1.0,
+    'RAMWeigher': 1.0,
+})
+FRAGMENTATION = 'FragmentationWeigher'
+CACHE_LOCALITY = 'CacheLocalityWeigher'
+#: Of simulations only: the host whose cells are left with the fewest CPUs.
+BEST_FIT = 'BestFitWeigher'
+OWN_WEIGHERS = (FRAGMENTATION, CACHE_LOCALITY)
+
+#: In the order in which their weights are added up: nova's by the names of
+#: their classes (nova itself takes the order of its directory, which differs
+#: from machine to machine), then the others.
+ORDER = (*NOVA_MULTIPLIERS, *OWN_WEIGHERS, BEST_FIT)
+
+#: The option, and key of aggregates' metadata, of each weigher.
+MULTIPLIER_OPTIONS: Mapping[str, str] = types.MappingProxyType({
+    'CPUWeigher': 'cpu_weight_multiplier',
+    'DiskWeigher': 'disk_weight_multiplier',
+    'NumInstancesWeigher': 'num_instances_weight_multiplier',
+    'PCIWeigher': 'pci_weight_multiplier',
+    'RAMWeigher': 'ram_weight_multiplier',
+    FRAGMENTATION: 'fragmentation_weight_multiplier',
+    CACHE_LOCALITY: 'cache_locality_weight_multiplier',
+})
+
+_NO_NOVA = {name: 0.0 for name in NOVA_MULTIPLIERS}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfiguration:
+    """Filters are always those for classes, NUMA topology and PCI devices.
+
+    :param multipliers: by class name; nova's weighers have their defaults
+        unless they are here, others are not loaded unless they are here
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param pinning: options of group [pinning] that are not the defaults
+    """
+
+    name: str
+    multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    packs_cells: bool = False
+    pinning: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def weighers(self) -> tuple[tuple[str, float], ...]:
+        """The weighers with their multipliers, in order."""
+        all_of_them = {**NOVA_MULTIPLIERS, **self.multipliers}
+        return tuple((name, float(all_of_them[name])) for name in ORDER
+                     if name in all_of_them)
+
+
+NAMED: Mapping[str, SchedulerConfiguration] = types.MappingProxyType({
+    configuration.name: configuration for configuration in (
+        SchedulerConfiguration(name='nova-default'),
+        SchedulerConfiguration(
+            name='nova-packing', packs_cells=True,
+            multipliers={'CPUWeigher': -1.0, 'RAMWeigher': -1.0}),
+        SchedulerConfiguration(
+            name='best-fit', packs_cells=True,
+            multipliers={**_NO_NOVA, BEST_FIT: 1.0}),
+        # As doc/source/admin/scheduling-study.rst says to set it up.
+        SchedulerConfiguration(
+            name='pinning', packs_cells=True,
+            multipliers={**_NO_NOVA, 'PCIWeigher': 5.0, FRAGMENTATION: 2.0,
+                         CACHE_LOCALITY: 1.0}),
+    )})

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run: arrivals and departures on a fleet under one configuration."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
+import dataclasses
+import heapq
+import math
+import random
+import time
+from typing import Protocol
+
+from nova_pinning import errors
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import fast
+from nova_pinning.simulation import meter
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import scheduler_configuration
+
+Result = meter.RunResult
+
+#: Decisions are handed over this often.
+_BATCH_SECONDS = 0.2
+
+
+class SimulatedScheduler(Protocol):
+    """What decides: the engine alone, or nova's own classes."""
+
+    def place(
+        self, uuid: str, request: guest_request.GuestRequest,
+        known: fast.SchedulingDecision | None = None,
+    ) -> fast.SchedulingDecision:
+        """Put a guest where nova would.
+
+        :param known: the decision, if it was made in an earlier run
+        """
+
+    def remove(self, uuid: str) -> None:
+        """Take a guest off its host."""
+
+    def close(self) -> None:
+        """Give back what it had for itself."""
+
+
+#: Makes a scheduler of a ledger, a configuration and the fleet.
+Factory = Callable[[
+    occupancy_ledger.OccupancyLedger, scheduler_configuration.
+    SchedulerConfiguration, snapshot.Fleet], SimulatedScheduler]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What is the same for all runs that are compared.
+
+    :param is_empty: whether the fleet's own guests are left out
+    :param stay_hours: mean lifetime of the fleet's own guests (exponential),
+        None if they stay
+    :param max_events: arrivals and departures, None for all
+    :param refused_share: the limit of refusals that is looked for, of the
+        last so many (window) arrivals, or of all while they are fewer; from
+        100 arrivals on
+    :param stops_at_limit: whether a run ends there
+    :param looks_at_l3: whether to count guests in the fewest L3 domains
+    """
+
+    is_empty: bool = False
+    stay_hours: float | None = None
+    max_events: int | None = None
+    refused_share: float = 0.01
+    window: int = 1000
+    stops_at_limit: bool = False
+    looks_at_l3: bool = False
+
+
+def run(
+    fleet: snapshot.Fleet,
+    arrivals: Iterable[arrival_process.Arrival],
+    configuration: scheduler_configuration.SchedulerConfiguration,
+    *,
+    seed: int = 0,
+    plan: RunPlan = RunPlan(),
+    factory: Factory | None = None,
+    known: Iterable[int] = (),
+    decided: Callable[[list[int]], None] | None = None,
+) -> Result:
+    """Run a simulation to its end.
+
+    The same arguments give the same result anywhere, but for the times that
+    decisions take.
+
+    :param arrivals: in the order of their times
+    :param seed: the order in which nova meets the hosts is drawn by it, which
+        decides among equals, as are the lifetimes of the fleet's own guests
+    :param factory: None for the engine alone
+    :param known: decisions of a run that was broken off, from the first on,
+        as handed to ``decided``; they are not made again
+    :param decided: called with all decisions, some at a time
+    :raises InputError: if known decisions cannot be those of this run
+    """
+    simulation = _Simulation(fleet, configuration, seed, plan, factory)
+    with contextlib.closing(simulation.scheduler):
+        return simulation.run(arrivals, iter(known), decided or _ignore)
+
+
+def _ignore(_decisions: list[int]) -> None:
+    pass
+
+
+def encoded(decision: fast.SchedulingDecision) -> int:
+    """A decision as one number: -1 for a refusal."""
+    if decision.host is None:
+        return -1
+    return (decision.host * 8 + bool(decision.is_l3_met) * 4
+            + bool(decision.is_l3_possible) * 2
+            + (decision.is_l3_possible is not None))
+
+
+def decoded(number: int) -> fast.SchedulingDecision:
+    """The reverse of :func:`encoded`."""
+    if number < 0:
+        return fast.SchedulingDecision(None)
+    host, flags = divmod(number, 8)
+    if not flags & 1:
+        return fast.SchedulingDecision(host)
+    return fast.SchedulingDecision(host, bool(flags & 2), bool(flags & 4))
+
+
+class _Simulation:
+
+    def __init__(
+        self,
+        fleet: snapshot.Fleet,
+        configuration: scheduler_configuration.SchedulerConfiguration,
+        seed: int,
+        plan: RunPlan,
+        factory: Factory | None,
+    ) -> None:
+        self._configuration = configuration
+        self._seed = seed
+        self._plan = plan
+        order = list(range(len(fleet.hosts)))
+        random.Random(f'hosts-{seed}').shuffle(order)
+        self._ledger = occupancy_ledger.of_fleet(fleet, order, plan.is_empty)
+        self._meter = meter.RunMeter(
+            self._ledger, plan.refused_share, plan.window)
+        if factory is None:
+            self.scheduler: SimulatedScheduler = fast.FastScheduler(
+                self._ledger, configuration,
+                {aggregate.name: aggregate for aggregate in fleet.aggregates},
+                plan.looks_at_l3)
+        else:
+            self.scheduler = factory(self._ledger, configuration, fleet)
+        # Departures by time; the number tells equal times apart.
+        self._leaving: list[tuple[float, int, str]] = []
+        self._number = 0
+        self._events = 0
+        self._draw_stays()
+
+    def _draw_stays(self) -> None:
+        if self._plan.stay_hours is None:
+            return
+        draws = random.Random(f'own-{self._seed}')
+        for uuid in sorted(self._ledger.placed_guests):
+            stay = -math.log(1.0 - draws.random())
+            self._leaves(round(stay * self._plan.stay_hours * 3600, 3), uuid)
+
+    def _leaves(self, time_seconds: float, uuid: str) -> None:
+        self._number += 1
+        heapq.heappush(self._leaving, (time_seconds, self._number, uuid))
+
+    @property
+    def _is_over(self) -> bool:
+        plan = self._plan
+        if plan.max_events is not None and self._events >= plan.max_events:
+            return True
+        return plan.stops_at_limit and self._meter.limit is not None
+
+    def run(self, arrivals: Iterable[arrival_process.Arrival],
+            known: Iterator[int], decided: Callable[[list[int]], None],
+            ) -> Result:
+        batch: list[int] = []
+        handed = time.monotonic()
+        for arrival in arrivals:
+            self._depart(arrival.time_seconds)
+            if self._is_over:
+                break
+            batch.append(self._arrive(arrival, next(known, None)))
+            now = time.monotonic()
+            if now - handed >= _BATCH_SECONDS:
+                decided(batch)
+                batch, handed = [], now
+        decided(batch)
+        return self._meter.result(self._configuration.name, self._seed)
+
+    def _depart(self, time_seconds: float) -> None:
+        """Let everybody go whose time has come."""
+        while (self._leaving and self._leaving[0][0] <= time_seconds
+                and not self._is_over):
+            _time, _number, uuid = heapq.heappop(self._leaving)
+            self.scheduler.remove(uuid)
+            self._meter.departures += 1
+            self._events += 1
+
+    def _arrive(self, arrival: arrival_process.Arrival,
+                known: int | None) -> int:
+        # A guest of the fleet may have the same name, but no line break.
+        uuid = f'\n{arrival.id}'
+        begun = time.perf_counter()
+        decision = self.scheduler.place(
+            uuid, arrival.request, None if known is None else decoded(known))
+        if known is not None and encoded(decision) != known:
+            raise errors.InputError(
+                f'guest {arrival.id} does not fit where it was put before',
+                None, 'start again without the checkpoint')
+        micros = None
+        if known is None:
+            micros = (time.perf_counter() - begun) * 1e6
+        self._events += 1
+        if decision.host is not None and arrival.lifetime_seconds is not None:
+            self._leaves(
+                arrival.time_seconds + arrival.lifetime_seconds, uuid)
+        self._meter.arrived(
+            arrival.time_seconds, arrival.request, decision.host,
+            decision.is_l3_possible, decision.is_l3_met, micros)
+        return encoded(decision)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: what arrived somewhere, as a CSV file.
+
+The first line names the columns, which stand in any order:
+
+* ``time``: seconds from any moment on, never decreasing;
+* ``id``: unique;
+* ``flavor``, the name of one, or ``vcpus`` and ``memory`` (MiB);
+* ``class``: dedicated (where it is left out) or shared, for guests without a
+  flavor;
+* ``lifetime``: seconds; empty, or without the column, for a guest that stays.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import csv
+import dataclasses
+import hashlib
+import math
+from typing import NamedTuple
+
+from nova_pinning import errors
+from nova_pinning.fleet import guest_request
+from nova_pinning.model import hostclass
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import guests
+
+_COLUMNS = ('time', 'id', 'flavor', 'vcpus', 'memory', 'class', 'lifetime')
+_MAX_SECONDS = 1e12
+_MAX_VCPUS = 100_000
+_MAX_MEMORY_MIB = 10 ** 10
+
+
+class TraceRow(NamedTuple):
+    """A line of a trace.
+
+    :param flavor: '' for a guest that is told by its size
+    """
+
+    line: int
+    time_seconds: float
+    id: str
+    lifetime_seconds: float | None
+    flavor: str
+    vcpus: int
+    memory_mib: int
+    guest_class: hostclass.HostClass
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """What a trace has in it.
+
+    :param flavors: names, with the line in which each is used first
+    :param digest: of the file
+    """
+
+    count: int
+    flavors: Mapping[str, int]
+    digest: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ArrivalTrace:
+    """A trace that was looked through, to be read again and again.
+
+    :param kinds: guests by the name of their flavor
+    """
+
+    path: str
+    count: int
+    kinds: Mapping[str, guest_request.GuestRequest]
+    digest: str
+
+    def arrivals(self, _seed: int) -> Iterator[arrival_process.Arrival]:
+        """The arrivals, the same for any seed.
+
+        :raises InputError: if the file has become another one
+        """
+        plain: dict[tuple[int, int, hostclass.HostClass],
+                    guest_request.GuestRequest] = {}
+        for row in rows(self.path):
+            if row.flavor:
+                request = self.kinds.get(row.flavor)
+                if request is None:
+                    raise errors.InputError(
+                        f'has another flavor {row.flavor!r} than before',
+                        errors.Location(self.path, row.line),
+                        'do not change the trace while it is simulated')
+            else:
+                size = row.vcpus, row.memory_mib, row.guest_class
+                request = plain.get(size)
+                if request is None:
+                    request = plain[size] = guests.plain(*size)
+            yield arrival_process.Arrival(
+                row.time_seconds, row.id, request, row.lifetime_seconds)
+
+
+def scan(path: str) -> TraceSummary:
+    """Look through a trace.
+
+    :raises InputError: for the first thing in it that is wrong
+    """
+    count = 0
+    flavors: dict[str, int] = {}
+    for row in rows(path):
+        count += 1
+        if row.flavor:
+            flavors.setdefault(row.flavor, row.line)
+    if not count:
+        raise errors.InputError('has no arrivals', errors.Location(path))
+    with open(path, 'rb') as file:
+        digest = hashlib.file_digest(file, 'sha256').hexdigest()
+    return TraceSummary(count, flavors, digest)
+
+
+def rows(path: str) -> Iterator[TraceRow]:
+    """The lines of a trace, one at a time.
+
+    :raises InputError: at the first one that is wrong
+    """
+    with _open(path) as file:
+        reader = csv.reader(file, strict=True)
+        columns: list[str] | None = None
+        seen: set[str] = set()
+        last = -math.inf
+        for cells in _lines(reader, path):
+            where = errors.Location(path, reader.line_num)
+            if columns is None:
+                columns = _header(cells, where)
+                continue
+            if not cells:
+                continue
+            if len(cells) != len(columns):
+                raise errors.InputError(
+                    f'has {len(cells)} columns, the first line has '
+                    f'{len(columns)}', where)
+            row = _row({name: cell.strip() for name, cell
+                        in zip(columns, cells)}, where)
+            if row.time_seconds < last:
+                raise errors.InputError(
+                    f'time {row.time_seconds:g} is before {last:g}, that of '
+                    'the line before', where, 'sort the trace by time')
+            if row.id in seen:
+                raise errors.InputError(f'id {row.id!r} appears twice', where)
+            last = row.time_seconds
+            seen.add(row.id)
+            yield row
+        if columns is None:
+            raise errors.InputError('is empty', errors.Location(path))
+
+
+@contextlib.contextmanager
+def _open(path: str) -> Iterator[Iterable[str]]:
+    try:
+        with open(path, encoding='utf-8-sig', newline='') as file:
+            yield file
+    except OSError as error:
+        raise errors.InputError(f'cannot be read: {error.strerror}',
+                                errors.Location(path)) from None
+
+
+def _lines(reader: Iterator[list[str]], path: str) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise errors.InputError(
+            f'is not CSV: {error}',
+            errors.Location(path, getattr(reader, 'line_num', 0)),
+        ) from None
+    except UnicodeDecodeError:
+        # Lines are decoded many at a time.
+        raise errors.InputError(
+            'is not UTF-8 text', errors.Location(path)) from None
+
+
+def _header(cells: list[str], where: errors.Location) -> list[str]:
+    columns = [cell.strip().lower() for cell in cells]
+    unknown = [name for name in columns if name not in _COLUMNS]
+    if unknown:
+        raise errors.InputError(
+            f'{unknown[0]!r} is not a column of a trace', where,
+            f'the first line names some of {", ".join(_COLUMNS)}')
+    for name in columns:
+        if columns.count(name) > 1:
+            raise errors.InputError(f'column {name} appears twice', where)
+    missing = [name for name in ('time', 'id') if name not in columns]
+    if not missing and 'flavor' not in columns:
+        missing = [name for name in ('vcpus', 'memory')
+                   if name not in columns]
+    if missing:
+        raise errors.InputError(
+            f'column {missing[0]} is missing', where,
+            'the first line names the columns')
+    return columns
+
+
+def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
+    flavor = cells.get('flavor', '')
+    vcpus = memory_mib = 0
+    if flavor:
+        for name in ('vcpus', 'memory'):
+            # They say nothing new, but have to be sound.
+            if cells.get(name):
+                _whole(cells[name], name, _MAX_MEMORY_MIB, where)
+    else:
+        vcpus = _whole(cells.get('vcpus', ''), 'vcpus', _MAX_VCPUS, where)
+        memory_mib = _whole(cells.get('memory', ''), 'memory',
+                            _MAX_MEMORY_MIB, where)
+    if not cells['id']:
+        raise errors.InputError('id is empty', where)
+    lifetime = cells.get('lifetime', '')
+    return TraceRow(
+        where.line, _seconds(cells['time'], 'time', where), cells['id'],
+        _seconds(lifetime, 'lifetime', where) if lifetime else None,
+        flavor, vcpus, memory_mib, _class(cells.get('class', ''), where))
+
+
+def _class(text: str, where: errors.Location) -> hostclass.HostClass:
+    try:
+        return hostclass.HostClass(text or 'dedicated')
+    except ValueError:
+        raise errors.InputError(
+            f'class {text!r} is neither dedicated nor shared', where,
+        ) from None
+
+
+def _seconds(text: str, name: str, where: errors.Location) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _MAX_SECONDS:
+        raise errors.InputError(
+            f'{name} {text!r} is not a number of seconds from 0 on', where)
+    return seconds
+
+
+def _whole(text: str, name: str, most: int, where: errors.Location) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 15
+            and 1 <= int(text) <= most):
+        raise errors.InputError(
+            f'{name} {text!r} is not a whole number from 1 to {most:,}', where)
+    return int(text)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of ``openstack``, run against a cloud that is served over HTTP."""
+
+import contextlib
+import io
+import logging
+import os
+import subprocess
+import sys
+from unittest import mock
+
+from openstackclient import shell
+from osc_lib import clientmanager as clientmanager
+
+from nova_pinning.tests.functional import apiserver
+from nova_pinning.tests.functional import functional_base
+
+
+class CommandTestCase(functional_base.TestCase):
+    """A test of commands.
+
+    ``self.api`` is the server of nova's API and Placement.
+    """
+
+    #: What all commands begin with.
+    COMMAND = ('pinning',)
+
+    def setUp(self):
+        super().setUp()
+        # Half the time would be spent on what nobody reads.
+        logging.disable(logging.DEBUG)
+        self.addCleanup(logging.disable, logging.NOTSET)
+        self.api = self.useFixture(apiserver.ApiServer(self.nova))
+
+    def environment(self):
+        """The environment in which ``openstack`` finds the cloud."""
+        return {key: value for key, value in os.environ.items()
+                if not key.startswith('OS_')} | {'PYTHONWARNINGS': 'ignore'}
+
+    def arguments(self):
+        """Options that all commands are given."""
+        return []
+
+    def command(self, *arguments):
+        """The command line of its own process."""
+        return [sys.executable, '-m', 'openstackclient.shell',
+                *self.arguments(), *self.COMMAND, *arguments]
+
+    def run_command(self, *arguments, status=0):
+        """Run a command as its own process, which takes seconds.
+
+        :returns: (output, error output)
+        """
+        done = subprocess.run(
+            self.command(*arguments), env=self.environment(),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=120)
+        self.assertEqual(status, done.returncode,
+                         f'{done.stdout}\n{done.stderr}')
+        return done.stdout, done.stderr
+
+    def call_command(self, *arguments, status=0):
+        """Run a command in this process.
+
+        :returns: (output, error output)
+        """
+        return self.call_openstack(*self.COMMAND, *arguments, status=status)
+
+    def call_openstack(self, *arguments, status=0):
+        """Run any command of ``openstack`` in this process.
+
+        :returns: (output, error output)
+        """
+        output, error = io.StringIO(), io.StringIO()
+        # A process has one command to run, so clients are kept in the class.
+        for client in vars(clientmanager.ClientManager).values():
+            if isinstance(client, clientmanager.ClientCache):
+                client._handle = None
+        with (mock.patch.dict(os.environ, self.environment(), clear=True),
+              mock.patch.object(sys, 'stdin', io.StringIO()),
+              contextlib.redirect_stdout(output),
+              contextlib.redirect_stderr(error)):
+            returned = shell.main([*self.arguments(), *arguments])
+        self.assertEqual(status, returned,
+                         f'{output.getvalue()}\n{error.getvalue()}')
+        return output.getvalue(), error.getvalue()

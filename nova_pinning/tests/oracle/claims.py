@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare PinnedTopologyFilter with what nova-compute's claims come to.
+
+A guest is offered one host or a few. Nova's handler of filters has the filter
+choose among them, and nova's own fit claims each of them as nova-compute
+would: at its first attempt, and at one that follows an aborted claim on
+another host. Whether a claim is right is worked out from the case's own
+figures. What must never be:
+
+* a host is left whose first claim is wrong;
+* none is left though there is one whose first claim is right;
+* a host is left whose second attempt is wrong, though there was another one
+  for which both are right.
+
+Refusals because a claim would take too long are counted apart, and so are
+those of hosts such as only a broken database has them.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import sys
+import typing as ty
+
+from nova import exception
+from nova import objects
+from nova.scheduler import filters as nova_filters
+from nova.virt import hardware
+import rich.console
+
+from nova_pinning import conf
+from nova_pinning.scheduler import requests
+from nova_pinning.tests.oracle import case_series
+from nova_pinning.tests.oracle import fleet_oracle
+from nova_pinning.tests.oracle import oracle
+from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import oracle_check
+from nova_pinning.tests.oracle import oracle_compare
+from nova_pinning.tests.oracle import scheduled_cases
+
+CONF = conf.CONF
+
+# What can be wrong with a claim, beside any check.Fault.
+NO_PLACE = 'it finds no host cells'
+RAISES = 'it raises'
+REJECTED = "nova's own accounting rejects it"
+FAR = 'devices or networks are out of reach'
+
+# What can be wrong with a choice.
+WRONG_LEFT = 'a host is left whose first claim is wrong: '
+NONE_LEFT = 'none is left though a first claim is right: refused as '
+SECOND_LEFT = ('a host is left whose second claim is wrong, though another '
+               'would have been better')
+OTHER_LIMITS = 'a host is left with other limits or candidates than it had'
+FILTER_RAISES = 'the filter raises '
+SECOND_WRONG = ', its second claim is wrong'
+
+# What becomes of a host.
+PASSED = 'left, first claim right'
+PASSED_WRONG = 'left, first claim wrong'
+REFUSED = 'refused, first claim wrong'
+REFUSED_RIGHT = 'refused without need'
+REFUSED_SLOW = 'refused as too slow, first claim right'
+REFUSED_ODD = 'refused as broken, first claim right'
+REFUSED_LUCK = "refused, first claim right against nova's own rules"
+HELD_BACK = 'held back, second claim wrong'
+HELD_BACK_RIGHT = 'held back, both claims right'
+_FATES = (PASSED, PASSED_WRONG, REFUSED, REFUSED_RIGHT, REFUSED_SLOW,
+          REFUSED_ODD, REFUSED_LUCK, HELD_BACK, HELD_BACK_RIGHT)
+
+#: Names in model.Reason of refusals that depend on how long things take.
+_SLOW = ('NOVA_SLOW', 'BUDGET')
+_UNKNOWN = 'unknown'
+
+# Options of [pinning]: no limit, and as little time as there can be.
+_OPTIONS = {'request_budget_seconds': 0.0}
+_HASTY = {'nova_claim_max_seconds': 0.0}
+
+
+class Claims(case_series.Series):
+    """A filter, on guests that nova's claim is apt to get wrong."""
+
+    module = 'nova_pinning.tests.oracle.claims'
+    description = ("Compare PinnedTopologyFilter with nova-compute's own "
+                   'claims over random hosts and guests.')
+    option = '--filter'
+    default = 'nova_pinning.scheduler.filters:PinnedTopologyFilter'
+    help = 'the class of filter to try (%(default)s)'
+    kinds = 'kinds'
+    shrunk = 0
+
+    def generate(self, seed: int, number: int) -> oracle_case.Case:
+        return fleet_oracle.fleet(seed, number)
+
+    def judge(self, case: oracle_case.Case,
+              subject: str) -> case_series.Outcome:
+        trial = Trial(case, _filter(subject))
+        kinds = trial.disagreements()
+        guest = case.data['guest']
+        policy, cells = str(guest['policy'] or 'none'), len(guest['cells'])
+        counts: collections.Counter[ty.Any] = collections.Counter(
+            trial.fates())
+        for host in trial.hosts:
+            counts[policy, cells, not host.first, host.is_left] += 1
+        return case_series.Outcome(sorted(kinds), kinds, counts)
+
+    def report(self, tally: case_series.Tally) -> dict[str, ty.Any]:
+        counts = tally.counts
+        seen = [key for key in counts if isinstance(key, tuple)]
+        return {
+            'hosts': sum(counts[key] for key in seen),
+            'by_guest': [
+                {'policy': policy, 'guest_cells': cells,
+                 'left': (counts[policy, cells, True, True] +
+                          counts[policy, cells, False, True]),
+                 'refused_right': counts[policy, cells, True, False],
+                 'refused': counts[policy, cells, False, False]}
+                for policy, cells in sorted({key[:2] for key in seen})],
+            'by_fate': [
+                {'fate': fate, 'hosts': counts[fate]} for fate in _FATES],
+        }
+
+    def print_report(self, console: rich.console.Console,
+                     report: dict[str, ty.Any]) -> None:
+        case_series.print_table(
+            console, 'Hosts by guest', report['by_guest'], 'policy',
+            'guest cells', 'left', 'refused, claim right',
+            'refused, claim wrong')
+        case_series.print_table(console, 'What became of hosts',
+                                report['by_fate'], 'what', 'hosts')
+        if report['kinds']:
+            case_series.print_table(console, 'Disagreements', report['kinds'],
+                                    'how', 'cases', 'example')
+        case_series.print_kinds(console, report['kinds'])
+        case_series.print_plain(
+            console,
+            f'{report["cases"]} of {report["cases_wanted"]} cases of seed '
+            f'{report["seed"]} with {report["hosts"]} hosts in '
+            f'{report["seconds"]} s: {report["disagreements"]} '
+            f"disagreements with nova-compute's claims.")
+
+    def details(self, case: oracle_case.Case,
+                subject: str) -> dict[str, ty.Any]:
+        trial = Trial(case, _filter(subject))
+        return {
+            'hosts': [
+                {'left': host.is_left,
+                 'reason': None if host.is_left else host.reason(),
+                 'first_claim': sorted(host.first) or 'right',
+                 'second_claim': sorted(host.second) or 'right'}
+                for host in trial.hosts],
+            'disagreements': sorted(trial.disagreements()),
+        }
+
+    @contextlib.contextmanager
+    def prepared(self) -> ty.Iterator[None]:
+        # What a case shows must not depend on how busy the machine is.
+        with oracle_compare.silence(), _options(_OPTIONS):
+            yield
+
+
+class Trial:
+    """One guest and the hosts that a filter chose from.
+
+    :param chosen: an instance of a filter
+    :ivar hosts: a Host for each
+    """
+
+    def __init__(self, case: oracle_case.Case, chosen: ty.Any) -> None:
+        self._case = case
+        self._error = ''
+        hasty = case.data.get('hasty')
+        with case.configured(), _options(_HASTY if hasty else {}):
+            hosts = fleet_oracle.hosts(case)
+            self.hosts = [Host(host, chosen) for host in hosts]
+            spec = scheduled_cases.spec_of(hosts[0])
+            try:
+                left = nova_filters.HostFilterHandler().get_filtered_objects(
+                    [chosen], [host.state for host in self.hosts], spec)
+            except Exception as error:
+                self._error = type(error).__name__
+                left = []
+            for host in self.hosts:
+                host.spec = spec
+                host.is_left = any(state is host.state for state in left or ())
+
+    @property
+    def _left(self) -> list[Host]:
+        return [host for host in self.hosts if host.is_left]
+
+    @property
+    def _right(self) -> list[Host]:
+        return [host for host in self.hosts if not host.first]
+
+    def disagreements(self) -> set[str]:
+        """In which ways the filter chose wrongly."""
+        if self._error:
+            return {FILTER_RAISES + self._error}
+        ways = {
+            WRONG_LEFT + what for host in self._left for what in host.first}
+        if any(host.was_changed() for host in self._left):
+            ways.add(OTHER_LIMITS)
+        if not self._left:
+            ways |= {
+                f'{NONE_LEFT}{host.reason()}'
+                f'{SECOND_WRONG if host.second else ""}'
+                for host in self._right if not host.excuse()}
+        elif len(self.hosts) > 1 and not self._case.data.get('hasty'):
+            # With every claim too slow, all of them are second best.
+            if any(host.second for host in self._left) and any(
+                    not host.second and not host.excuse()
+                    for host in self._right):
+                ways.add(SECOND_LEFT)
+        return ways
+
+    def fates(self) -> ty.Iterator[str]:
+        """What became of each host."""
+        for host in self.hosts:
+            if host.is_left:
+                yield PASSED_WRONG if host.first else PASSED
+            elif host.first:
+                yield REFUSED
+            elif host.excuse():
+                yield host.excuse()
+            elif self._left:
+                yield HELD_BACK if host.second else HELD_BACK_RIGHT
+            else:
+                yield REFUSED_RIGHT
+
+
+class Host:
+    """A host, what nova-compute would make of the guest on it, and whether
+    the filter leaves it.
+
+    :ivar first: what is wrong with nova-compute's first claim; empty if it
+        is right
+    :ivar state: nova.scheduler.host_manager.HostState
+    """
+
+    def __init__(self, case: oracle_case.Case, chosen: ty.Any) -> None:
+        self._case = case
+        self._filter = chosen
+        topology = case.host()
+        # Claims only read it, and it takes long to make.
+        self.first = claim(case, topology, range(len(
+            case.data['guest']['cells'])))
+        self.state = scheduled_cases.state_of(case, topology)
+        self._candidates = list(self.state.allocation_candidates)
+        self.spec: ty.Any = None
+        self.is_left = False
+
+    @functools.cached_property
+    def second(self) -> set[str]:
+        """What is wrong with a claim that follows an aborted one."""
+        case = self._case
+        with case.configured():
+            return claim(
+                case, case.host(), [-1] * len(case.data['guest']['cells']))
+
+    def reason(self) -> str:
+        """Why our filter refuses the host; others do not say."""
+        if not hasattr(self._filter, 'refusal'):
+            return _UNKNOWN
+        with self._case.configured():
+            try:
+                refusal = self._filter.refusal(
+                    self.state, requests.read(self.spec))
+            except Exception as error:
+                return type(error).__name__
+        return _UNKNOWN if refusal is None else refusal.reason.name
+
+    def excuse(self) -> str:
+        """What makes it fine to refuse the host, '' if nothing does."""
+        if self.is_left:
+            return ''
+        if self._case.data['odd']:
+            return REFUSED_ODD
+        if self.reason() in _SLOW:
+            return REFUSED_SLOW
+        return REFUSED_LUCK if is_luck(self._case) else ''
+
+    def was_changed(self) -> bool:
+        """Whether what nova-scheduler passes on is not what it should be."""
+        mine = self._case.limits()
+        passed = self.state.limits.get('numa_topology')
+        return (
+            passed is None or
+            passed.obj_to_primitive() != mine.obj_to_primitive() or
+            self.state.allocation_candidates != self._candidates)
+
+
+def claim(case: oracle_case.Case, host: objects.NUMATopology,
+          ids: ty.Iterable[int]) -> set[str]:
+    """What is wrong with nova-compute's claim; empty if it is right.
+
+    :param host: not changed
+    :param ids: what the ids of the guest's cells are to start with: from 0
+        at the first attempt, -1 each at the next
+    """
+    guest = case.guest()
+    for cell, cell_id in zip(guest.cells, ids, strict=True):
+        cell.id = cell_id
+    limits = case.limits()
+    pci_requests, pci_stats = pci(case)
+    try:
+        answer = hardware.numa_fit_instance_to_host(
+            host, guest, provider_mapping=None, limits=limits,
+            pci_requests=pci_requests, pci_stats=pci_stats)
+    except Exception:
+        return {RAISES}
+    if answer is None:
+        return {NO_PLACE}
+    wrong: set[str] = set(oracle_check.faults(case, oracle.answer_of(answer)))
+    if oracle_compare.is_rejected(host, answer):
+        wrong.add(REJECTED)
+    if pci_requests and not pci_stats.support_requests(
+            pci_requests, None, answer.cells):
+        wrong.add(FAR)
+    if limits and 'network_metadata' in limits:
+        taken = {cell.id for cell in answer.cells}
+        if not hardware._numa_cells_support_network_metadata(
+                host, [cell for cell in host.cells if cell.id in taken],
+                limits.network_metadata):
+            wrong.add(FAR)
+    return wrong
+
+
+def is_luck(case: oracle_case.Case) -> bool:
+    """Whether nova's first claim uses a host cell that nova itself refuses.
+
+    What nova remembers of one cell it may take for another's. By that it can
+    come to accept a guest cell where it never would if asked about just the
+    two; with luck nothing is wrong about it.
+    """
+    with case.configured():
+        host, guest = case.host(), case.guest()
+        for number, cell in enumerate(guest.cells):
+            cell.id = number
+        limits = case.limits()
+        pci_requests, pci_stats = pci(case)
+        answer = hardware.numa_fit_instance_to_host(
+            host, guest, provider_mapping=None, limits=limits,
+            pci_requests=pci_requests, pci_stats=pci_stats)
+        if answer is None:
+            return False
+        by_id = {cell.id: cell for cell in host.cells}
+        isolates = guest.emulator_threads_isolated
+        return any(
+            not _fits_alone(by_id[answered.id], asked, limits,
+                            int(isolates and not number))
+            for number, (answered, asked) in enumerate(
+                zip(answer.cells, case.guest().cells)))
+
+
+def _fits_alone(host_cell: ty.Any, cell: ty.Any, limits: ty.Any,
+                reserved: int) -> bool:
+    try:
+        return hardware._numa_fit_instance_cell(
+            host_cell, cell, limits, reserved) is not None
+    except exception.MemoryPageSizeNotSupported:
+        return False
+
+
+def pci(case: oracle_case.Case) -> tuple[ty.Any, ty.Any]:
+    """Requests and stats of PCI devices as nova-compute has them.
+
+    There the requests themselves say which providers they were allotted;
+    see nova.compute.utils.update_pci_request_with_placement_allocations.
+    """
+    asked, mapping = case.pci_requests(), case.mapping() or {}
+    for request in asked or ():
+        providers = [provider for group, (provider,) in mapping.items()
+                     if group.startswith(request.request_id)]
+        for spec in request.spec if providers else ():
+            spec['rp_uuids'] = ','.join(providers)
+    return asked, case.pci_stats()
+
+
+@functools.cache
+def _filter(path: str) -> ty.Any:
+    return case_series.load(path)()
+
+
+@contextlib.contextmanager
+def _options(values: dict[str, ty.Any]) -> ty.Iterator[None]:
+    for name, value in values.items():
+        CONF.set_override(name, value, 'pinning')
+    try:
+        yield
+    finally:
+        for name in values:
+            CONF.clear_override(name, 'pinning')
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command.
+
+    :returns: the exit status
+    """
+    return case_series.main(Claims(), argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

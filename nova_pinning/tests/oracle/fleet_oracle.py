@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random cases of the kinds that nova's claim is apt to get wrong.
+
+Uneven guests, mixed guests whose first vCPUs float, page sizes, isolated
+emulator threads, PCI devices in several pools: more of each than the cases of
+:mod:`~nova_pinning.tests.oracle.case_generator` have. Some cases are fleets:
+    the same guest, and several hosts to choose from. They have more keys:
+
+``others``
+    the other hosts, a list of ``host``, and ``pools`` and ``mapping`` as
+    below ``pci``; those two mean nothing where the guest asks for no devices.
+    ``odd`` is of the first host only
+``hasty``
+    whether any claim that has to try more than one way counts as too slow
+"""
+
+import operator
+import random
+import typing as ty
+
+from nova_pinning.tests.oracle import case_generator
+from nova_pinning.tests.oracle import oracle_case
+
+_Data = dict[str, ty.Any]
+
+#: vCPUs of guest cells, or their memory, in proportion.
+_UNEVEN: tuple[tuple[int, ...], ...] = (
+    (2, 6), (4, 12), (1, 2), (1, 3), (3, 4), (1, 1, 2), (2, 2, 6), (1, 2, 3),
+    (1, 1, 1, 3), (1, 2, 3, 4))
+_LIMITS = {'cpu': 16.0, 'ram': 1.5, 'network': None}
+_VENDOR = '8086'
+
+
+def fleet(seed: int, number: int) -> oracle_case.Case:
+    """Return case ``number`` of the series that ``seed`` stands for."""
+    return oracle_case.Case(_Fleets(random.Random(f'{seed}/{number}')).case())
+
+
+def hosts(case: oracle_case.Case) -> list[oracle_case.Case]:
+    """Return a case for each host that the guest can go on."""
+    # In nova-scheduler there always are limits.
+    data = {**case.data, 'limits': case.data['limits'] or _LIMITS}
+    cases = [oracle_case.Case(data)]
+    for other in data.get('others', ()):
+        pci = data['pci'] and {
+            **data['pci'], 'pools': other['pools'],
+            'mapping': other['mapping']}
+        cases.append(oracle_case.Case({
+            **data, 'host': other['host'], 'pci': pci, 'odd': False,
+            'others': []}))
+    return cases
+
+
+class _Fleets(case_generator.Generator):
+
+    def case(self) -> _Data:
+        policy = self.weighted(
+            {'dedicated': 5, 'mixed': 4, 'shared': 0.7, None: 0.3})
+        host = self.host(policy)
+        guest = self.guest(policy, host)
+        limits = self.limits(policy)
+        with_networks = self.chance(0.15)
+        if with_networks:
+            self.networks(host, limits)
+        pci = self.pci(host) if self.chance(0.35) else None
+        others = []
+        if self.chance(0.08):
+            for _ in range(self.rng.randint(1, 5)):
+                others.append(self.other(policy, pci))
+                if with_networks:
+                    self.networks(others[-1]['host'], {})
+        odd = self.chance(0.02)
+        if odd:
+            self.spoil(host)
+        return {'host': host, 'guest': guest, 'limits': limits, 'pci': pci,
+                'pack': self.chance(0.4), 'odd': odd, 'others': others,
+                'hasty': self.chance(0.02)}
+
+    def other(self, policy: str | None, pci: _Data | None) -> _Data:
+        host = self.host(policy)
+        made: _Data = {'host': host, 'pools': [], 'mapping': None}
+        if pci:
+            with_providers = any('rp_uuid' in pool for pool in pci['pools'])
+            made['pools'] = self.pools(host, with_providers)
+            made['mapping'] = self.mapping(made['pools'], pci['requests'])
+        return made
+
+    # The host.
+
+    def cell_count(self) -> int:
+        return self.weighted({1: 0.3, 2: 8, 3: 3, 4: 5, 5: 0.5, 6: 1, 7: 0.3,
+                              8: 1.5})
+
+    def core_counts(self, count: int, threads: int) -> list[int]:
+        # CPUs enough for 2 and 6 vCPUs, and not so many that it takes long.
+        cpus = [6, 8, 8, 12, 16, 16] if count <= 4 else [6, 8, 8, 12]
+        if self.chance(0.5):
+            return [max(self.rng.choice(cpus) // threads, 2)] * count
+        return [max(self.rng.choice(cpus) // threads, 2)
+                for _ in range(count)]
+
+    # The guest.
+
+    def guest(self, policy: str | None, host: list[_Data]) -> _Data:
+        guest = super().guest(policy, host)
+        if self.chance(0.8) and len(host) > 1:
+            shape = self.rng.choice([
+                shape for shape in _UNEVEN if len(shape) <= len(host)])
+            self.reshape(guest, policy, host, self.shuffled(shape))
+        return guest
+
+    def reshape(self, guest: _Data, policy: str | None, host: list[_Data],
+                shape: list[int]) -> None:
+        """Give the guest cells vCPUs or memory in the given proportion."""
+        # Of two cells the roomier, or too few guests would fit.
+        there, target = max(
+            ((self.room(policy, cell), cell)
+             for cell in self.rng.choices(host, k=2)),
+            key=operator.itemgetter(0))
+        style = self.weighted({'vcpus': 4, 'memory': 2, 'both': 2})
+        even = [1] * len(shape)
+        vcpus = even if style == 'memory' else shape
+        memory = even if style == 'vcpus' else self.shuffled(shape)
+        largest = max(there // max(vcpus), 1)
+        each = self.rng.choice([1, largest, max(largest // 2, 1)])
+        counts = [each * part for part in vcpus]
+        sizes = [(count, 0) for count in counts]
+        if policy == 'mixed':
+            sizes = self.masked(counts)
+        elif policy != 'dedicated':
+            sizes = [(0, count) for count in counts]
+        least = self.cell_memory(policy, guest['pagesize'], target)
+        step = 1024 if least % 1024 == 0 else 256
+        least = max(least // max(memory) // step * step, step)
+        if self.chance(0.6):
+            least = step
+        guest['cells'] = self.guest_cells(
+            sizes, [part * least for part in memory])
+
+    @staticmethod
+    def room(policy: str | None, cell: _Data) -> int:
+        """Return how many vCPUs a cell has room for."""
+        if policy in ('dedicated', 'mixed'):
+            return len(set(cell['dedicated']) - set(cell['pinned']))
+        return len(cell['shared'])
+
+    def masked(self, counts: list[int]) -> list[tuple[int, int]]:
+        """Return dedicated and shared vCPUs of each cell of a mixed guest.
+
+        Mostly as cpu_dedicated_mask = ^0 has it: the first few vCPUs float,
+        all of them in the first cell, and the rest is pinned.
+        """
+        style = self.weighted({'first': 6, 'each': 2, 'any': 1})
+        sizes = []
+        for number, count in enumerate(counts):
+            shared = 0
+            if style == 'any':
+                shared = self.rng.randint(0, count)
+            elif number == 0 or style == 'each':
+                shared = min(self.rng.choice([1, 1, 1, 2]), max(count - 1, 1))
+            sizes.append((count - shared, shared))
+        return sizes
+
+    def thread_policy(self, host: list[_Data]) -> str | None:
+        # Guests that want no threads fit more often, and nova goes further
+        # with those that fit.
+        return None if self.chance(0.4) else super().thread_policy(host)
+
+    # What else is asked of the host.
+
+    def limits(self, policy: str | None) -> _Data:
+        return super().limits(policy) or dict(_LIMITS)
+
+    def pci(self, host: list[_Data]) -> _Data:
+        pools = self.pools(host, with_providers=self.chance(0.2))
+        requests = []
+        for _ in range(self.weighted({1: 5, 2: 2, 3: 0.5})):
+            like = self.rng.choice(pools)
+            spec = {'vendor_id': _VENDOR, 'product_id': like['product_id'],
+                    'dev_type': like['dev_type']}
+            requests.append({
+                'count': self.weighted({1: 6, 2: 3, 3: 1}),
+                'spec': [spec],
+                'alias': 'nic',
+                'policy': self.weighted({
+                    None: 1, 'required': 4, 'legacy': 3, 'preferred': 3,
+                    'socket': 3}),
+            })
+        return {'pools': pools, 'requests': requests,
+                'mapping': self.mapping(pools, requests)}
+
+    def pools(self, host: list[_Data], with_providers: bool) -> list[_Data]:
+        nodes = [cell['id'] for cell in host]
+        pools = []
+        for number in range(self.rng.randint(1, 6)):
+            product, kind = self.weighted({
+                ('1520', 'type-VF'): 6, ('154d', 'type-PCI'): 2})
+            pool = {
+                'vendor_id': _VENDOR,
+                'product_id': product,
+                'numa_node': None if self.chance(0.12) else (
+                    self.rng.choice(nodes)),
+                'dev_type': kind,
+                'count': self.rng.choice([0, 1, 1, 2, 3]),
+            }
+            if with_providers:
+                pool['rp_uuid'] = oracle_case.provider_id(number)
+            pools.append(pool)
+        return pools
+
+    def mapping(self, pools: list[_Data],
+                requests: list[_Data]) -> dict[str, list[str]] | None:
+        """Allot each device to one of the pools that have the like.
+
+        As Placement does, which knows nothing of NUMA.
+        """
+        mapping = {}
+        for number, request in enumerate(requests):
+            product = request['spec'][0]['product_id']
+            for nth in range(request['count']):
+                providers = [pool['rp_uuid'] for pool in pools
+                             if pool['product_id'] == product and
+                             pool['count'] and 'rp_uuid' in pool]
+                if providers:
+                    mapping[f'{oracle_case.request_id(number)}-{nth}'] = [
+                        self.rng.choice(providers)]
+        return mapping or None

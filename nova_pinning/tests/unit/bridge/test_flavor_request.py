@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import ddt
+
+from nova_pinning.bridge import flavor_request
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit import unit_base
+
+_GPU = snapshot.DeviceKind('10de', '20b5')
+_GPU2 = snapshot.DeviceKind('10de', '20b7')
+
+
+def _flavor(**extra_specs):
+    return flavor_model.Flavor(
+        name='f', vcpus=4, memory_mib=4096, disk_gib=10, ephemeral_gib=5,
+        extra_specs=extra_specs)
+
+
+@ddt.ddt
+class TestWanted(unit_base.TestCase):
+
+    def test_floating(self):
+        found = flavor_request.request_for(_flavor())
+        self.assertIsNone(found.topology)
+        self.assertEqual(hostclass.HostClass.SHARED, found.guest_class)
+        query, = found.queries
+        self.assertEqual({'VCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 15},
+                         query.resources)
+        self.assertEqual((), found.devices)
+        self.assertEqual('f', found.name)
+
+    def test_dedicated(self):
+        found = flavor_request.request_for(_flavor(**{
+            'hw:cpu_policy': 'dedicated', 'hw:cpu_thread_policy': 'require',
+            'hw:numa_nodes': '2', 'hw:mem_page_size': '1GB',
+            'trait:CUSTOM_A': 'required', 'trait:CUSTOM_B': 'forbidden'}))
+        self.assertEqual(hostclass.HostClass.DEDICATED, found.guest_class)
+        self.assertEqual(model.Guest(
+            (model.GuestCell((0, 1), (), 2048, 1024 * 1024),
+             model.GuestCell((2, 3), (), 2048, 1024 * 1024)),
+            model.CpuPolicy.DEDICATED, model.ThreadPolicy.REQUIRE),
+            found.topology)
+        first, second = found.queries
+        self.assertEqual({'PCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 15},
+                         first.resources)
+        self.assertEqual({'VCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 15},
+                         second.resources)
+        # That of the release is left out.
+        self.assertEqual({'CUSTOM_A', 'HW_CPU_HYPERTHREADING'},
+                         first.required)
+        self.assertEqual({'CUSTOM_A'}, second.required)
+        self.assertIn('CUSTOM_B', second.forbidden)
+
+    def test_image(self):
+        found = flavor_request.request_for(
+            _flavor(), {'hw_cpu_policy': 'dedicated'})
+        self.assertTrue(found.topology.is_pinned)
+        self.assertEqual(hostclass.HostClass.DEDICATED, found.guest_class)
+
+    def test_devices(self):
+        found = flavor_request.request_for(
+            _flavor(**{'pci_passthrough:alias': 'gpu:2'}), {},
+            {'gpu': snapshot.PciAlias((_GPU, _GPU2), 'required')})
+        self.assertEqual(
+            (snapshot.PciRequest('gpu', (_GPU, _GPU2), 2, 'required'),),
+            found.devices)
+
+    def test_policy_of_the_flavor(self):
+        found = flavor_request.request_for(
+            _flavor(**{'pci_passthrough:alias': 'gpu:1',
+                       'hw:pci_numa_affinity_policy': 'preferred'}), {},
+            {'gpu': snapshot.PciAlias((_GPU,))})
+        self.assertEqual('preferred', found.devices[0].policy)
+
+    @ddt.data(
+        ({'pci_passthrough:alias': 'gpu:1'}, 'PCI alias gpu is not defined'),
+        ({'hw:cpu_policy': 'dedicate'}, 'dedicate'),
+        ({'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '3'},
+         'cannot be evenly distributed'),
+        ({'pinning:class': 'gold'}, "'gold'"))
+    @ddt.unpack
+    def test_refused(self, extra_specs, text):
+        with flavor_request.batch():
+            error = self.assertRaises(
+                errors.InputError, flavor_request.request_for,
+                _flavor(**extra_specs), {}, {})
+        self.assertEqual('flavor f: ', str(error)[:10])
+        self.assertIn(text, str(error))
+
+    def test_many_alike(self):
+        flavor = _flavor(**{'hw:cpu_policy': 'dedicated'})
+        with flavor_request.batch():
+            found = flavor_request.request_for(flavor)
+        self.assertEqual(flavor_request.request_for(flavor), found)

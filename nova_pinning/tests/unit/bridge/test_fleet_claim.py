@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-compute would claim, asked for a guest of a fleet."""
+
+from nova import objects
+from nova.virt import hardware
+from oslo_config import cfg
+import testtools
+
+from nova_pinning.bridge import claim
+from nova_pinning.bridge import fleet_claim
+from nova_pinning.bridge import nova_objects
+from nova_pinning import fit
+from nova_pinning.fit import devices
+from nova_pinning.fit import known_defects
+from nova_pinning import model
+from nova_pinning.simulation import fast
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.tests.unit.simulation import simulation_scenes
+
+_PACKING = 'packing_host_numa_cells_allocation_strategy'
+
+
+class TestForesee(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+
+    def _attempts(self, packs_cells):
+        """Guests on half full hosts, in other cells than the first ones."""
+        for seed in range(16):
+            fleet = simulation_scenes.fleet(seed)
+            ledger = occupancy_ledger.of_fleet(fleet, range(len(fleet.hosts)))
+            engine = fast.FastScheduler(
+                ledger, scheduler_configuration.NAMED['nova-default'])
+            for arrival in simulation_scenes.load(seed, 20).arrivals(seed):
+                engine.place(arrival.id, arrival.request)
+            for place, host in enumerate(ledger.hosts):
+                for wanted in simulation_scenes.KINDS.values():
+                    if wanted.topology is None:
+                        continue
+                    check = devices.check(
+                        host.pci_pools, ledger.uses[place], wanted.devices,
+                        host.cells)
+                    choice = fit.choose_cells(
+                        ledger.engine(place), wanted.topology,
+                        pack=packs_cells, pci=check)
+                    if isinstance(choice,
+                                  fit.CellChoice) and not choice.is_first:
+                        yield (ledger.engine(place), wanted, choice, check,
+                               devices.free(host.pci_pools,
+                                            ledger.uses[place]))
+
+    def test_is_what_nova_answers(self):
+        asked = 0
+        for packs_cells in (False, True):
+            for host, wanted, choice, check, free in self._attempts(
+                    packs_cells):
+                answer = self._claim(
+                    fit.ClaimAttempt(host, wanted.topology, check), choice,
+                    1.0)
+                if free or wanted.devices:
+                    # Then the order of cells is that of their devices.
+                    continue
+                if isinstance(answer, model.Refusal):
+                    continue
+                found = self._nova(host, wanted, packs_cells)
+                asked += answer.fit is not None
+                self.assertEqual(found, answer.fit or fit.pin(
+                    wanted.topology, choice.cells))
+        self.assertGreater(asked, 0)
+
+    def _claim(self, attempt, choice, seconds):
+        bounds = fit.ClaimBounds(seconds)
+        known = known_defects.known_claim(attempt, choice, bounds)
+        if known is not None:
+            return known
+        return fleet_claim.predict_claim(attempt, choice, bounds)
+
+    def _nova(self, host, wanted, packs_cells):
+        cfg.CONF.set_override(_PACKING, packs_cells, 'compute')
+        self.addCleanup(cfg.CONF.clear_override, _PACKING, 'compute')
+        answer = hardware.numa_fit_instance_to_host(
+            nova_objects.host_topology(host),
+            nova_objects.instance_topology(wanted.topology), None,
+            limits=objects.NUMATopologyLimits(
+                cpu_allocation_ratio=host.cpu_allocation_ratio,
+                ram_allocation_ratio=host.ram_allocation_ratio))
+        cfg.CONF.clear_override(_PACKING, 'compute')
+        return answer and claim.fit_from_nova(answer)
+
+    def test_claims_that_take_too_long(self):
+        for host, wanted, choice, check, _free in self._attempts(False):
+            answer = self._claim(
+                fit.ClaimAttempt(host, wanted.topology, check), choice, 0.0)
+            refusal = (answer if isinstance(answer, model.Refusal)
+                       else answer.drawback)
+            self.assertEqual(model.Reason.NOVA_SLOW, refusal.reason)

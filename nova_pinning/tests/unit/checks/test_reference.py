@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages that list all rules."""
+
+import importlib.util
+import pathlib
+
+from nova_pinning.checks import reference
+from nova_pinning.tests.unit.checks import samples
+from nova_pinning.tests.unit import unit_base
+
+TOOL = (pathlib.Path(__file__).parents[4] / 'tools'
+        / 'write_check_references.py')
+
+
+class TestReference(unit_base.TestCase):
+
+    def test_sections(self):
+        page = reference.page(samples.RULES)
+        self.assertTrue(page.endswith('''
+
+Numbers
+-------
+
+X101: odd number
+~~~~~~~~~~~~~~~~
+
+*Error*: it breaks.
+
+Remedy: make it even.
+
+In a catalogue: write it even.
+
+X102: large number
+~~~~~~~~~~~~~~~~~~
+
+*Warning*: it takes long.
+
+Remedy: take a smaller one.
+
+Moving ones
+-----------
+
+X201: number that moved
+~~~~~~~~~~~~~~~~~~~~~~~
+
+*Note*: it hurts.
+
+Remedy: hold it.
+'''), page)
+
+    def test_up_to_date(self):
+        if not TOOL.is_file():
+            self.skipTest('not run from a checkout')
+        spec = importlib.util.spec_from_file_location('tool', TOOL)
+        tool = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(tool)
+        for name, rules in tool.REGISTRIES.items():
+            self.assertEqual(
+                reference.page(rules), (tool.DIRECTORY / name).read_text(),
+                f'{name} is stale: run tools/write_check_references.py')

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of commands have in common."""
+
+import contextlib
+import dataclasses
+import io
+import logging
+import pathlib
+
+import fixtures
+
+from nova_pinning.cli import shell
+from nova_pinning.tests.unit import unit_base
+
+ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'nova-pinning'
+CATALOGUE = str(ETC / 'flavors.yaml')
+HOST = str(ETC / 'hosts' / 'xeon-80-dedicated.yaml')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class TestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        # Tables are as wide as this says.
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '80'))
+        self.dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def write(self, name, text):
+        """Write a file; returns its path as text."""
+        path = self.dir / name
+        path.write_text(text)
+        return str(path)
+
+    def run_command(self, *argv, program=shell.main):
+        """Run nova-pinning, or another program, in this process."""
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with (contextlib.redirect_stdout(out),
+                  contextlib.redirect_stderr(err)):
+                try:
+                    status = program(argv)
+                except SystemExit as end:
+                    status = end.code
+        finally:
+            # cliff adds handlers of its own.
+            root.handlers[:] = handlers
+            root.setLevel(level)
+        return Done(status, out.getvalue(), err.getvalue())

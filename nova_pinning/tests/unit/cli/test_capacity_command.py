@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""nova-pinning capacity."""
+
+import csv
+import dataclasses
+import io
+import itertools
+import json
+import pathlib
+import re
+from unittest import mock
+from xml.etree import ElementTree
+
+import ddt
+import fixtures
+from prometheus_client import parser
+
+from benchmarks import bytedance
+from nova_pinning.capacity import capacity
+from nova_pinning.capacity import count
+from nova_pinning.cli import base_command
+from nova_pinning.cli import capacity_command
+from nova_pinning.fleet import document
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import snapshot
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.capacity import test_count
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.fleet import bytedance_data
+
+_PAGE = (pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
+         / 'capacity.rst')
+_REQUIRE = ('name=whole vcpus=8 ram=16GiB hw:cpu_policy=dedicated '
+            'hw:cpu_thread_policy=require')
+
+
+@ddt.ddt
+class TestShowCapacity(cli_case.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.fleet = generate.generate_fleet(
+            12, 'two-socket-80', 5, filled=0.9,
+            shared=0.25, churn=1.0)
+        self.path = str(self.dir / 'fleet.json')
+
+    def _run(self, *argv, fleet=None):
+        document.write(self.path, fleet or self.fleet)
+        return self.run_command('capacity', self.path, *argv)
+
+    def _json(self, *argv, **values):
+        done = self._run('-f', 'json', *argv, **values)
+        self.assertEqual((0, ''), (done.status, done.err))
+        return json.loads(done.out)
+
+    def test_table(self):
+        done = self._run('--mix', '--class', '--per-host')
+        self.assertEqual((0, ''), (done.status, done.err))
+        for text in ('What fits on 12 hosts with ', 'Class dedicated: 9 hosts',
+                     'Class shared: 3 hosts', 'As a mix: ', '\nHosts\n',
+                     'Free, but not usable by any of these flavors'):
+            self.assertIn(text, done.out)
+        for host in self.fleet.hosts:
+            self.assertIn(host.name, done.out)
+        lines = done.out.splitlines()
+        self.assertEqual([line.rstrip() for line in lines], lines)
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_sums_agree(self):
+        """Hosts sum up to classes, and classes to all."""
+        found = self._json('--per-host', '--flavor', 'dedicated-4',
+                           '--flavor', 'shared-2', '--flavor', _REQUIRE)
+        self.assertEqual(1, found['version'])
+        for place, size in enumerate(found['flavors']):
+            self.assertEqual(size['by_host_totals'] - size['fits'],
+                             sum(size['missing'].values()))
+            for parts in (found['by_class'].values(), found['by_host']):
+                for key in ('fits', 'most', 'by_host_totals'):
+                    self.assertEqual(size[key], sum(
+                        part['flavors'][place][key] for part in parts))
+        for key in ('free_cpus', 'orphan_threads'):
+            for parts in (found['by_class'].values(), found['by_host']):
+                self.assertEqual(found['stranded'][key], sum(
+                    part['stranded'][key] for part in parts))
+        self.assertNotIn('by_host', self._json())
+
+    @ddt.data((), ('--per-host',))
+    def test_csv(self, options):
+        done = self._run('-f', 'csv', *options)
+        rows = list(csv.DictReader(done.out.splitlines()))
+        found = self._json()
+        for size in found['flavors']:
+            for column, key in (('fits', 'fits'),
+                                ('by_host_totals', 'by_host_totals')):
+                self.assertEqual(size[key], sum(
+                    int(row[column]) for row in rows
+                    if row['flavor'] == size['name']))
+
+    def test_prometheus(self):
+        done = self._run('-f', 'prometheus')
+        samples = [sample for family
+                   in parser.text_string_to_metric_families(done.out)
+                   for sample in family.samples]
+        for size in self._json()['flavors']:
+            self.assertEqual(size['fits'], sum(
+                sample.value for sample in samples
+                if sample.name == 'nova_pinning_capacity_guests'
+                and sample.labels['flavor'] == size['name']))
+        stranded = {
+            (sample.labels['class'], sample.labels['cause'])
+            for sample in samples
+            if sample.name == 'nova_pinning_capacity_stranded_cpus'}
+        self.assertEqual(set(itertools.product(
+            ('dedicated', 'shared', 'unknown'), count.CapacityCause)),
+                         stranded)
+        self.assertEqual(
+            {'dedicated', 'shared', 'unknown'},
+            {sample.labels['class'] for sample in samples if sample.name
+             == 'nova_pinning_capacity_stranded_memory_bytes'})
+
+    def test_flavors_without_a_name(self):
+        """None of them is lost."""
+        done = self._run('-f', 'prometheus', *[
+            word for vcpus in (2, 4, 8) for word in (
+                '--flavor',
+                f'vcpus={vcpus} ram=4GiB hw:cpu_policy=dedicated')])
+        names = {sample.labels['flavor'] for family
+                 in parser.text_string_to_metric_families(done.out)
+                 for sample in family.samples
+                 if sample.name == 'nova_pinning_capacity_guests'}
+        self.assertEqual({'flavor', 'flavor-2', 'flavor-3'}, names)
+
+    def test_svg(self):
+        path = self.dir / 'capacity.svg'
+        self.assertEqual(0, self._run('--svg', str(path)).status)
+        text = path.read_text()
+        ElementTree.fromstring(text)
+        for flavor in self.fleet.flavors:
+            self.assertIn(flavor.name, text)
+        self._run('--svg', str(path))
+        self.assertEqual(text, path.read_text())
+
+    def test_svg_without_matplotlib(self):
+        with mock.patch('importlib.util.find_spec', return_value=None):
+            done = self._run('--svg', str(self.dir / 'capacity.svg'))
+        self.assertEqual(2, done.status)
+        self.assertIn('nova-pinning[plots]', done.err)
+
+    def test_svg_that_cannot_be_written(self):
+        done = self._run('--svg', str(self.dir / 'none' / 'capacity.svg'))
+        self.assertEqual((2, ''), (done.status, done.out))
+
+    def test_mix(self):
+        """Sizes stand for the flavor that most guests of the size have."""
+        found, = self._json('--mix', '4:3,dedicated-8:1')['mixes']
+        self.assertEqual(
+            {'dedicated-4': 3, 'dedicated-8': 1},
+            {one['name']: one['weight'] for one in found['flavors']})
+        self.assertTrue(found['exact'])
+        self.assertEqual(found['bound'], found['fits'])
+
+    def test_flavors_that_are_in_no_mix(self):
+        found = self._json(
+            '--mix', 'whole:1,two:1,large:1', '--flavor', _REQUIRE,
+            '--flavor', 'name=two vcpus=4 ram=4GiB hw:numa_nodes=2',
+            '--flavor', 'name=large vcpus=38 ram=1GiB '
+            'hw:cpu_policy=dedicated')
+        self.assertEqual({'large', 'two'}, set(found['left_out_of_mixes']))
+
+    @ddt.data(('8', 'is not a flavor'), ('8:0', 'is not a flavor'),
+              ('7:1', 'is called 7'), ('none:1', 'is called none'),
+              ('4:1,dedicated-4:1', 'in it twice'))
+    @ddt.unpack
+    def test_bad_mix(self, mix, text):
+        done = self._run('--mix', mix)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(text, done.err)
+
+    def test_mix_of_a_fleet_without_guests(self):
+        done = self._run('--mix', fleet=dataclasses.replace(
+            self.fleet, guests=()))
+        self.assertEqual(2, done.status)
+        self.assertIn('has no guests of these flavors', done.err)
+
+    def test_no_hosts(self):
+        done = self._run(fleet=snapshot.Fleet(hosts=()))
+        self.assertEqual(2, done.status)
+        self.assertIn(': has no hosts', done.err)
+
+    def test_begins_with_a_line(self):
+        self.assertRegex(self._run().out, '^What fits')
+
+    def test_narrow(self):
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '40'))
+        done = self._run()
+        self.assertNotIn('█', done.out)
+        self.assertIn('fits: ', done.out)
+
+    def test_ascii(self):
+        out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+        document.write(self.path, self.fleet)
+        found = capacity.measure(self.fleet, [test_count.wanted(
+            builders.guest((2, 1024)))])
+        capacity_command.show(found, base_command.console(out))
+        out.flush()
+        self.assertIn('##', out.buffer.getvalue().decode('ascii'))
+
+    def test_flavors_that_nova_refuses(self):
+        bad = dataclasses.replace(
+            self.fleet.flavors[0], name='bad',
+            extra_specs={'hw:cpu_policy': 'odd'})
+        fleet = dataclasses.replace(
+            self.fleet, flavors=(bad, *self.fleet.flavors))
+        done = self._run(fleet=fleet)
+        self.assertEqual(0, done.status, done.err)
+        self.assertIn('warning: left out: ', done.err)
+        self.assertIn('flavor bad: ', done.err)
+        self.assertNotIn('bad', done.out)
+        self.assertIn('dedicated-4', done.out)
+        done = self._run('--flavor', 'bad', fleet=fleet)
+        self.assertEqual((2, ''), (done.status, done.out))
+        done = self._run(fleet=dataclasses.replace(fleet, flavors=(bad,)))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('none of its flavors', done.err)
+
+    def test_alias_that_nobody_defined(self):
+        flavor = ("vcpus=2 ram=1GiB hw:cpu_policy=dedicated "
+                  'pci_passthrough:alias=gpu:1')
+        done = self._run('--flavor', flavor)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--pci-alias gpu=VENDOR:PRODUCT', done.err)
+        self.assertNotIn('flavor flavor', done.err)
+        self.assertEqual(0, self._run('--flavor', flavor, '--pci-alias',
+                                      'gpu=10de:20b5').status)
+
+    def test_names_that_a_spreadsheet_would_run(self):
+        flavor = dataclasses.replace(self.fleet.flavors[0], name='=1+1')
+        done = self._run('-f', 'csv', fleet=dataclasses.replace(
+            self.fleet, flavors=(flavor,)))
+        self.assertIn(",'=1+1,", done.out)
+
+    def test_all_causes_have_words(self):
+        self.assertEqual(set(count.CapacityCause),
+                         set(capacity_command.CAUSES))
+
+
+class TestByteDance(cli_case.TestCase):
+    """What a fleet of real hosts has room for."""
+
+    def test_table(self):
+        path = str(bytedance_data.path(self))
+        for cluster, hosts, fits, promised in (
+                ('cluster1', 236, 0, 16), ('cluster2', 43, 2, 26)):
+            fleet = str(self.dir / f'{cluster}.json')
+            done = self.run_command(path, '--cluster', cluster, '-o', fleet,
+                                    program=bytedance.main)
+            self.assertEqual(0, done.status, done.err)
+            done = self.run_command('capacity', fleet)
+            self.assertIn(f'What fits on {hosts} hosts', done.out)
+            row = next(line.split() for line in done.out.splitlines()
+                       if line.split()[1:2] == ['16'])
+            self.assertEqual(str(fits), row[4])
+            self.assertEqual(str(promised), row[6])
+
+
+class TestDocumentation(cli_case.TestCase):
+
+    def test_what_the_documentation_shows(self):
+        """If the output is as it is to be, take it over."""
+        path = str(self.dir / 'fleet.json.zst')
+        shown = re.findall(
+            r'(?m)^   \$ nova-pinning ((?:.*\\\n)*.*)\n'
+            r'((?:   (?!\$ ).*\n|\n(?=   (?!\$)|\n))*)', _PAGE.read_text())
+        compared = 0
+        for line, expected in shown:
+            argv = [path if word == 'fleet.json.zst' else word
+                    for word in line.replace('\\\n', '').split()]
+            if '--svg' in argv:
+                continue
+            done = self.run_command(*argv)
+            self.assertEqual(0, done.status, done.err)
+            self.assertEqual(
+                [text[3:] for text in expected.strip('\n').splitlines()],
+                done.out.strip('\n').splitlines(), line)
+            compared += bool(expected.strip())
+        self.assertEqual(2, compared)

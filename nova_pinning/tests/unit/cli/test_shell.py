@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import errno
+import io
+import json
+import subprocess
+import sys
+from unittest import mock
+
+from nova_pinning.cli import shell
+from nova_pinning.flavors import catalogue
+from nova_pinning.tests.unit.cli import cli_case
+
+COMMANDS = ('flavor check', 'flavor diff', 'flavor show', 'guest show')
+
+
+class TestMain(cli_case.TestCase):
+
+    def test_nothing(self):
+        done = self.run_command()
+        self.assertEqual(2, done.status)
+        for command in COMMANDS:
+            self.assertIn(command, done.out)
+
+    def test_help_of_each_has_an_example(self):
+        for command in COMMANDS:
+            done = self.run_command(*command.split(), '--help')
+            self.assertEqual(0, done.status)
+            self.assertIn(f'nova-pinning {command} ', done.out)
+            self.assertIn('Example', done.out)
+
+    def test_unknown(self):
+        for words in (['flavr'], ['flavor', 'sho'],
+                      ['flavor', 'show', '--nonsense', 'x']):
+            self.assertEqual(2, self.run_command(*words).status, words)
+
+    def test_bug(self):
+        with mock.patch.object(catalogue, 'load', side_effect=KeyError('x')):
+            done = self.run_command('flavor', 'show', 'y')
+        self.assertEqual(70, done.status)
+        self.assertIn("internal error: KeyError: 'x'", done.err)
+
+    def test_closed_pipe(self):
+        class Closed(io.StringIO):
+            def write(self, text):
+                raise BrokenPipeError
+
+        with mock.patch.object(sys, 'stdout', Closed()):
+            self.assertEqual(141, shell.main(
+                ['flavor', 'show', cli_case.CATALOGUE, '--commands']))
+
+    def test_closed_pipe_of_a_table(self):
+        class Closed(io.StringIO):
+            def write(self, text):
+                raise BrokenPipeError
+
+        with mock.patch.object(sys, 'stdout', Closed()):
+            self.assertEqual(141, shell.main(
+                ['flavor', 'show', cli_case.CATALOGUE]))
+
+    def test_options_alone(self):
+        done = self.run_command('--debug')
+        self.assertEqual(2, done.status)
+        self.assertIn('flavor check', done.out)
+
+    def test_full_disk(self):
+        class Full(io.StringIO):
+            def flush(self):
+                raise OSError(errno.ENOSPC, 'No space left on device')
+
+        err = io.StringIO()
+        with (mock.patch.object(sys, 'stdout', Full()),
+              mock.patch.object(sys, 'stderr', err)):
+            self.assertEqual(2, shell.main(
+                ['flavor', 'show', cli_case.CATALOGUE, '--commands']))
+        self.assertEqual('error: the output cannot be written: '
+                         'No space left on device\n', err.getvalue())
+
+    def test_closed_output(self):
+        with mock.patch.object(sys, 'stdout', None):
+            self.assertEqual(0, shell.main(
+                ['flavor', 'show', cli_case.CATALOGUE]))
+            sys.stdout.close()
+
+    def test_what_the_encoding_lacks(self):
+        path = self.write('one.yaml', (
+            'version: 1\nname: c\nfamilies: {f: {sizes: {s: {vcpus: 1, '
+            'memory: 1, name: "gro\\xdf"}}}}'))
+        out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+        with mock.patch.object(sys, 'stdout', out):
+            self.assertEqual(0, shell.main(['flavor', 'show', path]))
+        self.assertIn(rb'gro\xdf', out.buffer.getvalue())
+
+    def test_long_error(self):
+        done = self.run_command('flavor', 'show', 'x' * 5000)
+        self.assertEqual(2, done.status)
+        self.assertTrue(done.err.endswith('x...\n'), done.err)
+        self.assertLess(len(done.err), 2100)
+
+    def test_what_is_not_imported(self):
+        # Nova and openstacksdk cost more time than all the rest together.
+        program = (
+            'import sys, json\n'
+            'from nova_pinning.cli import shell\n'
+            'status = shell.main(sys.argv[1:])\n'
+            'print(json.dumps([status, sorted(sys.modules)]),'
+            ' file=sys.stderr)')
+        for arguments in (['flavor', 'show', cli_case.CATALOGUE], [
+                'flavor', 'diff', cli_case.CATALOGUE, cli_case.CATALOGUE
+        ], ['--help']):
+            done = subprocess.run(
+                [sys.executable, '-W', 'ignore', '-c', program, *arguments],
+                capture_output=True, text=True)
+            if arguments == ['--help']:
+                self.assertEqual(0, done.returncode)
+                continue
+            status, modules = json.loads(done.stderr)
+            self.assertEqual(0, status)
+            self.assertFalse(
+                {'nova', 'openstack', 'keystoneauth1', 'libvirt'}
+                & set(modules))
+
+
+class TestCompletion(cli_case.TestCase):
+    """What cliff makes of our commands for bash."""
+
+    def _completions(self, script, *words):
+        """What bash proposes for the last word."""
+        line = ' '.join(f"'{word}'" for word in words)
+        program = (
+            '_get_comp_words_by_ref() { cur=${COMP_WORDS[-1]}; '
+            'words=("${COMP_WORDS[@]}"); }\n'
+            f'{script}\nCOMP_WORDS=({line})\n_nova_pinning\n'
+            'echo "${COMPREPLY[@]}"')
+        return subprocess.run(
+            ['bash', '-c', program], capture_output=True, text=True,
+            check=True).stdout.split()
+
+    def test_bash(self):
+        done = self.run_command('complete')
+        self.assertEqual((0, ''), (done.status, done.err))
+        for words, proposed in (
+                (['fl'], ['flavor', 'fleet']),
+                (['flavor', ''], ['check', 'diff', 'show']),
+                (['bench', 'l'], ['list']),
+                (['flavor', 'show', '--sort-c'], ['--sort-column'])):
+            self.assertEqual(proposed, self._completions(
+                done.out, 'nova-pinning', *words))

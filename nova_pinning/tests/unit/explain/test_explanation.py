@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import itertools
+
+import hypothesis
+
+from nova_pinning.bridge import flavor_request
+from nova_pinning.explain import explanation
+from nova_pinning.explain import flavor_alternatives
+from nova_pinning.explain import moves
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.presentation import explanation_report
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit import unit_base
+
+
+def _cell(number=0, count=8, threads=2, **values):
+    first = number * 100
+    return builders.host_cell(number, range(first, first + count), threads,
+                              **{'memory_mib': 65536} | values)
+
+
+def _explain(fleet, flavor, image=None, hosts=(), **values):
+    with flavor_request.batch():
+        return explanation.explain_guest(
+            fleet, explanation.judge_of(fleet),
+            flavor_alternatives.OrderedFlavor(
+                flavor, image or {}), lambda one, image: explain_cases.read(
+                    one, image, fleet.pci_aliases), hosts, **values)
+
+
+def _fleet(*hosts, guests=(), **values):
+    """A fleet of hosts with so many CPUs pinned in each cell."""
+    return snapshot.Fleet(hosts=hosts, guests=tuple(guests), **values)
+
+
+def _taken(host, *counts, start=0, **values):
+    """Guests that have so many CPUs of each of the host's cells."""
+    where = host_occupancy.of_host(host)
+    for number, (cell, count) in enumerate(zip(host.cells, counts)):
+        if count:
+            topology = explain_cases.pinned((count, 64))
+            cpus = [cpu for core in cell.cores for cpu in core]
+            found = model.Fit((model.CellFit(
+                cell.id, tuple(enumerate(cpus[start:start + count]))),))
+            where = where.adding(explain_cases.placed_guest(
+                where, topology, f'{host.name}-{number}-{start}',
+                **{'fit': found} | values))
+    return where.guests
+
+
+class TestWays(unit_base.TestCase):
+
+    def _texts(self, found):
+        return [(one.text, one.hosts)
+                for one in (*found.remediation.properties,
+                            *found.remediation.smaller)]
+
+    def test_cells(self):
+        host = explain_cases.host(_cell(), _cell(1))
+        found = _explain(
+            _fleet(host, guests=_taken(host, 4, 4)), explain_cases.flavor(8))
+        self.assertEqual(
+            '1 host: 1 has too few free CPUs in any one cell (1 of them has '
+            'enough across two cells: hw:numa_nodes=2 would fit 1)',
+            found.sentence)
+        self.assertIn(('hw:numa_nodes=2', ('host1',)), self._texts(found))
+
+    def test_fewer_cells(self):
+        found = _explain(_fleet(explain_cases.host(_cell())),
+                         explain_cases.flavor(4, **{'hw:numa_nodes': '2'}))
+        self.assertEqual(('hw:numa_nodes=1', ('host1',)),
+                         self._texts(found)[0])
+
+    def test_smaller_in_pages(self):
+        host = explain_cases.host(_cell(pages=(
+            model.PagePool(4, 0), model.PagePool(1024 * 1024, 8))))
+        found = _explain(
+            _fleet(host, guests=_taken(host, 1)),
+            explain_cases.flavor(8, 1, **{'hw:mem_page_size': '1GB'}))
+        self.assertEqual(('7 vCPUs, 7 GiB, the largest of this shape',
+                          ('host1',)), self._texts(found)[0])
+
+    def test_smaller_without_devices(self):
+        kind = snapshot.DeviceKind('10de', '20b5')
+        host = explain_cases.host(_cell(), pci_pools=(
+            snapshot.PciPool(kind, 0, 1),))
+        flavors = (explain_cases.flavor(
+            4, **{'pci_passthrough:alias': 'gpu:1'}),)
+        found = _explain(_fleet(
+            host, flavors=flavors, guests=_taken(host, 2),
+            pci_aliases={'gpu': snapshot.PciAlias((kind,))}),
+            explain_cases.flavor(8))
+        self.assertEqual(['6 vCPUs, 12 GiB, the largest of this shape'],
+                         [one.text for one in found.remediation.smaller])
+
+    def test_no_equal_shares(self):
+        host = explain_cases.host(_cell(), _cell(1))
+        found = _explain(
+            _fleet(host, guests=_taken(host, 2, 6)), explain_cases.flavor(8))
+        self.assertIn('but not in equal shares', found.sentence)
+        self.assertEqual((), found.remediation.properties)
+
+    def test_threads(self):
+        host = explain_cases.host(_cell())
+        guests = [guest for start in (0, 2, 4, 6)
+                  for guest in _taken(host, 1, start=start)]
+        found = _explain(_fleet(host, guests=guests), explain_cases.flavor(
+            4, **{'hw:cpu_thread_policy': 'require'}))
+        self.assertEqual('1 host: 1 has CPUs but too few whole cores',
+                         found.sentence)
+        self.assertEqual(
+            ('hw:cpu_thread_policy=prefer', ('host1',)),
+            self._texts(found)[0])
+
+    def test_threads_of_the_image(self):
+        host = explain_cases.host(_cell(threads=1))
+        found = _explain(_fleet(host), explain_cases.flavor(4), {
+            'hw_cpu_thread_policy': 'require'})
+        self.assertEqual(
+            [{'hw_cpu_thread_policy': 'prefer'}],
+            [one.changes for one in found.remediation.properties])
+
+    def test_isolate(self):
+        host = explain_cases.host(_cell())
+        found = _explain(_fleet(host), explain_cases.flavor(
+            4, **{'hw:cpu_thread_policy': 'isolate'}))
+        self.assertEqual(
+            [('hw:cpu_thread_policy=require', ('host1',))],
+            self._texts(found)[:1])
+
+    def test_emulator(self):
+        host = explain_cases.host(_cell())
+        found = _explain(_fleet(host), explain_cases.flavor(
+            8, **{'hw:emulator_threads_policy': 'isolate'}))
+        self.assertEqual(('hw:emulator_threads_policy=share', ('host1',)),
+                         self._texts(found)[0])
+
+    def test_pages(self):
+        host = explain_cases.host(_cell(pages=(
+            model.PagePool(4, 0), model.PagePool(2048, 65536 // 2),
+            model.PagePool(1024 * 1024, 1))))
+        found = _explain(_fleet(host), explain_cases.flavor(
+            4, **{'hw:mem_page_size': '1GB'}))
+        self.assertEqual('1 host: 1 lacks free 1 GiB pages', found.sentence)
+        # 'any' opens no host more than 'large' does.
+        self.assertEqual(('hw:mem_page_size=large', ('host1',)),
+                         self._texts(found)[0])
+        self.assertEqual(1, len(found.remediation.properties))
+
+    def test_two_properties(self):
+        host = explain_cases.host(_cell(), _cell(1))
+        guests = [guest for start in (0, 2, 4, 6)
+                  for guest in _taken(host, 1, 1, start=start)]
+        found = _explain(_fleet(host, guests=guests), explain_cases.flavor(
+            8, **{'hw:cpu_thread_policy': 'require'}))
+        self.assertEqual(
+            [{'hw:cpu_thread_policy': 'prefer', 'hw:numa_nodes': '2'}],
+            [one.changes for one in found.remediation.properties])
+
+    def test_explicit_cells(self):
+        host = explain_cases.host(_cell(0, 4), _cell(1, 4))
+        found = _explain(_fleet(host), explain_cases.flavor(8, **{
+            'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-5',
+            'hw:numa_cpus.1': '6-7', 'hw:numa_mem.0': '8192',
+            'hw:numa_mem.1': '8192'}))
+        # As many cells as before is not a change that is tried.
+        self.assertEqual((), found.remediation.properties)
+        self.assertEqual((), found.remediation.smaller)
+
+    def test_device_policy(self):
+        kind = snapshot.DeviceKind('10de', '20b5')
+        host = explain_cases.host(
+            _cell(0, 4), _cell(1),
+            pci_pools=(snapshot.PciPool(kind, 0, 1),))
+        fleet = _fleet(host, pci_aliases={
+            'gpu': snapshot.PciAlias((kind,), 'required')})
+        found = _explain(fleet, explain_cases.flavor(
+            8, **{'pci_passthrough:alias': 'gpu:1'}))
+        self.assertEqual(
+            ('hw:pci_numa_affinity_policy=preferred', ('host1',)),
+            self._texts(found)[0])
+
+    def test_smaller(self):
+        host = explain_cases.host(_cell())
+        flavors = [
+            dataclasses.replace(explain_cases.flavor(vcpus), name=f'd{vcpus}')
+            for vcpus in (2, 4, 6, 16)]
+        flavors += [explain_cases.flavor(5, policy='shared'),
+                    explain_cases.flavor(5, 64)]
+        found = _explain(
+            _fleet(host, guests=_taken(host, 3), flavors=flavors),
+            explain_cases.flavor(8))
+        self.assertEqual([
+            ('flavor d4 (4 vCPUs, 8 GiB)', ('host1',)),
+            ('flavor d2 (2 vCPUs, 4 GiB)', ('host1',)),
+            ('5 vCPUs, 10 GiB, the largest of this shape', ('host1',)),
+        ], self._texts(found))
+
+    def test_largest_is_a_flavor(self):
+        host = explain_cases.host(_cell())
+        flavors = [dataclasses.replace(explain_cases.flavor(4), name='d4')]
+        found = _explain(
+            _fleet(host, guests=_taken(host, 4), flavors=flavors),
+            explain_cases.flavor(8))
+        self.assertEqual([('flavor d4 (4 vCPUs, 8 GiB)', ('host1',))],
+                         self._texts(found))
+
+    def test_nothing_needed(self):
+        found = _explain(_fleet(explain_cases.host(_cell())),
+                         explain_cases.flavor(8))
+        self.assertFalse(found.remediation)
+        self.assertEqual(('host1',), found.fitting)
+
+    def test_only_some_hosts(self):
+        empty = explain_cases.host(_cell(), name='empty')
+        small = explain_cases.host(_cell(0, 4), name='small')
+        found = _explain(_fleet(empty, small), explain_cases.flavor(8),
+                         hosts=['small'])
+        self.assertEqual(['small'],
+                         [verdict.host for verdict in found.verdicts])
+        self.assertEqual((), found.fitting)
+        self.assertTrue(found.remediation)
+
+    def test_disabled(self):
+        host = explain_cases.host(
+            _cell(), is_enabled=False, disabled_reason='dust',
+            traits=frozenset({'COMPUTE_STATUS_DISABLED'}))
+        full = explain_cases.host(_cell(0, 4), name='full', is_enabled=False)
+        found = _explain(_fleet(host, full), explain_cases.flavor(8))
+        self.assertEqual('2 hosts: 2 are disabled', found.sentence)
+        self.assertEqual((host,), found.remediation.disabled)
+
+    def test_shared_guest(self):
+        cell = builders.host_cell(0, (), shared_cpus=range(4),
+                                  memory_mib=8192)
+        host = explain_cases.host(cell, host_class=explain_cases.SHARED)
+        found = _explain(_fleet(host), explain_cases.flavor(8, 1, 'shared'))
+        self.assertEqual('1 host: 1 has too little VCPU left',
+                         found.sentence)
+        self.assertEqual(
+            [('4 vCPUs, 4 GiB, the largest of this shape', ('host1',))],
+            self._texts(found))
+
+    def test_progress(self):
+        told = []
+        host = explain_cases.host(_cell(0, 4))
+        _explain(_fleet(host), explain_cases.flavor(8), progress=told.append)
+        self.assertEqual(sorted(told), told)
+        self.assertTrue(0 < told[0] <= told[-1] <= 1)
+
+
+class TestMoves(unit_base.TestCase):
+
+    def test_one(self):
+        full, other = (explain_cases.host(_cell(), name=name)
+                       for name in ('full', 'other'))
+        guests = (*_taken(full, 4), *_taken(full, 1, start=4),
+                  *_taken(other, 4))
+        found = _explain(_fleet(full, other, guests=guests),
+                         explain_cases.flavor(7)).remediation
+        clearing, = found.single.shown
+        self.assertEqual('full', clearing.host)
+        self.assertEqual([('full-0-0', 'other')], [
+            (move.guest.uuid, move.target) for move in clearing.moves])
+        self.assertEqual((), found.pairs.hosts)
+
+    def test_stays(self):
+        full, other = (explain_cases.host(_cell(), name=name)
+                       for name in ('full', 'other'))
+        use = snapshot.PciUse(snapshot.DeviceKind('1', '2'), 0, 1)
+        for values in ({'is_movable': False}, {'devices': (use,)}):
+            guests = (*_taken(full, 4, **values), *_taken(other, 4))
+            found = _explain(_fleet(full, other, guests=guests),
+                             explain_cases.flavor(7),
+                             hosts=['full']).remediation
+            self.assertEqual((), found.single.hosts)
+
+    def test_two(self):
+        full, other = (explain_cases.host(_cell(), name=name)
+                       for name in ('full', 'other'))
+        guests = (*_taken(full, 2), *_taken(full, 2, start=2),
+                  *_taken(other, 4))
+        found = _explain(_fleet(full, other, guests=guests),
+                         explain_cases.flavor(8), hosts=['full']).remediation
+        self.assertEqual((), found.single.hosts)
+        clearing, = found.pairs.shown
+        self.assertEqual(['other', 'other'],
+                         [move.target for move in clearing.moves])
+
+    def test_two_have_no_room(self):
+        full, other = (explain_cases.host(_cell(), name=name)
+                       for name in ('full', 'other'))
+        guests = (*_taken(full, 2), *_taken(full, 2, start=2),
+                  *_taken(other, 5))
+        found = _explain(_fleet(full, other, guests=guests),
+                         explain_cases.flavor(8), hosts=['full']).remediation
+        self.assertEqual((), found.pairs.hosts)
+
+    def test_zone(self):
+        aggregates = (snapshot.FleetAggregate('a', 'az1'),)
+        full = explain_cases.host(_cell(), name='full', aggregates=('a',))
+        other = explain_cases.host(_cell(), name='other')
+        guests = (*_taken(full, 4), *_taken(other, 4))
+        for hosts, opened in (((full, other), ()), (
+                (full, dataclasses.replace(other, aggregates=('a',))),
+                ('full', 'other'))):
+            found = _explain(
+                _fleet(*hosts, guests=guests, aggregates=aggregates),
+                explain_cases.flavor(8)).remediation
+            self.assertEqual(opened, found.single.hosts)
+
+    def test_traits_of_the_flavor(self):
+        flavor = dataclasses.replace(
+            explain_cases.flavor(4, **{'trait:FAST': 'required',
+                                       'trait:SLOW': 'forbidden'}),
+            name='fast')
+        full, other = (explain_cases.host(_cell(), name=name, traits=frozenset(
+            {'FAST'})) for name in ('full', 'other'))
+        guests = (*_taken(full, 4, flavor='fast'), *_taken(other, 4))
+        for traits, opened in (({'FAST'}, ('full',)), ({'SLOW', 'FAST'}, ()),
+                               (set(), ())):
+            hosts = full, dataclasses.replace(
+                other, traits=frozenset(traits))
+            found = _explain(
+                _fleet(*hosts, guests=guests, flavors=(flavor,)),
+                explain_cases.flavor(7), hosts=['full']).remediation
+            self.assertEqual(opened, found.single.hosts)
+
+    def test_each_in_its_zone(self):
+        aggregates = tuple(snapshot.FleetAggregate(name, name)
+                           for name in ('az1', 'az2'))
+        hosts = [explain_cases.host(_cell(), name=f'{kind}{zone}',
+                                    aggregates=(zone,))
+                 for zone in ('az1', 'az2') for kind in ('full', 'other')]
+        guests = [guest for host in hosts for guest in _taken(host, 4)]
+        found = _explain(
+            _fleet(*hosts, guests=guests, aggregates=aggregates),
+            explain_cases.flavor(8), hosts=['fullaz1', 'fullaz2']).remediation
+        self.assertEqual(['otheraz1', 'otheraz2'], [
+            one.moves[0].target for one in found.single.shown])
+
+    def test_as_wanted(self):
+        where = explain_cases.fill(
+            host_occupancy.of_host(explain_cases.host(_cell())),
+            explain_cases.pinned((4, 64), emulator_isolated=True), disk_gib=7)
+        found = moves.as_new_request(where.guests[0], {})
+        self.assertEqual(
+            [{'PCPU': 5, 'MEMORY_MB': 4, 'DISK_GB': 7},
+             {'VCPU': 4, 'MEMORY_MB': 4, 'DISK_GB': 7}],
+            [query.resources for query in found.queries])
+
+
+class TestProperties(unit_base.TestCase):
+    """What is said of any fleet and flavor is so."""
+
+    @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)
+    @hypothesis.settings(max_examples=40, deadline=None)
+    def test_sums_and_helps(self, fleet, flavor):
+        found = _explain(fleet, flavor)
+        explanation_report.as_dict(found)
+        self._check_sum(fleet, found)
+        fleet_standings = host_occupancy.of_fleet(fleet)
+        if found.fitting:
+            self.assertFalse(found.remediation)
+            return
+        for alternative in (*found.remediation.properties,
+                            *found.remediation.smaller):
+            self._check_way(fleet, fleet_standings, alternative)
+        self._check_moves(fleet_standings, found)
+
+    def _check_sum(self, fleet, found):
+        self.assertEqual([host.name for host in fleet.hosts],
+                         [verdict.host for verdict in found.verdicts])
+        self.assertEqual(
+            len(fleet.hosts),
+            len(found.fitting) + sum(group.count for group in found.groups))
+        occupancies = host_occupancy.of_fleet(fleet)
+        fits = tuple(name for name, where in occupancies.items() if isinstance(
+            host_occupancy.verdict(where, found.request), model.Fit))
+        self.assertEqual(fits, found.fitting)
+
+    def _check_way(self, fleet, occupancies, alternative):
+        again = explain_cases.read(alternative.request.flavor, {},
+                                   fleet.pci_aliases)
+        self.assertEqual(alternative.request, again)
+        fits = [name for name, where in occupancies.items()
+                if isinstance(host_occupancy.verdict(where, again), model.Fit)]
+        self.assertEqual(list(alternative.hosts), fits)
+
+    def _check_moves(self, occupancies, found):
+        opened = set()
+        for name, where in occupancies.items():
+            for guest in where.guests:
+                if guest.is_movable and not guest.devices and self._opens(
+                        occupancies, name, guest, found.request):
+                    opened.add(name)
+        self.assertEqual(opened, set(found.remediation.single.hosts))
+        for clearing in (*found.remediation.single.shown,
+                         *found.remediation.pairs.shown):
+            left = dict(occupancies)
+            for move in clearing.moves:
+                here = left[clearing.host]
+                left[clearing.host] = here.without(move.guest)
+                one = moves.as_new_request(move.guest, {})
+                there = left[move.target]
+                outcome = host_occupancy.verdict(there, one)
+                self.assertIsInstance(outcome, model.Fit)
+                left[move.target] = there.with_guest(one, outcome)
+            self.assertIsInstance(host_occupancy.verdict(
+                left[clearing.host], found.request), model.Fit)
+
+    def _opens(self, occupancies, name, guest, wanted):
+        if not isinstance(host_occupancy.verdict(
+                occupancies[name].without(guest), wanted), model.Fit):
+            return False
+        one = moves.as_new_request(guest, {})
+        return any(isinstance(host_occupancy.verdict(where, one), model.Fit)
+                   for other, where in occupancies.items() if other != name)
+
+    @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)
+    @hypothesis.settings(max_examples=15, deadline=None)
+    def test_largest_is_largest(self, fleet, flavor):
+        fleet = dataclasses.replace(fleet, flavors=())
+        found = _explain(fleet, flavor)
+        hypothesis.assume(not found.fitting)
+        cells = len(found.request.topology.cells)
+        largest = [
+            one.request.flavor.vcpus for one in found.remediation.smaller]
+        finder = flavor_alternatives.AlternativeFinder(
+            explanation.judge_of(fleet), None,
+            flavor_alternatives.OrderedFlavor(flavor), found.request, ())
+        judge = explanation.judge_of(fleet)
+        with flavor_request.batch():
+            for vcpus in itertools.count(
+                    largest[0] + cells if largest else cells, cells):
+                if vcpus >= flavor.vcpus:
+                    break
+                one = explain_cases.read(finder._sized(vcpus, cells).flavor)
+                self.assertFalse(any(
+                    judge.fits(where, one)
+                    for where in judge.occupancies.values()))

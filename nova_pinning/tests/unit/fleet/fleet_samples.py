@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""Fleets for tests: any that can be written down, and small tidy ones."""
+
+from hypothesis import strategies
+
+from nova_pinning import cpuset
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
+
+_AMOUNTS = strategies.integers(0, 2 ** 53 - 1)
+_NODES = strategies.integers(0, 65535)
+_WORDS = strategies.text(strategies.characters(
+    codec='utf-8', exclude_categories=('Cc', 'Cf', 'Cs', 'Zl', 'Zp', 'Zs',
+                                       'Co', 'Cn')), min_size=1, max_size=8)
+_NAMES = strategies.text('abc-.019', min_size=1, max_size=4)
+# Some next to each other.
+_CPUS = strategies.integers(0, 8) | strategies.integers(0, 300)
+_CPU_SETS = strategies.builds(
+    cpuset.CpuSet, strategies.sets(_CPUS, max_size=6))
+_SEQUENCES = strategies.lists(_CPUS, max_size=6).map(tuple)
+_RATIOS = strategies.floats(0.001, 10 ** 6)
+_CLASSES = strategies.sampled_from(hostclass.HostClass)
+_KINDS = strategies.builds(
+    snapshot.DeviceKind, strategies.sampled_from(['8086', '10de']),
+    strategies.sampled_from(['1572', '20b5']))
+_POLICIES = strategies.sampled_from(
+    ['legacy', 'preferred', 'required', 'socket'])
+_TEXTS = strategies.dictionaries(_WORDS, _WORDS, max_size=2)
+_NETWORKS = strategies.frozensets(_WORDS, max_size=2)
+_ANY_NODE = strategies.none() | _NODES
+
+
+def _tuples(values, most=3, **options):
+    return strategies.lists(values, max_size=most, **options).map(tuple)
+
+
+_CELLS = strategies.builds(
+    model.HostCell, id=strategies.integers(0, 9), shared_cpus=_CPU_SETS,
+    dedicated_cpus=_CPU_SETS, pinned_cpus=strategies.just(cpuset.CpuSet()),
+    cores=_tuples(_SEQUENCES), memory_mib=_AMOUNTS,
+    pages=_tuples(strategies.builds(
+        model.PagePool, strategies.integers(1, 2 ** 40), _AMOUNTS,
+        strategies.just(0), _AMOUNTS)),
+    physnets=_NETWORKS, tunneled=strategies.booleans(), socket=_ANY_NODE)
+_GUEST_CELLS = strategies.builds(
+    model.GuestCell, strategies.sets(_CPUS, max_size=4).map(sorted).map(tuple),
+    strategies.sets(_CPUS, max_size=2).map(sorted).map(tuple), _AMOUNTS,
+    strategies.sampled_from([None, model.PAGES_SMALL, model.PAGES_LARGE,
+                             model.PAGES_ANY, 4, 2048, 1048576]))
+_TOPOLOGIES = strategies.builds(
+    model.Guest, _tuples(_GUEST_CELLS, min_size=1),
+    strategies.sampled_from(model.CpuPolicy),
+    strategies.sampled_from(model.ThreadPolicy), strategies.booleans(),
+    _NETWORKS, strategies.booleans())
+_HOSTS = strategies.builds(
+    snapshot.FleetHost, name=_NAMES,
+    cells=_tuples(_CELLS, unique_by=lambda cell: cell.id),
+    l3_domains=_tuples(_CPU_SETS), host_class=strategies.none() | _CLASSES,
+    traits=strategies.none() | strategies.frozensets(
+        strategies.sampled_from(['CUSTOM_A', 'HW_B'])),
+    aggregates=_tuples(_WORDS),
+    pci_pools=_tuples(strategies.builds(
+        snapshot.PciPool, _KINDS, _ANY_NODE, _AMOUNTS)),
+    cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
+    disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
+    disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
+    disabled_reason=strategies.just('') | _WORDS)
+
+
+@strategies.composite
+def _fits(draw, topology):
+    return model.Fit(tuple(
+        model.CellFit(
+            draw(_NODES), tuple(zip(
+                draw(strategies.just(cell.dedicated_vcpus) | _SEQUENCES),
+                draw(strategies.lists(_CPUS, min_size=4, max_size=4)))),
+            draw(_SEQUENCES),
+            draw(strategies.none() | strategies.integers(1, 2 ** 30)))
+        for cell in topology.cells))
+
+
+@strategies.composite
+def _guests(draw):
+    topology = draw(strategies.none() | _TOPOLOGIES)
+    return snapshot.FleetGuest(
+        uuid=draw(_WORDS), host=draw(_NAMES),
+        vcpus=draw(strategies.integers(1, 65536)), memory_mib=draw(_AMOUNTS),
+        guest_class=draw(_CLASSES), name=draw(strategies.just('') | _WORDS),
+        flavor=draw(strategies.just('') | _WORDS), disk_gib=draw(_AMOUNTS),
+        topology=topology, fit=topology and draw(_fits(topology)),
+        devices=draw(_tuples(strategies.builds(
+            snapshot.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
+        is_movable=draw(strategies.booleans()))
+
+
+#: Whatever a snapshot can tell, most of which makes no sense.
+ANY_FLEET = strategies.builds(
+    snapshot.Fleet,
+    hosts=_tuples(_HOSTS, unique_by=lambda host: host.name),
+    guests=_tuples(_guests(), unique_by=lambda guest: guest.uuid),
+    flavors=_tuples(strategies.builds(
+        flavor_model.Flavor, name=_WORDS, id=strategies.just('') | _WORDS,
+        vcpus=strategies.integers(1, 65536), memory_mib=_AMOUNTS,
+        disk_gib=_AMOUNTS, ephemeral_gib=_AMOUNTS, swap_mib=_AMOUNTS,
+        rxtx_factor=_RATIOS, is_public=strategies.booleans(),
+        projects=_tuples(_WORDS), description=strategies.just('') | _WORDS,
+        extra_specs=_TEXTS), unique_by=lambda flavor: flavor.name),
+    aggregates=_tuples(strategies.builds(
+        snapshot.FleetAggregate, _WORDS, strategies.none() | _WORDS, _TEXTS),
+        unique_by=lambda aggregate: aggregate.name),
+    pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
+        snapshot.PciAlias, _tuples(_KINDS), _POLICIES), max_size=2),
+    packs_cells=strategies.booleans(),
+    taken_at=strategies.sampled_from(
+        ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
+    source=strategies.just('') | _WORDS)
+
+
+def tidy(shape='two-socket-96-pci', **options):
+    """A small fleet about which nothing is odd."""
+    return generate.generate_fleet(4, shape, 1, shared=0.25, **options)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import datetime
+import threading
+
+import ddt
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_model
+from nova_pinning.importers import compute_api
+from nova_pinning.importers import compute_run
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import placement_traits
+from nova_pinning.tests.unit.segregation import test_segregation_cloud
+
+PLACEMENT = test_segregation_cloud.PLACEMENT
+URL = test_segregation_cloud.URL
+NOW = datetime.datetime(2026, 11, 21, 12)
+DESCRIPTION = host_model.HostDescription(
+    'h', (host_model.NumaNode(
+        0, 0, ((0, 4), (1, 5), (2, 6), (3, 7)), 1024,
+        l3_domains=(cpuset.CpuSet.parse('0-1,4-5'),
+                    cpuset.CpuSet.parse('2-3,6-7'))),),
+    nova=host_model.NovaSettings(dedicated_cpus=cpuset.CpuSet.parse('2-7')))
+DEDICATED = {'hw:cpu_policy': 'dedicated'}
+
+
+def hypervisor(name='h', **changes):
+    return {'id': f'rp-{name}', 'hypervisor_hostname': f'{name}.example',
+            'hypervisor_type': 'QEMU', 'status': 'enabled', 'state': 'up',
+            'service': {'host': name, 'id': 's', 'disabled_reason': None},
+            **changes}
+
+
+def node(cell=0, pins=None, **changes):
+    pins = pins or {}
+    return {'host_node': cell, 'memory_mb': 512, 'siblings': [],
+            'vcpu_set': list(map(int, pins)), 'cpu_pinning': pins, **changes}
+
+
+def straight(results, total, what):
+    return results
+
+
+@ddt.ddt
+class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.hypervisors(hypervisor())
+        self.servers()
+        self.http.get(f'{URL}/os-aggregates', json={'aggregates': []})
+        self.http.get(f'{URL}/flavors/detail', json={'flavors': []})
+        self.provider('h')
+
+    def hypervisors(self, *shown):
+        self.http.get(f'{URL}/os-hypervisors/detail',
+                      json={'hypervisors': list(shown)})
+
+    def servers(self, *shown):
+        self.http.get(f'{URL}/servers/detail', json={'servers': list(shown)})
+
+    def provider(self, name, *names, **inventories):
+        path = f'{PLACEMENT}/resource_providers/rp-{name}'
+        self.http.get(f'{path}/traits', json={
+            'traits': list(names), 'resource_provider_generation': 1})
+        self.http.get(f'{path}/inventories', json={
+            'resource_provider_generation': 1,
+            'inventories': {
+                key: {'total': total, 'reserved': reserved,
+                      'allocation_ratio': ratio}
+                for key, (total, reserved, ratio) in inventories.items()}})
+
+    def topology(self, server, *nodes, pagesize=None):
+        self.http.get(f'{URL}/servers/id-{server}/topology', json={
+            'nodes': list(nodes), 'pagesize_kb': pagesize})
+
+    def cloud(self, **settings):
+        made = super().cloud(**settings)
+        return compute_api.ComputeCloud(made._connection, 'here')
+
+    def read(self, descriptions=None, jobs=2):
+        return compute_run.read(
+            self.cloud(), {'h': DESCRIPTION} if descriptions is None
+            else descriptions, straight, jobs, NOW)
+
+    def fleet(self):
+        """The fleet, of which nothing is odd."""
+        fleet, notes = self.read()
+        self.assertEqual((), notes)
+        return fleet
+
+    def guest(self, *nodes, pagesize=None, **changes):
+        self.servers(test_segregation_cloud.server(**changes))
+        self.topology('s', *nodes, pagesize=pagesize)
+        found, = self.fleet().guests
+        return found
+
+    def test_host(self):
+        self.provider(
+            'h', placement_traits.DEDICATED, 'HW_CPU_X86_AVX2',
+            VCPU=(8, 0, 4.0),
+            MEMORY_MB=(1024, 64, 1.5), DISK_GB=(100, 0, 2.0))
+        fleet = self.fleet()
+        host, = fleet.hosts
+        self.assertEqual(snapshot.FleetHost(
+            name='h', cells=(model.HostCell(
+                0, cpuset.CpuSet(), cpuset.CpuSet.parse('2-7'),
+                cpuset.CpuSet(), ((4,), (5,), (2, 6), (3, 7)), 1024,
+                pages=(model.PagePool(4, 262144),), socket=0),),
+            l3_domains=DESCRIPTION.nodes[0].l3_domains,
+            host_class=hostclass.HostClass.DEDICATED,
+            traits=frozenset({placement_traits.DEDICATED, 'HW_CPU_X86_AVX2'}),
+            cpu_allocation_ratio=4.0, ram_allocation_ratio=1.5,
+            disk_allocation_ratio=2.0, reserved_memory_mib=64, disk_gib=100,
+        ), host)
+        self.assertEqual('2026-11-21T12:00:00Z', fleet.taken_at)
+        self.assertEqual('cloud here', fleet.source)
+
+    @ddt.data(
+        ({'status': 'disabled'}, 'disabled'),
+        ({'status': 'disabled', 'service': {
+            'host': 'h', 'disabled_reason': 'fan'}}, 'fan'),
+        ({'state': 'down'}, 'nova-compute is down'))
+    @ddt.unpack
+    def test_disabled(self, changes, reason):
+        self.hypervisors(hypervisor(**changes))
+        host, = self.fleet().hosts
+        self.assertFalse(host.is_enabled)
+        self.assertEqual(reason, host.disabled_reason)
+
+    def test_bare_metal_left_out(self):
+        self.hypervisors(hypervisor(),
+                         hypervisor('m', hypervisor_type='ironic'))
+        self.assertEqual(1, len(self.fleet().hosts))
+
+    def test_without_host_file(self):
+        fleet, notes = self.read({})
+        self.assertEqual((), fleet.hosts[0].cells)
+        self.assertEqual(('1 hosts have no host file, so nothing is known of '
+                          'their cells: h',), notes)
+
+    def test_without_provider(self):
+        self.http.get(f'{PLACEMENT}/resource_providers/rp-h/traits',
+                      status_code=404)
+        fleet, notes = self.read()
+        self.assertIsNone(fleet.hosts[0].traits)
+        self.assertEqual(('host h: Placement has no such provider',), notes)
+
+    def test_aggregates(self):
+        shown = test_segregation_cloud.aggregate('h')
+        shown['metadata'] = {'availability_zone': 'east',
+                             'pinning:class': 'shared'}
+        self.http.get(f'{URL}/os-aggregates', json={'aggregates': [shown]})
+        fleet = self.fleet()
+        self.assertEqual((snapshot.FleetAggregate(
+            'a', 'east', {'pinning:class': 'shared'}),), fleet.aggregates)
+        self.assertEqual(('a',), fleet.hosts[0].aggregates)
+        self.assertIs(hostclass.HostClass.SHARED, fleet.hosts[0].host_class)
+
+    def test_class_in_dispute(self):
+        shown = test_segregation_cloud.aggregate('h')
+        shown['metadata'] = {'pinning:class': 'shared'}
+        self.http.get(f'{URL}/os-aggregates', json={'aggregates': [shown]})
+        self.provider('h', placement_traits.DEDICATED)
+        fleet, notes = self.read()
+        self.assertIsNone(fleet.hosts[0].host_class)
+        self.assertIn('host h is of no class', notes[0])
+
+    def test_pinned(self):
+        found = self.guest(
+            node(1, {'0': 2, '1': 6}), node(0, {'2': 3}),
+            pagesize=1048576, extra_specs={
+                **DEDICATED, 'hw:cpu_thread_policy': 'require'})
+        self.assertEqual(model.Guest(
+            (model.GuestCell((0, 1), (), 512, 1048576),
+             model.GuestCell((2,), (), 512, 1048576)),
+            model.CpuPolicy.DEDICATED, model.ThreadPolicy.REQUIRE),
+            found.topology)
+        self.assertEqual(model.Fit((
+            model.CellFit(1, ((0, 2), (1, 6)), (), 1048576),
+            model.CellFit(0, ((2, 3),), (), 1048576))), found.fit)
+        self.assertIs(hostclass.HostClass.DEDICATED, found.guest_class)
+        self.assertTrue(found.is_movable)
+
+    @ddt.data(({}, 'shared'), ({'0': 4}, 'mixed'),
+              ({'0': 4, '1': 5}, 'dedicated'))
+    @ddt.unpack
+    def test_policy(self, pins, policy):
+        found = self.guest(node(0, pins, vcpu_set=[0, 1]), extra_specs={
+            'hw:numa_nodes': '1'})
+        self.assertEqual(policy, found.topology.cpu_policy)
+
+    def test_floating(self):
+        found = self.guest()
+        self.assertIsNone(found.topology)
+        self.assertEqual('f', found.flavor)
+        # It cannot have one, so nobody asks.
+        self.assertFalse([one for one in self.sent()
+                          if one.path.endswith('/topology')])
+
+    @ddt.data(
+        {'image': {'id': 'i', 'properties': {'hw_numa_nodes': '1'}}},
+        {'image': {'id': 'i'}}, {'extra_specs': {'hw:mem_page_size': '4'}},
+        {'extra_specs': {'resources:PCPU': '1'}})
+    def test_asked(self, changes):
+        self.assertIsNotNone(self.guest(node(0), **changes).topology)
+
+    def test_from_volume(self):
+        flavor = {**test_segregation_cloud.server()['flavor'], 'disk': 20,
+                  'ephemeral': 3, 'swap': 1025}
+        self.assertEqual(25, self.guest(flavor=flavor).disk_gib)
+        self.assertEqual(5, self.guest(flavor=flavor, image='').disk_gib)
+
+    @ddt.data({'status': 'ERROR'}, {'OS-EXT-STS:task_state': 'rebooting'})
+    def test_not_movable(self, changes):
+        self.assertFalse(self.guest(**changes).is_movable)
+
+    def test_on_no_host(self):
+        self.servers(test_segregation_cloud.server(host=None))
+        self.assertEqual((), self.fleet().guests)
+
+    def test_gone_meanwhile(self):
+        self.servers(test_segregation_cloud.server('a', extra_specs=DEDICATED),
+                     test_segregation_cloud.server('b', extra_specs=DEDICATED))
+        self.topology('b', node(0, {'0': 2}))
+        self.http.get(
+            f'{URL}/servers/id-a/topology',
+            **test_segregation_cloud.refusal('itemNotFound', 404, 'gone'))
+        self.assertEqual(['id-b'],
+                         [guest.uuid for guest in self.fleet().guests])
+
+    def test_tried_again(self):
+        self.servers(test_segregation_cloud.server(extra_specs=DEDICATED))
+        self.http.get(f'{URL}/servers/id-s/topology', [
+            test_segregation_cloud.refusal('computeFault', 503, 'busy'),
+            {'json': {'nodes': [node(0, {'0': 2})], 'pagesize_kb': None}}])
+        self.assertEqual(1, len(self.fleet().guests))
+
+    def test_fails(self):
+        self.servers(
+            *(test_segregation_cloud.server(f'{number}', extra_specs=DEDICATED)
+              for number in range(20)))
+        for number in range(20):
+            self.topology(f'{number}', node(0, {'0': 2}))
+        self.http.get(
+            f'{URL}/servers/id-7/topology',
+            **test_segregation_cloud.refusal('computeFault', 500, 'broken'))
+        before = threading.active_count()
+        error = self.assertRaises(errors.CloudError, self.read)
+        self.assertIn('500 broken', str(error))
+        self.assertEqual(before, threading.active_count())
+
+    def test_no_rights(self):
+        self.servers(test_segregation_cloud.server(extra_specs=DEDICATED))
+        self.topology('s', {'vcpu_set': [0], 'memory_mb': 1, 'siblings': []})
+        error = self.assertRaises(errors.CloudError, self.read)
+        self.assertIn('compute:server:topology:host:index', str(error))
+
+    @ddt.data('OS-EXT-SRV-ATTR:host', 'flavor')
+    def test_not_shown(self, key):
+        shown = test_segregation_cloud.server()
+        del shown[key]
+        self.servers(shown)
+        self.assertRaises(errors.CloudError, self.read)
+
+    @ddt.data({'pins': {'x': 1}}, {'pins': {'0': 10 ** 9}},
+              {'memory_mb': None, 'vcpu_set': None})
+    def test_odd_topology(self, changes):
+        self.servers(test_segregation_cloud.server(extra_specs=DEDICATED))
+        self.topology('s', {**node(0), **changes} if 'pins' not in changes
+                      else {**node(0), 'cpu_pinning': changes['pins']})
+        fleet, notes = self.read()
+        self.assertEqual((), fleet.guests)
+        self.assertIn('server id-s on h is left out: ', notes[0])
+
+    def test_notes(self):
+        self.servers(test_segregation_cloud.server(
+            status='VERIFY_RESIZE', extra_specs={
+                **DEDICATED, 'hw:emulator_threads_policy': 'isolate'}))
+        self.topology('s', node(0, {'0': 2}))
+        _fleet, notes = self.read()
+        self.assertEqual((
+            'server id-s on h is being moved; what it holds on its other host '
+            'counts as free',
+            '1 servers have a host CPU for their emulator threads, which the '
+            'API does not tell, so it counts as free'), notes)
+
+    def test_many(self):
+        """Whatever the number of jobs, the same in the same order."""
+        names = [f'{number:02}' for number in range(30)]
+        self.servers(
+            *(test_segregation_cloud.server(name, extra_specs=DEDICATED)
+              for name in names))
+        for number, name in enumerate(names):
+            self.topology(name, node(0, {'0': number}))
+        for jobs in (1, 3, 8):
+            fleet, _notes = self.read(jobs=jobs)
+            self.assertEqual(
+                [(f'id-{name}', number)
+                 for number, name in enumerate(names)],
+                [(guest.uuid, guest.fit.cells[0].pins[0][1])
+                 for guest in fleet.guests])

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make-believe platforms for the tests of measurements.
+
+Whatever goes out into the world is a step of a World, which has a clock of
+its own, knows what runs, and can raise an error at any step.
+"""
+
+import contextlib
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench import session
+
+WORKLOAD = bench_model.Workload(
+    name='spin', workload_class=bench_model.WorkloadClass.CPU, about='Spins.',
+    command='spin --threads={threads} --seconds={duration}',
+    figures=(bench_model.WorkloadFigure(name='turns', unit='1/s',
+                                        better=bench_model.Better.HIGHER,
+                                        pattern=r'turns: ([0-9.]+)'),
+             bench_model.WorkloadFigure(name='seconds', unit='s',
+                                        better=bench_model.Better.LOWER,
+                                        pattern=None)),
+    prepare=('mkdir {work}/spin',),
+    parameters={'threads': 1, 'duration': 10}, seconds=10)
+PEERED = dataclasses.replace(WORKLOAD, name='peered', peer='serve {peer}')
+WORKLOADS = {workload.name: workload for workload in (WORKLOAD, PEERED)}
+
+CONDITIONS = bench_model.Conditions(
+    cpu_model='Fake 1', topology='1 socket', cpus=8, memory_mib=65536,
+    kernel='6.1', governor='', smt='off', load=0.25, mitigations={},
+    layout={}, versions={'python': '3'})
+
+
+def cpus(text):
+    return cpuset.CpuSet.parse(text)
+
+
+#: 8 CPUs in cores of 2, in two L3 domains: 2 for the host, 2 shared.
+LAYOUT = cpu_layout.CpuLayout(
+    host=cpus('0-1'), shared=cpus('2-3'), dedicated=cpus('4-7'),
+    cores=tuple(map(cpus, ('0-1', '2-3', '4-5', '6-7'))),
+    l3_domains=(cpus('0-3'), cpus('4-7')), nodes=(cpus('0-7'),),
+    memory_mib=65536)
+
+
+class World:
+    """Where everything happens.
+
+    :param fault: an exception, raised at step ``at``, counted from 0
+    """
+
+    def __init__(self, fault=None, at=-1):
+        self.time = 1000.0
+        self.steps = []
+        self.alive = set()
+        self.commands = []
+        self.slept = []
+        self._fault = fault
+        self._at = at
+        # What tests set to have odd things happen.
+        self.takes = 10
+        self.look_takes = 0
+        self.outcome = {}
+        self.seen = None
+        self.dies = ''
+
+    def step(self, name):
+        number = len(self.steps)
+        self.steps.append(name)
+        if number == self._at:
+            raise self._fault
+
+    def sleep(self, seconds):
+        self.step('sleep')
+        self.slept.append(seconds)
+        self.time += seconds
+
+    def load(self):
+        self.step('load')
+        return 0.5
+
+    @contextlib.contextmanager
+    def peer(self, command):
+        self.step('peer')
+        self.alive.add(('peer', command))
+        try:
+            yield self
+        finally:
+            self.alive.discard(('peer', command))
+
+    def check(self):
+        self.step('check peer')
+
+    @property
+    def edges(self):
+        return session.Edges(
+            monotonic=lambda: self.time, now=lambda: 5e8 + self.time,
+            sleep=self.sleep, load=self.load, peer=self.peer)
+
+
+class Job:
+
+    def __init__(self, instance, command):
+        self.world = instance.world
+        self.command = command
+        self.instance = instance
+        self.key = instance.name, 'job', id(self)
+        self.world.alive.add(self.key)
+        self.begun = self.world.time
+
+    def poll(self):
+        self.world.step('poll')
+        self.world.time += self.world.look_takes
+        if self.command.startswith('while {'):
+            if self.instance.name == self.world.dies:
+                return platform_interface.CommandOutcome(
+                    status=1, stdout='', stderr='no such thing',
+                    outside_seconds=1.0, inside_seconds=1.0,
+                    tolerance_seconds=0.0)
+            return None
+        if self.world.time - self.begun < self.world.takes:
+            return None
+        self.world.alive.discard(self.key)
+        return platform_interface.CommandOutcome(**{
+            'status': 0, 'stdout': 'turns: 12.5\n', 'stderr': '',
+            'outside_seconds': 10.25, 'inside_seconds': 10.125,
+            'tolerance_seconds': 0.125, **self.world.outcome})
+
+    def stop(self):
+        self.world.step('stop')
+        self.world.alive.discard(self.key)
+
+
+class Instance:
+
+    programs = '/programs'
+    peer = '127.0.0.1'
+
+    def __init__(self, world, request):
+        self.world = world
+        self.request = request
+        self.name = request.name
+        self.cpus = (request.instance_cpus.cpus if request.instance_cpus
+                     else cpuset.CpuSet(range(8)))
+        self.work = f'/work/{self.name}'
+        world.alive.add((self.name, 'instance'))
+
+    def start(self, command):
+        self.world.step(f'start {self.name}')
+        self.world.commands.append((self.name, command))
+        return Job(self, command)
+
+    def affinities(self):
+        self.world.step('affinities')
+        return [bench_model.Affinity(
+            thread='process 1 (spin)', asked=self.cpus,
+            seen=self.cpus if self.world.seen is None else self.world.seen)]
+
+    def close(self):
+        self.world.step('close')
+        self.end()
+
+    def end(self):
+        self.world.alive -= {key for key in self.world.alive
+                             if key[0] == self.name}
+
+
+class Platform:
+
+    def __init__(self, world, name):
+        self.world = world
+        self.name = name
+        self.checked = []
+        self.instances = []
+
+    def __enter__(self):
+        self.world.step('enter')
+        self.world.alive.add((self.name, 'platform'))
+        return self
+
+    def __exit__(self, *_unused):
+        for instance in self.instances:
+            instance.end()
+        self.world.alive.discard((self.name, 'platform'))
+
+    def check(self, requests):
+        self.world.step('check')
+        self.checked.append(requests)
+
+    def launch(self, requests):
+        launched = []
+        for request in requests:
+            instance = Instance(self.world, request)
+            self.instances.append(instance)
+            launched.append(instance)
+            self.world.step('launch')
+        return launched
+
+    def versions(self):
+        return {'platform': str(self.name)}

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests, workloads and commands that platforms are tested with."""
+
+import dataclasses
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.model import hostclass
+
+WORKLOAD = bench_model.Workload(
+    name='sleep', workload_class=bench_model.WorkloadClass.CPU,
+    about='It sleeps.',
+    command='sleep 1', figures=())
+TENANT = bench_model.Tenant(
+    name='enterprise', role=bench_model.Role.MEASURED, workload='sleep',
+    platform=bench_model.PlatformName.NOVA,
+    provisioning=bench_model.Provisioning.PINNED,
+    guest_class=hostclass.HostClass.DEDICATED,
+    size=bench_model.InstanceSize(vcpus=1, memory_mib=512))
+
+
+def tenant(**changes):
+    return dataclasses.replace(TENANT, **changes)
+
+
+def request(number=0, workload=WORKLOAD, instance_cpus=None, **changes):
+    """A request for an instance of a tenant that differs in these."""
+    wanted = tenant(**changes)
+    return platform_interface.InstanceRequest(
+        name=f'{wanted.name}-{number}', tenant=wanted,
+        instance_cpus=instance_cpus, workload=workload)
+
+
+def outcome(status=0, stdout='', stderr=''):
+    return platform_interface.CommandOutcome(
+        status=status, stdout=stdout, stderr=stderr, outside_seconds=1.0,
+        inside_seconds=None, tolerance_seconds=0.1)
+
+
+class Job:
+    """A command that has ended after some looks at it.
+
+    :param looks: None for one that does not end
+    """
+
+    def __init__(self, looks=0, **how):
+        self.looks = looks
+        self.how = how
+        self.is_stopped = False
+
+    def poll(self):
+        if self.is_stopped:
+            return outcome(-9)
+        if self.looks is None:
+            return None
+        self.looks -= 1
+        return None if self.looks >= 0 else outcome(**self.how)
+
+    def stop(self):
+        self.is_stopped = True

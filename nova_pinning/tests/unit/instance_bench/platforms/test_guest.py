@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import pathlib
+
+import ddt
+import fixtures
+import testtools
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import domain_xml
+from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import image_manifest
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import domain
+from nova_pinning.instance_bench.platforms import guest
+from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import link
+from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.model import hostclass
+
+CPUS = cpuset.CpuSet.parse
+PLACE = platform_interface.InstanceCpus(vcpus=(CPUS('2'), CPUS('3')),
+                                        emulator=CPUS('0-1'))
+WISH = domain.DomainSpec(
+    name='one', accelerator='tcg', memory_mib=512, instance_cpus=PLACE,
+    shares=512,
+    nodes=CPUS('1'), kernel=pathlib.Path('/i/vmlinuz'),
+    initrd=pathlib.Path('/i/initrd'), arguments='a=b',
+    disk=pathlib.Path('/w/one.qcow2'), cache='none',
+    console=pathlib.Path('/w/one.console'))
+IMAGE = image_manifest.Manifest(
+    suite='bookworm', architecture='amd64', kernel='6.1', size_gib=4,
+    ssh=False, workloads=('stream',), packages={'sysbench': '1'},
+    programs={})
+#: A virsh that knows create and destroy, and echoes as the real one.
+VIRSH = """#!/bin/sh
+while read -r line; do
+    echo "virsh # $line"
+    case $line in
+    create*) {answer} ;;
+    destroy*) echo gone >>{log} ;;
+    echo*) printf '%s' "${{line#echo }}" ;;
+    pwd) pwd ;;
+    esac
+done
+"""
+
+
+def request(workload='stream', memory_mib=512):
+    tenant = bench_model.Tenant(
+        name='t', role=bench_model.Role.MEASURED, workload=workload,
+        platform=bench_model.PlatformName.GUEST,
+        provisioning=bench_model.Provisioning.PINNED,
+        guest_class=hostclass.HostClass.DEDICATED,
+        size=bench_model.InstanceSize(vcpus=2, memory_mib=memory_mib))
+    return platform_interface.InstanceRequest(
+        name='t-0', tenant=tenant, instance_cpus=PLACE,
+        workload=workload_catalogue.shipped()[workload])
+
+
+class XmlTestCase(testtools.TestCase):
+
+    def test_reads_back(self):
+        found = domain_xml.parse(domain.domain_xml_of(WISH))
+        self.assertEqual('one', found.name)
+        self.assertEqual(2, found.vcpus)
+        self.assertEqual({0: CPUS('2'), 1: CPUS('3')}, found.vcpu_pins)
+        self.assertEqual(CPUS('0-1'), found.emulator_pin)
+        self.assertEqual(512, found.shares)
+        self.assertEqual(CPUS('1'), found.memory_nodes)
+        self.assertEqual((), found.interfaces)
+
+    def test_link(self):
+        made = link.choose(['npbench0'])
+        self.assertEqual(('npbench1', '198.18.0.5', '198.18.0.6'),
+                         (made.device, made.host, made.guest))
+        text = domain.domain_xml_of(dataclasses.replace(WISH, link=made))
+        self.assertEqual(1, len(domain_xml.parse(text).interfaces))
+
+    def test_kvm(self):
+        text = domain.domain_xml_of(
+            dataclasses.replace(WISH, accelerator='kvm'))
+        self.assertIn('type="kvm"', text)
+        self.assertIn('host-passthrough', text)
+
+
+class DomainTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.log = self.home / 'log'
+
+    def start(self, answer):
+        path = self.home / 'virsh'
+        path.write_text(VIRSH.format(answer=answer, log=self.log))
+        path.chmod(0o755)
+        return domain.TransientDomain((str(path),), 'one',
+                                      self.home / 'one.xml')
+
+    def test_start_and_close(self):
+        running = self.start("echo Domain \"'one'\" created")
+        running.close()
+        running.close()
+        self.assertEqual('gone\n', self.log.read_text())
+
+    def test_refused(self):
+        error = self.assertRaises(
+            bench_errors.InstanceError, self.start,
+            'echo "error: Failed to create"; echo "error: no such CPU"')
+        self.assertIn('no such CPU', str(error))
+        self.assertIn('/qemu/one.log', error.advice)
+
+    def test_virsh_hangs(self):
+        self.useFixture(fixtures.MockPatchObject(
+            domain, '_ANSWER_SECONDS', 0.1))
+        error = self.assertRaises(
+            bench_errors.InstanceError, self.start, 'exec sleep 1000')
+        self.assertIn('virsh has ended', str(error))
+
+    def test_virsh_ends(self):
+        error = self.assertRaises(
+            bench_errors.InstanceError, self.start, 'exit 1')
+        self.assertIn('virsh has ended', str(error))
+
+
+@ddt.ddt
+class CheckTestCase(testtools.TestCase):
+
+    def check(self, *requests, image=IMAGE, **how):
+        guest._check_requests(requests, image,
+                              settings.PlatformSettings(**how))
+
+    def test_enough(self):
+        self.check(request(), request('sysbench-cpu'))
+
+    def test_lacking(self):
+        error = self.assertRaises(
+            errors.InputError, self.check, request('mutex-up'))
+        self.assertIn('--workload mutex-up --workload stream', error.advice)
+
+    def test_memory(self):
+        self.assertRaises(errors.InputError, self.check,
+                          request(memory_mib=64))
+
+    def test_ssh(self):
+        self.useFixture(fixtures.MockPatch('os.geteuid', lambda: 0))
+        self.assertRaises(errors.InputError, self.check, request(),
+                          channel=settings.ChannelKind.SSH)
+        self.check(request(), channel=settings.ChannelKind.SSH,
+                   image=dataclasses.replace(IMAGE, ssh=True))
+
+    def test_versions_of_what_is_measured(self):
+        """Those of the image, of the packages that figures depend on."""
+        image = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (image / image_manifest.MANIFEST).write_text(image_manifest.as_text(
+            dataclasses.replace(IMAGE, workloads=('sysbench-cpu',), packages={
+                'sysbench': '1.0', 'other': '2'})))
+        for patch in (
+                fixtures.MockPatch('shutil.which', lambda name: name),
+                fixtures.MockPatchObject(
+                    hypervisor.ComputeHypervisor, 'version',
+                    lambda _libvirt: '7.2')):
+            self.useFixture(patch)
+        platform = guest.GuestPlatform(settings.PlatformSettings(
+            image=str(image), accelerator='tcg'))
+        platform.check([request('sysbench-cpu')])
+        self.assertEqual(
+            {'qemu': '7.2', 'guest kernel': '6.1', 'guest': 'bookworm',
+             'accelerator': 'tcg', 'sysbench (guest)': '1.0'},
+            platform.versions())
+
+    @ddt.data('qemu:///session', 'qemu+ssh://far/system', 'lxc:///')
+    def test_other_libvirt(self, uri):
+        how = settings.PlatformSettings(connect=uri)
+        self.assertRaises(errors.InputError,
+                          guest.GuestPlatform(how)._check_libvirt)
+
+
+@ddt.ddt
+class HostTestCase(testtools.TestCase):
+
+    def tree(self, **files):
+        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name, text in files.items():
+            path = home / 'sys/devices/system/node' / name / 'cpulist'
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+        return machine_files.Tree(home)
+
+    @ddt.data(('0-3', '0'), ('4', '1'), ('3-4', '0-1'))
+    @ddt.unpack
+    def test_nodes(self, cpus, nodes):
+        tree = self.tree(node0='0-3\n', node1='4-7\n')
+        self.assertEqual(CPUS(nodes), guest.nodes(tree, CPUS(cpus)))
+
+    def test_one_node(self):
+        self.assertFalse(guest.nodes(self.tree(node0='0-3'), CPUS('1')))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of the host: what is asked of the kernel, and what it may say."""
+
+import os
+import pathlib
+from unittest import mock
+
+import ddt
+import fixtures
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.instance_bench import affinity
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import host
+from nova_pinning.instance_bench.platforms import process
+from nova_pinning.instance_bench.platforms import select
+from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.tests import local_instances
+from nova_pinning.tests.unit.host.discover import sample_machines
+from nova_pinning.tests.unit import unit_base
+
+cpus = cpuset.CpuSet.parse
+
+
+def request(where='1', **values):
+    return platform_interface.InstanceRequest(
+        name='a-0',
+        tenant=local_instances.tenant('bm', **values),
+        workload=local_instances.WORKLOAD,
+        instance_cpus=platform_interface.InstanceCpus(vcpus=(cpus(where), ),
+                                                      emulator=cpus(where)))
+
+
+@ddt.ddt
+class CheckTestCase(unit_base.TestCase):
+    """What is wrong is told before anything is started."""
+
+    allowed = '1'
+    refuses = ''
+
+    def setUp(self):
+        super().setUp()
+        self.ran = []
+        self.useFixture(fixtures.MockPatchObject(
+            process, 'run', side_effect=self.run_))
+
+    def run_(self, arguments, seconds=0.0):
+        self.ran.append(list(arguments))
+        if arguments[0] == self.refuses:
+            raise bench_errors.BenchError(f'{arguments[0]}: not permitted')
+        return (f'Name:\tcat\nCpus_allowed:\t2\n'
+                f'Cpus_allowed_list:\t{self.allowed}\n')
+
+    def check(self, *requests):
+        host.HostPlatform(settings.PlatformSettings()).check(requests)
+
+    def refused(self, *requests):
+        return str(self.assertRaises(
+            errors.InputError, self.check, *requests))
+
+    def test_good(self):
+        self.allowed = '0-2'
+        self.check(request('0-1'), request('2'))
+        self.assertIn(['taskset', '--cpu-list', '0-2', 'cat',
+                       '/proc/self/status'], self.ran)
+
+    def test_a_control_group_that_has_fewer(self):
+        said = self.refused(request('1-3'))
+        self.assertIn('bound to CPUs 1 where 1-3', said)
+        self.assertIn('cpuset', said)
+
+    @ddt.data('unshare', 'taskset')
+    def test_no_permission(self, refuses):
+        self.refuses = refuses
+        said = self.refused(request())
+        self.assertIn(f'{refuses}: not permitted', said)
+        self.assertIn('as root', said)
+
+    def test_a_weight(self):
+        said = self.refused(request(), request(weight=50))
+        self.assertIn('weight 50', said)
+        self.assertEqual([], self.ran)
+
+    def test_network_cpus(self):
+        self.assertIn('network_cpus', self.refused(
+            request(network_cpus=bench_model.NetworkCpus.OTHER_CACHE)))
+
+    def test_whoever_is_not_root_gets_a_namespace_of_users(self):
+        with mock.patch.object(os, 'geteuid', return_value=1000):
+            self.check(request())
+        self.assertIn('--map-root-user', self.ran[0])
+
+
+class SelectTestCase(unit_base.TestCase):
+
+    def test_each_name_has_a_module(self):
+        for name in bench_model.PlatformName:
+            module, _kind = select._PLATFORMS[name]
+            path = pathlib.Path(select.__file__).with_name(f'{module}.py')
+            self.assertTrue(path.exists(), path)
+
+    def test_make(self):
+        self.assertIsInstance(
+            select.make(bench_model.PlatformName.BARE_METAL,
+                        settings.PlatformSettings()), host.HostPlatform)
+
+
+class FilesTestCase(unit_base.TestCase):
+    """What is read of /proc, from made-up files."""
+
+    def setUp(self):
+        super().setUp()
+        self.machine = self.useFixture(sample_machines.Machine()).small()
+        self.tree = self.machine.tree()
+
+    def process(self, pid, name, threads, namespace='pid:[1]'):
+        for tid, where in threads.items():
+            path = f'proc/{pid}/task/{tid}'
+            self.machine.write(
+                f'{path}/stat', f'{tid} ({name}) S ' + ' '.join(
+                    ['0'] * 60))
+            self.machine.write(f'{path}/status',
+                               f'Cpus_allowed_list:\t{where}')
+        self.machine.write(f'proc/{pid}/comm', name)
+        self.machine.link(f'proc/{pid}/ns/pid', namespace)
+        self.machine.link(f'proc/{pid}/exe', '/bin/x')
+
+    def test_affinities(self):
+        self.process(7, 'sysbench', {7: '1', 8: '1-2'})
+        self.process(9, 'sh', {9: '1'})
+
+        bad, good = affinity.of_processes(
+            self.tree, [7, 8, 9, 10], cpus('1'))
+
+        self.assertEqual(
+            ('process 7 (sysbench)', cpus('1-2'), False),
+            (bad.thread, bad.seen, bad.is_in_force))
+        self.assertEqual(('process 9 (sh)', True),
+                         (good.thread, good.is_in_force))
+
+    def test_members(self):
+        for pid, namespace in ((7, 'pid:[1]'), (30, 'pid:[2]'),
+                               (200, 'pid:[2]'), (100, 'pid:[2]')):
+            self.process(pid, 'x', {pid: '0'}, namespace)
+        # It has ended, and nobody has looked yet.
+        (self.machine.root / 'proc/100/exe').unlink()
+
+        self.assertEqual([30, 200], process.members(self.tree, 30))
+        self.assertEqual([], process.members(self.tree, 5))

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import itertools
+import os
+
+import ddt
+import fixtures
+import testtools
+
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import server
+from nova_pinning.instance_bench.platforms import server_cloud
+from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.instance_bench.platforms import ssh
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
+from nova_pinning.tests.unit.instance_bench.platforms import virsh_fakes
+
+FLAVORS = (
+    flavor_model.Flavor(name='pinned', id='f1', vcpus=1, memory_mib=512,
+                        extra_specs={'hw:cpu_policy': 'dedicated'}),
+    flavor_model.Flavor(name='plain', id='f2', vcpus=1, memory_mib=512),
+)
+PIN = "<vcpupin vcpu='0' cpuset='2'/><emulatorpin cpuset='2'/>"
+
+
+class Cloud:
+    """A cloud in which nothing takes any time.
+
+    :cvar fails: names of methods that raise
+    """
+
+    name = 'here'
+    run = 'nova-pinning-bench-1'
+
+    def __init__(self, image=server_cloud.Image('i', 'bench', True, True),
+                 networks=None, sees_hosts=True, fails=(), status='ACTIVE'):
+        self._image = image
+        self._networks = networks or {}
+        self._sees_hosts = sees_hosts
+        self._fails = fails
+        self._status = status
+        self._numbers = itertools.count()
+        self.there = {}
+        self.asked = []
+        self.swept = 0
+        self.is_closed = False
+
+    def _try(self, name):
+        if name in self._fails:
+            raise errors.CloudError(f'{name} fails')
+
+    def image(self, name):
+        self._try('image')
+        return self._image
+
+    def network(self, name):
+        return self._networks.get(name)
+
+    def flavors(self):
+        return FLAVORS
+
+    def sees_hosts(self):
+        return self._sees_hosts
+
+    def boot(self, instance, flavor_id, image_id, network_id):
+        self._try('boot')
+        number = next(self._numbers)
+        self.asked.append((instance, flavor_id, image_id, network_id))
+        made = server_cloud.BootedServer(
+            id=f's{number}', name=f'{self.run}-{instance}', status='BUILD',
+            host='', addresses=(), fault='', owner=None)
+        self.there[made.id] = made
+        if f'boot-{number}' in self._fails:
+            # The answer was lost, but the server is made.
+            raise errors.CloudError('time-out')
+        return made
+
+    def await_active(self, wanted, seconds):
+        self._try('await_active')
+        host = 'compute-1' if self._sees_hosts else ''
+        return server_cloud.BootedServer(
+            id=wanted.id, name=wanted.name, status='ACTIVE', host=host,
+            addresses=('10.0.0.5',) if self._networks else (), fault='',
+            owner=None)
+
+    def delete(self, servers):
+        self._try('delete')
+        for one in servers:
+            self.there.pop(one.id, None)
+
+    def delete_own(self):
+        self._try('delete_own')
+        self.there.clear()
+
+    def sweep(self):
+        self.swept += 1
+        return 0
+
+    def version(self):
+        self._try('version')
+        return '2.98'
+
+    def close(self):
+        self.is_closed = True
+
+
+class Channel:
+    def __init__(self, is_silent=False):
+        self.is_silent = is_silent
+        self.commands = []
+        self.closed = 0
+
+    def await_ready(self, seconds):
+        if self.is_silent:
+            raise bench_errors.InstanceError('silent')
+
+    def start(self, command):
+        self.commands.append(command)
+        return platform_fakes.Job()
+
+    def close(self):
+        self.closed += 1
+
+
+class ServerTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MonkeyPatch(
+            'shutil.which', lambda name: f'/usr/bin/{name}'))
+        self.cloud = Cloud()
+        self.channels = []
+        self.asked = []
+        self.silent = ()
+        self.xml = PIN
+        self.floats = ''
+
+    def platform(self, **how):
+        def run(command):
+            host = virsh_fakes.VirshHost(
+                self.floats, self.xml, [('CPU 0/KVM', '2'), ('qemu', '2')])
+            host.xml = host.xml.replace('>2</vcpu>', '>1</vcpu>')
+            if 'dumpxml' in command:
+                self.asked.append(command[-1])
+            return host(command)
+
+        def open_channel(how, active, host):
+            self.channels.append(Channel(active.name in self.silent))
+            return self.channels[-1]
+
+        return server.ServerPlatform(
+            settings.PlatformSettings(**how), connect=lambda how: self.cloud,
+            run=run, open_channel=open_channel)
+
+
+@ddt.ddt
+class TestCheck(ServerTestCase):
+
+    def problems(self, *requests, **how):
+        with self.platform(**how) as platform:
+            error = self.assertRaises(
+                errors.InputError, platform.check,
+                requests or [platform_fakes.request()])
+        self.assertEqual(0, self.cloud.swept)
+        return str(error).splitlines()
+
+    def test_good(self):
+        with self.platform() as platform:
+            platform.check(
+                [platform_fakes.request(0), platform_fakes.request(1)])
+        self.assertEqual(1, self.cloud.swept)
+        self.assertTrue(self.cloud.is_closed)
+
+    def test_good_over_ssh(self):
+        self.cloud = Cloud(server_cloud.Image('i', 'bench', True, False),
+                           {'net': 'n1'}, sees_hosts=False)
+        with self.platform(channel=settings.ChannelKind.SSH,
+                           server_network='net') as platform:
+            platform.check([platform_fakes.request()])
+
+    def test_nothing_says_which_cloud(self):
+        for name in list(os.environ):
+            if name.startswith('OS_'):
+                self.useFixture(fixtures.EnvironmentVariable(name))
+        self.useFixture(fixtures.MonkeyPatch(
+            'openstack.config.loader.CONFIG_FILES', []))
+        with server.ServerPlatform(settings.PlatformSettings()) as platform:
+            error = self.assertRaises(errors.InputError, platform.check,
+                                      [platform_fakes.request()])
+        self.assertIn('cloud of the environment: ', str(error))
+        self.assertIn('OS_AUTH_URL', str(error))
+
+    def test_no_cloud(self):
+        self.cloud = Cloud(fails=('image',))
+        problem, = self.problems(cloud='far')
+        self.assertEqual(
+            'cloud far: image fails; name one of clouds.yaml, or set '
+            'OS_AUTH_URL and its like', problem)
+
+    @ddt.data(
+        (None, "the cloud has no image 'bench'; upload what"),
+        (server_cloud.Image('i', 'bench', False, True),
+         "image 'bench' is not active"),
+        (server_cloud.Image('i', 'bench', True, False),
+         "image 'bench' does not say that it has a QEMU guest agent; if it "
+         'has one: openstack image set --property hw_qemu_guest_agent=yes '
+         'bench'))
+    @ddt.unpack
+    def test_image(self, image, expected):
+        self.cloud = Cloud(image)
+        problem, = self.problems(server_image='bench')
+        self.assertIn(expected, problem)
+
+    def test_all_at_once(self):
+        self.cloud = Cloud(None, sees_hosts=False)
+        self.useFixture(fixtures.MonkeyPatch(
+            'shutil.which', lambda name: None))
+        found = self.problems(
+            platform_fakes.request(0, weight=7),
+            platform_fakes.request(1, weight=7),
+            platform_fakes.request(network_cpus=bench_model.NetworkCpus.VCPUS),
+            server_network='net')
+        self.assertEqual(6, len(found), found)
+
+    def test_peer(self):
+        workload = dataclasses.replace(platform_fakes.WORKLOAD,
+                                       peer='iperf3 -s')
+        problem, = self.problems(platform_fakes.request(workload=workload))
+        self.assertIn("workload 'sleep' needs a peer", problem)
+
+    def test_ssh_without_network(self):
+        problem, = self.problems(channel=settings.ChannelKind.SSH)
+        self.assertIn('SSH needs a network', problem)
+
+
+class TestLaunch(ServerTestCase):
+
+    def test_servers(self):
+        with self.platform() as platform:
+            requests = [platform_fakes.request(0), platform_fakes.request(1)]
+            first, second = platform.launch(requests)
+            self.assertEqual(
+                [('enterprise-0', 'f1', 'i', ''),
+                 ('enterprise-1', 'f1', 'i', '')], self.cloud.asked)
+            self.assertEqual(('enterprise-0', '0', ''),
+                             (first.name, str(first.cpus), first.peer))
+            first.start('true')
+            self.assertEqual(['true'], self.channels[0].commands)
+            self.assertEqual(['s0', 's1'], self.asked)
+            self.assertEqual(
+                [('vCPU 0', '2', '2', True), ('emulator', '2', '2', True)],
+                virsh_fakes.seen(second.affinities()))
+            self.assertEqual({'qemu': '7.2.22', 'nova': '2.98'},
+                             platform.versions())
+            first.close()
+            first.close()
+            self.assertEqual(['s1'], list(self.cloud.there))
+        self.assertEqual({}, self.cloud.there)
+
+    def test_host_not_known(self):
+        self.cloud = Cloud(sees_hosts=False)
+        with self.platform() as platform:
+            only, = platform.launch([platform_fakes.request()])
+            self.assertEqual((), only.affinities())
+
+    def test_network_of_servers(self):
+        self.cloud = Cloud(networks={'net': 'n1'})
+        with self.platform(server_network='net') as platform:
+            platform.launch([platform_fakes.request()])
+        self.assertEqual('n1', self.cloud.asked[0][3])
+
+    def launch_fails(self, *requests):
+        with self.platform() as platform:
+            error = self.assertRaises(
+                bench_errors.InstanceError, platform.launch, requests or [
+                    platform_fakes.request(0), platform_fakes.request(1)])
+            left = dict(self.cloud.there)
+        self.assertEqual({}, self.cloud.there)
+        self.assertTrue(self.cloud.is_closed)
+        return str(error), left
+
+    def test_not_booted(self):
+        self.cloud = Cloud(fails=('await_active',))
+        self.assertEqual(('cloud here: await_active fails', {}),
+                         self.launch_fails())
+
+    def test_answer_lost(self):
+        # What nobody knows of is found by its name in the end.
+        self.cloud = Cloud(fails=('boot-1',))
+        error, left = self.launch_fails()
+        self.assertEqual(('cloud here: time-out', ['s1']),
+                         (error, list(left)))
+
+    def test_silent(self):
+        self.silent = ('nova-pinning-bench-1-enterprise-1',)
+        self.assertEqual(('silent', {}), self.launch_fails())
+        self.assertEqual([1, 1], [channel.closed for channel in self.channels])
+
+    def test_image_gone(self):
+        self.cloud = Cloud(None)
+        self.assertIn('has gone', self.launch_fails()[0])
+
+    def test_not_pinned(self):
+        self.xml, self.floats = '', " cpuset='0-1'"
+        self.assertIn('enterprise-0 are not pinned', self.launch_fails()[0])
+
+    def test_pinned_nevertheless(self):
+        requests = [platform_fakes.request(
+            provisioning=bench_model.Provisioning.VANILLA,
+            guest_class=hostclass.HostClass.SHARED)]
+        self.assertIn('are pinned, although', self.launch_fails(*requests)[0])
+
+    def test_interrupted(self):
+        def interrupt(*_unused):
+            raise KeyboardInterrupt
+        self.cloud.await_active = interrupt
+        try:
+            with self.platform() as platform:
+                platform.launch([platform_fakes.request()])
+        except KeyboardInterrupt:
+            pass
+        self.assertEqual({}, self.cloud.there)
+
+    def test_cannot_be_deleted(self):
+        self.cloud = Cloud(fails=('delete', 'delete_own'))
+        with testtools.ExpectedException(
+                bench_errors.BenchError, 'cloud here: delete_own fails'):
+            with self.platform() as platform:
+                only, = platform.launch([platform_fakes.request()])
+                self.assertRaises(bench_errors.BenchError, only.close)
+        self.assertTrue(self.cloud.is_closed)
+
+    def test_versions_without_cloud(self):
+        self.cloud = Cloud(fails=('version',))
+        with self.platform() as platform:
+            self.assertEqual({}, platform.versions())
+
+
+class TestChannel(testtools.TestCase):
+
+    def server(self, addresses=()):
+        return server_cloud.BootedServer(
+            id='i', name='s', status='ACTIVE', host='h', addresses=addresses,
+            fault='', owner=None)
+
+    def test_agent(self):
+        how = settings.PlatformSettings()
+        host = server.hypervisor.of_host(how, 'h')
+        found = server.open_channel(how, self.server(), host)
+        self.assertIsInstance(found, agent.Agent)
+        self.assertEqual('i', found.domain)
+        self.assertRaises(bench_errors.InstanceError, server.open_channel,
+                          how, self.server(), None)
+
+    def test_ssh(self):
+        how = settings.PlatformSettings(channel=settings.ChannelKind.SSH,
+                                        ssh_user='u')
+        found = server.open_channel(how, self.server(('10.0.0.5',)), None)
+        self.addCleanup(found.close)
+        self.assertIsInstance(found, ssh.Ssh)
+        self.assertEqual('u@10.0.0.5', str(found.target))
+        self.assertRaises(bench_errors.InstanceError, server.open_channel,
+                          how, self.server(), None)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import types
+
+import ddt
+import fixtures
+from openstack import exceptions
+import testtools
+
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench.platforms import server_cloud
+
+
+def shown(name, status='ACTIVE', **more):
+    """A server as openstacksdk has it."""
+    return types.SimpleNamespace(**{
+        'id': f'id-{name}', 'name': name, 'status': status,
+        'compute_host': None, 'addresses': None, 'fault': None,
+        'metadata': {}, **more})
+
+
+class Compute:
+    """The compute API of openstacksdk, as far as it is used."""
+
+    def __init__(self, *servers):
+        self.there = {server.id: server for server in servers}
+        self.answers = []
+        self.deleted = []
+        self.stays = 0
+
+    def servers(self, details, name):
+        if self.stays and self.deleted:
+            self.stays -= 1
+        elif not self.stays:
+            for one in self.deleted:
+                self.there.pop(one, None)
+        return list(self.there.values())
+
+    def get_server(self, server_id):
+        return self.answers.pop(0)
+
+    def delete_server(self, server_id):
+        if server_id == 'id-stuck':
+            raise exceptions.HttpException('no')
+        self.deleted.append(server_id)
+
+    def create_server(self, **asked):
+        self.asked = asked
+        return shown(asked['name'], 'BUILD', metadata=asked['metadata'])
+
+    def hypervisors(self):
+        raise exceptions.ForbiddenException('no', http_status=403)
+
+
+class CloudTestCase(testtools.TestCase):
+
+    def cloud(self, *servers):
+        self.compute = Compute(*servers)
+        self.now = 0.0
+
+        def sleep(seconds):
+            self.now += seconds
+
+        return server_cloud.ServerCloud(
+            types.SimpleNamespace(compute=self.compute), 'here',
+            clock=lambda: self.now, sleep=sleep)
+
+
+class TestCloud(CloudTestCase):
+
+    def test_boot(self):
+        nova = self.cloud()
+        made = nova.boot('a-0', 'f', 'i', '')
+        self.assertEqual(f'{nova.run}-a-0', made.name)
+        self.assertEqual('none', self.compute.asked['networks'])
+        self.assertEqual(nova.owner, made.owner)
+        nova.boot('a-0', 'f', 'i', 'n')
+        self.assertEqual([{'uuid': 'n'}], self.compute.asked['networks'])
+
+    def test_runs_differ(self):
+        self.assertNotEqual(self.cloud().run, self.cloud().run)
+
+    def await_active(self, *answers):
+        nova = self.cloud()
+        self.compute.answers = list(answers)
+        return nova.await_active(nova.boot('a-0', 'f', 'i', ''), 10)
+
+    def test_active(self):
+        found = self.await_active(
+            shown('a', 'BUILD'), shown(
+                'a', compute_host='h',
+                addresses={'net': [{'addr': '10.0.0.1'}]}))
+        self.assertEqual(('h', ('10.0.0.1',)),
+                         (found.host, found.addresses))
+
+    def test_error(self):
+        error = self.assertRaises(
+            bench_errors.InstanceError, self.await_active,
+            shown('a', 'ERROR', fault={'message': 'No valid host'}))
+        self.assertIn('could not boot server a: No valid host', str(error))
+
+    def test_late(self):
+        error = self.assertRaises(
+            bench_errors.InstanceError, self.await_active,
+            *[shown('a', 'BUILD')] * 100)
+        self.assertEqual('server a is BUILD after 10 s', str(error))
+
+    def test_may_not_see_hosts(self):
+        self.assertFalse(self.cloud().sees_hosts())
+
+    def test_only_ours(self):
+        nova = self.cloud(shown('nova-pinning-bench-1-a'),
+                          shown('x-nova-pinning-bench-1'))
+        self.assertEqual(['nova-pinning-bench-1-a'],
+                         [server.name for server in nova.servers()])
+
+    def test_delete_waits(self):
+        nova = self.cloud(shown('nova-pinning-bench-1-a'))
+        self.compute.stays = 3
+        nova.delete(nova.servers())
+        self.assertEqual({}, self.compute.there)
+        self.assertLess(0, self.now)
+
+    def test_delete_takes_too_long(self):
+        nova = self.cloud(shown('nova-pinning-bench-1-a'))
+        self.compute.stays = 1000
+        error = self.assertRaises(
+            errors.CloudError, nova.delete, nova.servers())
+        self.assertIn('1 are still there after 120 s', str(error))
+
+    def test_one_cannot_be_deleted(self):
+        nova = self.cloud(shown('nova-pinning-bench-1-a', id='stuck'),
+                          shown('nova-pinning-bench-1-b'))
+        first, second = nova.servers()
+        self.compute.there['id-stuck'] = self.compute.there.pop('stuck')
+        first = server_cloud.BootedServer(**{
+            **{name: getattr(first, name) for name in first.__slots__},
+            'id': 'id-stuck'})
+        self.assertRaises(errors.CloudError, nova.delete, [first, second])
+        self.assertEqual([second.id], self.compute.deleted)
+
+    def test_delete_own(self):
+        nova = self.cloud()
+        for name in (f'{nova.run}-a', 'nova-pinning-bench-1-a'):
+            self.compute.there[f'id-{name}'] = shown(name)
+        nova.delete_own()
+        self.assertEqual([f'id-{nova.run}-a'], self.compute.deleted)
+
+    def test_sweep(self):
+        nova = self.cloud()
+        owner = nova.owner
+        names = {
+            'mine': str(owner),
+            'gone': f'{owner.machine} {owner.pid} {owner.started + 1}',
+            'elsewhere': f'other {owner.pid} {owner.started + 1}',
+            'odd': 'what is this', 'none': ''}
+        for name, text in names.items():
+            name = f'nova-pinning-bench-1-{name}'
+            self.compute.there[f'id-{name}'] = shown(
+                name, metadata={server_cloud.OWNER_KEY: text} if text else {})
+        self.assertEqual(1, nova.sweep())
+        self.assertEqual(['id-nova-pinning-bench-1-gone'],
+                         self.compute.deleted)
+
+
+@ddt.ddt
+class TestOwner(testtools.TestCase):
+
+    def test_myself(self):
+        owner = server_cloud.myself()
+        self.assertEqual(os.getpid(), owner.pid)
+        self.assertFalse(owner.has_gone())
+        self.assertEqual(owner, server_cloud.Owner.parse(str(owner)))
+
+    def machine(self, machine_id, boot_id='b', namespace='pid:[1]'):
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for path, text in (('etc/machine-id', machine_id),
+                           ('proc/sys/kernel/random/boot_id', boot_id)):
+            (root / path).parent.mkdir(parents=True)
+            (root / path).write_text(f'{text}\n')
+        (root / 'proc/self/ns').mkdir(parents=True)
+        (root / 'proc/self/ns/pid').symlink_to(namespace)
+        return server_cloud.myself(str(root)).machine
+
+    def test_machines(self):
+        one = self.machine('m')
+        # Another boot is no other machine; what is made from the same image
+        # without an ID, or another container, is.
+        self.assertEqual(one, self.machine('m', boot_id='c'))
+        self.assertNotEqual(one, self.machine('n'))
+        self.assertNotEqual(one, self.machine('m', namespace='pid:[2]'))
+        self.assertNotEqual(self.machine(''), self.machine('', boot_id='c'))
+
+    @ddt.data('', 'a b', 'a b c', '1 2 3 4')
+    def test_odd(self, text):
+        self.assertIsNone(server_cloud.Owner.parse(text))
+
+    def test_start_not_known(self):
+        root = self.useFixture(fixtures.TempDir()).path
+        owner = server_cloud.myself(root)
+        self.assertEqual(0, owner.started)
+        # Nobody can tell, so it is left alone.
+        self.assertFalse(owner.has_gone(root))
+
+
+class TestImage(CloudTestCase):
+
+    def image(self, found):
+        nova = self.cloud()
+        nova._connection.image = types.SimpleNamespace(
+            find_image=lambda name, ignore_missing: found)
+        return nova.image('bench')
+
+    def test_none(self):
+        self.assertIsNone(self.image(None))
+
+    def test_agent(self):
+        for value, expected in (('yes', True), (True, True), ('no', False),
+                                (None, False)):
+            found = self.image(types.SimpleNamespace(
+                id='i', name='bench', status='active',
+                hw_qemu_guest_agent=value))
+            self.assertEqual((True, expected),
+                             (found.is_active, found.has_agent))

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page, its charts, and the document for programs."""
+
+import dataclasses
+import importlib.util
+import json
+import re
+from unittest import mock
+
+import ddt
+from lxml import html
+
+from nova_pinning import errors
+from nova_pinning.instance_bench import published
+from nova_pinning.instance_bench.report import charts
+from nova_pinning.instance_bench.report import document
+from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import statistics
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
+from nova_pinning.tests.unit import unit_base
+
+
+def _part(run, old=None):
+    summary = statistics.summarise(run.results())
+    comparison = old and run_comparison.compare(
+        summary, statistics.summarise(old.results()))
+    return page.Part('results.jsonl', summary, run_claims.claims(summary),
+                     comparison)
+
+
+def _page(*runs):
+    text = page.render([_part(run) for run in runs], '1.0')
+    return text, html.document_fromstring(text)
+
+
+@ddt.ddt
+class PageTest(unit_base.TestCase):
+
+    @ddt.data(*report_scenes.ALL)
+    def test_kind(self, kind):
+        text, root = _page(report_scenes.ALL[kind](repetitions=3))
+        self.assertTrue(text.startswith('<!DOCTYPE html>'))
+        self.assertEqual([], root.xpath(
+            '//script | //link | //img | //iframe | //object'))
+        ids = root.xpath('//@id')
+        self.assertEqual(len(set(ids)), len(ids))
+        for reference in re.findall(r'(?:href="|url\()#([^")]+)', text):
+            self.assertIn(reference, ids)
+        self.assertTrue(root.xpath('//*[local-name()="svg"]'))
+        self.assertNotIn('<?xml', text)
+        # All colours are the page's own.
+        self.assertNotRegex(text, '#0[12]01[0-9a-f]{2}')
+
+    def test_nothing_is_loaded(self):
+        text, root = _page(report_scenes.levels(repetitions=3))
+        self.assertNotRegex(text, r'@import|src=|url\((?!#)')
+        # Links to sources are there to be followed, if wanted.
+        for link in root.xpath('//a/@href'):
+            self.assertRegex(link, '^(#|https?://)')
+
+    def test_text_is_escaped(self):
+        run = report_scenes.Run('network', [report_scenes.workload()],
+                                repetitions=2,
+                                name='<script>alert(1)</script>')
+        run.add(report_scenes.case(report_scenes.tenant(), scenario='<b>&"\''),
+                {'measured': 1.0})
+        run.add(report_scenes.case(report_scenes.tenant(),
+                                   scenario='$\\frac{1}{2}$'),
+                {'measured': 1.0}, flags=('<i>',))
+        _text, root = _page(run)
+        self.assertEqual([], root.xpath('//script | //i | //td/b'))
+        self.assertIn('<b>&"\'', root.xpath('//td/text()'))
+
+    def test_several(self):
+        text, root = _page(report_scenes.mutex(repetitions=3),
+                           report_scenes.mutex(repetitions=3))
+        self.assertEqual(2, len(root.xpath('//section')))
+        ids = root.xpath('//@id')
+        self.assertEqual(len(set(ids)), len(ids))
+        self.assertEqual(['#part-1', '#part-2'],
+                         root.xpath('//nav//a/@href'))
+
+    def test_warnings_and_claims_come_first(self):
+        _text, root = _page(report_scenes.levels(repetitions=3))
+        text = root.text_content()
+        places = [text.index(one) for one in (
+            'Before you rely on this', 'What the run can be held to',
+            'Measured', 'Published elsewhere', 'Skipped', 'Conditions')]
+        self.assertEqual(sorted(places), places)
+        self.assertIn('? inconclusive', text)
+
+    def test_published_figures_are_apart(self):
+        _text, root = _page(report_scenes.priority(repetitions=3))
+        inside = root.xpath('//aside')[0].text_content()
+        for figure in published.figures('priority'):
+            self.assertIn(figure.what, ' '.join(inside.split()))
+            self.assertIn(figure.source.url, inside)
+        for aside in root.xpath('//aside'):
+            aside.drop_tree()
+        self.assertNotIn(published.figures('priority')[0].source.url,
+                         root.text_content())
+
+    def test_published_beside_an_own_experiment(self):
+        for name, title in (
+                ('cpu-priority', 'Published elsewhere, for reference'),
+                ('my-own', 'Published elsewhere of comparable experiments, '
+                           'for reference')):
+            _text, root = _page(
+                report_scenes.priority(repetitions=3, name=name))
+            self.assertEqual([title], root.xpath('//aside/h3/text()'))
+
+    def test_names(self):
+        def part(run, source):
+            return page.Part(source, statistics.summarise(run.results()), ())
+
+        guests = report_scenes.Run('network', [report_scenes.workload()])
+        guests.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
+                   {'measured': 1.0})
+        processes = report_scenes.Run('network', [report_scenes.workload()])
+        processes.add(
+            report_scenes.case(report_scenes.tenant(platform=report_scenes.BM),
+                               scenario='a'), {'measured': 1.0})
+        name = 'an-experiment-of-network'
+        for given, names in (
+                ([(guests, 'x')], [name]),
+                ([(guests, 'x'), (processes, 'y')],
+                 [f'{name}, vm', f'{name}, bm']),
+                ([(guests, 'd/x'), (guests, 'd/y')],
+                 [f'{name}, x', f'{name}, y']),
+                ([(guests, 'd/x'), (guests, 'e/x')],
+                 [f'{name}, d/x', f'{name}, e/x']),
+                ([(guests, 'd/x'), (guests, 'd/x')], [name, name])):
+            self.assertEqual(names, page.part_names([
+                part(*one) for one in given]))
+
+    def test_size_that_comes_out_otherwise(self):
+        run = report_scenes.Run('network', [report_scenes.workload()],
+                                repetitions=2)
+        run.add(report_scenes.case(report_scenes.tenant(), size='up to 4'),
+                {'measured': 1.0})
+        self.assertIn('Size "up to 4" is 2 vCPUs here.',
+                      page.extent(run.results()))
+        self.assertNotIn('here.',
+                         page.extent(report_scenes.overhead().results()))
+
+    def test_kernel_words(self):
+        results = report_scenes.mutex(repetitions=2).results(
+            dataclasses.replace(report_scenes.CONDITIONS, smt='notsupported'))
+        text = page.render([page.Part('a', statistics.summarise(
+            results), ())], '1')
+        self.assertIn('<dt>SMT</dt><dd>not supported</dd>', text)
+
+    def test_doubts_of_the_earlier_run(self):
+        old = report_scenes.levels(repetitions=2)
+        part = _part(report_scenes.levels(), old)
+        text = html.document_fromstring(
+            page.render([part], '1')).text_content()
+        self.assertIn('Each case was measured 2 times',
+                      text.partition('Of the earlier run')[2])
+        self.assertIn('Each case was measured 2 times', ' '.join(
+            document.report_document([part])['results'][0]['comparison'][
+                'warnings']))
+
+    def test_comparison(self):
+        part = _part(report_scenes.levels(0.4), report_scenes.levels(0.6))
+        text = html.document_fromstring(
+            page.render([part], '1')).text_content()
+        self.assertIn('20 figures compared', text)
+        self.assertIn('✗ regression', text)
+
+    def test_conditions(self):
+        _text, root = _page(report_scenes.mutex(repetitions=3))
+        found = dict(zip(root.xpath('//dl[1]/dt/text()'),
+                         root.xpath('//dl[1]/dd/text()')))
+        self.assertEqual('A CPU <of> "ours"', found['CPU'])
+        self.assertEqual('4-11', found['CPUs, dedicated'])
+
+    def test_nothing_measured(self):
+        run = report_scenes.overhead(repetitions=1)
+        run.measurements.clear()
+        text = _page(run)[1].text_content()
+        self.assertIn('Nothing has been measured', text)
+
+    def test_same_each_time(self):
+        self.assertEqual(_page(report_scenes.priority(repetitions=3))[0],
+                         _page(report_scenes.priority(repetitions=3))[0])
+
+    @ddt.data(('jinja2', 'bench'), ('matplotlib', 'plots'))
+    @ddt.unpack
+    def test_not_installed(self, name, extra):
+        with mock.patch.object(importlib.util, 'find_spec',
+                               lambda wanted: wanted != name or None):
+            error = self.assertRaises(errors.InputError, page.check)
+        self.assertIn(name, error.message)
+        self.assertIn(f'nova-pinning[{extra}]', error.advice)
+
+
+@ddt.ddt
+class ChartsTest(unit_base.TestCase):
+
+    @ddt.data(('levels', 3), ('mutex', 1), ('priority', 1), ('ladder', 2),
+              ('overhead', 1), ('multitask', 2), ('network', 1))
+    @ddt.unpack
+    def test_number(self, kind, number):
+        found = charts.draw(statistics.summarise(
+            report_scenes.ALL[kind](repetitions=3).results()), 'a')
+        self.assertEqual(number, len(found))
+
+    def test_series_differ_by_more_than_colour(self):
+        rows = statistics.summarise(
+            report_scenes.overhead(repetitions=2).results()).rows
+        styles = charts._styles(rows).values()
+        self.assertEqual(6, len({style.marker for style in styles}))
+        self.assertEqual(6, len({str(style.line) for style in styles}))
+
+    def test_series_are_named_at_their_lines(self):
+        chart = charts.draw(statistics.summarise(
+            report_scenes.overhead(repetitions=3).results()), 'a')[0]
+        for name in ('cn vanilla', 'cn pinned', 'vm vanilla', 'vm pinned'):
+            self.assertIn(f'>{name}<', chart.svg)
+
+    def test_labels_do_not_meet(self):
+        heights = []
+
+        class Axes:
+            def get_ylim(self):
+                return 0.0, 16.0
+
+            def annotate(self, _name, place, **_options):
+                heights.append(place[1])
+
+        charts._end_labels(Axes(), [(5.0, 'a', ''), (5.1, 'b', ''),
+                                    (5.2, 'c', ''), (9.0, 'd', '')])
+        self.assertEqual([5.0, 6.0, 7.0, 9.0], heights)
+
+
+@ddt.ddt
+class DocumentTest(unit_base.TestCase):
+
+    @ddt.data(*report_scenes.ALL)
+    def test_json(self, kind):
+        # Single values have no intervals, and JSON has no nan.
+        for repetitions in (1, 3):
+            found = document.report_document([
+                _part(report_scenes.ALL[kind](repetitions=repetitions))])
+            text = json.dumps(found, allow_nan=False)
+            self.assertEqual(found, json.loads(text))
+            self.assertEqual(1, found['version'])
+
+    def test_what_is_in_it(self):
+        found = document.report_document(
+            [_part(report_scenes.levels(0.4),
+                   report_scenes.levels(0.6))])['results'][0]
+        self.assertEqual('results.jsonl', found['source'])
+        self.assertEqual({'holds'},
+                         {one['verdict'] for one in found['claims']})
+        row = found['figures'][4]
+        self.assertEqual(12, len(row['values']))
+        self.assertLess(row['low'], row['mean'])
+        self.assertEqual('BCa bootstrap', row['method'])
+        self.assertEqual('repetitions', row['resampled'])
+        self.assertIn('regression', {
+            one['verdict'] for one in found['comparison']['changes']})
+        self.assertEqual(1, len(found['skipped']))
+
+
+class MethodTest(unit_base.TestCase):
+
+    def test_said(self):
+        run = report_scenes.Run('levels', [report_scenes.workload()], rounds=2,
+                                repetitions=3)
+        run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
+                {'measured': 1.0})
+        run.add(report_scenes.case(report_scenes.tenant(), scenario='b'),
+                {'measured': 1.0})
+        found = page.method(statistics.summarise(run.results()))
+        self.assertIn("by: Student's t.", found)
+        self.assertIn('whole rounds', found)
+
+    def test_conditions_of_no_host(self):
+        results = dataclasses.replace(report_scenes.mutex(
+            repetitions=2).results(), conditions=())
+        summary = statistics.summarise(results)
+        text = page.render([page.Part('a', summary, ())], '1')
+        self.assertIn('an-experiment-of-mutex', text)

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs can be held to."""
+
+import dataclasses
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench import statistics
+from nova_pinning.tests.unit.instance_bench import bench_fakes
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
+from nova_pinning.tests.unit import unit_base
+
+HOLDS = run_claims.ClaimVerdict.HOLDS
+DOES_NOT_HOLD = run_claims.ClaimVerdict.DOES_NOT_HOLD
+INCONCLUSIVE = run_claims.ClaimVerdict.INCONCLUSIVE
+
+
+def _claims(run, name, **changes):
+    results = dataclasses.replace(run.results(), **changes)
+    return [claim for claim in run_claims.claims(statistics.summarise(results))
+            if claim.name == name]
+
+
+def _verdicts(run, name, **changes):
+    return [claim.verdict for claim in _claims(run, name, **changes)]
+
+
+def _simple(**options):
+    run = report_scenes.Run('network', [report_scenes.workload()],
+                            repetitions=3)
+    run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
+            {'measured': 1.0}, **options)
+    return run
+
+
+class AffinitiesTest(unit_base.TestCase):
+
+    def test_in_force(self):
+        self.assertEqual([HOLDS], _verdicts(_simple(), 'affinities'))
+
+    def test_elsewhere(self):
+        found = _claims(_simple(affinity='4,9'), 'affinities')[0]
+        self.assertIs(DOES_NOT_HOLD, found.verdict)
+        self.assertIn('vCPU 0: CPUs 4,9 in place of 4-7', found.evidence)
+
+    def test_one_that_nobody_saw(self):
+        run = _simple()
+        run.measurements[1] = dataclasses.replace(
+            run.measurements[1], affinities=())
+        self.assertEqual([INCONCLUSIVE], _verdicts(run, 'affinities'))
+
+    def test_thread_that_had_ended(self):
+        run = _simple()
+        run.measurements[0] = dataclasses.replace(
+            run.measurements[0], affinities=(
+                *run.measurements[0].affinities,
+                dataclasses.replace(run.measurements[0].affinities[0],
+                                    seen=type(report_scenes.CONDITIONS.layout[
+                                        'host'])())))
+        found = _claims(run, 'affinities')[0]
+        self.assertIs(HOLDS, found.verdict)
+        self.assertIn('1 thread had ended before', found.evidence)
+
+    def test_one_instance_of_several_that_nobody_saw(self):
+        run = report_scenes.Run('network', [report_scenes.workload()],
+                                repetitions=3)
+        run.add(
+            report_scenes.case(report_scenes.tenant(count=2), scenario='a'),
+            {'measured': 1.0})
+        self.assertEqual([HOLDS], _verdicts(run, 'affinities'))
+        run.measurements[1] = dataclasses.replace(
+            run.measurements[1],
+            affinities=run.measurements[1].affinities[:1])
+        found = _claims(run, 'affinities')[0]
+        self.assertIs(INCONCLUSIVE, found.verdict)
+        self.assertIn('1 of 3 measurements', found.evidence)
+
+    def test_nothing_measured(self):
+        self.assertEqual([INCONCLUSIVE], _verdicts(
+            _simple(), 'affinities', measurements=()))
+
+
+@ddt.ddt
+class ClocksTest(unit_base.TestCase):
+
+    def test_agree(self):
+        self.assertEqual([HOLDS], _verdicts(_simple(), 'clocks'))
+
+    @ddt.data((-3.0, INCONCLUSIVE, '7.00'), (3.0, DOES_NOT_HOLD, '13.00'))
+    @ddt.unpack
+    def test_disagree(self, inside, verdict, told):
+        found = _claims(_simple(inside=inside), 'clocks')[0]
+        self.assertIs(verdict, found.verdict)
+        self.assertIn(f'10.10 s outside, {told} s inside', found.evidence)
+
+    def test_not_read(self):
+        run = _simple()
+        run.measurements[:] = [
+            dataclasses.replace(measurement, readings=tuple(
+                dataclasses.replace(reading, inside_seconds=None)
+                for reading in measurement.readings))
+            for measurement in run.measurements]
+        self.assertEqual([INCONCLUSIVE], _verdicts(run, 'clocks'))
+
+
+class CompleteTest(unit_base.TestCase):
+
+    def test_all(self):
+        self.assertEqual([HOLDS], _verdicts(_simple(), 'complete'))
+
+    def test_one_repetition_short(self):
+        run = _simple()
+        del run.measurements[0]
+        found = _claims(run, 'complete')[0]
+        self.assertIs(INCONCLUSIVE, found.verdict)
+        self.assertIn('1 of 1 were not, among them a', found.evidence)
+
+    def test_skipped_cases_do_not_count(self):
+        self.assertEqual([HOLDS], _verdicts(report_scenes.levels(),
+                                            'complete'))
+
+
+@ddt.ddt
+class IsolationTest(unit_base.TestCase):
+
+    def test_holds(self):
+        run = report_scenes.levels()
+        self.assertEqual([HOLDS] * 2, _verdicts(run, 'level'))
+        self.assertEqual([HOLDS] * 2, _verdicts(run, 'spread'))
+
+    def test_does_not_hold(self):
+        # Floating instances that nothing disturbs, faster than alone.
+        run = report_scenes.levels(slow=1.3, floating_spread=0.0005)
+        self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(run, 'level'))
+        self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(run, 'spread'))
+
+    def test_no_difference_is_no_pass(self):
+        run = report_scenes.levels(slow=0.955, floating_spread=0.007)
+        self.assertNotIn(HOLDS, _verdicts(run, 'level'))
+        self.assertNotIn(HOLDS, _verdicts(run, 'spread'))
+
+    def test_two_repetitions_are_inconclusive(self):
+        run = report_scenes.levels(repetitions=2)
+        self.assertEqual([INCONCLUSIVE] * 2, _verdicts(run, 'spread'))
+
+    @ddt.data('level', 'spread')
+    def test_what_disturbs_both_does_not_hide_the_difference(self, name):
+        """Tenants of one case are compared repetition by repetition."""
+        run = report_scenes.Run('levels', [report_scenes.workload()],
+                                repetitions=24)
+        pinned, shared = report_scenes.tenant('pinned'), report_scenes.tenant(
+            'shared', provisioning=report_scenes.VANILLA,
+            guest_class=report_scenes.SHARED)
+        for scenario, tenants in (
+                ('pinned alone', (pinned,)), ('shared alone', (shared,)),
+                ('both', (pinned, shared))):
+            run.add(report_scenes.case(*tenants, scenario=scenario),
+                    {tenant.name: 1000.0 if len(tenants) == 1 else
+                     {'pinned': 990.0, 'shared': 900.0}[tenant.name]
+                     for tenant in tenants}, spread=0.003)
+        # All is slow at times, and what is shared a little more so.
+        for number, one in enumerate(run.measurements):
+            if len(one.readings) > 1:
+                run.measurements[number] = dataclasses.replace(
+                    one, readings=tuple(dataclasses.replace(
+                        reading, figures={
+                            figure: value * (1.5 - number % 7 / 7) ** power
+                            for figure, value in reading.figures.items()})
+                        for reading, power in zip(one.readings, (1, 1.1))))
+
+        found, = _claims(run, name)
+
+        self.assertIs(HOLDS, found.verdict, found.evidence)
+
+    def test_what_ran_beside_it_comes_before_what_has_more_vcpus(self):
+        run = report_scenes.Run('levels', [report_scenes.workload()])
+        pinned, shared = report_scenes.tenant('pinned'), report_scenes.tenant(
+            'shared', provisioning=report_scenes.VANILLA,
+            guest_class=report_scenes.SHARED)
+        for scenario, tenants in (
+                ('crowd', (pinned, dataclasses.replace(shared, count=3))),
+                ('pair', (pinned, shared))):
+            run.add(report_scenes.case(*tenants, scenario=scenario),
+                    {'pinned': 1000.0, 'shared': 500.0})
+        self.assertEqual(
+            ['crowd: pinned against shared', 'pair: pinned against shared'],
+            [claim.subject for claim in _claims(run, 'spread')])
+
+    def test_neighbours_of_another_kind_come_first(self):
+        run = report_scenes.levels()
+        run.add(report_scenes.case(report_scenes.tenant('enterprise', count=4),
+                                   scenario='enterprise fills',
+                                   workload='sysbench-cpu'),
+                {'enterprise': 1000.0})
+        self.assertEqual(2, len(_claims(run, 'level')))
+
+    def test_no_idle_host(self):
+        run = report_scenes.levels()
+        run.measurements[:] = [
+            measurement for measurement in run.measurements
+            if 'idle' not in measurement.factors['scenario']]
+        found = _claims(run, 'level')
+        self.assertEqual([INCONCLUSIVE] * 2, [one.verdict for one in found])
+
+
+class MutexTest(unit_base.TestCase):
+
+    def test_up_is_faster(self):
+        found = _claims(report_scenes.mutex(), 'mutex')
+        self.assertEqual([HOLDS] * 2, [one.verdict for one in found])
+        self.assertEqual('host SMP', found[0].subject)
+
+    def test_workloads_may_be_what_differs(self):
+        jobs = [report_scenes.workload(name, ('seconds', 's', 'lower'))
+                for name in ('mutex-smp', 'mutex-up')]
+        run = report_scenes.Run('mutex', jobs)
+        for job, level in zip(jobs, (1.0, 2.0)):
+            run.add(report_scenes.case(report_scenes.tenant(workload=job.name),
+                                       workload=job.name), {'measured': level})
+        self.assertEqual([DOES_NOT_HOLD], _verdicts(run, 'mutex'))
+
+
+@ddt.ddt
+class PriorityTest(unit_base.TestCase):
+
+    def test_holds(self):
+        self.assertEqual([HOLDS] * 3,
+                         _verdicts(report_scenes.priority(), 'finish-ratio'))
+
+    def test_weights_without_effect(self):
+        self.assertEqual(
+            [HOLDS, DOES_NOT_HOLD, DOES_NOT_HOLD],
+            _verdicts(report_scenes.priority(ratio=1.0), 'finish-ratio'))
+
+    def test_wide(self):
+        run = report_scenes.priority(spread=0.3, repetitions=3)
+        self.assertEqual([INCONCLUSIVE] * 3, _verdicts(run, 'finish-ratio'))
+
+    def test_nobody_knows_the_cpus(self):
+        run = report_scenes.priority()
+        run.measurements[:] = [dataclasses.replace(measurement, affinities=())
+                               for measurement in run.measurements]
+        self.assertEqual([], _claims(run, 'finish-ratio', conditions=()))
+        # The layout has 4 CPUs for shared instances.
+        self.assertEqual(3, len(_claims(run, 'finish-ratio')))
+
+    @ddt.data('emulator', 'vhost')
+    def test_threads_elsewhere_are_no_cpus_of_the_work(self, thread):
+        run = report_scenes.priority()
+        affinity = bench_model.Affinity(
+            thread=f'heavy-0: {thread}', asked=bench_fakes.cpus('0-1'),
+            seen=bench_fakes.cpus('0-1'))
+        run.measurements[:] = [
+            dataclasses.replace(measurement, affinities=(
+                *measurement.affinities, affinity))
+            for measurement in run.measurements]
+        summary = statistics.summarise(run.results())
+        self.assertEqual(4, run_claims.contended_cpus(
+            summary, summary.experiment.cases[0]))
+
+    def _tenant(self, weight, threads, vcpus=4):
+        return report_scenes.tenant(
+            weight=weight, parameters={'threads': threads},
+            size=bench_model.InstanceSize(vcpus=vcpus, memory_mib=1))
+
+    @ddt.data((1, 4, 1.0), (2, 4, 1.0), (4, 4, 0.75), (6, 4, 0.75),
+              # The lighter has only 3 CPUs once it is alone.
+              (3, 4, 9 / 13))
+    @ddt.unpack
+    def test_expected(self, threads, cpus, ratio):
+        self.assertAlmostEqual(ratio, run_claims.expected_ratio(
+            self._tenant(100, threads), self._tenant(50, threads), cpus))
+
+    @unit_base.settings(max_examples=40)
+    @hypothesis.given(*[strategies.integers(1, 12)] * 3,
+                      *[strategies.sampled_from((25, 50, 100, 300))] * 2)
+    def test_expected_by_small_steps(self, one, other, cpus, weight, lower):
+        tenants = [self._tenant(weight, one, one),
+                   self._tenant(lower, other, other)]
+        found = run_claims.expected_ratio(*tenants, cpus)
+        times = _run(tenants, cpus)
+        self.assertAlmostEqual(times[0] / times[1], found, delta=0.02)
+
+    def test_threads(self):
+        self.assertEqual(4,
+                         run_claims.tenant_threads(self._tenant(1, '{vcpus}')))
+        self.assertEqual(6, run_claims.tenant_threads(self._tenant(1, 6)))
+        self.assertEqual(2, run_claims.tenant_threads(report_scenes.tenant()))
+
+
+def _run(tenants, cpus, step=0.01):
+    """When equal work of two tenants is done, in small steps of time."""
+    left = [1.0, 1.0]
+    done = [0.0, 0.0]
+    now = 0.0
+    while not all(done):
+        active = [place for place in range(2) if not done[place]]
+        rates = dict.fromkeys(active, 0.0)
+        room = float(cpus)
+        hungry = list(active)
+        # Fill up by weight; who has enough leaves the rest to the other.
+        while hungry and room > 1e-9:
+            weights = sum(tenants[place].weight for place in hungry)
+            shares = {place: room * tenants[place].weight / weights
+                      for place in hungry}
+            for place in list(hungry):
+                most = min(tenants[place].size.vcpus, cpus) - rates[place]
+                given = min(most, shares[place])
+                rates[place] += given
+                room -= given
+                if given == most:
+                    hungry.remove(place)
+        span = step / max(rates.values())
+        now += span
+        for place in active:
+            left[place] -= rates[place] * span
+            if left[place] <= 0:
+                # Not at the end of the step.
+                done[place] = now + left[place] / rates[place]
+    return done
+
+
+class BareMetalTest(unit_base.TestCase):
+
+    def test_holds(self):
+        self.assertEqual([HOLDS] * 2,
+                         _verdicts(report_scenes.ladder(), 'bare-metal'))
+        self.assertEqual([HOLDS],
+                         _verdicts(report_scenes.overhead(), 'bare-metal'))
+
+    def test_guest_that_is_too_fast(self):
+        run = report_scenes.overhead(platform=-0.3, by_size=0.0)
+        found = _claims(run, 'bare-metal')[0]
+        self.assertIs(DOES_NOT_HOLD, found.verdict)
+        self.assertIn('vm', found.evidence)
+
+    def test_floating_that_beats_pinned_refutes_nothing(self):
+        # Two threads of one core against two cores.
+        run = report_scenes.Run('overhead', [report_scenes.workload()],
+                                baseline={'platform': 'bm'})
+        for platform, provisioning, level in (
+                (report_scenes.BM, report_scenes.PINNED, 100.0),
+                (report_scenes.CN, report_scenes.PINNED, 99.0),
+                (report_scenes.CN, report_scenes.VANILLA, 160.0)):
+            run.add(report_scenes.case(
+                report_scenes.tenant(platform=platform,
+                                     provisioning=provisioning),
+                platform=str(platform), provisioning=str(provisioning)),
+                {'measured': level})
+        found = _claims(run, 'bare-metal')[0]
+        self.assertIs(HOLDS, found.verdict)
+        self.assertIn('1 of 1 ratios', found.evidence)
+
+
+@ddt.ddt
+class BelowTest(unit_base.TestCase):
+
+    @ddt.data((0.8, 0.9, HOLDS), (1.1, 1.2, DOES_NOT_HOLD),
+              (0.9, 1.1, INCONCLUSIVE), (0.9, 1.0, INCONCLUSIVE),
+              (float('nan'), 0.9, INCONCLUSIVE))
+    @ddt.unpack
+    def test_below(self, low, high, verdict):
+        self.assertIs(verdict, run_claims.below(intervals.Interval(
+            value=0.9, low=low, high=high, method=intervals.Method.BCA), 1))
+
+    def test_counted(self):
+        found = [run_claims.RunClaim(name='a', statement='A', verdict=verdict,
+                                     evidence='e')
+                 for verdict in (HOLDS, HOLDS, DOES_NOT_HOLD, INCONCLUSIVE)]
+        self.assertEqual(
+            '2 hold, 1 does not hold, 1 inconclusive (not passed)',
+            run_claims.counted(found))

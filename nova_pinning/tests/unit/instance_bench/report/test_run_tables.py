@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of runs."""
+
+import dataclasses
+
+import ddt
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import statistics
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
+from nova_pinning.tests.unit import unit_base
+
+
+def _tables(run):
+    return run_tables.tables(statistics.summarise(run.results()))
+
+
+@ddt.ddt
+class TablesTest(unit_base.TestCase):
+
+    @ddt.data(*report_scenes.ALL)
+    def test_shape(self, kind):
+        found = _tables(report_scenes.ALL[kind](repetitions=3))
+        self.assertFalse(found[0].is_detail)
+        for table in found:
+            self.assertEqual(len(set(table.columns)), len(table.columns))
+            self.assertLessEqual(table.numbers, set(table.columns))
+            self.assertTrue(table.rows)
+            for row in table.rows:
+                self.assertEqual(len(table.columns), len(row))
+            # Rows can be told apart by what is not a figure.
+            names = [tuple(cell for name, cell in zip(table.columns, row)
+                           if name not in table.numbers or name == 'vCPUs')
+                     for row in table.rows]
+            self.assertEqual(len(set(names)), len(names))
+
+    def test_levels(self):
+        found = _tables(report_scenes.levels())
+        self.assertEqual([
+            'sysbench-cpu: events in 1/s, higher is better',
+            'stream: copy in MB/s, higher is better',
+            'stream: scale in MB/s, higher is better',
+            'stream: latency in us, lower is better'],
+            [one.title for one in found])
+        self.assertEqual([False, False, False, True],
+                         [one.is_detail for one in found])
+        self.assertEqual(
+            ('scenario', 'runs', 'average', 'deviation', '95% interval',
+             'variation', 'min', 'max', 'against baseline',
+             'under neighbours', 'outliers'), found[0].columns)
+        self.assertEqual('shared beside enterprise, 3x',
+                         found[0].rows[4][0])
+
+    def test_mutex(self):
+        found = _tables(report_scenes.mutex())[0]
+        self.assertEqual(
+            ('scenario', 'runs', 'average', 'deviation', 'min', 'max'),
+            found.columns[:6])
+        self.assertEqual(('host SMP', '12'), found.rows[0][:2])
+
+    def test_mutexes_of_several_workloads_are_one_table(self):
+        jobs = [report_scenes.workload(name, ('seconds', 's', 'lower'))
+                for name in ('mutex-smp', 'mutex-up')]
+        run = report_scenes.Run('mutex', jobs)
+        for job in jobs:
+            run.add(report_scenes.case(report_scenes.tenant(workload=job.name),
+                                       scenario=job.name), {'measured': 1.0})
+        found = _tables(run)
+        self.assertEqual(1, len(found))
+        self.assertEqual(2, len(found[0].rows))
+
+    def test_priority(self):
+        found = _tables(report_scenes.priority())[0]
+        self.assertEqual(
+            ('threads', 'weights', 'runs', 'heavier done, s',
+             'lighter done, s', 'ratio', 'by the weights'), found.columns)
+        self.assertEqual(('4', '100 : 50', '12'), found.rows[1][:3])
+        self.assertEqual(['1.00', '0.75', '0.75'],
+                         [row[-1] for row in found.rows])
+
+    def test_ladder(self):
+        found = _tables(report_scenes.ladder())[0]
+        self.assertEqual(
+            ('threads', 'runs', 'baseline', 'its deviation', 'measured',
+             'deviation', 'ratio'), found.columns)
+        self.assertEqual(['1', '2', '4', '6', '8', '12'],
+                         [row[0] for row in found.rows])
+
+    def test_overhead(self):
+        found = _tables(report_scenes.overhead())
+        self.assertEqual(
+            ('vCPUs', 'CHR', 'bm pinned', 'cn vanilla', 'cn pinned',
+             'vm vanilla', 'vm pinned'), found[0].columns)
+        self.assertEqual([('2', '0.12'), ('4', '0.25'), ('8', '0.50'),
+                          ('16', '1.0')], [row[:2] for row in found[0].rows])
+        self.assertIn('comes with the platform', found[1].title)
+        self.assertEqual(('ffmpeg', 'vm', 'pinned'), found[1].rows[-1][:3])
+
+    def test_multitask(self):
+        found = _tables(report_scenes.multitask())[0]
+        self.assertEqual(
+            ('platform', 'provisioning', 'ffmpeg',
+             'ffmpeg against baseline', 'ffmpeg-many',
+             'ffmpeg-many against baseline'), found.columns)
+        self.assertEqual([('bm', 'vanilla'), ('cn', 'vanilla'),
+                          ('cn', 'pinned')],
+                         [row[:2] for row in found.rows])
+
+    def test_network(self):
+        found = _tables(report_scenes.network())[0]
+        self.assertEqual(('emulator', 'interrupts', 'runs'),
+                         found.columns[:3])
+
+    def test_several_tenants_of_a_case(self):
+        run = report_scenes.Run('levels', [report_scenes.workload()])
+        run.add(report_scenes.case(report_scenes.tenant('a'),
+                                   report_scenes.tenant('b'),
+                                   scenario='both'), {'a': 1.0, 'b': 2.0})
+        found = _tables(run)[0]
+        self.assertEqual([('both', 'a'), ('both', 'b')],
+                         [row[:2] for row in found.rows])
+
+    def test_time_from_outside_is_what_counts(self):
+        job = bench_model.Workload(
+            name='job', workload_class=bench_model.WorkloadClass.CPU,
+            about='It.',
+            command='job', figures=tuple(bench_model.WorkloadFigure(
+                name=name, unit='s', better=bench_model.Better.LOWER,
+                pattern=pattern) for name, pattern in (
+                    ('seconds', None), ('inside', '([0-9]+)'))))
+        run = report_scenes.Run('levels', [job])
+        run.add(
+            report_scenes.case(report_scenes.tenant(workload='job'),
+                               scenario='a'), {'measured': 1.0})
+        self.assertEqual([False, True],
+                         [table.is_detail for table in _tables(run)])
+
+    def test_nothing(self):
+        for make in report_scenes.ALL.values():
+            run = make(repetitions=1)
+            run.measurements.clear()
+            self.assertEqual((), _tables(run))
+
+
+class OthersTest(unit_base.TestCase):
+
+    def test_without(self):
+        table = run_tables.ReportTable(title='t', columns=('a', 'b', 'c'),
+                                       rows=(('1', '2', '3'),))
+        found = table.without('b')
+        self.assertEqual((('a', 'c'), (('1', '3'),)),
+                         (found.columns, found.rows))
+
+    def test_changes_worst_first(self):
+        old, new = (statistics.summarise(report_scenes.levels(slow).results())
+                    for slow in (0.6, 0.4))
+        found = run_tables.changes(run_comparison.compare(new, old))
+        self.assertEqual('regression', found.rows[0][-1])
+        self.assertTrue(found.rows[0][0].startswith('shared beside'))
+        self.assertRegex(found.rows[0][5], r'^\+\d+\.\d% \(\+.* to \+.*\)$')
+
+    def test_skipped(self):
+        found = run_tables.skipped(
+            statistics.summarise(report_scenes.levels().results()))
+        self.assertEqual((('needs 32 CPUs, there are 16',
+                           'enterprise fills the host / stream'),),
+                         found.rows)
+        self.assertIsNone(run_tables.skipped(
+            statistics.summarise(report_scenes.mutex().results())))
+
+    def test_flags(self):
+        run = report_scenes.Run('network', [report_scenes.workload()],
+                                repetitions=3)
+        run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
+                {'measured': 1.0}, flags=('a clock is off',))
+        results = run.results(failures=(bench_model.Failure(
+            factors={'scenario': 'a'}, round=0, started=0.0,
+            message='it broke'),))
+        self.assertEqual((('a clock is off', 'a', '3'),
+                          ('failed: it broke', 'a', '1')),
+                         run_tables.flags(results).rows)
+        self.assertIsNone(run_tables.flags(dataclasses.replace(
+            results, measurements=(), failures=())))

@@ -1,0 +1,533 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import itertools
+import pathlib
+import textwrap
+
+import ddt
+import fixtures
+import hypothesis
+from hypothesis import strategies as st
+import yaml
+
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import session
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench import bench_fakes
+from nova_pinning.tests.unit import unit_base
+
+_PAGE = (pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
+         / 'bench.rst')
+_SIZE = {'vcpus': 1, 'memory_mib': 1024}
+
+
+def host(cores, threads=1, memory_mib=1 << 20, per_l3=8):
+    """A layout of a host: a core for itself, the others halved."""
+    units = [cpuset.CpuSet(range(core * threads, (core + 1) * threads))
+             for core in range(cores)]
+    half = (cores + 1) // 2
+    return cpu_layout.CpuLayout(
+        host=units[0], shared=cpuset.union(units[:half]),
+        dedicated=cpuset.union(units[half:]), cores=tuple(units),
+        l3_domains=tuple(cpuset.union(units[first:first + per_l3])
+                         for first in range(0, cores, per_l3)),
+        nodes=(cpuset.union(units),), memory_mib=memory_mib)
+
+
+def trial(**changes):
+    """A document, as small as it can be."""
+    return {'version': 1, 'name': 'trial', 'about': 'Tries.',
+            'table': 'levels', **changes,
+            'axes': {'workload': ['spin'], 'platform': ['cn'],
+                     'size': [_SIZE], **changes.get('axes', {})}}
+
+
+class TestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def read(self, document, on=bench_fakes.LAYOUT, **options):
+        path = self.dir / 'trial.yaml'
+        path.write_text(document if isinstance(document, str)
+                        else yaml.safe_dump(document, sort_keys=False))
+        return experiment_file.read(
+            path, on, bench_fakes.WORKLOADS,
+            experiment_file.ExperimentOptions(**options)).experiment
+
+    def wrong(self, document, **options):
+        return str(self.assertRaises(errors.InputError, self.read, document,
+                                     **options))
+
+
+@ddt.ddt
+class TestRead(TestCase):
+
+    def test_the_least(self):
+        found = self.read(trial())
+        self.assertEqual(bench_model.Experiment(
+            name='trial', about='Tries.', table='levels', baseline={},
+            cases=(bench_model.Case(
+                factors={'workload': 'spin', 'platform': 'cn', 'size': '1'},
+                tenants=(bench_model.Tenant(
+                    name='instances', role=bench_model.Role.MEASURED,
+                    workload='spin',
+                    platform=bench_model.PlatformName.CONTAINER,
+                    provisioning=bench_model.Provisioning.PINNED,
+                    guest_class=hostclass.HostClass.DEDICATED,
+                    size=bench_model.InstanceSize(
+                        vcpus=1, memory_mib=1024)),)),)), found)
+
+    def test_axes_are_multiplied_in_their_order(self):
+        found = self.read(trial(axes={
+            'provisioning': ['pinned', 'vanilla'], 'weight': [100, 50],
+            'threads': [1, {'per_vcpu': 2}]}))
+        self.assertEqual(
+            [{'workload': 'spin', 'platform': 'cn', 'size': '1',
+              'provisioning': provisioning, 'weight': weight,
+              'threads': threads}
+             for provisioning, weight, threads in itertools.product(
+                 ('pinned', 'vanilla'), ('100', '50'), ('1', '2x'))],
+            [case.factors for case in found.cases])
+        self.assertEqual(
+            ('workload', 'platform', 'size', 'provisioning', 'weight',
+             'threads'), tuple(found.cases[0].factors))
+        last = found.cases[-1].tenants[0]
+        self.assertEqual((bench_model.Provisioning.VANILLA, 50, {
+            'threads': 2}), (last.provisioning, last.weight, last.parameters))
+
+    def test_a_scenario_has_axes_of_its_own(self):
+        found = self.read(trial(
+            axes={'platform': ['cn', 'vm'], 'weight': [100, 50]},
+            scenarios=[{'name': 'host', 'platform': ['bm'],
+                        'weight': [100]},
+                       {'name': 'other', 'class': 'shared'}],
+            baseline={'scenario': 'host', 'weight': 100}))
+        self.assertEqual(
+            [('host', 'bm', '100'), ('other', 'cn', '100'),
+             ('other', 'cn', '50'), ('other', 'vm', '100'),
+             ('other', 'vm', '50')],
+            [(case.factors['scenario'], case.factors['platform'],
+              case.factors['weight']) for case in found.cases])
+        self.assertEqual({'scenario': 'host', 'weight': '100'},
+                         found.baseline)
+        self.assertEqual(
+            [bench_model.Provisioning.PINNED] +
+            [bench_model.Provisioning.VANILLA] * 4,
+            [case.tenants[0].provisioning for case in found.cases])
+
+    def test_where_parameters_come_from(self):
+        """From the widest to the narrowest; each outdoes those before."""
+        document = trial(
+            parameters={'spin': {'threads': 2, 'duration': 2}},
+            axes={'workload': ['spin', {
+                'name': 'spin', 'label': 'three',
+                'parameters': {'threads': 3}}]},
+            scenarios=[
+                {'name': 'plain'},
+                {'name': 'four', 'parameters': {'threads': 4}},
+                {'name': 'five', 'parameters': {'threads': 4},
+                 'tenants': [{'parameters': {'threads': 5}}]},
+                {'name': 'others', 'parameters': {'threads': 4},
+                 'neighbours': {'workload': 'peered'}}],
+            short={'parameters': {'spin': {'duration': 1}}})
+        found = self.read(document)
+        self.assertEqual(
+            [2, 3, 4, 4, 5, 5, 4, 4],
+            [case.tenants[0].parameters['threads'] for case in found.cases])
+        # Parameters are for the workload of the case.
+        self.assertEqual({}, found.cases[-1].tenants[1].parameters)
+        self.assertEqual({2}, {case.tenants[0].parameters['duration']
+                               for case in found.cases})
+        self.assertEqual({1}, {
+            case.tenants[0].parameters['duration']
+            for case in self.read(document, is_short=True).cases})
+
+    def test_a_scenario_can_set_an_axis_of_parameters(self):
+        found = self.read(trial(
+            axes={'threads': [1, 2]},
+            scenarios=[{'name': 'a', 'parameters': {'threads': 7}},
+                       {'name': 'b'}]))
+        self.assertEqual([('a', '7'), ('b', '1'), ('b', '2')], [
+            (case.factors['scenario'], case.factors['threads'])
+            for case in found.cases])
+
+    def test_neighbours(self):
+        found = self.read(trial(scenarios=[{
+            'name': 'crowded', 'class': 'dedicated', 'tenant': 'enterprise',
+            'neighbours': {'class': 'shared', 'oversubscription': 3}}]))
+        enterprise, neighbours = found.cases[0].tenants
+        self.assertEqual(('enterprise', bench_model.Role.MEASURED, 1),
+                         (enterprise.name, enterprise.role, enterprise.count))
+        # Three vCPUs for each of the two shared CPUs.
+        self.assertEqual(
+            ('neighbours', bench_model.Role.NEIGHBOUR, 6, 'spin'),
+            (neighbours.name, neighbours.role, neighbours.count,
+             neighbours.workload))
+
+    def test_sizes_of_the_host(self):
+        found = self.read(trial(axes={'size': [
+            {'vcpus': {'most': 3}, 'memory_mib': {'per_vcpu': 100}},
+            {'vcpus': {'most': 30}, 'memory_mib': 2000},
+            {'vcpus': {'share': 0.5}, 'memory_mib': 2000},
+            {'vcpus': {'share': 1}, 'memory_mib': 4000}]}))
+        self.assertEqual(
+            [('up to 3', 3, 300), ('up to 30', 4, 2000),
+             ('50% of the CPUs', 2, 2000), ('all CPUs', 4, 4000)],
+            [(case.factors['size'], case.tenants[0].size.vcpus,
+              case.tenants[0].size.memory_mib) for case in found.cases])
+
+    def test_sizes_that_differ_in_memory_only(self):
+        found = self.read(trial(axes={'size': [
+            _SIZE, {'vcpus': 1, 'memory_mib': 2048}]}))
+        self.assertEqual(['1, 1024 MiB', '1, 2048 MiB'],
+                         [case.factors['size'] for case in found.cases])
+
+    @ddt.data(
+        ({'vcpus': 1}, 'dedicated', 4), ({'vcpus': 3}, 'dedicated', 1),
+        ({'vcpus': 1}, 'shared', 2), ({'vcpus': {'share': 1}}, 'shared', 1))
+    @ddt.unpack
+    def test_fill(self, size, guest_class, count):
+        found = self.read(trial(
+            axes={'size': [{**size, 'memory_mib': 64}]},
+            scenarios=[{'name': 'full', 'class': guest_class,
+                        'count': 'fill'}]))
+        self.assertEqual(count, found.cases[0].tenants[0].count)
+
+    def test_fill_beside_others(self):
+        found = self.read(trial(scenarios=[{
+            'name': 'full', 'count': 3, 'neighbours': {
+                'count': 'fill', 'class': 'dedicated'}}]))
+        self.assertEqual([3, 1], [tenant.count for tenant
+                                  in found.cases[0].tenants])
+        self.assertEqual('', found.cases[0].skipped)
+
+    def test_fill_beside_others_of_another_class(self):
+        found = self.read(trial(scenarios=[{
+            'name': 'full', 'class': 'shared', 'provisioning': ['pinned'],
+            'count': 2, 'neighbours': {'count': 'fill',
+                                       'class': 'dedicated'}}]))
+        self.assertEqual([2, 4], [tenant.count for tenant
+                                  in found.cases[0].tenants])
+
+    @ddt.data(
+        ({'size': [{'vcpus': 5, 'memory_mib': 64}]}, {},
+         'instances: an instance has 5 vCPUs, and there are 4 dedicated '
+         'CPUs'),
+        ({}, {'count': 5}, 'needs 1 more dedicated CPUs'),
+        ({}, {'count': 4, 'neighbours': {'count': 'fill'}},
+         'the others leave fewer dedicated CPUs'),
+        ({'size': [{'vcpus': 1, 'memory_mib': 60000}]}, {},
+         'needs 60000 MiB of memory, and the host has 58982 MiB'),
+        ({'network_cpus': ['other-cache'], 'platform': ['vm'],
+          'size': [{'vcpus': 4, 'memory_mib': 64}]},
+         {'class': 'shared'}, 'vCPUs, and there are 2 shared CPUs'),
+        ({'network_cpus': ['same-cache'], 'platform': ['vm'],
+          'size': [{'vcpus': 4, 'memory_mib': 64}]},
+         {}, 'there are no CPUs for interrupts in same-cache'))
+    @ddt.unpack
+    def test_what_does_not_fit(self, axes, scenario, reason):
+        found = self.read(trial(axes=axes, scenarios=[
+            {'name': 'large', **scenario}]))
+        self.assertEqual(1, len(found.cases))
+        self.assertIn(reason, found.cases[0].skipped)
+
+    @ddt.data(({}, None), ({'count': 'fill'}, None),
+              ({}, 'plan'), ({'oversubscription': 3}, 'plan'))
+    @ddt.unpack
+    def test_no_cpus_of_a_class(self, scenario, planned):
+        """One reason in the same words, whatever number is asked for."""
+        bare = dataclasses.replace(bench_fakes.LAYOUT, shared=cpuset.CpuSet(),
+                                   planned=planned)
+        found = self.read(trial(scenarios=[
+            {'name': 'a', 'class': 'shared', **scenario}]), bare)
+        self.assertEqual('there are no shared CPUs' + (
+            ' in the plan; make one with nova-pinning host plan '
+            '--shared-cpus, or leave --plan out' if planned else ''),
+            found.cases[0].skipped)
+
+    def test_a_cloud_is_not_this_host(self):
+        found = self.read(trial(axes={
+            'platform': ['nova'],
+            'size': [{'vcpus': 50, 'memory_mib': 1 << 20}]}))
+        self.assertEqual('', found.cases[0].skipped)
+
+    def test_what_is_the_same_here(self):
+        found = self.read(trial(axes={'threads': [
+            1, {'per_vcpu': 1}, {'per_vcpu': 1.5}]}))
+        self.assertEqual(
+            ['', 'is the same on this host as threads 1', ''],
+            [case.skipped for case in found.cases])
+        self.assertEqual(
+            [1, 1, 2], [case.tenants[0].parameters['threads']
+                        for case in found.cases])
+
+    def test_all_cpus(self):
+        path = self.dir / 'trial.yaml'
+        path.write_text(yaml.safe_dump(trial(cpus='all')))
+        found = experiment_file.read(path, bench_fakes.LAYOUT,
+                                     bench_fakes.WORKLOADS)
+        self.assertEqual(bench_fakes.LAYOUT.undivided(), found.layout)
+        planned = cpu_layout.CpuLayout(**{
+            name: getattr(bench_fakes.LAYOUT, name)
+            for name in ('host', 'shared', 'dedicated', 'cores',
+                         'l3_domains', 'nodes', 'memory_mib')},
+            planned=object())
+        found = experiment_file.read(path, planned, bench_fakes.WORKLOADS)
+        self.assertEqual(planned, found.layout)
+
+    def test_workloads_are_those_used(self):
+        path = self.dir / 'trial.yaml'
+        path.write_text(yaml.safe_dump(trial()))
+        found = experiment_file.read(path, bench_fakes.LAYOUT,
+                                     bench_fakes.WORKLOADS)
+        self.assertEqual({'spin': bench_fakes.WORKLOAD}, found.workloads)
+
+
+@ddt.ddt
+class TestOptions(TestCase):
+
+    DOCUMENT = trial(
+        repetitions=20, rounds=2, seed=7, settle_seconds=4,
+        axes={'platform': ['cn', 'vm'], 'threads': [1, 2]},
+        scenarios=[{'name': 'host', 'platform': ['bm']}, {'name': 'other'}],
+        short={'rounds': 1, 'warm_ups': 0, 'axes': {'threads': [1]}})
+
+    def test_nothing(self):
+        found = self.read(self.DOCUMENT)
+        self.assertEqual((20, 2, 7, 4.0, 1), (
+            found.repetitions, found.rounds, found.seed,
+            found.settle_seconds, found.warm_ups))
+
+    def test_short(self):
+        found = self.read(self.DOCUMENT, is_short=True)
+        self.assertEqual((3, 1, 7, 0), (found.repetitions, found.rounds,
+                                        found.seed, found.warm_ups))
+        self.assertEqual({'1'}, {case.factors['threads']
+                                 for case in found.cases})
+        self.assertEqual(3, len(found.cases))
+
+    def test_numbers(self):
+        found = self.read(self.DOCUMENT, is_short=True, seed=0,
+                          repetitions=5)
+        self.assertEqual((5, 0), (found.repetitions, found.seed))
+
+    def test_platforms(self):
+        found = self.read(self.DOCUMENT,
+                          platforms=(bench_model.PlatformName.NOVA,))
+        self.assertEqual(
+            {('host', 'bm'), ('other', 'nova')},
+            {(case.factors['scenario'], case.factors['platform'])
+             for case in found.cases})
+
+    def test_platforms_without_the_baseline(self):
+        document = trial(axes={'platform': ['bm', 'cn']},
+                         baseline={'platform': 'bm'})
+        found = self.read(document, platforms=(bench_model.PlatformName.NOVA,))
+        self.assertEqual({'platform': 'bm'}, found.baseline)
+
+    def test_platforms_that_cannot_be_chosen(self):
+        document = trial(scenarios=[{'name': 'a', 'platform': ['bm']}])
+        del document['axes']['platform']
+        self.assertIn('--platform: this experiment does not let', self.wrong(
+            document, platforms=(bench_model.PlatformName.NOVA,)))
+
+
+@ddt.ddt
+class TestErrors(TestCase):
+
+    @ddt.data(
+        ({'axes': {'workload': ['spim']}},
+         'axes.workload[0]: there is no workload spim; did you mean spin?'),
+        ({'axes': {'place': ['vm']}},
+         'axes.place[0]: workload spin has no parameter place'),
+        ({'axes': {'platform': ['xen']}}, 'axes.platform[0]: xen is not one'),
+        ({'axes': {'threads': ['many']}},
+         "axes.threads[0]: 'many' is not a whole number"),
+        ({'axes': {'threads': [1, 1]}}, 'axes.threads[1]: 1 appears '
+         'twice'),
+        ({'axes': {'workload': ['spin', {'name': 'spin'}]}},
+         'axes.workload[1]: spin appears twice; give one of them another '
+         'label'),
+        ({'scenarios': [{'name': 'a'}, {'name': 'a'}]},
+         "scenarios[1].name: there is a scenario 'a' already"),
+        ({'scenarios': [{'name': 'a', 'weight': [1000, 2]}]},
+         'scenarios[0].weight: weight has several values here'),
+        ({'scenarios': [{'name': 'a', 'tenants': [
+            {'name': 'x'}, {'name': 'x'}]}]},
+         'scenarios[0]: several tenants are called x'),
+        ({'scenarios': [{'name': 'a', 'tenants': [{'role': 'neighbour'}]}]},
+         'scenarios[0]: no tenant is measured'),
+        ({'scenarios': [{'name': 'a', 'neighbours': {
+            'workload': {'name': 'peered', 'parameters': {'thread': 1}}}}]},
+         'scenarios[0].neighbours.workload.parameters.thread: workload '
+         'peered has no parameter thread; did you mean threads?'),
+        ({'baseline': {'platform': 'bm'}},
+         "baseline.platform: no case has platform 'bm'"),
+        ({'baseline': {'platform': 'cn', 'size': 'x'}},
+         "baseline.size: no case has size 'x'"),
+        ({'repetitions': 0}, 'repetitions: 0 is not a number of repetitions'),
+        ({'table': 'tables'}, 'table: tables is not one of'),
+        ({'tabel': 'levels'}, 'tabel is not known here; did you mean table'),
+        ({'version': 2}, 'this release reads version 1'),
+        ({'axes': {'size': [{'vcpus': 0, 'memory_mib': 64}]}},
+         'axes.size[0].vcpus: 0 is not'))
+    @ddt.unpack
+    def test_documents(self, changes, said):
+        found = self.wrong(trial(**changes))
+        self.assertIn(said, found)
+        self.assertIn('trial.yaml:', found)
+
+    def test_a_baseline_that_no_case_has_as_a_whole(self):
+        self.assertIn('baseline: no case has all of these', self.wrong(trial(
+            axes={'weight': [100, 50]},
+            scenarios=[{'name': 'a', 'weight': [100]},
+                       {'name': 'b', 'weight': [50]}],
+            baseline={'scenario': 'a', 'weight': 50})))
+
+    def test_short_axes(self):
+        document = trial(axes={'threads': [1]},
+                         short={'axes': {'thread': [1]}})
+        self.read(document)
+        self.assertIn('short.axes.thread: thread is not an axis of this '
+                      'experiment; did you mean threads?',
+                      self.wrong(document, is_short=True))
+
+    def test_missing_axes(self):
+        document = trial()
+        del document['axes']['size']
+        self.assertIn('size is missing; give it here, or as an axis',
+                      self.wrong(document))
+
+    def test_names(self):
+        error = self.assertRaises(errors.InputError, experiment_file.read,
+                                  'smp-mutx', bench_fakes.LAYOUT, {})
+        self.assertEqual("there is no experiment 'smp-mutx', and no such "
+                         'file; did you mean smp_mutex?',
+                         str(error).replace('smp-mutex', 'smp_mutex'))
+
+    def test_too_many(self):
+        document = trial(axes={'threads': list(range(1, 100)),
+                               'duration': list(range(1, 100))})
+        self.assertIn('more than 5000 cases', self.wrong(document))
+
+
+@ddt.ddt
+class TestShipped(unit_base.TestCase):
+
+    def _read(self, name, on, **options):
+        return experiment_file.read(
+            name, on, workload_catalogue.shipped(),
+            experiment_file.ExperimentOptions(**options))
+
+    def test_all_are_there(self):
+        self.assertEqual(
+            ('cpu-priority', 'enterprise-vs-shared', 'multitask',
+             'network-cache', 'overhead-ladder', 'platform-overhead',
+             'smp-mutex'), experiment_file.shipped())
+
+    @ddt.idata(experiment_file.shipped())
+    def test_on_a_large_host(self, name):
+        """Nothing is skipped but what is the same."""
+        found = self._read(name, host(80, threads=2)).experiment
+        self.assertEqual(name, found.name)
+        self.assertEqual([], [case for case in found.cases if case.skipped])
+
+    @ddt.idata(experiment_file.shipped())
+    def test_each_baseline_is_that_of_all_cases(self, name):
+        """Each case has one that is like it in all else."""
+        found = self._read(name, host(80, threads=2)).experiment
+        known = [dict(case.factors) for case in found.cases]
+        for case in found.cases:
+            self.assertIn({**case.factors, **found.baseline}, known,
+                          case.name)
+
+    @unit_base.settings(80)
+    @hypothesis.given(
+        st.sampled_from(experiment_file.shipped()), st.integers(1, 70),
+        st.sampled_from((1, 2)), st.booleans(), st.integers(2, 16),
+        st.integers(2048, 1 << 20), st.lists(st.sampled_from(
+            list(bench_model.PlatformName)), max_size=1))
+    def test_on_any_host(self, name, cores, threads, is_short, per_l3,
+                         memory_mib, platforms):
+        """Each case has its places, or a reason why it has none."""
+        prepared = self._read(
+            name, host(cores, threads, memory_mib, per_l3),
+            is_short=is_short, platforms=tuple(platforms))
+        found = prepared.experiment
+        factors = [tuple(case.factors.items()) for case in found.cases]
+        self.assertEqual(len(factors), len(set(factors)))
+        self.assertEqual(1, len({tuple(case.factors)
+                                 for case in found.cases}))
+        for case in found.cases:
+            if case.skipped:
+                continue
+            requests = session.requests(case, prepared.layout,
+                                        prepared.workloads)
+            self._check(case, requests)
+
+    def _check(self, case, requests):
+        self.assertEqual(sum(tenant.count for tenant in case.tenants),
+                         len(requests))
+        taken = cpuset.CpuSet()
+        for request in requests:
+            if (request.instance_cpus is None
+                    or request.tenant.provisioning
+                    is bench_model.Provisioning.VANILLA):
+                continue
+            self.assertEqual(request.tenant.size.vcpus,
+                             len(request.instance_cpus.cpus))
+            self.assertTrue(taken.isdisjoint(request.instance_cpus.cpus),
+                            case.name)
+            taken |= request.instance_cpus.cpus
+
+    def test_enterprise_vs_shared_on_two_cpus(self):
+        found = self._read('enterprise-vs-shared', host(2)).experiment
+        self.assertEqual([], [case for case in found.cases if case.skipped])
+        crowded = [case for case in found.cases
+                   if '3x' in case.factors['scenario']]
+        self.assertEqual([[('enterprise', 1, 1), ('shared', 3, 1)]] * 4,
+                         [[(tenant.name, tenant.count, tenant.size.vcpus)
+                           for tenant in case.tenants]
+                          for case in crowded])
+        bursty = [case.tenants[-1] for case in found.cases
+                  if 'bursty' in case.factors['scenario']]
+        self.assertEqual(
+            [('bursts', bench_model.Role.NEIGHBOUR, 2)] * 4,
+            [(one.workload, one.role, one.count) for one in bursty])
+
+    def test_cpu_priority_on_four_cpus(self):
+        """As it was published: 1, 4 and 6 threads for 4 CPUs."""
+        found = self._read('cpu-priority', host(4)).experiment
+        self.assertEqual(
+            [[('weight-100', 100, threads, 4), ('weight-50', 50, threads, 4)]
+             for threads in (1, 4, 6)],
+            [[(tenant.name, tenant.weight, tenant.parameters['threads'],
+               tenant.size.vcpus) for tenant in case.tenants]
+             for case in found.cases])
+
+    def test_the_one_in_the_documentation(self):
+        text = _PAGE.read_text().partition('code-block:: yaml')[2]
+        lines = itertools.takewhile(
+            lambda line: not line or line.startswith('   '),
+            text.splitlines()[1:])
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'a'
+        path.write_text(textwrap.dedent('\n'.join(lines)))
+        found = self._read(path, host(16)).experiment
+        self.assertEqual(2 * 2 * 2, len(found.cases))
+        self.assertEqual([], [case for case in found.cases if case.skipped])
+
+    def test_platform_overhead_names_what_is_too_large(self):
+        found = self._read('platform-overhead', host(8)).experiment
+        self.assertEqual({'2', '4', '8'}, {
+            case.factors['size'] for case in found.cases if not case.skipped})
+        self.assertEqual({'16', '32', '64'}, {
+            case.factors['size'] for case in found.cases if case.skipped})
+        self.assertEqual(5 * 4 * 2 * 6, len(found.cases))

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import os
+import pathlib
+import subprocess
+from unittest import mock
+
+import ddt
+import fixtures
+import testtools
+
+from nova_pinning import errors
+from nova_pinning.instance_bench.image import build
+from nova_pinning.instance_bench.image import disk
+from nova_pinning.instance_bench.image import image_root
+from nova_pinning.instance_bench import image_manifest
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.instance_bench import workspace
+
+MADE = image_manifest.Manifest(
+    suite='bookworm', architecture='amd64', kernel='6.1', size_gib=4,
+    ssh=False, workloads=('stream',), packages={'dpkg': '1'},
+    programs={'stream': 'ab'})
+
+
+@ddt.ddt
+class ManifestTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def test_read(self):
+        (self.home / 'manifest.json').write_text(image_manifest.as_text(MADE))
+        self.assertEqual(MADE, image_manifest.read(self.home))
+
+    @ddt.data('', '[]', '{}', '{"version": 2}', '{"version": 1}',
+              '{"version": 1, "workloads": [], "other": 1}')
+    def test_other_text(self, text):
+        (self.home / 'manifest.json').write_text(text)
+        error = self.assertRaises(
+            errors.InputError, image_manifest.read, self.home)
+        self.assertIn('bench image build', error.advice)
+
+    def test_absent(self):
+        self.assertRaises(errors.InputError, image_manifest.read, self.home)
+
+
+@ddt.ddt
+class RootTestCase(testtools.TestCase):
+
+    def test_packages(self):
+        found = image_root.packages(
+            [workload_catalogue.shipped()['sysbench-cpu']])
+        self.assertIn('sysbench', found)
+        self.assertIn('qemu-guest-agent', found)
+        self.assertEqual(sorted(set(found)), list(found))
+
+    @ddt.data(
+        ('deb http://a/ bookworm main', True),
+        ('Suites: bookworm bookworm-updates', True),
+        ('Suites: bookworm-updates', False),
+        ('# deb http://a/ bookworm main', False),
+        ('Suites: nodistro', False),
+    )
+    @ddt.unpack
+    def test_sources(self, text, is_wanted):
+        path = pathlib.Path('/etc/apt/sources.list')
+        self.assertEqual([str(path)] if is_wanted else [],
+                         image_root.sources({path: text}, 'bookworm'))
+
+    def test_apt_options(self):
+        self.assertEqual(
+            'Acquire::http::Proxy "p";\nAcquire::Check-Valid-Until "false";\n',
+            image_root.apt_options('APT::Architecture "amd64";\n'
+                                   'Acquire::http::Proxy "p";\n'
+                                   'Acquire::Check-Valid-Until "false";\n'
+                                   'Acquire::Languages "none";\n'))
+
+    def test_left_overs(self):
+        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name in ('etc/apt/sources.list.d/a.sources', 'etc/ssh/ssh_host_a',
+                     'etc/ssh/sshd_config', 'var/log/apt/term.log',
+                     'boot/initrd.img-6.1', 'boot/vmlinuz'):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).touch()
+        for path in image_root.left_overs(home):
+            path.unlink(missing_ok=True)
+        self.assertEqual(
+            ['boot/vmlinuz', 'etc/ssh/sshd_config'],
+            sorted(str(path.relative_to(home))
+                   for path in home.rglob('*') if path.is_file()))
+
+    @ddt.data('', 'ssh-ed25519 AAAA me')
+    def test_place_own(self, key):
+        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name in ('etc', 'sbin', 'root'):
+            (home / name).mkdir()
+        image_root.place_own(home, key)
+        self.assertTrue(os.access(home / image_root.HOME / 'boot', os.X_OK))
+        self.assertEqual('/bin/busybox', os.readlink(home / 'sbin/init'))
+        keys = home / 'root/.ssh/authorized_keys'
+        self.assertEqual(bool(key), keys.exists())
+        if key:
+            self.assertEqual(0o600, keys.stat().st_mode & 0o777)
+
+    def test_links_do_not_lead_out_of_the_root(self):
+        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name in ('etc', 'sbin', 'root'):
+            (home / name).mkdir()
+        outside = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        links = ('sbin/shutdown', 'sbin/init', 'etc/inittab')
+        for name in links:
+            target = outside / pathlib.Path(name).name
+            target.write_text('of the host')
+            (home / name).symlink_to(target)
+        image_root.place_own(home, '')
+        for path in outside.iterdir():
+            self.assertEqual('of the host', path.read_text())
+        self.assertFalse((home / 'sbin/shutdown').is_symlink())
+
+
+class DiskTestCase(testtools.TestCase):
+
+    def test_master_boot_record(self):
+        sectors = 2 ** 23
+        made = disk.master_boot_record(b'\xeb' * 512, sectors)
+        self.assertEqual(512, len(made))
+        self.assertEqual(b'\xeb' * 440, made[:440])
+        self.assertEqual(0x80, made[446])
+        self.assertEqual(0x83, made[450])
+        first, length = (int.from_bytes(made[at:at + 4], 'little')
+                         for at in (454, 458))
+        self.assertEqual((2048, sectors), (first, first + length))
+        # The kernel takes none of them if another makes no sense.
+        self.assertEqual(bytes(48), made[462:510])
+        self.assertEqual(b'\x55\xaa', made[510:])
+
+
+class BuildTestCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.output = self.home / 'image'
+        self.wish = build.ImageSpec(workloads=())
+        for name, fake in (('_debian', self.debian), ('_fill', self.fill),
+                           ('run', self.run_command)):
+            self.useFixture(fixtures.MockPatchObject(build, name, fake))
+        self.useFixture(fixtures.MockPatchObject(disk, 'make', self.make))
+        self.fault = None
+
+    def debian(self, wish, target, work, tell):
+        (target / 'boot').mkdir(parents=True)
+        for name in ('vmlinuz', 'initrd'):
+            (target / 'boot' / name).write_text(name)
+
+    def fill(self, wish, target):
+        return MADE
+
+    def run_command(self, *arguments):
+        pass
+
+    def make(self, source, target, size_gib, work, run):
+        if self.fault:
+            raise self.fault
+        target.write_text('disk')
+
+    def build(self):
+        return build.build_image(self.wish, self.output, lambda text: None)
+
+    def names(self, path):
+        return sorted(one.name for one in path.iterdir())
+
+    def test_build_and_replace(self):
+        for _time in range(2):
+            self.assertEqual(MADE, self.build())
+            self.assertEqual(
+                ['disk.qcow2', 'initrd', 'manifest.json', 'vmlinuz'],
+                self.names(self.output))
+            self.assertEqual(['image'], self.names(self.home))
+            self.assertEqual(0o755, self.output.stat().st_mode & 0o777)
+
+    def test_nothing_half_written(self):
+        self.build()
+        (self.output / 'initrd').write_text('old')
+        for fault in (KeyboardInterrupt(), OSError(28, 'No space left'),
+                      errors.InputError('x')):
+            self.fault = fault
+            self.assertRaises(type(fault), self.build)
+            self.assertEqual(['image'], self.names(self.home))
+            self.assertEqual('old', (self.output / 'initrd').read_text())
+
+    def test_what_was_left_is_cleared_away(self):
+        draft = workspace.Workspace(self.home)
+        (draft.path / 'root').mkdir()
+        self.build()
+        self.assertTrue(draft.path.exists())
+        # As when its process is killed.
+        draft.unlock()
+        self.build()
+        self.assertEqual(['image'], self.names(self.home))
+
+    def check(self, absent=()):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.object(
+                build.shutil, 'which',
+                lambda tool: None if tool in absent else f'/bin/{tool}'))
+            stack.enter_context(mock.patch.object(
+                disk, 'GRUB', self.home))
+            stack.enter_context(mock.patch.object(
+                build.os, 'geteuid', lambda: 0))
+            (self.home / 'boot.img').touch()
+            build.check(self.wish, self.output)
+
+    def test_check(self):
+        self.check()
+        error = self.assertRaises(
+            errors.InputError, self.check, ('mke2fs', 'mmdebstrap'))
+        self.assertEqual('install it with: apt-get install mmdebstrap '
+                         'e2fsprogs', error.advice)
+        self.output.mkdir()
+        self.check()
+        (self.output / 'mine').touch()
+        self.assertRaises(errors.InputError, self.check)
+
+
+@ddt.ddt
+class LibrariesTestCase(testtools.TestCase):
+
+    def check(self, said):
+        done = subprocess.CompletedProcess([], 0, said, '')
+        with mock.patch('subprocess.run', return_value=done) as run:
+            build._check_libraries(
+                pathlib.Path('/r'), pathlib.Path('/r/usr/primes'))
+        self.assertEqual(['chroot', '/r', 'ldd', '/usr/primes'],
+                         run.call_args.args[0])
+
+    @ddt.data('\tlibc.so.6 => /lib/libc.so.6 (0x1)\n',
+              '\tnot a dynamic executable\n')
+    def test_all_there(self, said):
+        self.check(said)
+
+    @ddt.data(
+        '\tlibmpi.so.40 => not found\n',
+        "/usr/primes: /lib/libc.so.6: version `GLIBC_2.38' not found\n")
+    def test_other_libraries(self, said):
+        error = self.assertRaises(errors.InputError, self.check, said)
+        self.assertIn('primes was built with other libraries', str(error))
+        self.assertIn(said.strip(), str(error))
+
+
+class RunTestCase(testtools.TestCase):
+
+    def test_steps(self):
+        told = []
+        build.run(['sh', '-c', 'echo other; echo "I: extracting..."'],
+                  told.append)
+        self.assertEqual(['extracting'], told)
+
+    def test_last_words(self):
+        error = self.assertRaises(
+            errors.InputError, build.run,
+            ['sh', '-c', 'seq 100; echo no room >&2; exit 3'])
+        self.assertIn('status 3', str(error))
+        self.assertIn('no room', str(error))
+        self.assertNotIn('\n50\n', str(error))
+
+    def test_interrupted(self):
+        started = []
+
+        def interrupt(text):
+            started.append(int(text))
+            raise KeyboardInterrupt
+
+        self.assertRaises(
+            KeyboardInterrupt, build.run,
+            ['sh', '-c', 'echo "I: $$"; sleep 1000 & wait'], interrupt)
+        self.assertRaises(ProcessLookupError, os.kill, started[0], 0)
+
+    def test_make_initrd_is_sh(self):
+        own = pathlib.Path(build.__file__).parent / 'guest'
+        for name in ('boot', 'agent', 'dhcp', 'initrd-init', 'make-initrd',
+                     'shutdown'):
+            subprocess.run(['sh', '-n', own / name], check=True)

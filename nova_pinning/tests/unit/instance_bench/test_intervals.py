@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals: how often they are right, and what does not change them."""
+
+import math
+import random
+import statistics as oracle
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+import numpy
+
+from nova_pinning.instance_bench import intervals
+from nova_pinning.tests.unit import unit_base
+
+_NUMBERS = strategies.lists(
+    strategies.integers(1, 10 ** 6), min_size=2, max_size=14)
+
+
+def _mean(values, **options):
+    return intervals.interval([intervals.sample(values)], intervals.mean,
+                              **options)
+
+
+def _clusters(*clusters):
+    return intervals.Sample(clusters=clusters,
+                            unit=intervals.ClusterUnit.ROUNDS)
+
+
+@ddt.ddt
+class CoverageTest(unit_base.TestCase):
+    """In simulated runs the truth is in the interval as often as it should.
+
+    For 200 runs and 95% the least number of hits that chance alone lets
+    through once in a thousand times is 180.
+    """
+
+    @ddt.data(
+        # clusters, values in each, deviation between clusters, least hits
+        (3, 1, 0.0, 180), (5, 1, 0.0, 180), (12, 1, 0.0, 172),
+        (3, 10, 2.0, 180), (12, 3, 2.0, 172))
+    @ddt.unpack
+    def test_mean(self, clusters, size, between, least):
+        drawn = numpy.random.default_rng(7)
+        hits = 0
+        for _ in range(200):
+            values = (50 + drawn.normal(0, between, (clusters, 1))
+                      + drawn.normal(0, 2, (clusters, size)))
+            found = intervals.interval(
+                [intervals.Sample(clusters=tuple(map(tuple, values)))],
+                intervals.mean)
+            hits += found.low <= 50 <= found.high
+        self.assertGreaterEqual(hits, least)
+        self.assertLess(hits, 200)
+
+    @ddt.data((3, intervals.ratio, 1.0), (6, intervals.variation_ratio, 1.0),
+              (12, intervals.ratio, 1.0))
+    @ddt.unpack
+    def test_two_samples(self, size, statistic, truth):
+        drawn = numpy.random.default_rng(8)
+        hits = 0
+        for _ in range(150):
+            found = intervals.interval(
+                [intervals.sample(drawn.normal(50, 2, size))
+                 for _sample in range(2)], statistic, is_positive=True)
+            hits += found.low <= truth <= found.high
+        self.assertGreaterEqual(hits, 130)
+
+    @ddt.data((-0.9, 6), (0.9, 6), (-0.9, 14), (0.9, 14))
+    @ddt.unpack
+    def test_samples_of_the_same_repetitions(self, correlation, size):
+        """What disturbs both is in the interval once, and not twice."""
+        drawn = numpy.random.default_rng(9)
+        hits, apart, widths = 0, 0, []
+        for _ in range(150):
+            pairs = drawn.multivariate_normal(
+                [50, 50], [[9, 9 * correlation], [9 * correlation, 9]], size)
+            samples = [intervals.Sample(
+                clusters=tuple((value,) for value in values),
+                numbers=tuple(range(size))) for values in pairs.T]
+            together, alone = (intervals.interval(
+                samples, intervals.ratio, is_positive=True, together=places)
+                for places in ((0, 1), ()))
+            hits += together.low <= 1 <= together.high
+            apart += alone.low <= 1 <= alone.high
+            widths.append((together.high - together.low)
+                          / (alone.high - alone.low))
+        self.assertGreaterEqual(hits, 130)
+        if correlation > 0:
+            self.assertLess(oracle.median(widths), 0.6)
+        else:
+            # Too short, when both were taken for independent.
+            self.assertLess(apart, hits)
+            self.assertGreater(oracle.median(widths), 1.2)
+
+    def test_repetitions_of_few_rounds_are_not_independent(self):
+        # Rounds that differ, and hardly vary in themselves.
+        rounds = [[level + 0.01 * number for number in range(20)]
+                  for level in (90.0, 100.0, 110.0)]
+        together = intervals.interval(
+            [_clusters(*map(tuple, rounds))], intervals.mean)
+        alone = _mean([value for one in rounds for value in one])
+        self.assertGreater(together.high - together.low,
+                           3 * (alone.high - alone.low))
+
+
+@ddt.ddt
+class IntervalTest(unit_base.TestCase):
+
+    def test_students_t_of_a_mean(self):
+        values = [10.0, 11.0, 13.0]
+        found = _mean(values)
+        reach = 4.302652729696142 * numpy.std(values, ddof=1) / math.sqrt(3)
+        self.assertIs(intervals.Method.STUDENT, found.method)
+        self.assertAlmostEqual(34 / 3, found.value)
+        self.assertAlmostEqual(34 / 3 - reach, found.low)
+        self.assertAlmostEqual(34 / 3 + reach, found.high)
+
+    @unit_base.settings(max_examples=30)
+    @hypothesis.given(_NUMBERS, strategies.randoms())
+    def test_pairs_are_told_by_their_numbers(self, values, drawn):
+        """Any order will do, and a gap is one on both sides."""
+        pairs = [(number, (float(value),), (1.5 * value + number,))
+                 for number, value in enumerate(values)]
+        shuffled = drawn.sample(pairs, len(pairs))
+
+        def found(first, second):
+            return intervals.interval([
+                intervals.Sample(
+                    numbers=tuple(one[0] for one in first),
+                    clusters=tuple(one[1] for one in first)),
+                intervals.Sample(
+                    numbers=tuple(one[0] for one in second),
+                    clusters=tuple(one[2] for one in second))],
+                intervals.ratio, is_positive=True, together=(0, 1))
+
+        self.assertEqual(repr(found(pairs, pairs)),
+                         repr(found(pairs, shuffled)))
+        self.assertEqual(repr(found(pairs, pairs[1:])),
+                         repr(found(shuffled, pairs[1:][::-1])))
+
+    def test_places_of_those_together(self):
+        """Those that come between are not mixed up with them."""
+        samples = [
+            intervals.Sample(numbers=tuple(range(5)), clusters=tuple(
+                (level + 0.1 * number ** 2,) for number in range(5)))
+            for level in (10.0, 20.0, 40.0, 80.0)]
+        found = intervals.interval(
+            samples, lambda totals: (
+                totals[0].mean + 10 * totals[1].mean
+                + 100 * totals[2].mean + 1000 * totals[3].mean),
+            together=(0, 2))
+        self.assertAlmostEqual(84210 + 0.6 * 1111, found.value)
+
+    @ddt.data((9, intervals.Method.STUDENT), (10, intervals.Method.BCA))
+    @ddt.unpack
+    def test_method(self, size, method):
+        found = _mean([math.sqrt(number) for number in range(size)])
+        self.assertIs(method, found.method)
+
+    def test_least(self):
+        values = [math.sqrt(number) for number in range(15)]
+        self.assertIs(intervals.Method.STUDENT,
+                      _mean(values, least=16).method)
+
+    @ddt.data(5, 12)
+    def test_more_confidence(self, size):
+        values = [math.sqrt(number) for number in range(size)]
+        usual, found = _mean(values), _mean(values, confidence=0.999)
+        self.assertIs(intervals.Method.STUDENT, found.method)
+        self.assertLess(found.low, usual.low)
+        self.assertGreater(found.high, usual.high)
+
+    @ddt.data(3, 12)
+    def test_all_equal(self, size):
+        found = _mean([0.1] * size)
+        self.assertIs(intervals.Method.EQUAL, found.method)
+        self.assertEqual((0.1, 0.1), (found.low, found.high))
+        self.assertTrue(found.excludes(0.2))
+
+    def test_one_value_has_no_interval(self):
+        found = _mean([5.0])
+        self.assertEqual(5.0, found.value)
+        self.assertFalse(found.is_known)
+        self.assertFalse(found.excludes(100))
+
+    def test_one_cluster_has_no_interval(self):
+        found = intervals.interval([_clusters((1.0, 2.0, 3.0))],
+                                   intervals.mean)
+        self.assertFalse(found.is_known)
+
+    def test_division_by_nothing(self):
+        found = intervals.interval(
+            [intervals.sample([1.0, 2.0]), intervals.sample([0.0, 0.0])],
+            intervals.ratio, is_positive=True)
+        self.assertTrue(math.isnan(found.value))
+        self.assertFalse(found.is_known)
+
+    def test_spread_of_equal_values_cannot_be_compared(self):
+        found = intervals.interval(
+            [intervals.sample([1.0, 2.0, 3.0]),
+             intervals.sample([2.0, 2.0, 2.0])],
+            intervals.variation_ratio, is_positive=True)
+        self.assertFalse(found.is_known)
+
+    def test_bootstrap_falls_back_to_percentiles(self):
+        # All but one are equal, which BCa has no answer for if the
+        # statistic never changes.
+        def constant(totals):
+            return totals[0].mean * 0 + 1
+
+        found = intervals.interval(
+            [intervals.sample(range(1, 12))], constant)
+        self.assertIs(intervals.Method.PERCENTILE, found.method)
+        self.assertEqual((1, 1), (found.low, found.high))
+
+    def test_excludes(self):
+        found = intervals.Interval(value=2, low=1, high=3,
+                                   method=intervals.Method.BCA)
+        self.assertEqual([True, False, False, True], [
+            found.excludes(value) for value in (0.9, 1, 3, 3.1)])
+
+
+class InvarianceTest(unit_base.TestCase):
+
+    @unit_base.settings(max_examples=40)
+    @hypothesis.given(_NUMBERS, strategies.randoms(use_true_random=False))
+    def test_order(self, values, shuffler):
+        shuffled = list(values)
+        shuffler.shuffle(shuffled)
+        self.assertEqual(repr(_mean(values)), repr(_mean(shuffled)))
+
+    @unit_base.settings(max_examples=30)
+    @hypothesis.given(strategies.lists(_NUMBERS, min_size=2, max_size=4),
+                      strategies.randoms(use_true_random=False))
+    def test_order_in_clusters(self, clusters, shuffler):
+        shuffled = [
+            shuffler.sample(cluster, len(cluster)) for cluster in clusters]
+        shuffler.shuffle(shuffled)
+        one, other = (intervals.interval(
+            [_clusters(*map(tuple, found))], intervals.mean)
+            for found in (clusters, shuffled))
+        self.assertEqual(repr(one), repr(other))
+
+    @unit_base.settings(max_examples=40)
+    @hypothesis.given(_NUMBERS, strategies.integers(-20, 20))
+    def test_scale(self, values, exponent):
+        # By powers of two, which do not round.
+        scale = 2.0 ** exponent
+        before = _mean(values)
+        after = _mean([value * scale for value in values])
+        self.assertEqual(before.method, after.method)
+        self.assertAlmostEqual(1, after.low / (before.low * scale), 6)
+        self.assertAlmostEqual(1, after.high / (before.high * scale), 6)
+
+    @unit_base.settings(max_examples=30)
+    @hypothesis.given(_NUMBERS, _NUMBERS, strategies.integers(1, 1000))
+    def test_ratio_has_no_scale(self, values, others, scale):
+        def ratio(*samples):
+            return intervals.interval(
+                [intervals.sample(sample) for sample in samples],
+                intervals.ratio,
+                is_positive=True)
+
+        before = ratio(values, others)
+        after = ratio([value * scale for value in values],
+                      [other * scale for other in others])
+        self.assertAlmostEqual(1, after.value / before.value, 6)
+        self.assertAlmostEqual(1, after.low / before.low, 6)
+
+    @unit_base.settings(max_examples=40)
+    @hypothesis.given(_NUMBERS)
+    def test_value_is_inside(self, values):
+        found = _mean(values)
+        self.assertLessEqual(found.low, found.value * (1 + 1e-9))
+        self.assertGreaterEqual(found.high, found.value * (1 - 1e-9))
+
+    def test_seed(self):
+        drawn = random.Random(3)
+        values = [drawn.gauss(10, 1) for _ in range(20)]
+        self.assertEqual(_mean(values, seed=1), _mean(values, seed=1))
+        self.assertNotEqual(_mean(values, seed=1), _mean(values, seed=2))

@@ -1,0 +1,623 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import dataclasses
+import pathlib
+from unittest import mock
+
+import ddt
+import fixtures
+import hypothesis
+from hypothesis import strategies as st
+
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import run
+from nova_pinning.instance_bench import schedule
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench import bench_fakes
+from nova_pinning.tests.unit import unit_base
+
+
+def tenant(name='enterprise', **changes):
+    return bench_model.Tenant(**{
+        'name': name, 'role': bench_model.Role.MEASURED, 'workload': 'spin',
+        'platform': bench_model.PlatformName.CONTAINER,
+        'provisioning': bench_model.Provisioning.PINNED,
+        'guest_class': hostclass.HostClass.DEDICATED,
+        'size': bench_model.InstanceSize(vcpus=1, memory_mib=1024), **changes})
+
+
+NEIGHBOURS = tenant('neighbours', role=bench_model.Role.NEIGHBOUR, count=2)
+
+
+def case(name, *tenants, skipped=''):
+    return bench_model.Case(factors={'scenario': name},
+                            tenants=tenants or (tenant(),), skipped=skipped)
+
+
+def trial(*cases, **changes):
+    return experiment_file.Prepared(
+        experiment=bench_model.Experiment(**{
+            'name': 'trial', 'about': 'Tries.', 'table': 'levels',
+            'cases': cases, 'baseline': {}, 'repetitions': 2, **changes}),
+        layout=bench_fakes.LAYOUT, workloads=bench_fakes.WORKLOADS)
+
+
+class Watcher:
+
+    def __init__(self):
+        self.told = []
+        self.left = []
+
+    def begin(self, unit, seconds_left):
+        self.told.append(('begin', unit.case.name))
+        self.left.append(seconds_left)
+
+    def step(self, text):
+        self.told.append(('step', text))
+
+    def measured(self, measurement):
+        self.told.append(('measured', measurement.repetition))
+
+    def failed(self, failure):
+        self.told.append(('failed', failure.message))
+
+
+def _interrupt(*_unused):
+    raise KeyboardInterrupt
+
+
+class TestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.path = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path) / 'results.jsonl'
+        self.platforms = {}
+
+    def run_it(self, prepared, world=None, make=None):
+        """Run what is left; returns the summary."""
+        world = world or bench_fakes.World()
+        self.prepared = prepared
+        self.platforms = {}
+        self.watcher = Watcher()
+
+        def make_fake(name):
+            return self.platforms.setdefault(
+                name, bench_fakes.Platform(world, name))
+
+        with results_file.ResultsWriter(self.path, prepared.experiment,
+                                        prepared.workloads) as writer:
+            return run.ExperimentRunner(
+                make=make or make_fake,
+                conditions=lambda: bench_fakes.CONDITIONS,
+                edges=world.edges, watcher=self.watcher,
+                deadline_seconds=60,
+            ).run(prepared, schedule.units(writer.before, lambda case: True),
+                  writer)
+
+    def results(self):
+        return results_file.resumed(self.path, self.prepared.experiment,
+                                    self.prepared.workloads)
+
+    def done(self):
+        """How often there is a measurement of what."""
+        return collections.Counter(
+            (measurement.round, measurement.factors['scenario'],
+             measurement.repetition)
+            for measurement in self.results().measurements)
+
+
+@ddt.ddt
+class TestRun(TestCase):
+
+    def test_all_is_measured_once(self):
+        prepared = trial(case('one'), case('two', tenant(), NEIGHBOURS),
+                         case('three', skipped='too small'), rounds=3)
+        world = bench_fakes.World()
+        summary = self.run_it(prepared, world)
+        self.assertEqual(run.RunTotals(measured=12, failed=0), summary)
+        self.assertEqual(
+            {(number, name, repetition): 1 for number in (1, 2, 3)
+             for name in ('one', 'two') for repetition in (1, 2)},
+            self.done())
+        self.assertEqual(set(), world.alive)
+        # Each command is ended before its instance is.
+        self.assertEqual(len(world.commands), world.steps.count('stop'))
+
+    def test_a_measurement(self):
+        self.run_it(trial(case('one'), repetitions=1))
+        found, = self.results().measurements
+        self.assertEqual(bench_model.Measurement(
+            factors={'scenario': 'one'}, round=1, repetition=1,
+            started=found.started, load=0.5, readings=(bench_model.Reading(
+                tenant='enterprise', instance='enterprise-0',
+                command='spin --threads=1 --seconds=10',
+                figures={'turns': 12.5, 'seconds': 10.25},
+                outside_seconds=10.25, inside_seconds=10.125,
+                tolerance_seconds=0.125),),
+            affinities=(bench_model.Affinity(
+                thread='enterprise-0: process 1 (spin)',
+                asked=bench_fakes.cpus('4'), seen=bench_fakes.cpus('4')),)),
+                         found)
+
+    def test_conditions_once_a_session(self):
+        prepared = trial(case('one'), case('two'), repetitions=1)
+        self.run_it(prepared)
+        self.run_it(dataclasses.replace(prepared))
+        found = self.results().conditions
+        self.assertEqual(
+            [{'python': '3', 'platform': 'cn'}],
+            [dict(one.versions) for one in found])
+
+    @ddt.data(False, True)
+    def test_a_platform_that_was_updated_between_sessions(self, is_late):
+        """:param is_late: that it is known only when something runs"""
+        def make(version):
+            platform = bench_fakes.Platform(bench_fakes.World(), 'cn')
+            platform.versions = lambda: (
+                {'crun': version} if platform.instances or not is_late else {})
+            return platform
+
+        prepared = trial(case('one'), case('two'), repetitions=1)
+        first = make('1.8')
+        with fixtures.MonkeyPatch(f'{__name__}.Watcher.measured', _interrupt):
+            self.assertRaises(KeyboardInterrupt, self.run_it, prepared,
+                              first.world, lambda name: first)
+        before = self.path.read_bytes()
+        second = make('1.9')
+        error = self.assertRaises(
+            results_file.WriteError, self.run_it, prepared, second.world,
+            lambda name: second)
+        self.assertIn('crun: 1.8, now 1.9', str(error))
+        self.assertEqual(is_late, bool(second.instances))
+        self.assertEqual(before, self.path.read_bytes())
+        self.assertEqual(set(), second.world.alive)
+
+    def test_tcg_is_emulated(self):
+        world = bench_fakes.World()
+        platform = bench_fakes.Platform(world,
+                                        bench_model.PlatformName.CONTAINER)
+        platform.versions = lambda: (
+            {'accelerator': 'tcg'} if platform.instances else {})
+        self.run_it(trial(case('one')), world, lambda name: platform)
+        self.assertEqual([True], [
+            condition.emulated for condition in self.results().conditions])
+
+    def test_order_of_one_case(self):
+        world = bench_fakes.World()
+        self.run_it(trial(case('one', tenant(count=2), NEIGHBOURS),
+                          repetitions=1, settle_seconds=7.0), world)
+        self.assertEqual(
+            ['starting 4 instances on cn', 'preparing',
+             'starting the load of neighbours', 'warm-up 1', 'repetition 1'],
+            list(dict.fromkeys(text for kind, text in self.watcher.told
+                               if kind == 'step')))
+        prepared = [name for name, text in world.commands
+                    if text.startswith('mkdir')]
+        self.assertEqual(['enterprise-0', 'enterprise-1', 'neighbours-0',
+                          'neighbours-1'], sorted(prepared))
+        loops = [number for number, (_name, text) in
+                 enumerate(world.commands) if text.startswith('while {')]
+        measured = [number for number, (_name, text) in
+                    enumerate(world.commands) if text.startswith('spin')]
+        # A warm-up and a repetition of both, all after the neighbours.
+        self.assertEqual((2, 4), (len(loops), len(measured)))
+        self.assertLess(max(loops), min(measured))
+        self.assertIn(7.0, world.slept)
+
+    def test_measured_instances_start_together(self):
+        world = bench_fakes.World()
+        self.run_it(trial(case('one', tenant(count=3)), warm_ups=0,
+                          repetitions=1), world)
+        started = [step for step in world.steps
+                   if step.startswith('start') or step == 'poll']
+        first = started.index('start enterprise-0', 3)
+        self.assertEqual(['start enterprise-0', 'start enterprise-1',
+                          'start enterprise-2'], started[first:first + 3])
+
+    def test_places(self):
+        self.run_it(trial(case(
+            'one', tenant(count=2), tenant(
+                'shared', guest_class=hostclass.HostClass.SHARED,
+                provisioning=bench_model.Provisioning.VANILLA),
+            tenant('cloud', platform=bench_model.PlatformName.NOVA))))
+        here, = self.platforms[bench_model.PlatformName.CONTAINER].checked
+        self.assertEqual(
+            [('enterprise-0', '4'), ('enterprise-1', '5'),
+             ('shared-0', '2-3')],
+            [(one.name, str(one.instance_cpus.cpus)) for one in here])
+        there, = self.platforms[bench_model.PlatformName.NOVA].checked
+        self.assertEqual([None], [one.instance_cpus for one in there])
+
+    def test_peers(self):
+        world = bench_fakes.World()
+        peers = []
+        start = world.peer
+
+        def watched(command):
+            peers.append(command)
+            return start(command)
+
+        world.peer = watched
+        self.run_it(trial(case('one', tenant(workload='peered', count=2))),
+                    world)
+        self.assertEqual(['serve 127.0.0.1'], peers)
+        self.assertIn('check peer', world.steps)
+
+    def test_checks_come_first_and_all_are_told(self):
+        def check(requests):
+            raise errors.InputError(
+                f'{requests[0].workload.name} needs what is not installed')
+
+        world = bench_fakes.World()
+        platform = bench_fakes.Platform(world, 'cn')
+        platform.check = check
+        error = self.assertRaises(
+            errors.InputErrors, self.run_it,
+            trial(case('one'), case('two'),
+                  case('three', tenant(workload='peered'))),
+            world, lambda name: platform)
+        self.assertEqual({'spin needs what is not installed',
+                          'peered needs what is not installed'},
+                         set(map(str, error.errors)))
+        self.assertNotIn('launch', world.steps)
+        self.assertEqual(set(), world.alive)
+        self.assertFalse(self.path.exists())
+
+    def test_platforms_that_cannot_be_opened(self):
+        def make(name):
+            raise errors.InputError(f'no {name} here')
+
+        error = self.assertRaises(
+            errors.InputErrors, self.run_it, trial(
+                case('one'),
+                case('two', tenant(platform=bench_model.PlatformName.GUEST))),
+            None, make)
+        self.assertEqual('no cn here\nno vm here', str(error))
+
+    @ddt.data('__enter__', 'check')
+    def test_a_cloud_that_cannot_be_reached(self, where):
+        world = bench_fakes.World()
+        platform = bench_fakes.Platform(world, 'cn')
+
+        def fail(*_unused):
+            raise errors.CloudError('it does not answer')
+
+        with mock.patch.object(bench_fakes.Platform, where, fail):
+            error = self.assertRaises(
+                errors.InputError, self.run_it, trial(case('one')),
+                world, lambda name: platform)
+        self.assertEqual('platform cn: it does not answer', str(error))
+        self.assertEqual(set(), world.alive)
+
+    def test_a_failed_case_is_one_case(self):
+        prepared = trial(case('one'), case('two', tenant(
+            parameters={'duration': 99})), case('three'))
+        world = bench_fakes.World()
+        world.outcome = {}
+        poll = bench_fakes.Job.poll
+
+        def fail(job):
+            found = poll(job)
+            if found and '--seconds=99' in job.command:
+                return dataclasses.replace(found, status=2, stderr='out of\nX')
+            return found
+
+        with mock.patch.object(bench_fakes.Job, 'poll', fail):
+            summary = self.run_it(prepared, world)
+        self.assertEqual(run.RunTotals(measured=4, failed=1), summary)
+        failure, = self.results().failures
+        self.assertEqual(({'scenario': 'two'}, 1),
+                         (failure.factors, failure.round))
+        self.assertIn("'spin --threads=1 --seconds=99' ended with status 2: "
+                      'out of X', failure.message)
+        self.assertIn(('failed', failure.message), self.watcher.told)
+        # It is tried again.
+        self.assertEqual(run.RunTotals(measured=2, failed=0),
+                         self.run_it(prepared))
+        self.assertEqual({1}, set(self.done().values()))
+        self.assertEqual(6, len(self.done()))
+
+    @ddt.data(
+        ({'stdout': 'nothing'}, 'there is no turns in what it printed'),
+        ({'status': -9}, 'ended with status -9: turns: 12.5'),
+        ({'status': 1, 'stdout': ''}, 'it said nothing'))
+    @ddt.unpack
+    def test_commands_that_fail(self, outcome, said):
+        world = bench_fakes.World()
+        world.outcome = outcome
+        prepared = trial(case('one'))
+        workload = dataclasses.replace(bench_fakes.WORKLOAD, prepare=())
+        prepared = dataclasses.replace(prepared, workloads={'spin': workload})
+        self.assertEqual(1, self.run_it(prepared, world).failed)
+        self.assertIn(said, self.results().failures[0].message)
+        self.assertEqual((), self.results().measurements)
+
+    def test_a_command_that_does_not_end(self):
+        world = bench_fakes.World()
+        with fixtures.MonkeyPatch(
+                'nova_pinning.tests.unit.instance_bench.bench_fakes.Job.poll',
+                lambda job: None):
+            self.assertEqual(1, self.run_it(trial(case('one')), world).failed)
+        self.assertIn('has not ended after 60 s; give it less to do',
+                      self.results().failures[0].message)
+        self.assertEqual(set(), world.alive)
+        self.assertLess(world.time, 1000 + 62)
+
+    def test_a_neighbour_that_ends(self):
+        world = bench_fakes.World()
+        world.dies = 'neighbours-1'
+        self.assertEqual(1, self.run_it(
+            trial(case('one', tenant(), NEIGHBOURS)), world).failed)
+        self.assertIn('the load of neighbour neighbours-1 has ended, status '
+                      '1: no such thing', self.results().failures[0].message)
+        self.assertEqual((), self.results().measurements)
+
+    def test_a_neighbour_that_ends_later(self):
+        """What was measured while it ended is not kept."""
+        world = bench_fakes.World()
+        watcher = Watcher.measured
+
+        def die(watched, measurement):
+            world.dies = 'neighbours-0'
+            watcher(watched, measurement)
+
+        with fixtures.MonkeyPatch(f'{__name__}.Watcher.measured', die):
+            self.run_it(trial(case('one', tenant(), NEIGHBOURS),
+                              repetitions=3), world)
+        self.assertEqual([1], [measurement.repetition for measurement
+                               in self.results().measurements])
+
+    def test_what_makes_it_doubtful(self):
+        world = bench_fakes.World()
+        world.seen = bench_fakes.cpus('4-6')
+        world.outcome = {'inside_seconds': 5.0}
+        self.run_it(trial(case('one'), repetitions=1), world)
+        self.assertEqual((
+            'enterprise-0: the command took 10.250 s outside and 5.000 s by '
+            'the clock of the instance',
+            'enterprise-0: process 1 (spin) might run on CPUs 4-6 and not on '
+            '4 only'), self.results().measurements[0].flags)
+
+    def test_affinities_that_are_not_seen(self):
+        world = bench_fakes.World()
+        world.seen = bench_fakes.cpus('')
+        self.run_it(trial(case('one'), repetitions=1), world)
+        found, = self.results().measurements
+        self.assertEqual(('enterprise-0: where it ran could not be seen',),
+                         found.flags)
+        self.assertEqual((), found.affinities)
+
+    def test_an_affinity_that_was_not_in_force_once(self):
+        world = bench_fakes.World()
+        looks = []
+
+        def seen(instance):
+            looks.append(world.time)
+            return [bench_model.Affinity(
+                thread='vCPU 0', asked=bench_fakes.cpus('4'),
+                seen=bench_fakes.cpus('5' if len(looks) == 2 else '4'))]
+
+        with mock.patch.object(bench_fakes.Instance, 'affinities', seen):
+            self.run_it(trial(case('one'), warm_ups=0, repetitions=1), world)
+        found, = self.results().measurements
+        self.assertEqual('4-5', str(found.affinities[0].seen))
+        self.assertEqual(1, len(found.flags))
+        self.assertGreater(len(looks), 3)
+
+    def test_looks_that_are_dear_are_rare(self):
+        world = bench_fakes.World()
+        begun = world.time
+        world.takes, world.look_takes = 50, 0.25
+        summary = self.run_it(
+            trial(case('one'), warm_ups=0, repetitions=1), world)
+        self.assertEqual(1, summary.measured)
+        self.assertLess(world.steps.count('poll') * world.look_takes,
+                        (world.time - begun) / 4)
+
+    def test_looking_costs_little(self):
+        """Neither polls nor looks at affinities grow with the time."""
+        world = bench_fakes.World()
+        self.run_it(trial(case('one'), warm_ups=0, repetitions=1), world)
+        self.assertLess(world.steps.count('affinities'), 10)
+        self.assertLess(world.steps.count('poll'), 400)
+
+    def test_an_instance_that_does_not_close(self):
+        world = bench_fakes.World()
+        with mock.patch.object(bench_fakes.Instance, 'close',
+                               self._fail_to_close):
+            summary = self.run_it(trial(case('one'), case('two')), world)
+        # All was measured, and both are told.
+        self.assertEqual(run.RunTotals(measured=4, failed=2), summary)
+        self.assertIn('were not ended as they should: stuck; see what',
+                      self.results().failures[0].message)
+        self.assertEqual(set(), world.alive)
+
+    @staticmethod
+    def _fail_to_close(instance):
+        raise bench_errors.InstanceError('stuck')
+
+    def test_nothing_left_to_do(self):
+        prepared = trial(case('one'))
+        self.run_it(prepared)
+        before = self.path.read_bytes()
+        self.assertEqual(run.RunTotals(measured=0, failed=0),
+                         self.run_it(prepared))
+        self.assertEqual({}, self.platforms)
+        self.assertEqual(before, self.path.read_bytes())
+
+    def test_the_disk_is_full(self):
+        """The run ends there and then."""
+        world = bench_fakes.World()
+
+        def fail(*_unused):
+            raise OSError(28, 'No space left on device')
+
+        def measured(watched, measurement):
+            fixture.setUp()
+
+        fixture = fixtures.MonkeyPatch('os.write', fail)
+        self.addCleanup(fixture.cleanUp)
+        with fixtures.MonkeyPatch(f'{__name__}.Watcher.measured', measured):
+            self.assertRaises(results_file.WriteError, self.run_it, trial(
+                case('one'), case('two')), world)
+        self.assertEqual(set(), world.alive)
+        self.assertEqual(1, sum(self.done().values()))
+
+    def test_bugs_are_not_failures(self):
+        world = bench_fakes.World(ZeroDivisionError(), 8)
+        self.assertRaises(ZeroDivisionError, self.run_it, trial(case('one')),
+                          world)
+        self.assertEqual(set(), world.alive)
+
+    @ddt.data(bench_errors.InstanceError('gone'), OSError('gone'),
+              errors.CloudError('gone'),
+              errors.InputError('gone'))
+    def test_what_platforms_raise(self, fault):
+        world = bench_fakes.World()
+        platform = bench_fakes.Platform(world, 'cn')
+
+        def launch(requests):
+            raise fault
+
+        platform.launch = launch
+        summary = self.run_it(trial(case('one'), case('two')), world,
+                              lambda name: platform)
+        self.assertEqual(run.RunTotals(measured=0, failed=2), summary)
+        self.assertEqual('gone', self.results().failures[0].message)
+
+
+class TestInterrupts(TestCase):
+
+    PREPARED = trial(case('one', tenant(), NEIGHBOURS),
+                     case('two', tenant(workload='peered')), rounds=2)
+
+    def setUp(self):
+        super().setUp()
+        # It takes longer than all else.
+        self.useFixture(fixtures.MonkeyPatch('os.fsync', lambda file: None))
+
+    def _world(self, *fault):
+        # What takes longer has more steps, and no others.
+        world = bench_fakes.World(*fault)
+        world.takes = 0.3
+        return world
+
+    def _steps(self):
+        world = self._world()
+        self.run_it(self.PREPARED, world)
+        self.path.unlink()
+        return len(world.steps)
+
+    @unit_base.settings(100)
+    @hypothesis.given(st.data())
+    def test_at_any_step(self, data):
+        """Nothing is left running, and each result is kept exactly once."""
+        if not hasattr(self, 'steps'):
+            self.steps = self._steps()
+        self.path.unlink(missing_ok=True)
+        fault = data.draw(st.sampled_from((
+            KeyboardInterrupt(), bench_errors.InstanceError('gone'))))
+        for at in data.draw(st.lists(st.integers(0, self.steps),
+                                     min_size=1, max_size=3)):
+            world = self._world(fault, at)
+            try:
+                self.run_it(self.PREPARED, world)
+            except (KeyboardInterrupt, errors.InputError,
+                    bench_errors.InstanceError):
+                pass
+            self.assertEqual(set(), world.alive)
+            self.assertEqual({1}, set(self.done().values()) | {1})
+        self.run_it(self.PREPARED, self._world())
+        self.assertEqual({1}, set(self.done().values()))
+        self.assertEqual(8, len(self.done()))
+
+    def test_what_was_measured_is_not_measured_again(self):
+        world = self._world(KeyboardInterrupt(), self._steps() // 2)
+        self.assertRaises(KeyboardInterrupt, self.run_it, self.PREPARED,
+                          world)
+        before = self.results().measurements
+        self.assertNotEqual((), before)
+        self.run_it(self.PREPARED)
+        self.assertEqual(before,
+                         self.results().measurements[:len(before)])
+        # The order of the cases is that of a run that was not interrupted.
+        resumed = [(measurement.round, measurement.factors,
+                    measurement.repetition)
+                   for measurement in self.results().measurements]
+        self.path.unlink()
+        self.run_it(self.PREPARED)
+        self.assertEqual(resumed, [
+            (measurement.round, measurement.factors, measurement.repetition)
+            for measurement in self.results().measurements])
+
+
+class TestSchedule(unit_base.TestCase):
+
+    @unit_base.settings(50)
+    @hypothesis.given(st.integers(0, 99), st.integers(1, 12),
+                      st.integers(1, 4))
+    def test_order(self, seed, cases, rounds):
+        prepared = trial(*(case(str(number)) for number in range(cases)),
+                         rounds=rounds, seed=seed)
+        before = bench_model.Results(
+            experiment=prepared.experiment, workloads=prepared.workloads,
+            conditions=(), measurements=())
+        found = schedule.units(before, lambda case: True)
+        # Round by round, all cases in each.
+        self.assertEqual(
+            [(number, {str(one) for one in range(cases)})
+             for number in range(1, rounds + 1)],
+            [(number, {unit.case.name for unit in found[
+                (number - 1) * cases:number * cases]})
+             for number in range(1, rounds + 1)])
+        self.assertEqual(sorted(unit.round for unit in found),
+                         [unit.round for unit in found])
+        self.assertEqual(found, schedule.units(before, lambda case: True))
+        # Those left out do not change the order of the others.
+        some = schedule.units(before, lambda case: int(case.name) % 2)
+        self.assertEqual([unit for unit in found
+                          if int(unit.case.name) % 2], list(some))
+
+    def test_orders_differ(self):
+        orders = {
+            tuple(unit.case.name for unit in schedule.units(
+                bench_model.Results(
+                    experiment=trial(*map(case, 'abcdefgh'),
+                                     seed=seed).experiment,
+                    workloads=bench_fakes.WORKLOADS, conditions=(),
+                    measurements=()), lambda case: True))
+            for seed in range(10)}
+        self.assertGreater(len(orders), 8)
+
+    def test_seconds(self):
+        prepared = trial(
+            case('one'), case('two', tenant(parameters={'duration': 1})),
+            repetitions=9, settle_seconds=5.0)
+        found = schedule.units(bench_model.Results(
+            experiment=prepared.experiment, workloads=prepared.workloads,
+            conditions=(), measurements=()), lambda case: True)
+        self.assertEqual(
+            {'one': 2 + 5 + 100, 'two': 2 + 5 + 10},
+            {unit.case.name: unit.seconds for unit in found})
+
+    def test_estimates_learn(self):
+        def unit(platform, seconds):
+            return schedule.CaseRound(
+                case=case('x', tenant(platform=platform)), round=1,
+                repetitions=(1,), seconds=seconds)
+
+        bare, guest = (unit(bench_model.PlatformName.BARE_METAL, 10),
+                       unit(bench_model.PlatformName.GUEST, 20))
+        estimate = schedule.TimeEstimate()
+        self.assertEqual(30, estimate.seconds(bare, guest))
+        estimate.learn(bare, 20)
+        self.assertEqual(60, estimate.seconds(bare, guest))
+        estimate.learn(guest, 100)
+        self.assertEqual(120, estimate.seconds(bare, guest))
+        self.assertEqual(0, estimate.seconds())

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs, case by case."""
+
+import dataclasses
+
+import ddt
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import statistics
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
+from nova_pinning.tests.unit import unit_base
+
+
+def _summary(level=100.0, *, better='higher', spread=0.01, repetitions=12,
+             names=('a',), conditions=report_scenes.CONDITIONS, seed=1,
+             **tenant):
+    run = report_scenes.Run('levels', [report_scenes.workload(
+        'sysbench-cpu', ('events', '1/s', better))], seed=seed,
+        repetitions=repetitions)
+    for name in names:
+        run.add(report_scenes.case(report_scenes.tenant(**tenant),
+                                   scenario=name), {'measured': level},
+                spread=spread)
+    return statistics.summarise(run.results(conditions))
+
+
+@ddt.ddt
+class CompareTest(unit_base.TestCase):
+
+    @ddt.data(
+        (90.0, 'higher', 'regression'), (110.0, 'higher', 'improvement'),
+        (110.0, 'lower', 'regression'), (90.0, 'lower', 'improvement'))
+    @ddt.unpack
+    def test_verdict(self, level, better, verdict):
+        found = run_comparison.compare(_summary(level, better=better, seed=2),
+                                       _summary(better=better))
+        self.assertEqual([verdict],
+                         [change.verdict for change in found.changes])
+        self.assertEqual(int(verdict == 'regression'),
+                         len(found.regressions))
+
+    def test_within_noise(self):
+        found = run_comparison.compare(_summary(97.0, spread=0.2, seed=2),
+                                       _summary(spread=0.2))
+        self.assertEqual('within the noise', found.changes[0].verdict)
+        self.assertFalse(found.changes[0].is_notable)
+
+    def test_within_tolerance(self):
+        new, old = _summary(95.0, spread=0.001), _summary(spread=0.001)
+        for tolerance, verdict in ((0.06, 'within the tolerance'),
+                                   (0.04, 'regression')):
+            found = run_comparison.compare(new, old, tolerance)
+            self.assertEqual(verdict, found.changes[0].verdict)
+
+    def test_one_value_each(self):
+        found = run_comparison.compare(_summary(50.0, repetitions=1),
+                                       _summary(repetitions=1))
+        self.assertEqual('too few runs', found.changes[0].verdict)
+        self.assertEqual((), found.regressions)
+
+    def test_too_few_for_a_change_of_any_size(self):
+        found = run_comparison.compare(
+            _summary(50.0, repetitions=2, spread=0.3, seed=2),
+            _summary(repetitions=2, spread=0.3))
+        self.assertEqual('too few runs', found.changes[0].verdict)
+
+    def test_interval_that_decides(self):
+        names = [f'case {number}' for number in range(40)]
+        found = run_comparison.compare(_summary(97.0, names=names, seed=2),
+                                       _summary(names=names))
+        for change in found.changes:
+            self.assertEqual(change.ratio.excludes(1),
+                             change.verdict != 'within the noise')
+
+    def test_cases_of_one_only(self):
+        found = run_comparison.compare(_summary(names=('a', 'new')),
+                                       _summary(names=('old', 'a')))
+        self.assertEqual(1, len(found.changes))
+        self.assertEqual(('new: measured, events',), found.only_new)
+        self.assertEqual(('old: measured, events',), found.only_old)
+
+    @ddt.data({'parameters': {'events': 5}}, {'count': 2}, {'weight': 50},
+              {'size': bench_model.InstanceSize(vcpus=3, memory_mib=2048)})
+    def test_what_was_not_measured_alike(self, change):
+        found = run_comparison.compare(_summary(50.0, **change), _summary())
+        self.assertEqual((), found.changes)
+        self.assertEqual(('a: measured, events',), found.unlike)
+        self.assertEqual(((), ()), (found.only_old, found.only_new))
+
+    def test_another_command(self):
+        new = _summary(50.0)
+        workload = dataclasses.replace(
+            new.results.workloads['sysbench-cpu'], command='other')
+        new = dataclasses.replace(new, results=dataclasses.replace(
+            new.results, workloads={'sysbench-cpu': workload}))
+        self.assertEqual(1, len(
+            run_comparison.compare(new, _summary()).unlike))
+
+    def test_many_comparisons_without_a_change(self):
+        """All but one of 20 pairs of runs have no false verdict."""
+        names = [f'case {number}' for number in range(40)]
+        wrong = usual = 0
+        for seed in range(20):
+            found = run_comparison.compare(
+                _summary(spread=0.05, names=names, repetitions=8,
+                         seed=2 * seed + 1),
+                _summary(spread=0.05, names=names, repetitions=8,
+                         seed=2 * seed + 2))
+            wrong += any(change.verdict != 'within the noise'
+                         for change in found.changes)
+            usual += any(statistics.ratio(
+                change.new.estimate.sample, change.old.estimate.sample,
+                better=change.new.figure.better).excludes(1)
+                for change in found.changes)
+        self.assertLessEqual(wrong, 3)
+        self.assertGreater(usual, 10)
+
+    def test_a_change_among_many_is_found(self):
+        names = [f'case {number}' for number in range(40)]
+        found = run_comparison.compare(_summary(95.0, names=names, seed=2),
+                                       _summary(names=names))
+        self.assertEqual(40, len(found.regressions))
+
+    def test_same_run_has_no_changes(self):
+        summary = statistics.summarise(report_scenes.levels().results())
+        found = run_comparison.compare(summary, summary)
+        self.assertEqual({'within the noise'},
+                         {str(change.verdict) for change in found.changes})
+
+    def test_load(self):
+        for load, told in ((0.5, ()), (
+                12.0, ('load before: 0.10, now 12.00',))):
+            after = dataclasses.replace(report_scenes.CONDITIONS, load=load)
+            self.assertEqual(told, run_comparison.compare(
+                _summary(conditions=after), _summary()).differing)
+
+    def test_hosts_that_differ(self):
+        after = dataclasses.replace(
+            report_scenes.CONDITIONS, kernel='6.13.0', emulated=True,
+            mitigations={'meltdown': 'Not affected'},
+            layout={**report_scenes.CONDITIONS.layout,
+                    'host': cpuset.CpuSet.parse('0-2')},
+            versions={**report_scenes.CONDITIONS.versions, 'qemu': '9.2.0'})
+        found = run_comparison.compare(_summary(conditions=after), _summary())
+        self.assertEqual((
+            'kernel: 6.12.1, now 6.13.0', 'emulated: no, now yes',
+            'host CPUs: 0-3, now 0-2',
+            'mitigation of mds: Mitigation: buffers, now none',
+            'qemu: 9.1.0, now 9.2.0'), found.differing)

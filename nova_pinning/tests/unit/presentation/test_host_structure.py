@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+
+import ddt
+from oslotest import base as oslotest
+
+from nova_pinning import cpuset
+from nova_pinning.host import hardware
+from nova_pinning.presentation import host_structure
+from nova_pinning.tests.unit.host import host_samples
+
+
+def cpus(text):
+    return cpuset.CpuSet.parse(text)
+
+
+@ddt.ddt
+class TestTopology(oslotest.BaseTestCase):
+
+    def test_sockets(self):
+        host = host_samples.host()
+        first, second = host.nodes
+        # A node with memory alone is in a socket as well.
+        bare = dataclasses.replace(second, cores=())
+        self.assertEqual(cpus('0-1'), host_structure.sockets(host))
+        self.assertEqual(cpus('1'), host_structure.sockets(host, cpus('3,7')))
+        host = dataclasses.replace(host, nodes=(first, bare), dies=(
+            hardware.Die(4, 0, cpus('0,4')), hardware.Die(5, 0, cpus('1,5'))))
+        self.assertEqual(cpus('1,4-5'), host_structure.sockets(host))
+        self.assertEqual(cpus('5'), host_structure.sockets(host, cpus('1')))
+        self.assertEqual(cpus(''), host_structure.sockets(host, bare.cpus))
+
+    def test_dies_of_sockets_that_have_several(self):
+        host = host_samples.host(dies=(
+            hardware.Die(0, 0, cpus('0,4')), hardware.Die(0, 1, cpus('1,5')),
+            hardware.Die(1, 0, cpus('2-3,6-7'))))
+        self.assertEqual({0: 0, 4: 0, 1: 1, 5: 1}, host_structure.dies(host))
+
+    def test_l3_sizes(self):
+        kind = hardware.CacheKind.UNIFIED
+        host = host_samples.host(caches=(
+            hardware.Caches(2, kind, 1024, (cpus('0-7'),)),
+            hardware.Caches(3, kind, 2048, (cpus('0'), cpus('4')))))
+        self.assertEqual({0: 2048, 4: 2048}, host_structure.l3_sizes_kib(host))
+
+    @ddt.data((0, '0 MiB'), (1000, '1000 MiB'), (1024, '1 GiB'),
+              (27.5, '27.5 MiB'), (385574, '376.5 GiB'))
+    @ddt.unpack
+    def test_memory(self, mib, shown):
+        self.assertEqual(shown, host_structure.memory(mib))
+
+    @ddt.data(('3', 'die 3'), ('0-1', 'dies 0-1'))
+    @ddt.unpack
+    def test_numbered(self, numbers, shown):
+        self.assertEqual(shown, host_structure.numbered('die', cpus(numbers)))

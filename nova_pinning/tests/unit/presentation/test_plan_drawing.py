@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import textwrap
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from oslotest import base as oslotest
+
+from nova_pinning import cpuset
+from nova_pinning.host import hardware
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+from nova_pinning.host import plan_model
+from nova_pinning import presentation
+from nova_pinning.presentation import plan_drawing
+from nova_pinning.presentation import plan_facts
+from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host import test_host_loader
+from nova_pinning.tests.unit.presentation import sample_pictures
+from nova_pinning.tests.unit import unit_base
+
+
+def text(lines):
+    return '\n'.join(map(presentation.plain, lines)) + '\n'
+
+
+def cpus(cpu_list):
+    return cpuset.CpuSet.parse(cpu_list)
+
+
+def device(number, node, **values):
+    return host_model.PciDevice(
+        f'0000:{number:02x}:00.0', '8086', '158b', node, **values)
+
+
+NIC = device(1, 0, kind=hardware.PciKind.NIC, names=('eth0',),
+             speed_mbps=25000)
+
+
+def planned(**values):
+    """A host of every kind of CPU, with devices and huge pages."""
+    host = host_samples.host(nova=host_samples.settings(
+        '3,7', '2,6', reserved_huge_pages={(1, host_samples.GIB_PAGES): 1}))
+    first, second = host.nodes
+    plan = plan_model.HostPlan(
+        plan_model.Purpose.BOTH, cpus('0,4'),
+        plan_model.Offer(
+            (plan_model.Sale(1, 1, 2, 0, 0), plan_model.Sale(2, 2, 1, 0, 1)),
+            {0: 0, 1: 1}, 6),
+        sizes=(plan_model.GuestSize(1), plan_model.GuestSize(2, cells=2)),
+        poll_cpus=cpus('1,5'), page_size_kib=host_samples.GIB_PAGES,
+        poll_pages={1: 1},
+        interrupts=(plan_model.Interrupts(NIC.address, 'eth0', cpus('0,4')),))
+    return dataclasses.replace(host, **{
+        'nodes': (first, dataclasses.replace(
+            second, huge_pages={host_samples.GIB_PAGES: 4})),
+        'pci_devices': (
+            NIC,
+            *(device(number, 1, kind=hardware.PciKind.NVME, alias='disk')
+              for number in range(16, 22)),
+            device(32, None)),
+        'offline_cpus': cpus('8-9'),
+        'plan': plan} | values)
+
+
+@ddt.ddt
+class TestFacts(oslotest.BaseTestCase):
+
+    @ddt.data(
+        ('3,7', '2', {'host': '0-1,4-6', 'shared': '2', 'dedicated': '3,7'}),
+        ('3,7', None, {'host': '0-2,4-6', 'dedicated': '3,7'}),
+        (None, '1-7', {'host': '0', 'shared': '1-7'}),
+        (None, None, {'any': '0-7'}))
+    @ddt.unpack
+    def test_without_a_plan(self, dedicated, shared, kinds):
+        found = plan_facts.facts(host_samples.host(
+            nova=host_samples.settings(dedicated, shared)))
+        self.assertEqual(kinds, {
+            str(kind): str(found.cpus_of(kind))
+            for kind in plan_facts.DrawnPurpose if found.cpus_of(kind)})
+
+    def test_devices_that_are_alike_are_told_together(self):
+        found = plan_facts.facts(planned())
+        self.assertEqual([
+            (1, 0, 'NIC', 'eth0; 25 Gbit/s; interrupts on CPUs 0,4', False),
+            (0, 1, 'NVMe', '0000:10:00.0, 0000:11:00.0, 0000:12:00.0, 3 more;'
+             ' for guests as disk', True),
+            (0, None, 'PCI', '0000:20:00.0', False),
+        ], [dataclasses.astuple(one) for one in found.devices])
+        self.assertEqual({0: cpus('1'), 4: cpus('1')}, found.served)
+
+    def test_only_devices_with_planned_interrupts_have_a_number(self):
+        host = planned()
+        found = plan_facts.facts(dataclasses.replace(
+            host, pci_devices=host.pci_devices[::-1]))
+        self.assertEqual([0, 0, 1], [one.number for one in found.devices])
+
+    def test_a_device_of_a_node_that_is_not_there(self):
+        found = plan_facts.facts(host_samples.host(
+            pci_devices=(device(1, 7),)))
+        self.assertEqual(1, len(found.devices_of(None)))
+
+    def test_memory_is_for_the_guests_of_its_node(self):
+        host = host_samples.host(nova=host_samples.settings('1,5', '3,7'))
+        first, second = host.nodes
+        bare = dataclasses.replace(first, cores=())
+        found = plan_facts.facts(host)
+        for node, kind in ((first, 'dedicated'), (second, 'shared'),
+                           (bare, 'dedicated')):
+            part, = plan_facts.memory(found, node)
+            self.assertEqual(kind, part.kind)
+
+    def test_memory_that_is_not_planned(self):
+        node = dataclasses.replace(host_samples.host().nodes[0],
+                                   huge_pages={host_samples.MIB_PAGES: 512})
+        for nova, told in (
+                (host_samples.settings(), ['7 GiB in small pages',
+                                           '512 pages of 2 MiB']),
+                (host_samples.settings('0-3', reserved_huge_pages={
+                    (0, host_samples.MIB_PAGES): 12}),
+                 ['7 GiB for the host', '12 pages of 2 MiB reserved',
+                  '500 pages of 2 MiB for guests'])):
+            found = plan_facts.facts(host_samples.host(
+                nodes=(node,), nova=nova))
+            self.assertEqual(told, [
+                part.text for part in plan_facts.memory(found, node)])
+
+    @ddt.data((100, '100 Mbit/s'), (2500, '2.5 Gbit/s'),
+              (100000, '100 Gbit/s'))
+    @ddt.unpack
+    def test_speed(self, mbps, shown):
+        self.assertEqual(shown, plan_facts.speed(mbps))
+
+    @unit_base.settings(max_examples=60)
+    @hypothesis.given(host_samples.any_host())
+    def test_parts_of_memory_add_up(self, host):
+        found = plan_facts.facts(host)
+        for node in host.nodes:
+            self.assertEqual(node.memory_mib, sum(
+                part.mib for part in plan_facts.memory(found, node)))
+
+
+class TestDraw(oslotest.BaseTestCase):
+
+    def test_every_kind(self):
+        lines = plan_drawing.draw(planned())
+        self.assertEqual(textwrap.dedent("""\
+            small: 2 sockets, 2 NUMA nodes, 4 cores, 8 CPUs
+              planned for dedicated and shared guests
+              room for 2 guests of 1 vCPU, or 1 guest of 2 vCPUs on 2 nodes
+              in the mix: 0 of 1 vCPU, 1 of 2 vCPUs on 2 nodes
+              dedicated CPUs that are left over then: 1 of node 1
+              6 vCPUs that float
+              offline: CPUs 8-9
+            node 0 (socket 0, 8 GiB)
+              CPUs 0-1 H P
+              CPUs 4-5 H P
+              memory: 8 GiB in small pages
+              NIC: eth0; 25 Gbit/s; interrupts on CPUs 0,4
+            node 1 (socket 1, 8 GiB)
+              CPUs 2-3 S D
+              CPUs 6-7 S D
+              memory: 4 GiB for host and shared guests, 1 page of 1 GiB for OVS-DPDK, 3
+                pages of 1 GiB for guests
+              NVMe: 0000:10:00.0, 0000:11:00.0, 0000:12:00.0, 3 more; for guests as disk
+            no node
+              PCI: 0000:20:00.0
+              H host CPUs, no guest runs on them: CPUs 0,4
+              P poll CPUs of OVS-DPDK: CPUs 1,5
+              S shared CPUs, for floating vCPUs and emulator threads: CPUs 2,6
+              D dedicated CPUs, for pinned vCPUs: CPUs 3,7
+            """), text(lines))  # noqa: E501
+        for line in lines:
+            for span in line:
+                self.assertTrue(
+                    plan_drawing.style(span.mark) or not span.mark, span)
+
+    def test_dies_and_core_kinds(self):
+        lines = text(plan_drawing.draw(host_samples.host(
+            dies=(hardware.Die(0, 0, cpus('0,4')),
+                  hardware.Die(0, 1, cpus('1,5')),
+                  hardware.Die(1, 0, cpus('2-3,6-7'))),
+            core_kinds=(
+                hardware.CoreKind('performance', cpus('0-1,4-5')),
+                hardware.CoreKind('efficient', cpus('2-3,6-7'))))))
+        self.assertIn('node 0 (socket 0, dies 0-1, 8 GiB)', lines)
+        self.assertIn('node 1 (socket 1, 8 GiB)', lines)
+        self.assertIn('performance on CPUs 0-1,4-5, efficient on', lines)
+
+    def test_a_node_over_several_sockets(self):
+        host = host_samples.host(dies=(
+            hardware.Die(0, 0, cpus('0,4')), hardware.Die(3, 0, cpus('1,5'))))
+        host = dataclasses.replace(host, nodes=host.nodes[:1])
+        lines = text(plan_drawing.draw(host))
+        self.assertIn('small: 2 sockets, 1 NUMA node', lines)
+        self.assertIn('node 0 (sockets 0,3, 8 GiB)', lines)
+        picture = sample_pictures.check(self, plan_drawing.svg(host), host)
+        self.assertIn('Sockets 0,3', [text for text, *_ in picture.texts])
+        self.assertIn('CPU 5: not planned, open to any guest; core of CPUs '
+                      '1,5, node 0, socket 3', picture.tiles)
+
+    @unit_base.settings(max_examples=100)
+    @hypothesis.given(host_samples.any_host(), strategies.integers(40, 200))
+    def test_any_host(self, host, width):
+        lines = plan_drawing.draw(host, width)
+        for line in lines:
+            self.assertLessEqual(len(presentation.plain(line)), width)
+        kinds = set(plan_facts.DrawnPurpose)
+        tiles = sum(1 for line in lines for span in line
+                    if span.mark in kinds)
+        found = plan_facts.facts(host)
+        # Each kind is in the legend as well.
+        self.assertEqual(
+            len(host.cpus) + len(set(found.kinds.values())), tiles)
+
+
+class TestSvg(oslotest.BaseTestCase):
+
+    def check(self, host):
+        return sample_pictures.check(self, plan_drawing.svg(host), host)
+
+    def test_every_kind(self):
+        picture = self.check(planned())
+        tips = {int(tip.split()[1].rstrip(':')): tip for tip in picture.tiles}
+        self.assertEqual(
+            'CPU 4: for the host; interrupts of NIC eth0; 25 Gbit/s; '
+            'core of CPUs 0,4, node 0, socket 0', tips[4])
+        for cpu, meaning in ((1, 'for OVS-DPDK'), (2, 'shared by floating'),
+                             (7, 'dedicated to pinned vCPUs')):
+            self.assertIn(f'CPU {cpu}: {meaning}', tips[cpu])
+        shown = [text for text, *_place in picture.texts]
+        for line in ('small', 'planned for dedicated and shared guests',
+                     'room for 2 guests of 1 vCPU, or 1 guest of 2 vCPUs on 2 '
+                     'nodes',
+                     'offline: CPUs 8-9', 'NIC', 'NVMe',
+                     'Devices of no NUMA node', '0000:20:00.0',
+                     'poll CPUs of OVS-DPDK: CPUs 1,5'):
+            self.assertIn(line, shown)
+        # Two corners and the device; letters of two CPUs, the legend, and
+        # what they have of the memory.
+        self.assertEqual(3, shown.count('1') - 1)
+        self.assertEqual(4, shown.count('P'))
+
+    def test_cpu_that_serves_many_devices(self):
+        devices = tuple(device(number, 0, names=(f'eth{number}',),
+                               kind=hardware.PciKind.NIC,
+                               speed_mbps=1000 * number)
+                        for number in range(1, 25))
+        host = planned(pci_devices=devices)
+        for served in (devices, devices[::2]):
+            plan = dataclasses.replace(host.plan, interrupts=tuple(
+                plan_model.Interrupts(one.address, '', cpus('0,4'))
+                for one in served))
+            picture = self.check(dataclasses.replace(host, plan=plan))
+            self.assertIn('H', [text for text, *_ in picture.texts])
+
+    def test_each_cpu_tells_the_devices_that_it_serves(self):
+        host = planned(pci_devices=(NIC, device(
+            2, 0, names=('a-rather-long-name', 'and-another-one'),
+            kind=hardware.PciKind.NVME)))
+        plan = dataclasses.replace(host.plan, interrupts=tuple(
+            plan_model.Interrupts(one.address, '', cpus(cpu))
+            for one, cpu in zip(host.pci_devices, '04')))
+        picture = self.check(dataclasses.replace(host, plan=plan))
+        for cpu, name in ((0, 'NIC eth0; 25 Gbit/s'),
+                          (4, 'NVMe a-rather-long-name, and-another-one')):
+            self.assertIn(
+                f'CPU {cpu}: for the host; interrupts of {name}; core of '
+                'CPUs 0,4, node 0, socket 0', picture.tiles)
+
+    def test_names_of_any_length(self):
+        for length in range(1, 40):
+            nic = dataclasses.replace(NIC, names=('n' * length,))
+            self.check(planned(pci_devices=(nic,)))
+
+    def test_nodes_of_a_socket_are_as_wide(self):
+        first, second = host_samples.host().nodes
+        nodes = [dataclasses.replace(second, id=number, cores=())
+                 for number in range(2, 6)]
+        large = dataclasses.replace(first, socket=1, cores=tuple(
+            (cpu,) for cpu in range(40)))
+        picture = self.check(host_samples.host(nodes=(large, *nodes)))
+        self.assertEqual(1, len({
+            round(right - left, 1) for style, (left, _, right, _)
+            in picture.rectangles if style == 'np-node'}))
+
+    def test_l3_sizes_and_dies(self):
+        host = host_samples.host(
+            caches=(hardware.Caches(
+                3, hardware.CacheKind.UNIFIED, 33792,
+                (cpus('0-1,4-5'), cpus('2-3,6-7'))),),
+            dies=(hardware.Die(1, 0, cpus('2-3,6-7')),
+                  hardware.Die(1, 1, cpus(''))))
+        host = dataclasses.replace(host, nodes=tuple(
+            dataclasses.replace(node, l3_domains=(node.cpus,))
+            for node in host.nodes))
+        shown = [text for text, *_place in self.check(host).texts]
+        self.assertIn('L3 cache 1, 33 MiB', shown)
+        self.assertIn('NUMA node 1, die 0', shown)
+        self.assertIn('NUMA node 0', shown)
+
+    @unit_base.settings(max_examples=60)
+    @hypothesis.given(host_samples.any_host())
+    def test_any_host(self, host):
+        self.check(host)
+
+    def test_examples(self):
+        for path in test_host_loader.EXAMPLES.iterdir():
+            self.check(host_loader.load(path))
+
+    def test_it_stands_alone(self):
+        drawn = plan_drawing.svg(planned(
+            name='<script>alert(1)</script>',
+            pci_devices=(device(1, 0, names=('<b onload="x">',)),)))
+        for word in ('<script', 'href', '@import', '<image', '<b '):
+            self.assertNotIn(word, drawn)

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+import dataclasses
+import json
+import os
+import threading
+
+import ddt
+import fixtures
+import hypothesis
+from hypothesis import strategies
+from nova import conf as nova_conf
+from oslo_config import fixture as config_fixture
+from oslo_context import context
+from oslo_context import fixture as oslo_fixture
+
+from nova_pinning import errors
+from nova_pinning import model
+from nova_pinning.scheduler import record
+from nova_pinning.tests.unit import unit_base
+
+CAUSE = record.RecordedCause('free-cpus', 48, 'cmp-1', 'cell 0 has 4 free')
+
+_TEXT = strategies.text(max_size=20)
+_REFUSALS = strategies.builds(
+    record.NoHost, instance=_TEXT, request_id=strategies.none() | _TEXT,
+    time=strategies.datetimes().map(
+        lambda time: time.isoformat(timespec='milliseconds') + 'Z'),
+    flavor=_TEXT, host=_TEXT, refused=strategies.dictionaries(
+        _TEXT, strategies.lists(strategies.builds(
+            record.RecordedCause, _TEXT, strategies.integers(0, 10 ** 6),
+            _TEXT,
+            _TEXT), max_size=3).map(tuple), max_size=3))
+
+
+def no_host(instance='uuid', **values):
+    """A refusal of an instance."""
+    made = record.no_host(
+        instance, 'enterprise.8', {'PinnedTopologyFilter': (CAUSE,)})
+    return dataclasses.replace(made, **values)
+
+
+class TestNoHost(unit_base.TestCase):
+
+    def test_of_the_current_request(self):
+        self.useFixture(oslo_fixture.ClearRequestContext())
+        context.RequestContext(request_id='req-1')
+        made = no_host()
+        self.assertEqual('req-1', made.request_id)
+        self.assertRegex(
+            made.time, r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$')
+        self.assertEqual(record.host_name(), made.host)
+
+    def test_of_none(self):
+        made = []
+        # No request was ever served in a new thread.
+        thread = threading.Thread(target=lambda: made.append(no_host()))
+        thread.start()
+        thread.join()
+        self.assertIsNone(made[0].request_id)
+
+    def test_host(self):
+        """As nova calls it, if there is nova."""
+        self.useFixture(config_fixture.Config(nova_conf.CONF)).config(
+            host='ctl-1')
+        self.assertEqual('ctl-1', no_host().host)
+
+
+@ddt.ddt
+class TestRing(unit_base.TestCase):
+
+    def _names(self, ring):
+        return [
+            refusal.instance for refusal in record.loads(ring.text()).refusals]
+
+    @ddt.data((0, []), (1, ['3']), (3, ['1', '2', '3']),
+              (9, ['0', '1', '2', '3']))
+    @ddt.unpack
+    def test_the_last_are_kept(self, kept, names):
+        ring = record.RefusalRing(kept)
+        self.assertEqual([], self._names(ring))
+        for number in range(4):
+            ring.add(no_host(str(number)))
+        self.assertEqual(names, self._names(ring))
+        self.assertEqual(4, ring.count)
+        memory = record.loads(ring.text())
+        self.assertEqual((kept, 4 - len(names), os.getpid()),
+                         (memory.limit, memory.forgotten, memory.process))
+
+    def test_threads(self):
+        """Each refusal counts once, and any text is a sound document."""
+        ring = record.RefusalRing(50)
+        barrier = threading.Barrier(9)
+        wrong = []
+
+        def add(thread):
+            barrier.wait()
+            for number in range(200):
+                ring.add(no_host(f'{thread}-{number}'))
+
+        def look():
+            barrier.wait()
+            for _ in range(20):
+                memory = record.loads(ring.text())
+                for thread in range(8):
+                    numbers = [
+                        int(refusal.instance.split('-')[1])
+                        for refusal in memory.refusals
+                        if refusal.instance.startswith(f'{thread}-')]
+                    if numbers != sorted(numbers):
+                        wrong.append(numbers)
+
+        threads = [threading.Thread(target=add, args=(thread,))
+                   for thread in range(8)]
+        threads.append(threading.Thread(target=look))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], wrong)
+        memory = record.loads(ring.text())
+        self.assertEqual((1600, 1550, 50), (
+            ring.count, memory.forgotten, len(memory.refusals)))
+        self.assertEqual(
+            50, len({refusal.instance for refusal in memory.refusals}))
+
+
+@ddt.ddt
+class TestDocument(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        ring = record.RefusalRing(2)
+        ring.add(no_host(request_id='req-1'))
+        self.value = json.loads(ring.text())
+
+    @unit_base.settings(200)
+    @hypothesis.given(refusals=strategies.lists(_REFUSALS, max_size=4))
+    def test_round_trip(self, refusals):
+        ring = record.RefusalRing(4)
+        for refusal in refusals:
+            ring.add(refusal)
+        text = ring.text()
+        self.assertEqual(tuple(refusals), record.loads(text).refusals)
+        self.assertEqual(len(refusals) + 2, text.count('\n'))
+
+    def test_what_callers_may_give(self):
+        """Reasons as such, and plain tuples in lists."""
+        ring = record.RefusalRing(1)
+        ring.add(no_host(refused={
+            'HostClassFilter': [(model.Reason.HOST_CLASS, 3, 'a', '')]}))
+        [found] = record.loads(ring.text()).refusals
+        self.assertEqual({'HostClassFilter': (
+            record.RecordedCause('host-class', 3, 'a', ''),)}, found.refused)
+
+    @ddt.data(
+        ('', 'is not JSON: it is empty'),
+        ('{"version": 1', 'cut off'),
+        ('[]', 'is a list where a mapping'),
+        ('{}', 'has no version'))
+    @ddt.unpack
+    def test_no_document(self, text, said):
+        error = self.assertRaises(
+            errors.InputError, record.loads, text, 'file')
+        self.assertIn(said, str(error))
+        self.assertIn('file', str(error))
+
+    @ddt.data(
+        (('version',), 2, 'this release reads version 1'),
+        (('version',), True, 'this release reads version 1'),
+        (('more',), 1, 'more is not known here'),
+        (('process',), 0, '0 is not a process id'),
+        (('since',), '2026-01-31T12:00:00Z', 'is not a time in UTC'),
+        (('refusals', 0, 'time'), 'x\n', 'is not a time in UTC'),
+        (('refusals', 0, 'request_id'), 1, 'is not a request id or null'),
+        (('refusals', 0, 'refused'), [], 'a list is not a mapping'),
+        (('refusals', 0, 'refused', 'PinnedTopologyFilter', 0, 'hosts'), 1.5,
+         'is not a number, 0 or more'))
+    @ddt.unpack
+    def test_wrong(self, path, value, said):
+        *above, key = path
+        place = self.value
+        for part in above:
+            place = place[part]
+        place[key] = value
+        error = self.assertRaises(
+            errors.InputError, record.loads, json.dumps(self.value), 'file')
+        self.assertIn(said, str(error))
+
+
+class TestRead(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = self.useFixture(fixtures.TempDir()).path
+
+    def _write(self, name, text):
+        with open(os.path.join(self.directory, name), 'w') as file:
+            file.write(text)
+
+    def test_all_that_is_there(self):
+        self._write('nova-pinning-1.json', record.RefusalRing(3).text())
+        self._write('nova-pinning-2.json', 'x')
+        self._write('nova-pinning-2.prom', 'x')
+        self._write('.nova-pinning-3.json.abcdefgh', 'x')
+        self._write('other.json', 'x')
+        os.mkfifo(os.path.join(self.directory, 'nova-pinning-4.json'))
+        os.symlink('gone', os.path.join(self.directory, 'nova-pinning-5.json'))
+        found = {os.path.basename(path): what
+                 for path, what in record.read(self.directory)}
+        self.assertEqual(
+            ['nova-pinning-1.json', 'nova-pinning-2.json',
+             'nova-pinning-4.json'], list(found))
+        self.assertEqual(3, found['nova-pinning-1.json'].limit)
+        self.assertIn('is not JSON', str(found['nova-pinning-2.json']))
+        self.assertIn('not a regular file', str(found['nova-pinning-4.json']))
+
+    def test_no_directory(self):
+        for name in ('gone', '\0'):
+            error = self.assertRaises(
+                errors.InputError, list,
+                record.read(os.path.join(self.directory, name)))
+            self.assertIn('cannot be read', str(error))

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import uuid
+
+import nova.conf
+from nova import objects
+from nova.scheduler import filters as nova_filters
+from oslo_config import fixture as config_fixture
+
+from nova_pinning import model
+from nova_pinning.model import Reason
+from nova_pinning.scheduler import filters
+from nova_pinning.scheduler import fitting
+from nova_pinning.scheduler import requests
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.oracle import oracle_cases
+from nova_pinning.tests.unit import unit_base
+
+
+def _state(name, *memory_mib):
+    """A host with a CPU in each cell."""
+    return builders.host_state(name, builders.host_topology(*[
+        oracle_cases.host_cell(number, [number], pages=[], memory=memory)
+        for number, memory in enumerate(memory_mib)]))
+
+
+def _good(name):
+    return _state(name, 512, 256)
+
+
+def _second(name):
+    """Nova's first claim is right, a second attempt finds no place."""
+    return _state(name, 384, 512)
+
+
+def _wrong(name):
+    """A second attempt would be accepted with no pages for one cell."""
+    def cell(number, *pages):
+        return oracle_cases.host_cell(
+            number, [number], shared=[number], pages=[list(pages)])
+
+    return builders.host_state(name, builders.host_topology(
+        cell(0, 2048, 192, 0, 0), cell(1, 2048, 384, 0, 0),
+        cell(2, 4, 114688, 0, 0), cell(3, 2048, 288, 0, 0)))
+
+
+def _spec(**values):
+    return builders.spec(
+        builders.guest_topology((1, 512), (1, 256)), **values)
+
+
+def _spec_of_four(**values):
+    topology = builders.guest_topology(
+        *[(1, memory) for memory in (512, 256, 256, 256)],
+        policy='shared', pagesize=model.PAGES_ANY)
+    for cell in topology.cells:
+        cell.cpuset, cell.pcpuset = cell.pcpuset, set()
+    return builders.spec(topology, **values)
+
+
+class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.nova_options = self.useFixture(
+            config_fixture.Config(nova.conf.CONF))
+        self.filter = filters.PinnedTopologyFilter()
+
+    def _left(self, states, spec):
+        """Names of the hosts that pass, by way of nova's own handler."""
+        return [state.host for state in
+                nova_filters.HostFilterHandler().get_filtered_objects(
+                    [self.filter], states, spec)]
+
+    def _drawback(self, state, spec):
+        return fitting.fit_on_host(state, requests.read(spec)).drawback
+
+    def test_what_the_hosts_are(self):
+        for state, spec, reason in (
+                (_good('h'), _spec(), None),
+                (_second('h'), _spec(), Reason.NOVA_AGAIN),
+                (_wrong('h'), _spec_of_four(), Reason.NOVA_AGAIN_WRONG)):
+            drawback = self._drawback(state, spec)
+            self.assertEqual(reason, getattr(drawback, 'reason', None))
+
+    def test_only_while_there_are_no_others(self):
+        self.assertEqual(['good'], self._left(
+            [_second('a'), _good('good'), _second('b')], _spec()))
+        with unit_base.log_records() as records:
+            self.assertEqual(['a', 'b'], self._left(
+                [_second('a'), _state('full', 1, 1), _second('b')], _spec()))
+        said = [record.getMessage() for record in records
+                if record.levelname == 'INFO']
+        self.assertEqual(1, len(said), said)
+        self.assertIn('second choice', said[0])
+        self.assertIn('2 hosts: ' + model.summarise(Reason.NOVA_AGAIN),
+                      said[0])
+
+    def test_where_no_second_attempt_can_come(self):
+        move = objects.Destination(cell=objects.CellMapping(
+            uuid=str(uuid.uuid4())))
+        states = [_second('a'), _good('good')]
+        self.assertEqual(['a', 'good'], self._left(
+            states, _spec(requested_destination=move)))
+        self.assertEqual(['good'], self._left(states, _spec(
+            requested_destination=objects.Destination(host='a'))))
+        self.nova_options.config(max_attempts=1, group='scheduler')
+        self.assertEqual(['a', 'good'], self._left(states, _spec()))
+
+    def test_what_could_be_accepted_wrongly_comes_alone(self):
+        """Nova takes alternates from the hosts that are left."""
+        self.assertEqual(['a'], self._left(
+            [_wrong('a'), _wrong('b')], _spec_of_four()))
+
+    def test_claims_that_take_long(self):
+        self.set_option('nova_claim_max_seconds', 1e-6)
+        slow = builders.host_state('slow', builders.host_topology(*[
+            oracle_cases.host_cell(number, [number], pages=[], memory=memory)
+            for number, memory in enumerate((64, 512, 512))]))
+        self.nova_options.config(
+            packing_host_numa_cells_allocation_strategy=True, group='compute')
+        spec = builders.spec(builders.guest_topology((1, 256), (1, 256)))
+        self.assertEqual(
+            Reason.NOVA_SLOW, self._drawback(slow, spec).reason)
+        self.assertEqual(['good'], self._left(
+            [slow, _state('good', 256, 256)], spec))
+        self.assertEqual(['slow'], self._left([slow], builders.spec(
+            builders.guest_topology((1, 256), (1, 256)))))
+
+    def test_a_longer_look(self):
+        """Nova is asked to the end where no other host is left."""
+        self.set_option('nova_claim_max_seconds', 1e-9)
+        self.assertEqual(['h'], self._left([_second('h')], _spec()))
+        state, spec = builders.scheduled(oracle_cases.uneven_cpus())
+        with unit_base.log_records() as records:
+            self.assertEqual([], self._left([state], spec))
+        self.assertIn(model.summarise(Reason.NOVA_WRONG),
+                      records[-1].getMessage())
+
+    def test_the_packing_of_the_compute_host(self):
+        """By its aggregate, whatever nova-scheduler is configured to."""
+        key = 'pinning__packing_host_numa_cells_allocation_strategy'
+        state = builders.host_state('h', builders.host_topology(
+            oracle_cases.host_cell(0, [0, 1]), oracle_cases.host_cell(1, [2])))
+        for default in (False, True):
+            self.nova_options.config(
+                packing_host_numa_cells_allocation_strategy=default,
+                group='compute')
+            for text, packs in (('true', True), ('no', False),
+                                ('perhaps', default)):
+                state.aggregates = [builders.aggregate(**{key: text})]
+                placement = fitting.fit_on_host(state, requests.read(
+                    builders.spec(builders.guest_topology((1, 256)))))
+                self.assertEqual(int(packs), placement.cells[0].id)
+
+
+class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.filter = filters.PinnedTopologyFilter()
+
+    def _take(self, states, spec, count):
+        """Schedule as nova.scheduler.manager.SchedulerManager._schedule.
+
+        :returns: names of the hosts taken, and those of the alternates
+        """
+        handler = nova_filters.HostFilterHandler()
+        taken, left = [], states
+        for number in range(count):
+            spec.instance_uuid = str(uuid.uuid4())
+            left = handler.get_filtered_objects(
+                [self.filter], left, spec, number)
+            if not left:
+                return taken, None
+            left[0].consume_from_request(spec)
+            taken.append(left[0].host)
+        left = handler.get_filtered_objects([self.filter], left, spec, number)
+        return taken, [state.host for state in left]
+
+    def test_hosts_left_aside_come_back(self):
+        with unit_base.log_records() as records:
+            taken, alternates = self._take(
+                [_second('a'), _good('good'), _second('b')],
+                _spec(num_instances=3), 3)
+        self.assertEqual(['good', 'a', 'b'], taken)
+        self.assertEqual([], alternates)
+        # That none is left for alternates is not a failure.
+        self.assertNotIn(
+            'No host', ' '.join(record.getMessage()
+                                for record in records
+                                if record.levelname == 'INFO'))
+
+    def test_not_as_alternates(self):
+        taken, alternates = self._take(
+            [_good('one'), _good('two'), _second('a')],
+            _spec(num_instances=2), 2)
+        self.assertEqual(['one', 'two'], taken)
+        self.assertEqual([], alternates)
+
+    def test_not_where_the_group_has_to_stay_together(self):
+        spec = _spec(num_instances=2, instance_group=objects.InstanceGroup(
+            policy='affinity', hosts=[]))
+        self.assertEqual(
+            (['good'], None), self._take([_good('good'), _second('a')],
+                                         spec, 2))
+
+    def test_more_than_there_is_room_for(self):
+        with unit_base.log_records() as records:
+            taken, alternates = self._take(
+                [_good('good'), _second('a')], _spec(num_instances=3), 3)
+        self.assertEqual((['good', 'a'], None), (taken, alternates))
+        self.assertEqual(1, sum(
+            record.getMessage().startswith('No host') for record in records))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fleets and guests for tests of the simulation, drawn by a seed."""
+
+from collections.abc import Sequence
+import dataclasses
+import random
+
+from nova_pinning import cpuset
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import CpuPolicy
+from nova_pinning.model import hostclass
+from nova_pinning.model import ThreadPolicy
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import guests
+
+DISK = snapshot.DeviceKind('144d', 'a808')
+CARD = snapshot.DeviceKind('10de', '1eb8')
+DEDICATED = hostclass.HostClass.DEDICATED
+SHARED = hostclass.HostClass.SHARED
+
+_MIB_PER_CPU = 2048
+
+
+def host(
+    name: str, *, cells: int = 2, cores: int = 6, threads: int = 2,
+    kept: int = 0, is_shared: bool = False, big_pages: int = 0,
+    pools: Sequence[snapshot.PciPool] = (), l3_cores: int = 0,
+    memory_mib: int = 0, disk_gib: int | None = None,
+) -> snapshot.FleetHost:
+    """A host whose sibling threads are numbered after all cores.
+
+    :param kept: cores of cell 0 that guests do not get
+    :param big_pages: pages of 1 GiB in each cell
+    :param l3_cores: cores in each L3 domain, 0 for whole cells
+    """
+    made_cells = []
+    for cell in range(cells):
+        first = cell * cores + (kept if cell == 0 else 0)
+        siblings = tuple(
+            tuple(core + thread * cells * cores for thread in range(threads))
+            for core in range(first, (cell + 1) * cores))
+        cpus = cpuset.CpuSet(cpu for core in siblings for cpu in core)
+        memory = memory_mib or cores * threads * _MIB_PER_CPU
+        pages = [model.PagePool(4, (memory - big_pages * 1024) * 256)]
+        if big_pages:
+            pages.append(model.PagePool(1048576, big_pages))
+        made_cells.append(model.HostCell(
+            id=cell, socket=cell * 2 // max(cells, 2),
+            shared_cpus=cpus if is_shared else cpuset.CpuSet(),
+            dedicated_cpus=cpuset.CpuSet() if is_shared else cpus,
+            pinned_cpus=cpuset.CpuSet(), cores=siblings, memory_mib=memory,
+            pages=tuple(pages)))
+    size = l3_cores or cores
+    domains = tuple(
+        cpuset.CpuSet(
+            core + thread * cells * cores
+            for core in range(first, first + size)
+            for thread in range(threads))
+        for first in range(0, cells * cores, size))
+    return snapshot.FleetHost(
+        name=name, cells=tuple(made_cells), l3_domains=domains,
+        host_class=SHARED if is_shared else DEDICATED, traits=frozenset(),
+        pci_pools=tuple(pools), cpu_allocation_ratio=3.0 if is_shared else 1.0,
+        reserved_memory_mib=512, disk_gib=disk_gib)
+
+
+def guest(
+    name: str, cells: Sequence[int], *,
+    memory_mib: int = 0, thread_policy: ThreadPolicy = ThreadPolicy.PREFER,
+    page_size_kib: int | None = None, is_emulator_isolated: bool = False,
+    cpu_policy: CpuPolicy = CpuPolicy.DEDICATED, disk_gib: int = 0,
+    devices: Sequence[snapshot.PciRequest] = (),
+) -> guest_request.GuestRequest:
+    """A guest with a NUMA topology.
+
+    :param cells: vCPUs of each cell
+    :param memory_mib: of each cell
+    """
+    made = []
+    number = 0
+    for vcpus in cells:
+        numbers = tuple(range(number, number + vcpus))
+        number += vcpus
+        is_pinned = cpu_policy is CpuPolicy.DEDICATED
+        made.append(model.GuestCell(
+            numbers if is_pinned else (), () if is_pinned else numbers,
+            memory_mib or vcpus * 1024, page_size_kib))
+    extra_specs = {}
+    if cpu_policy is CpuPolicy.DEDICATED:
+        extra_specs['hw:cpu_policy'] = 'dedicated'
+        extra_specs['hw:cpu_thread_policy'] = str(thread_policy)
+    memory = sum(cell.memory_mib for cell in made)
+    flavor = flavor_model.Flavor(
+        name=name, vcpus=number, memory_mib=memory, disk_gib=disk_gib,
+        extra_specs=extra_specs)
+    pcpus = number + is_emulator_isolated
+    queries = tuple(
+        guest_request.PlacementQuery(resources={
+            what: count, 'MEMORY_MB': memory, 'DISK_GB': disk_gib})
+        for what, count in (
+            (('PCPU', pcpus), ('VCPU', pcpus))
+            if cpu_policy is CpuPolicy.DEDICATED else (('VCPU', number),)))
+    return guest_request.GuestRequest(
+        flavor=flavor,
+        guest_class=DEDICATED if cpu_policy is CpuPolicy.DEDICATED else SHARED,
+        topology=model.Guest(
+            tuple(made), cpu_policy=cpu_policy, thread_policy=thread_policy,
+            emulator_isolated=is_emulator_isolated),
+        devices=tuple(devices), queries=queries)
+
+
+def wishes(kind: snapshot.DeviceKind, policy: str,
+           count: int = 1) -> tuple[snapshot.PciRequest, ...]:
+    return (snapshot.PciRequest('device', (kind,), count, policy),)
+
+
+#: All that guests may ask for, by a name for test ids.
+KINDS: dict[str, guest_request.GuestRequest] = {
+    request.name: request for request in (
+        guests.plain(1, 1024), guests.plain(2, 2048), guests.plain(5, 4096),
+        guests.plain(8, 8192), guests.plain(2, 12288),
+        guests.plain(8, 8192, cells=2), guests.plain(12, 8192, cells=4),
+        guests.plain(2, 1024, SHARED), guests.plain(6, 4096, SHARED),
+        guest('require', [4], thread_policy=ThreadPolicy.REQUIRE),
+        guest('require-odd', [3], thread_policy=ThreadPolicy.REQUIRE),
+        guest('isolate', [3], thread_policy=ThreadPolicy.ISOLATE),
+        guest('emulator', [3], is_emulator_isolated=True),
+        guest('big-pages', [4], memory_mib=4096, page_size_kib=1048576),
+        guest('large-pages', [2], memory_mib=2048,
+              page_size_kib=model.PAGES_LARGE),
+        guest('two-big', [2, 2], memory_mib=2048, page_size_kib=1048576),
+        guest('lopsided', [4, 2]),
+        guest('disk', [2], disk_gib=20),
+        guest('floating-cell', [4], cpu_policy=CpuPolicy.SHARED),
+        *(guest(f'nvme-{policy}', [2], devices=wishes(DISK, policy))
+          for policy in ('legacy', 'preferred', 'required', 'socket')),
+        guest('nvme-two', [2, 2], devices=wishes(DISK, 'required', 2)),
+        guest('card', [4], devices=wishes(CARD, 'legacy')),
+    )}
+
+
+def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
+    """Hosts of all kinds."""
+    draws = random.Random(f'fleet-{seed}')
+    made = []
+    for number in range(hosts):
+        cells = draws.choice((1, 2, 2, 2, 4))
+        pools = tuple(
+            snapshot.PciPool(kind, node, draws.randint(1, 3))
+            for kind in (DISK, CARD)
+            for node in (*range(cells), None) if draws.random() < 0.3)
+        made.append(host(
+            f'host{number}', cells=cells,
+            cores=draws.choice((4, 6, 8)), threads=draws.choice((1, 2, 2)),
+            kept=draws.choice((0, 1)), is_shared=draws.random() < 0.2,
+            big_pages=draws.choice((0, 0, 4, 8)),
+            pools=pools if draws.random() < 0.5 else (),
+            l3_cores=draws.choice((0, 2, 4)),
+            memory_mib=draws.choice((0, 12288, 20480)),
+            disk_gib=draws.choice((None, 60, 200))))
+    # Some that nothing tells the L3 layout of, some with CPUs to float over.
+    odd = random.Random(f'odd-{seed}')
+    for number, made_host in enumerate(made):
+        if odd.random() < 0.25:
+            made_host = dataclasses.replace(made_host, l3_domains=())
+        if odd.random() < 0.25 and made_host.host_class is DEDICATED:
+            made_host = _with_shared_cpus(made_host)
+        made[number] = made_host
+    aggregates = (
+        snapshot.FleetAggregate('fast', metadata={
+            'pinning:l3_cpus': '4', 'fragmentation_weight_multiplier': '7'}),
+        snapshot.FleetAggregate('slow', 'zone', metadata={
+            'cpu_weight_multiplier': '-3', 'ram_weight_multiplier': 'odd'}),
+        snapshot.FleetAggregate('old', metadata={
+            'ram_weight_multiplier': '0.5'}))
+    return snapshot.Fleet(
+        hosts=tuple(
+            dataclasses.replace(made_host, aggregates=tuple(sorted(
+                draws.sample(('fast', 'old', 'slow'), draws.choice((0, 1))))))
+            for made_host in made),
+        aggregates=aggregates)
+
+
+def _with_shared_cpus(
+    host: snapshot.FleetHost,
+) -> snapshot.FleetHost:
+    """A host with a core of each cell that is for floating vCPUs."""
+    cells = []
+    for cell in host.cells:
+        shared = cpuset.CpuSet(cell.cores[-1])
+        cells.append(dataclasses.replace(
+            cell, shared_cpus=shared,
+            dedicated_cpus=cell.dedicated_cpus - shared))
+    return dataclasses.replace(host, cells=tuple(cells))
+
+
+def load(seed: int, count: int = 60) -> arrival_process.PoissonArrivals:
+    """Guests of some kinds, more than there is room for in the end."""
+    draws = random.Random(f'load-{seed}')
+    kinds = draws.sample(sorted(KINDS), 8)
+    return arrival_process.PoissonArrivals(
+        mix=tuple((KINDS[name], draws.choice((1.0, 2.0, 5.0)))
+                  for name in kinds),
+        count=count, rate_per_hour=count / 4, lifetime_hours=2.5,
+        lifetimes=draws.choice(arrival_process.LIFETIMES))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import random
+
+import hypothesis
+from hypothesis import strategies
+import testtools
+
+from nova_pinning.fit import devices
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+from nova_pinning.simulation import fast
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.tests.unit.simulation import simulation_scenes
+
+
+def _guests(ledger):
+    """The guests of a ledger as those of a snapshot."""
+    return tuple(
+        snapshot.FleetGuest(
+            uuid=uuid, host=ledger.hosts[one.host].name, vcpus=one.vcpus,
+            memory_mib=one.memory_mib, disk_gib=one.disk_gib,
+            guest_class=one.guest_class, topology=one.topology, fit=one.fit,
+            devices=one.devices)
+        for uuid, one in ledger.placed_guests.items())
+
+
+class TestLedger(testtools.TestCase):
+
+    def test_a_guest_is_the_same_as_elsewhere(self):
+        """Its swap space is on the host's disk too."""
+        host = simulation_scenes.host('host', disk_gib=60)
+        wanted = simulation_scenes.guest('swap', [2], disk_gib=20)
+        wanted = dataclasses.replace(wanted, flavor=dataclasses.replace(
+            wanted.flavor, ephemeral_gib=3, swap_mib=1536))
+        ledger = occupancy_ledger.of_fleet(snapshot.Fleet(hosts=(host,)), [0])
+        fast.FastScheduler(
+            ledger, scheduler_configuration.NAMED['pinning']).place(
+                'a', wanted)
+        placed_guest = ledger.placed_guests['a']
+        expected = host_occupancy.guest_of(
+            wanted, host_occupancy.of_host(host), placed_guest.fit)
+        self.assertEqual(25, expected.disk_gib)
+        for field in ('vcpus', 'memory_mib', 'disk_gib', 'guest_class',
+                      'topology', 'fit', 'devices'):
+            self.assertEqual(getattr(expected, field),
+                             getattr(placed_guest, field), field)
+
+    @hypothesis.given(strategies.integers(0, 10 ** 6))
+    @hypothesis.settings(deadline=None, max_examples=10)
+    def test_figures(self, seed):
+        """After many guests have come and gone, each figure is right."""
+        fleet = simulation_scenes.fleet(seed)
+        ledger = occupancy_ledger.of_fleet(fleet, range(len(fleet.hosts)))
+        engine = fast.FastScheduler(ledger,
+                                    scheduler_configuration.NAMED['pinning'])
+        draws = random.Random(seed)
+        for arrival in simulation_scenes.load(seed, 80).arrivals(seed):
+            engine.place(arrival.id, arrival.request)
+            if ledger.placed_guests and draws.random() < 0.4:
+                engine.remove(draws.choice(sorted(ledger.placed_guests)))
+        guests = _guests(ledger)
+        for place, host in enumerate(ledger.hosts):
+            self._check(ledger, place, host_occupancy.of_host(
+                host, [guest for guest in guests if guest.host == host.name]))
+        for found, guest_class in (
+                (ledger.dedicated_vcpus, hostclass.HostClass.DEDICATED),
+                (ledger.shared_vcpus, hostclass.HostClass.SHARED)):
+            self.assertEqual(sum(
+                guest.vcpus for guest in guests
+                if guest.guest_class is guest_class), found)
+
+    def _check(self, ledger, place, expected):
+        host, guests = expected.host, expected.guests
+        self.assertEqual(
+            (len(guests), sum(guest.vcpus for guest in guests),
+             host.memory_mib - host.reserved_memory_mib
+             - sum(guest.memory_mib for guest in guests),
+             (host.disk_gib or 0) - sum(guest.disk_gib for guest in guests)),
+            (ledger.guests[place], ledger.used_vcpus[place],
+             ledger.free_memory_mib[place], ledger.free_disk_gib[place]))
+        self.assertEqual(
+            sum(pool.total for pool in devices.free(
+                host.pci_pools, expected.device_uses)),
+            ledger.free_devices[place])
+        for name, used in expected.resources_used.items():
+            self.assertEqual(used, ledger.used[name][place], name)
+        for cell, view in zip(expected.engine.cells, ledger.cells[place]):
+            self.assertEqual(
+                (cell.pinned_cpus, cell.memory_used_mib, cell.shared_used,
+                 cell.pages),
+                (view.pinned_cpus, view.memory_used_mib, view.shared_used,
+                 view.pages))
+            # The same threads are free, if in another order.
+            self.assertEqual(
+                [sorted(core) for core in cell.free_cores],
+                [sorted(core) for core in view.free_cores])

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from nova import weights as nova_weights
+import numpy
+import testtools
+
+from nova_pinning import errors
+from nova_pinning.fit import score
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import fast
+from nova_pinning.simulation import guests
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.simulation import simulation_run
+from nova_pinning.simulation import statistic
+from nova_pinning.tests.unit.simulation import simulation_scenes
+
+PACKING = scheduler_configuration.NAMED['nova-packing']
+DEFAULT = scheduler_configuration.NAMED['nova-default']
+
+
+def _fleet(*hosts, **values):
+    return snapshot.Fleet(hosts=hosts, **values)
+
+
+def _arrivals(*wanted, lifetime=None):
+    return [arrival_process.Arrival(float(number), str(number), one, lifetime)
+            for number, one in enumerate(wanted)]
+
+
+class TestWeights(testtools.TestCase):
+
+    @hypothesis.given(
+        strategies.lists(strategies.one_of(
+            strategies.integers(-10 ** 9, 10 ** 9),
+            strategies.floats(-1e9, 1e9)), min_size=2, max_size=30),
+        strategies.floats(-5, 5), strategies.sampled_from((None, 0)),
+        strategies.sampled_from((0.0, 0.25)))
+    @hypothesis.settings(deadline=None)
+    def test_as_nova(self, raw, multiplier, least, least_range):
+        # To the last bit, since the last bit can decide.
+        if least is not None:
+            raw = [max(one, least) for one in raw]
+        expected = [
+            0.0 + multiplier * weight
+            for weight in nova_weights.normalize(
+                raw, least, max(max(raw), (
+                    min(raw) if least is None else least) + least_range))]
+        found = fast._normalized(
+            numpy.array(raw, dtype=float), least, least_range)
+        scores = numpy.zeros(len(raw))
+        if found is not None:
+            scores += numpy.full(len(raw), multiplier) * found
+        self.assertEqual(expected, scores.tolist())
+
+    @hypothesis.given(
+        strategies.lists(strategies.one_of(
+            strategies.floats(-1e9, 1e9), strategies.just(score.UNKNOWN)),
+            min_size=2, max_size=30),
+        strategies.sampled_from((0.0, 0.25)))
+    @hypothesis.settings(deadline=None)
+    def test_as_our_weighers(self, raw, least_range):
+        found = fast._normalized(numpy.array(raw), None, least_range)
+        self.assertEqual(
+            score.normalized(raw, least_range),
+            [0.0] * len(raw) if found is None else found.tolist())
+
+    def test_first_of_equals(self):
+        fleet = _fleet(*(simulation_scenes.host(f'host{number}')
+                         for number in range(4)))
+        ledger = occupancy_ledger.of_fleet(fleet, [2, 0, 3, 1])
+        engine = fast.FastScheduler(ledger, DEFAULT)
+        self.assertEqual(0, engine.place('a', guests.plain(2, 1024)).host)
+
+    def test_aggregates_outweigh(self):
+        # On host1 nova's RAM weigher packs, which beats any spreading.
+        empty = simulation_scenes.host('host0')
+        busy = dataclasses.replace(
+            simulation_scenes.host('host1'), aggregates=('odd',))
+        aggregate = snapshot.FleetAggregate(
+            'odd', metadata={'ram_weight_multiplier': '-100'})
+        fleet = _fleet(empty, busy)
+        wanted = guests.plain(2, 1024)
+        for known, second in (({}, 1), ({'odd': aggregate}, 0)):
+            engine = fast.FastScheduler(
+                occupancy_ledger.of_fleet(fleet, [0, 1]), DEFAULT, known)
+            # The first guest makes a difference between the two.
+            engine.ledger.take('a', engine.ledger.placed_guest(
+                0, wanted, None, {}))
+            self.assertEqual(second, engine.place('b', wanted).host)
+
+
+@ddt.ddt
+class TestPlacement(testtools.TestCase):
+
+    def _places(self, host, *wanted):
+        engine = fast.FastScheduler(
+            occupancy_ledger.of_fleet(_fleet(host), [0]), DEFAULT)
+        return [engine.place(str(number), one).host
+                for number, one in enumerate(wanted)]
+
+    def test_memory(self):
+        # 24 GiB, of which 512 MiB are reserved.
+        host = simulation_scenes.host('host', memory_mib=12288)
+        self.assertEqual(
+            [0, None], self._places(host, guests.plain(2, 12288),
+                                    guests.plain(2, 12288)))
+        self.assertEqual(
+            [0, 0], self._places(host, guests.plain(2, 12288),
+                                 guests.plain(2, 11776)))
+
+    def test_disk(self):
+        host = simulation_scenes.host('host', disk_gib=30)
+        wanted = simulation_scenes.KINDS['disk']
+        self.assertEqual([0, None], self._places(host, wanted, wanted))
+
+    def test_class(self):
+        shared = guests.plain(2, 1024, hostclass.HostClass.SHARED)
+        dedicated = guests.plain(2, 1024)
+        self.assertEqual([None, 0], self._places(
+            simulation_scenes.host('host', is_shared=True), dedicated, shared))
+        self.assertEqual([0, None], self._places(
+            simulation_scenes.host('host'), dedicated, shared))
+
+    def test_overcommit(self):
+        # 4 CPUs at a ratio of 3.
+        shared = guests.plain(4, 1024, hostclass.HostClass.SHARED)
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1,
+                                      is_shared=True)
+        self.assertEqual([0, 0, 0, None], self._places(host, *[shared] * 4))
+
+    def test_disabled(self):
+        wanted = guests.plain(2, 1024)
+        self.assertEqual([None], self._places(
+            dataclasses.replace(simulation_scenes.host('host'),
+                                is_enabled=False),
+            wanted))
+
+    def test_mix_is_of_requests_that_filters_see(self):
+        """Nova gives up before the filters if Placement finds no host."""
+        seen, unseen = guests.plain(2, 1024), guests.plain(64, 1024)
+        ledger = occupancy_ledger.of_fleet(
+            _fleet(simulation_scenes.host('host')), [0])
+        engine = fast.FastScheduler(ledger,
+                                    scheduler_configuration.NAMED['pinning'])
+        for name, wanted in (('a', unseen), ('b', seen), ('c', unseen)):
+            engine.place(name, wanted)
+        self.assertEqual(
+            [2], [size.vcpus for size, _share in engine._recent.mix()])
+
+    def test_one_guest_no_more_than_there_is(self):
+        shared = guests.plain(5, 1024, hostclass.HostClass.SHARED)
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1,
+                                      is_shared=True)
+        self.assertEqual([None], self._places(host, shared))
+
+
+class TestRun(testtools.TestCase):
+
+    def test_departures_make_room(self):
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        wanted = guests.plain(4, 1024)
+        fleet = _fleet(host)
+        stay = simulation_run.run(fleet, _arrivals(*[wanted] * 4), DEFAULT)
+        self.assertEqual((3, 0), (stay.refused, stay.departures))
+        leave = simulation_run.run(fleet, _arrivals(*[wanted] * 4,
+                                                    lifetime=1.0), DEFAULT)
+        self.assertEqual((0, 3), (leave.refused, leave.departures))
+        self.assertEqual(1.0, leave.acceptance)
+
+    def test_own_guests(self):
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        first = guests.plain(4, 1024)
+        ledger = occupancy_ledger.of_fleet(_fleet(host), [0])
+        fast.FastScheduler(ledger, DEFAULT).place('a', first)
+        placed_guest = ledger.placed_guests['a']
+        fleet = _fleet(host, guests=(snapshot.FleetGuest(
+            uuid='0', host='host', vcpus=4, memory_mib=1024,
+            guest_class=placed_guest.guest_class,
+            topology=placed_guest.topology,
+            fit=placed_guest.fit),))
+        for plan, refused in (
+                (simulation_run.RunPlan(), 1),
+                (simulation_run.RunPlan(is_empty=True), 0),
+                (simulation_run.RunPlan(stay_hours=1e-6), 0)):
+            found = simulation_run.run(
+                fleet, [arrival_process.Arrival(9.0, '0', first)],
+                DEFAULT, plan=plan)
+            self.assertEqual(refused, found.refused, plan)
+
+    def test_own_guests_of_any_name(self):
+        """An arrival is never taken for one of them."""
+        host, wanted = simulation_scenes.host('host'), guests.plain(2, 1024)
+        own = tuple(
+            snapshot.FleetGuest(
+                uuid=uuid, host='host', vcpus=2, memory_mib=1024,
+                guest_class=hostclass.HostClass.SHARED)
+            for uuid in ('0', '+0', '++0'))
+        found = simulation_run.run(
+            _fleet(host, guests=own),
+            [arrival_process.Arrival(0.0, '0', wanted, 0.001),
+             arrival_process.Arrival(1e9, '1', wanted)],
+            DEFAULT, plan=simulation_run.RunPlan(stay_hours=1.0))
+        self.assertEqual((4, 2), (found.departures, found.final_vcpus))
+
+    def test_overlapping_guests_leave(self):
+        # What another guest has too stays taken.
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        ledger = occupancy_ledger.of_fleet(_fleet(host), [0])
+        fast.FastScheduler(ledger, DEFAULT).place('a', guests.plain(4, 1024))
+        ledger.take('b', ledger.placed_guests['a'])
+        ledger.release('a')
+        self.assertEqual(0, ledger.cells[0][0].free_count)
+        ledger.release('b')
+        self.assertEqual(4, ledger.cells[0][0].free_count)
+
+    def test_events(self):
+        wanted = guests.plain(1, 1024)
+        found = simulation_run.run(
+            _fleet(simulation_scenes.host('host')),
+            _arrivals(*[wanted] * 20, lifetime=1.5), DEFAULT,
+            plan=simulation_run.RunPlan(max_events=11))
+        self.assertEqual(11, found.arrivals + found.departures)
+
+    def test_moments(self):
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        wanted = [guests.plain(3, 16)] + [guests.plain(2, 16)] * 2
+        found = simulation_run.run(_fleet(host), _arrivals(*wanted), DEFAULT)
+        self.assertEqual((2, 1.0, 3), (
+            found.first_refusal.arrivals, found.first_refusal.time_seconds,
+            found.first_refusal.dedicated_vcpus))
+        # One CPU is free, which no guest of 2 or 3 vCPUs can use.
+        self.assertEqual([1.0, 1.0, 1.0],
+                         [sample.stranded_cpus for sample in found.samples])
+
+    def test_limit(self):
+        # 1% of 200 arrivals is reached by the second refusal.
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        good, bad = guests.plain(4, 16), guests.plain(5, 16)
+        wanted = [good] * 150 + [bad] + [good] * 20 + [bad] + [good] * 9
+        found = simulation_run.run(
+            _fleet(host), _arrivals(*wanted, lifetime=0.5), DEFAULT,
+            plan=simulation_run.RunPlan(stops_at_limit=True))
+        self.assertEqual(172, found.limit.arrivals)
+        self.assertEqual(172, found.arrivals)
+        self.assertEqual(0.0, found.limit_share)
+
+    def test_samples_are_bounded(self):
+        wanted = guests.plain(1, 16)
+        found = simulation_run.run(
+            _fleet(simulation_scenes.host('host')),
+            _arrivals(*[wanted] * 1500, lifetime=2.5), DEFAULT)
+        self.assertLess(len(found.samples), 240)
+        self.assertGreater(len(found.samples), 100)
+        step, = {after.arrivals - before.arrivals for before, after
+                 in zip(found.samples, found.samples[1:])}
+        self.assertEqual(step, found.samples[0].arrivals)
+
+    def test_l3(self):
+        # Two domains of 4 CPUs; the first guest takes 2 of one of them.
+        host = simulation_scenes.host('host', cells=1, cores=8, threads=1,
+                                      l3_cores=4)
+        wanted = [guests.plain(2, 16), guests.plain(4, 16)]
+        found = simulation_run.run(_fleet(host), _arrivals(*wanted), DEFAULT,
+                                   plan=simulation_run.RunPlan(
+                                       looks_at_l3=True))
+        # Nova takes CPUs 2 to 5, across both, so there is no such place.
+        self.assertEqual((1, 1), (found.l3_possible, found.l3_met))
+
+
+class TestKnown(testtools.TestCase):
+
+    @hypothesis.given(strategies.integers(0, 10 ** 6), strategies.data())
+    @hypothesis.settings(deadline=None, max_examples=15)
+    def test_going_on(self, seed, data):
+        """What was broken off anywhere comes to the same end."""
+        name = data.draw(
+            strategies.sampled_from(sorted(scheduler_configuration.NAMED)))
+        decisions = []
+
+        def go(**values):
+            return simulation_run.run(
+                simulation_scenes.fleet(seed),
+                simulation_scenes.load(seed).arrivals(1),
+                scheduler_configuration.NAMED[name], seed=seed,
+                plan=simulation_run.RunPlan(looks_at_l3=True), **values)
+
+        whole = go(decided=decisions.extend)
+        place = data.draw(strategies.integers(0, len(decisions)))
+        again = []
+        self.assertEqual(
+            whole, go(known=decisions[:place], decided=again.extend))
+        self.assertEqual(decisions, again)
+
+    def test_of_another_run(self):
+        wanted = guests.plain(8, 1024)
+        fleet = _fleet(
+            simulation_scenes.host('host', cells=1, cores=8, threads=1))
+        error = self.assertRaises(
+            errors.InputError, simulation_run.run, fleet,
+            _arrivals(wanted, wanted),
+            DEFAULT, known=[0, 0])
+        self.assertIn('guest 1 does not fit', str(error))
+
+    @hypothesis.given(
+        strategies.one_of(strategies.none(), strategies.integers(0, 10 ** 6)),
+        strategies.sampled_from(((None, None), (False, False), (True, False),
+                                 (True, True))))
+    def test_encoding(self, host, flags):
+        decision = fast.SchedulingDecision(
+            host, *(flags if host is not None else ()))
+        self.assertEqual(
+            decision, simulation_run.decoded(simulation_run.encoded(decision)))
+
+
+class TestStatistic(testtools.TestCase):
+
+    def test_interval(self):
+        # Quantiles from a printed table of Student's t.
+        for values, mean, error in (
+                ([0, 2], 1, 12.706), ([1, 2, 3], 2, 4.303 / 3 ** .5),
+                ([1, 2, 3] * 20 + [2], 2, 2.000 * (40 / 60 / 61) ** .5)):
+            found = statistic.estimate(values)
+            self.assertAlmostEqual(mean, found.mean)
+            self.assertAlmostEqual(error, found.error, 3)
+
+    def test_few(self):
+        self.assertIsNone(statistic.estimate([]))
+        self.assertEqual(statistic.SeedEstimate(3.0, None, 1),
+                         statistic.estimate([3.0]))

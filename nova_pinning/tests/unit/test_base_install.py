@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed without extras, and what is said where one is missing.
+
+``tox -e bare`` installs the wheel alone; here, what would not come with it is
+kept from being imported.
+"""
+
+import ast
+import collections
+import contextlib
+import importlib.metadata
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tomllib
+from unittest import mock
+
+import ddt
+from osc_lib.command import command
+from oslotest import base as oslotest
+from packaging import requirements
+from packaging import utils
+
+from nova_pinning import errors
+from nova_pinning import extras
+from nova_pinning.osc import commands
+from nova_pinning.tests.unit.cli import cli_case
+
+_ROOT = pathlib.Path(__file__).parents[3]
+_PROJECT = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
+
+#: By the name under which they are imported, the distributions that bring it.
+_DISTRIBUTIONS = {
+    package: {utils.canonicalize_name(name) for name in names}
+    for package, names in importlib.metadata.packages_distributions().items()}
+
+#: Imports nothing that argv[1] lists, and then runs argv[2].
+_WITHOUT = '''
+import json, runpy, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition('.')[0] in missing:
+            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+missing = frozenset(json.loads(sys.argv[1]))
+sys.meta_path.insert(0, Finder)
+runpy.run_path(sys.argv[2], run_name='__main__')
+'''
+
+#: Prints which modules of ours are loaded with filters and weighers.
+_LOADED = '''
+import json, sys
+import nova_pinning.bridge.extra_specs
+import nova_pinning.conf.opts
+from nova_pinning.scheduler import filters, weights
+filters.all_filters() + weights.all_weighers()
+print(json.dumps([
+    module.__file__ for name, module in sys.modules.items()
+    if name.partition('.')[0] == 'nova_pinning']))
+'''
+
+
+def _declared(*extra_names):
+    """The names of what pyproject.toml lists without extras, and in these."""
+    lines = list(_PROJECT['dependencies'])
+    for name in extra_names:
+        lines += _PROJECT['optional-dependencies'][name]
+    return [requirements.Requirement(line) for line in lines]
+
+
+def _closure():
+    """The names of all that the base install brings."""
+    found = {'nova-pinning'}
+    left = collections.deque(_declared())
+    while left:
+        requirement = left.popleft()
+        name = utils.canonicalize_name(requirement.name)
+        if name in found:
+            continue
+        found.add(name)
+        for line in importlib.metadata.requires(name) or ():
+            more = requirements.Requirement(line)
+            if more.marker is None or any(
+                    more.marker.evaluate({'extra': extra})
+                    for extra in ('', *requirement.extras)):
+                left.append(more)
+    return found
+
+
+def _imports(paths, at_start=False):
+    """The packages of others that modules import.
+
+    :param at_start: only what is imported when the module is
+    """
+    found = set()
+    for path in paths:
+        tree = ast.parse(pathlib.Path(path).read_text())
+        for node in tree.body if at_start else ast.walk(tree):
+            if isinstance(node, ast.Import):
+                found |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add(node.module)
+    return ({name.partition('.')[0] for name in found} -
+            sys.stdlib_module_names - {'nova_pinning'})
+
+
+def _run(*argv):
+    return subprocess.run(
+        [sys.executable, '-W', 'ignore', *argv], cwd=_ROOT,
+        capture_output=True, text=True)
+
+
+class TestBaseInstall(oslotest.BaseTestCase):
+
+    def test_filters_and_weighers_schedule(self):
+        closure = _closure()
+        missing = sorted(
+            package for package, names in _DISTRIBUTIONS.items()
+            if not names & closure)
+        self.assertIn('fastjsonschema', missing)
+        done = _run('-c', _WITHOUT, json.dumps(missing),
+                    str(_ROOT / 'tools' / 'check_base_install.py'))
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+
+    def test_what_they_import_is_declared(self):
+        declared = {utils.canonicalize_name(one.name) for one in _declared()}
+        modules = json.loads(_run('-c', _LOADED).stdout)
+        self.assertGreater(len(modules), 40)
+        for package in _imports(modules, at_start=True):
+            self.assertTrue(
+                _DISTRIBUTIONS[package] & declared, package)
+
+    def test_advice_brings_what_is_imported(self):
+        """Each package of others that any module imports."""
+        directory = _ROOT / 'nova_pinning'
+        packages = _imports(
+            path for path in directory.rglob('*.py')
+            if not {'tests', 'tempest_plugin'}
+            & set(path.relative_to(directory).parts))
+        self.assertGreater(len(packages), 15)
+        for package in packages:
+            extra = extras.install_advice(package).partition('[')[2].rstrip(
+                "]'")
+            self.assertTrue(_DISTRIBUTIONS[package] & {
+                utils.canonicalize_name(one.name)
+                for one in _declared(extra)}, package)
+
+
+@ddt.ddt
+class TestMissingExtra(cli_case.TestCase):
+
+    @ddt.data('cliff', 'rich')
+    def test_program(self, package):
+        done = _run('-c', _WITHOUT, json.dumps([package]),
+                    str(_ROOT / 'nova_pinning' / 'cli' / 'shell.py'))
+        self.assertEqual((2, ''), (done.returncode, done.stdout))
+        self.assertEqual(
+            f'error: the Python package {package} is not installed; run pip '
+            "install 'nova-pinning[tools]'\n", done.stderr)
+
+    def test_command_that_cannot_be_loaded(self):
+        with mock.patch('importlib.metadata.import_module',
+                        side_effect=_not_there('yaml')):
+            done = self.run_command('capacity', 'x')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn("pip install 'nova-pinning[tools]'", done.err)
+
+    def test_command_that_finds_out_late(self):
+        with mock.patch('nova_pinning.flavors.catalogue.load',
+                        side_effect=_not_there('yaml.reader')):
+            done = self.run_command('flavor', 'show', 'x')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn("yaml is not installed; run pip install "
+                      "'nova-pinning[tools]'", done.err)
+
+    def test_module_of_ours_is_a_bug(self):
+        with mock.patch('nova_pinning.flavors.catalogue.load',
+                        side_effect=_not_there('nova_pinning.nothing')):
+            done = self.run_command('flavor', 'show', 'x')
+        self.assertEqual(70, done.status)
+        self.assertIn('nova_pinning.nothing', done.err)
+
+    @ddt.data(('jinja2', 'bench'), ('matplotlib', 'plots'),
+              ('prometheus_client', 'metrics'), ('zstandard', 'tools'))
+    @ddt.unpack
+    def test_need(self, package, extra):
+        extras.need('it', package, 'json')
+        with mock.patch.dict(sys.modules, {package: None}):
+            error = self.assertRaises(
+                errors.InputError, extras.need, 'it', 'json', package)
+        self.assertIn(package, error.message)
+        self.assertIn(f"pip install 'nova-pinning[{extra}]'", error.advice)
+
+
+class TestMissingExtraOfOpenStack(oslotest.BaseTestCase):
+    """Commands that OpenStackClient loads, though they cannot be imported."""
+
+    def test_there(self):
+        self.assertEqual('nova_pinning.osc.flavor', commands.flavor.__name__)
+        self.assertRaises(AttributeError, getattr, commands, 'nothing')
+
+    def test_missing(self):
+        with mock.patch('importlib.import_module',
+                        side_effect=_not_there('rich.table')):
+            kind = commands.flavor.ApplyFlavors
+        self.assertTrue(issubclass(kind, command.Command))
+        self.assertFalse(kind.auth_required)
+        made = kind(mock.Mock(), None)
+        self.assertIn('nova-pinning[tools]', made.get_description())
+        # What the help and the completion do with each command.
+        parser = made.get_parser('openstack pinning flavor apply')
+        self.assertTrue(parser.format_help())
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            end = self.assertRaises(
+                SystemExit, parser.parse_args, ['x', '--yes'])
+        self.assertEqual(2, end.code)
+        self.assertEqual(
+            'error: the Python package rich is not installed; run pip '
+            "install 'nova-pinning[tools]'\n", said.getvalue())
+
+
+def _not_there(name):
+    return ModuleNotFoundError(f'No module named {name!r}', name=name)

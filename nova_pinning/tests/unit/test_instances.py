@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import subprocess
+import types
+
+import ddt
+import fixtures
+import testtools
+
+from benchmarks import instances
+
+PROOF = instances.Proof('smp-mutex', 'cn', ('scenario=one',))
+
+
+def claim(name='mutex', verdict='holds'):
+    return {'name': name, 'subject': '', 'statement': 'It is so.',
+            'verdict': verdict, 'evidence': '1 to 2'}
+
+
+def document(*claims):
+    return {'results': [{'claims': list(claims)}]}
+
+
+def verdicts(judgements):
+    return [(judgement.claim, str(judgement.verdict))
+            for judgement in judgements]
+
+
+class TestBind(testtools.TestCase):
+
+    def test_those_that_know_of_the_directory(self):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        cpu = min(os.sched_getaffinity(0))
+        known, named, other = (
+            self._start(environment, *arguments)
+            for environment, arguments in (
+                ({'STATE': str(directory)}, ()), ({}, (str(directory / 'x'),)),
+                ({}, ())))
+        before = os.sched_getaffinity(0)
+        instances.bind(directory, {cpu})
+        self.assertEqual({cpu}, os.sched_getaffinity(known))
+        self.assertEqual({cpu}, os.sched_getaffinity(named))
+        self.assertEqual(before, os.sched_getaffinity(other))
+        self.assertEqual(before, os.sched_getaffinity(0))
+
+    def _start(self, environment, *arguments):
+        process = subprocess.Popen(
+            ['sh', '-c', 'echo; read -r line', 'sh', *arguments],
+            env=environment | {'PATH': os.environ['PATH']},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        # It runs the program that it was started for.
+        process.stdout.readline()
+        return process.pid
+
+
+@ddt.ddt
+class TestJudge(testtools.TestCase):
+
+    @ddt.data(
+        ((claim(),), 0, [('mutex', 'holds')], True),
+        ((claim(verdict='does not hold'), claim()), 0,
+         [('mutex', 'does not hold'), ('mutex', 'holds')], False),
+        ((claim(verdict='inconclusive'), claim('clocks')), 0,
+         [('mutex', 'inconclusive'), ('clocks', 'holds')], True),
+        # Nothing at all has been shown.
+        ((claim(verdict='inconclusive'),), 0,
+         [('mutex', 'inconclusive')], False),
+        # Affinities have to be seen.
+        ((claim('affinities', 'inconclusive'), claim()), 0,
+         [('affinities', 'failed'), ('mutex', 'holds')], False),
+        # The other cases were left out on purpose.
+        ((claim('complete', 'inconclusive'), claim()), 0,
+         [('mutex', 'holds')], True),
+        ((claim(),), 1, [('measured', 'failed'), ('mutex', 'holds')], False),
+        ((claim(),), None, [('measured', 'failed'), ('mutex', 'holds')],
+         False))
+    @ddt.unpack
+    def test_claims(self, claims, status, expected, good):
+        found = instances.judge(PROOF, status, document(*claims))
+        self.assertEqual((expected, good),
+                         (verdicts(found), instances.is_good(found)))
+
+    def test_complete_where_all_was_to_be_measured(self):
+        found = instances.judge(
+            instances.Proof('smp-mutex', 'cn'), 0,
+            document(claim('complete', 'inconclusive'), claim()))
+        self.assertIn(('complete', 'inconclusive'), verdicts(found))
+
+    def test_nothing_measured(self):
+        found = instances.judge(PROOF, 2, None)
+        self.assertEqual([('measured', 'failed')], verdicts(found))
+        self.assertIn('status 2', found[0].evidence)
+        self.assertFalse(instances.is_good(found))
+
+    def test_nothing_at_all(self):
+        self.assertFalse(instances.is_good([]))
+
+    def test_table(self):
+        text = instances.table(instances.judge(PROOF, 0, document(
+            claim(), claim('level', 'inconclusive'))))
+        self.assertEqual([
+            'smp-mutex-cn  mutex  holds          1 to 2',
+            'smp-mutex-cn  level  inconclusive   1 to 2',
+            '',
+            '1 holds, 0 does not hold, 1 inconclusive, 0 failed',
+        ], text.splitlines())
+
+
+class Child:
+    """A process that ends with a status, or when it is told to."""
+
+    def __init__(self, command, status):
+        self.command = command
+        self.status = status
+        self.pid = 4711
+        self.signals = []
+
+    def wait(self, seconds=None):
+        if seconds is not None and isinstance(self.status, BaseException):
+            raise self.status
+        return 130 if self.signals else self.status
+
+
+class TestRunner(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.status = 0
+        self.children = []
+        self.opened = []
+        self.useFixture(fixtures.MonkeyPatch(
+            'subprocess.Popen', self.popen))
+        self.useFixture(fixtures.MonkeyPatch('os.killpg', self.kill))
+        self.cloud = types.SimpleNamespace(
+            on_host=pathlib.Path('/a b/on-host'),
+            open_only=self.opened.append)
+
+    def popen(self, command, **options):
+        self.children.append(Child(command, self.status))
+        return self.children[-1]
+
+    def kill(self, pid, number):
+        self.assertEqual(4711, pid)
+        self.children[-1].signals.append(number)
+
+    def runner(self, seconds=100):
+        self.useFixture(fixtures.MonkeyPatch(
+            'time.monotonic', lambda: 1000.0))
+        return instances.Runner(
+            pathlib.Path('/out'), self.cloud, pathlib.Path('/image'),
+            1000.0 + seconds)
+
+    def run_proof(self, proof=PROOF, **options):
+        return self.runner(**options).run(proof)
+
+    def test_container(self):
+        self.assertEqual(0, self.run_proof())
+        self.assertEqual(
+            [str(instances.PROGRAM), 'bench', 'run', 'smp-mutex', '--short',
+             '--output', '/out/smp-mutex-cn.jsonl', '--platform', 'cn',
+             '--only', 'scenario=one'], self.children[0].command)
+        self.assertEqual([], self.opened)
+
+    def test_guest(self):
+        self.run_proof(instances.Proof('smp-mutex', 'vm'))
+        command = self.children[0].command
+        self.assertEqual(['/a b/on-host', instances.GUEST_HOST], command[2:4])
+        self.assertIn('/image', command)
+
+    def test_server(self):
+        self.run_proof(
+            instances.Proof('smp-mutex', 'nova', (), ('pinning-3',)))
+        self.assertEqual(["'/a b/on-host' {host}"],
+                         self.children[0].command[-1:])
+        self.assertEqual(['taskset', '-c', instances.CONTROLLER_CPUS],
+                         self.children[0].command[:3])
+        self.assertEqual([('pinning-3',)], self.opened)
+
+    def test_fails(self):
+        self.status = 1
+        self.assertEqual(1, self.run_proof())
+
+    def test_no_time(self):
+        self.assertIsNone(self.run_proof(seconds=0))
+        self.assertEqual([], self.children)
+
+    def test_time_is_up(self):
+        self.status = subprocess.TimeoutExpired('bench', 1)
+        self.assertIsNone(self.run_proof())
+        self.assertEqual([instances.signal.SIGINT], self.children[0].signals)
+
+    def test_interrupted(self):
+        self.status = KeyboardInterrupt()
+        self.assertRaises(KeyboardInterrupt, self.run_proof)
+        self.assertEqual([instances.signal.SIGINT], self.children[0].signals)
+
+
+@ddt.ddt
+class TestProofs(testtools.TestCase):
+
+    def test_names(self):
+        names = [proof.name for proof in instances.PROOFS]
+        self.assertEqual(len(names), len(set(names)))
+
+    @ddt.data(*instances.PROOFS)
+    def test_cases(self, proof):
+        """Each names cases that there are, and hosts."""
+        from nova_pinning.cli import bench_run
+        from nova_pinning.instance_bench import bench_model
+        from nova_pinning.instance_bench import cpu_layout
+        from nova_pinning.instance_bench import experiment_file
+        from nova_pinning.instance_bench.workloads import workload_catalogue
+        found = experiment_file.read(
+            proof.experiment, cpu_layout.load(), workload_catalogue.shipped(),
+            experiment_file.ExperimentOptions(
+                platforms=(bench_model.PlatformName(proof.platform),),
+                is_short=True)).experiment
+        chosen = bench_run._chosen(found, proof.only)
+        cases = [case for case in found.cases if chosen(case)]
+        self.assertNotEqual([], cases)
+        self.assertLessEqual(set(proof.hosts), set(instances.HOSTS))
+        self.assertEqual(proof.platform == 'nova', bool(proof.hosts))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tools/run_tests.py."""
+
+import contextlib
+import importlib
+import io
+import pathlib
+import sys
+from unittest import mock
+
+from oslotest import base
+from testtools import content
+
+import nova_pinning
+
+TOOLS = pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'tools'
+
+
+class RunTestsTest(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        with mock.patch.object(sys, 'path', [str(TOOLS), *sys.path]):
+            self.tool = importlib.import_module('run_tests')
+        self.output = io.StringIO()
+        output = contextlib.redirect_stdout(self.output)
+        output.__enter__()
+        self.addCleanup(output.__exit__, None, None, None)
+
+    def results(self, *tests):
+        results = self.tool.Results()
+        for name, status, details in tests:
+            results.add({'id': name, 'status': status, 'details': {
+                key: content.text_content(text)
+                for key, text in details.items()}})
+        return results
+
+    def test_failures_are_shown_in_the_end(self):
+        traceback = '\n'.join(f'frame {number}' for number in range(100))
+        results = self.results(
+            ('listed', 'exists', {}), ('good', 'success', {}),
+            ('bad', 'fail', {'traceback': traceback, 'nova-log': 'INFO'}),
+            ('cut off', 'inprogress', {}),
+            ('left out', 'skip', {'reason': 'no root'}))
+        self.assertEqual({'left out': 'no root'}, results.skipped)
+        results.show()
+        *lines, totals = self.output.getvalue().splitlines()
+        self.assertEqual('1 passed, 2 failed, 1 skipped', totals)
+        self.assertIn('    frame 99', lines)
+        self.assertNotIn('    frame 0', lines)
+        self.assertNotIn('INFO', self.output.getvalue())
+        self.assertEqual(['  bad', '  cut off'], lines[-3:-1])
+
+    def test_only_the_last_line_of_what_succeeds(self):
+        def run(status):
+            return self.tool.run_other('title', [
+                sys.executable, '-c',
+                f'print("first\\nlast"); raise SystemExit({status})'])
+
+        self.assertTrue(run(0))
+        self.assertNotIn('first\n', self.output.getvalue())
+        self.assertTrue(self.output.getvalue().endswith('last\n'))
+        self.assertFalse(run(1))
+        self.assertIn('first\nlast\n', self.output.getvalue())

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Write the parts of the documentation that list the rules of all checks."""
+
+import pathlib
+
+from nova_pinning.checks import reference
+from nova_pinning.flavors.checks import flavor_check_run
+from nova_pinning.fleet import problems
+from nova_pinning.host.check import host_check_run
+from nova_pinning.segregation.audit import audit_run
+
+DIRECTORY = pathlib.Path(__file__).parents[1] / 'doc/source/reference'
+#: All rules, by the name of the file.
+REGISTRIES = {
+    'flavor-checks.inc': flavor_check_run.RULES,
+    'fleet-checks.inc': problems.RULES,
+    'host-checks.inc': host_check_run.RULES,
+    'segregation-checks.inc': audit_run.RULES,
+}
+
+
+def main() -> None:
+    """Write them all."""
+    for name, rules in REGISTRIES.items():
+        (DIRECTORY / name).write_text(reference.page(rules))
+
+
+if __name__ == '__main__':
+    main()
