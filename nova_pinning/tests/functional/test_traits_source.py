@@ -360,7 +360,7 @@ monkey_patch.patch()
 import json, sys, time
 from keystoneauth1 import loading
 import nova.conf
-from nova_pinning.scheduler import traits
+from nova_pinning.scheduler import traits_reader
 
 conf = nova.conf.CONF
 conf([], project='nova', default_config_files=[])
@@ -371,13 +371,13 @@ for name, value in (('auth_type', 'admin_token'), ('token', 'admin'),
     conf.set_override(name, value, 'placement')
 conf.set_override('traits_first_wait_seconds', 0.2, 'pinning')
 start = time.monotonic()
-first = traits.view().stale
+first = traits_reader.view().stale
 waited = time.monotonic() - start
-while 'imed out' not in traits.view().stale:
+while 'imed out' not in traits_reader.view().stale:
     time.sleep(0.05)
 print(json.dumps([monkey_patch.is_patched(), first, waited,
                   time.monotonic() - start]))
-traits.use(None)
+traits_reader.use(None)
 """
 
 
