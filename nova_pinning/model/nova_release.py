@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The releases of nova, by the names and numbers that tell of them.
+
+Operators speak of 2025.1, Python packages of nova 31, and the services of a
+cloud of the service version that they report.
+"""
+
+import dataclasses
+
+
+class UnknownRelease(ValueError):
+    """No release of nova has that name."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class NovaRelease:
+    """A release, which is less than those that came after it.
+
+    :param major: first number of nova's own version: 31
+    :param name: of the coordinated release of OpenStack: '2025.1'
+    :param code_name: what nova.objects.service calls it: 'Epoxy'
+    :param service_version: the highest one that its nova-compute reports,
+        from nova.objects.service.SERVICE_VERSION
+    """
+
+    major: int
+    name: str
+    code_name: str
+    service_version: int
+
+    @property
+    def is_slurp(self) -> bool:
+        """Whether the next such release can be upgraded to from this one."""
+        return self.name.endswith('.1')
+
+    def __str__(self) -> str:
+        return self.name
+
+
+#: From the oldest to the newest that is known.
+RELEASES = (
+    NovaRelease(29, '2024.1', 'Caracal', 66),
+    NovaRelease(30, '2024.2', 'Dalmatian', 67),
+    NovaRelease(31, '2025.1', 'Epoxy', 68),
+    NovaRelease(32, '2025.2', 'Flamingo', 70),
+    NovaRelease(33, '2026.1', 'Gazpacho', 72),
+    NovaRelease(34, '2026.2', 'Hibiscus', 74),
+)
+
+#: The releases that everything here is tested with. The scheduler's part also
+#: runs on 2024.1.
+TESTED = tuple(release for release in RELEASES if release.major >= 31)
+
+NEWEST = RELEASES[-1]
+
+
+def of_name(name: str) -> NovaRelease:
+    """The release called '2025.1' or 'epoxy'.
+
+    :raises: UnknownRelease, which lists those that are known
+    """
+    for release in RELEASES:
+        if name.casefold() in (release.name, release.code_name.casefold()):
+            return release
+    raise UnknownRelease(
+        f'{name!r} is not a release of nova that is known here; these are: '
+        + ', '.join(release.name for release in RELEASES))
+
+
+def of_nova_version(version: str) -> NovaRelease | None:
+    """The release of a version of nova, such as '31.3.1'.
+
+    :returns: None if it is older or newer than all that are known
+    """
+    first = version.partition('.')[0]
+    return next((release for release in RELEASES
+                 if first == str(release.major)), None)
+
+
+def of_service_version(version: int) -> NovaRelease | None:
+    """The release of a service that reports this version.
+
+    Between two releases it rises with what is developed, so a version that
+    no release has is of the one that came next.
+
+    :param version: Service.version of nova's API of objects
+    :returns: None if it is newer than all that are known, or not of those
+    """
+    # 2023.1 and 2023.2 report what 2024.1 does.
+    if version < RELEASES[0].service_version:
+        return None
+    return next((release for release in RELEASES
+                 if version <= release.service_version), None)

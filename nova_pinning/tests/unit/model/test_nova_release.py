@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unit tests of nova_pinning.model.nova_release."""
+
+from importlib import metadata
+import itertools
+
+import ddt
+from nova.objects import service
+from oslotest import base
+
+from nova_pinning.model import nova_release
+
+
+@ddt.ddt
+class TestNovaRelease(base.BaseTestCase):
+
+    def test_nova_itself(self):
+        """The nova that is installed agrees on what it is."""
+        release = nova_release.of_nova_version(metadata.version('nova'))
+        self.assertEqual(service.SERVICE_VERSION, release.service_version)
+        aliases = service.SERVICE_VERSION_ALIASES
+        for known in nova_release.RELEASES:
+            if known.code_name in aliases:
+                self.assertEqual(
+                    aliases[known.code_name], known.service_version)
+
+    def test_order(self):
+        for older, newer in itertools.pairwise(nova_release.RELEASES):
+            self.assertLess(older, newer)
+            self.assertLess(older.name, newer.name)
+            self.assertEqual(1, newer.major - older.major)
+            self.assertLess(older.service_version, newer.service_version)
+            self.assertNotEqual(older.is_slurp, newer.is_slurp)
+
+    @ddt.data('2025.1', 'epoxy', 'Epoxy')
+    def test_of_name(self, name):
+        self.assertEqual(31, nova_release.of_name(name).major)
+
+    @ddt.data('2025.3', '31', '')
+    def test_of_an_unknown_name(self, name):
+        error = self.assertRaises(
+            nova_release.UnknownRelease, nova_release.of_name, name)
+        self.assertIn(repr(name), str(error))
+        self.assertIn('2026.2', str(error))
+
+    @ddt.data(('31.3.1', '2025.1'), ('34.0.0.dev12', '2026.2'),
+              ('35.0.0', None), ('3.1', None), ('', None))
+    @ddt.unpack
+    def test_of_nova_version(self, version, expected):
+        release = nova_release.of_nova_version(version)
+        self.assertEqual(expected, release and release.name)
+
+    @ddt.data((65, None), (66, '2024.1'), (68, '2025.1'), (69, '2025.2'),
+              (70, '2025.2'), (74, '2026.2'), (75, None))
+    @ddt.unpack
+    def test_of_service_version(self, version, expected):
+        release = nova_release.of_service_version(version)
+        self.assertEqual(expected, release and release.name)
