@@ -144,12 +144,17 @@ def load(source: NovaConfSource,
     from nova.conf import pci
     from nova.pci import devspec
     from nova.virt import hardware
+
+    from nova_pinning.bridge import nova_capabilities
     conf = cfg.ConfigOpts()
     for module in (compute, libvirt, pci):
         module.register_opts(conf)
     try:
         with (_environment(source.environment),
-              replaced_conf(hardware, conf), replaced_conf(devspec, conf)):
+              replaced_conf(hardware, conf),
+              replaced_conf(devspec, conf)
+              if nova_capabilities.DEVICE_SPECS_HAVE_OPTIONS
+              else contextlib.nullcontext()):
             conf([word for file in files for word in (_FILE, file)],
                  project='nova', prog=_NAME, default_config_files=[],
                  default_config_dirs=[])

@@ -67,8 +67,8 @@ class NovaConstraint:
 
 
 #: All of them are asked, so that more than the first mistake is told. The
-#: last one makes the guest's NUMA topology.
-CONSTRAINTS = (
+#: last one makes the guest's NUMA topology. Not every release has them all.
+CONSTRAINTS = tuple(constraint for constraint in (
     NovaConstraint('get_cpu_policy_constraint', nova_rules.CPU_POLICY,
                    ('cpu_policy',)),
     NovaConstraint('get_cpu_thread_policy_constraint', nova_rules.CPU_POLICY,
@@ -110,7 +110,7 @@ CONSTRAINTS = (
                    ('redirected_usb_ports',)),
     NovaConstraint('numa_get_constraints', nova_rules.NUMA,
                    ('numa_nodes', 'numa_mem', 'numa_cpus', 'mem_page_size')),
-)
+) if hasattr(hardware, constraint.name))
 
 
 Judge = Callable[[flavor_model.Flavor], nova_rules.Judgement]

@@ -10,6 +10,7 @@ from nova import context as nova_context
 from nova.scheduler import request_filter
 from nova.scheduler import utils
 
+from nova_pinning.bridge import nova_capabilities
 from nova_pinning.bridge import order
 
 CONF = nova.conf.CONF
@@ -18,25 +19,25 @@ CONF = nova.conf.CONF
 OWNER = 'OWNER_NOVA'
 
 #: Nova's request filters that look at nothing but flavor, image and options.
-FILTERS = (
-    request_filter.require_image_type_support,
-    request_filter.compute_status_filter,
-    request_filter.transform_image_metadata,
-    request_filter.accelerators_filter,
-    request_filter.packed_virtqueue_filter,
-    request_filter.ephemeral_encryption_filter,
-    request_filter.virtio_sound_filter,
-    request_filter.tpm_secret_security_filter,
-)
+FILTERS = nova_capabilities.functions(request_filter, (
+    'require_image_type_support',
+    'compute_status_filter',
+    'transform_image_metadata',
+    'accelerators_filter',
+    'packed_virtqueue_filter',
+    'ephemeral_encryption_filter',
+    'virtio_sound_filter',
+    'tpm_secret_security_filter',
+))
 #: Those that look at the cloud: its aggregates, networks and services.
-OTHER_FILTERS = (
-    request_filter.require_tenant_aggregate,
-    request_filter.map_az_to_placement_aggregate,
-    request_filter.isolate_aggregates,
-    request_filter.routed_networks_filter,
-    request_filter.remote_managed_ports_filter,
-    request_filter.owner_nova_filter,
-)
+OTHER_FILTERS = nova_capabilities.functions(request_filter, (
+    'require_tenant_aggregate',
+    'map_az_to_placement_aggregate',
+    'isolate_aggregates',
+    'routed_networks_filter',
+    'remote_managed_ports_filter',
+    'owner_nova_filter',
+))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ def queries(
     context = nova_context.RequestContext(is_admin=False)
     for add_to in FILTERS:
         add_to(context, spec)
-    # owner_nova_filter, for a cloud without hosts of older releases.
-    spec.root_required.add(OWNER)
+    if nova_capabilities.REQUIRES_OWNER:
+        # For a cloud without hosts of older releases.
+        spec.root_required.add(OWNER)
     first = _ask(context, spec, True)
     second = None
     if (first.cpu_pinning_requested and

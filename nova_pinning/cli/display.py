@@ -17,6 +17,7 @@ from importlib import metadata
 import json
 import re
 from typing import Any
+from typing import TYPE_CHECKING
 
 from cliff import display
 from cliff.formatters import base as formatters
@@ -121,6 +122,13 @@ class _CSVFormatter(commaseparated.CSVLister):
             help='when to include quotes, defaults to minimal')
 
 
+if TYPE_CHECKING:
+    _DisplayCommand = display.DisplayCommandBase[Any]
+else:
+    # Before release 4.10 cliff does not say of what type its options are.
+    _DisplayCommand = display.DisplayCommandBase
+
+
 class _WholeFormatter(formatters.ListFormatter, formatters.SingleFormatter):
     """A format that has an answer as a whole or not at all."""
 
@@ -136,7 +144,7 @@ class _WholeFormatter(formatters.ListFormatter, formatters.SingleFormatter):
     emit_one = emit_list
 
 
-class Display(display.DisplayCommandBase[Any]):
+class Display(_DisplayCommand):
     """Shows an Answer as a whole, unless columns were chosen."""
 
     #: Formats of a command's own: those of ``Answer.texts``.
@@ -149,7 +157,7 @@ class Display(display.DisplayCommandBase[Any]):
         'json': json_format.JSONFormatter, 'table': table.TableFormatter,
         'value': value.ValueFormatter, 'yaml': yaml_format.YAMLFormatter}
 
-    def _load_formatter_plugins(self) -> extension.ExtensionManager[Any]:
+    def _load_formatter_plugins(self) -> 'extension.ExtensionManager[Any]':
         # cliff would look through all installed packages for them.
         kinds: dict[str, type[formatters.Formatter]] = dict.fromkeys(
             (*self.texts, self.page_name), _WholeFormatter)

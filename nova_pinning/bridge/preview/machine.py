@@ -77,7 +77,8 @@ class DescribedHost(host.Host):
     supports_uefi = True
     supports_secure_boot = True
     supports_vtpm = True
-    supports_mem_encryption = False
+    # Either name, by release.
+    supports_amd_sev = supports_mem_encryption = False
 
     def __init__(self, description: host_model.HostDescription) -> None:
         # Nova's own constructor prepares threads for libvirt's events.
@@ -108,6 +109,19 @@ class DescribedHost(host.Host):
 
     def is_cpu_control_policy_capable(self) -> bool:
         return True
+
+    def get_loader(
+        self, arch: str, machine: str, has_secure_boot: bool,
+    ) -> tuple[str, str, bool]:
+        """The firmware of UEFI guests, which later releases leave to libvirt.
+
+        :returns: files with the code and with the variables it starts with,
+            by their usual names, and whether it needs the mode SMM
+        """
+        name = 'AAVMF' if arch == 'aarch64' else 'OVMF'
+        start = f'/usr/share/{name}/{name}_'
+        secure = '.ms' if has_secure_boot else ''
+        return f'{start}CODE{secure}.fd', f'{start}VARS.fd', has_secure_boot
 
     def _check_machine_type(self, caps: Any, mach_type: str) -> None:
         known = _MACHINE_TYPES.get(self._description.cpu_model.arch)

@@ -39,7 +39,7 @@ for line in sys.stdin:
     os.environ.clear()
     os.environ.update(plain | case['environment'])
     CONF.reset()
-    config.parse_args(['nova-compute', *case['arguments']], prog=None,
+    config.parse_args(['nova-compute', *case['arguments']],
                       configure_db=False, init_rpc=False)
     print(json.dumps({
         'dedicated': sorted(hardware.get_cpu_dedicated_set() or ()),
