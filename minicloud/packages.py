@@ -81,7 +81,7 @@ def venv_is_ready(state: settings.State) -> bool:
 
 
 def _made_from() -> str:
-    constraints = (PROJECT / 'upper-constraints.txt').read_bytes()
+    constraints = (PROJECT / 'upper-constraints' / '2026.2.txt').read_bytes()
     with (PROJECT / 'pyproject.toml').open('rb') as file:
         project = json.dumps(tomllib.load(file)['project'])
     return hashlib.sha256(b'\0'.join([
@@ -103,7 +103,7 @@ def make_venv(state: settings.State) -> None:
         [sys.executable, '-m', 'venv', str(state.venv)],
         [state.bin('python'), '-m', 'pip', 'install', '--quiet',
          '--disable-pip-version-check', '--constraint',
-         str(PROJECT / 'upper-constraints.txt'), '--editable',
+         str(PROJECT / 'upper-constraints' / '2026.2.txt'), '--editable',
          f'{PROJECT}[minicloud]']]
     with log.open('w') as output:
         for command in commands:
