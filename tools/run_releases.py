@@ -33,8 +33,8 @@ PYTHONS = {
 }
 #: Of tools/run_tests.py. Of 2024.1 only the scheduler's part is supported.
 SUITES = ('unit', 'functional', 'fuzz', 'claims', 'bench')
-SCHEDULER_SUITES = ('scheduler', 'fuzz', 'claims')
-COLUMNS = ('release', 'Python', *SUITES, 'scheduler', 'date')
+SCHEDULER_SUITES = ('scheduler', 'fit', 'fuzz', 'claims')
+COLUMNS = ('release', 'Python', *SUITES, 'scheduler', 'fit', 'date')
 
 
 def environments():

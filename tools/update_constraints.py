@@ -98,8 +98,12 @@ def main():
         limits.write_text('' if is_newest else published(
             release, options.published or f'{PUBLISHED}{release}'))
         # The style is checked with the newest release alone.
-        kinds = {name: directory for name, directory in ENVIRONMENTS.items()
-                 if is_newest or name != 'pep8'}
+        kinds = dict(ENVIRONMENTS) if is_newest else {'py3': 'shared'}
+        has_services = True
+        if release.name == '2024.1':
+            # There the scheduler's part is all that is supported.
+            kinds = {'release-2024.1': 'release-2024.1'}
+            has_services = False
         tools = scratch / 'tools'
         venv.create(tools, with_pip=True)
         subprocess.run(
@@ -111,16 +115,18 @@ def main():
              '--notest', '-e', ','.join(kinds)],
             check=True, cwd=ROOT,
             env=os.environ | {'TOX_CONSTRAINTS_FILE': str(limits)})
-        # This one tools/minicloud makes; it needs Debian's libvirt-dev.
-        cloud = scratch / 'minicloud'
-        venv.create(cloud, with_pip=True)
-        subprocess.run(
-            [cloud / 'bin' / 'python', '-m', 'pip', 'install',
-             '--constraint', limits, '--editable', f'{ROOT}[minicloud]'],
-            check=True)
+        made = [tools, *(work / directory for directory in kinds.values())]
+        if has_services:
+            # This one tools/minicloud makes; it needs Debian's libvirt-dev.
+            cloud = scratch / 'minicloud'
+            venv.create(cloud, with_pip=True)
+            subprocess.run(
+                [cloud / 'bin' / 'python', '-m', 'pip', 'install',
+                 '--constraint', limits, '--editable', f'{ROOT}[minicloud]'],
+                check=True)
+            made.append(cloud)
         pins = {}
-        for environment in (tools, cloud,
-                            *(work / d for d in kinds.values())):
+        for environment in made:
             for name, version in frozen(environment).items():
                 # Where two environments differ, one of them needs the older.
                 pins[name] = min(version, pins.get(name, version), key=age)
