@@ -30,6 +30,8 @@ STESTR = {
     # What has to work with every release that nova-scheduler may be of.
     'scheduler': 'nova_pinning/tests/unit/scheduler',
     'fit': 'nova_pinning/tests/unit/fit',
+    # What asks nova for anything else.
+    'bridge': 'nova_pinning/tests/unit/bridge',
 }
 OTHERS = {
     'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
