@@ -16,7 +16,6 @@ from minicloud import files
 from minicloud import process
 from minicloud import settings
 from nova_pinning import kvm
-from nova_pinning.model import nova_release
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -75,8 +74,6 @@ def install() -> None:
 
 def constraints(release: str) -> pathlib.Path:
     """Return the file with the versions of all packages of a release."""
-    if release == nova_release.NEWEST.name:
-        return PROJECT / 'upper-constraints.txt'
     return PROJECT / 'upper-constraints' / f'{release}.txt'
 
 

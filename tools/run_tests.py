@@ -11,6 +11,7 @@ import argparse
 import collections
 import dataclasses
 import io
+import json
 import os
 import pathlib
 import shlex
@@ -24,15 +25,22 @@ import testtools
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 STESTR = {
-    'unit tests': 'nova_pinning/tests/unit',
-    'functional tests': 'nova_pinning/tests/functional',
+    'unit': 'nova_pinning/tests/unit',
+    'functional': 'nova_pinning/tests/functional',
+    # What has to work with every release that nova-scheduler may be of.
+    'scheduler': 'nova_pinning/tests/unit/scheduler',
+    'fit': 'nova_pinning/tests/unit/fit',
+    # What asks nova for anything else.
+    'bridge': 'nova_pinning/tests/unit/bridge',
 }
 OTHERS = {
     'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
             '--no-shrink',
-    'fuzz of claims': 'python -m nova_pinning.tests.oracle.claims '
-                      '--cases 3000 --seed 1 --no-shrink',
+    'claims': 'python -m nova_pinning.tests.oracle.claims --cases 3000 '
+              '--seed 1 --no-shrink',
+    'bench': 'python -m benchmarks.speed --quick',
 }
+DEFAULT = ('unit', 'functional', 'fuzz', 'claims')
 
 # What subunit calls the ways a test can end, in our three words.
 OUTCOMES = {
@@ -156,6 +164,12 @@ def main():
     parser.add_argument(
         '--long', action='store_true',
         help='all examples of each test, and others each time')
+    parser.add_argument(
+        '--suite', action='append', choices=[*STESTR, *OTHERS],
+        help=f'one of several; without it: {", ".join(DEFAULT)}')
+    parser.add_argument(
+        '--counts', type=pathlib.Path, metavar='FILE',
+        help='write how many tests ended how, by suite, as JSON')
     options = parser.parse_args()
     if options.long:
         os.environ.pop('CI', None)
@@ -163,14 +177,20 @@ def main():
         os.environ['CI'] = 'true'
     good = True
     totals = Results()
+    counts = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for title, test_path in STESTR.items():
-            found, content = run_stestr(
-                title, test_path, pathlib.Path(scratch))
-            totals.update(found)
-            good &= content
-    for title, command in OTHERS.items():
-        good &= run_other(title, shlex.split(command))
+        for suite in options.suite or DEFAULT:
+            if suite in OTHERS:
+                has_passed = run_other(suite, shlex.split(OTHERS[suite]))
+                counts[suite] = {'passed' if has_passed else 'failed': 1}
+            else:
+                results_of_suite, has_passed = run_stestr(
+                    suite, STESTR[suite], pathlib.Path(scratch))
+                totals.update(results_of_suite)
+                counts[suite] = dict(results_of_suite.counts)
+            good &= has_passed
+    if options.counts:
+        options.counts.write_text(json.dumps(counts))
     totals.show()
     return 0 if good and totals.counts['passed'] and not totals.failed else 1
 

@@ -1,30 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write upper-constraints.txt anew, from the newest releases that fit.
+"""Write upper-constraints anew, from the newest versions that fit.
 
     python3.11 tools/update_constraints.py
+    python3.11 tools/update_constraints.py --release 2025.1
 
-Installs tox and, with it, each kind of environment in a scratch directory
-without constraints, and pins what came out. Run it with the oldest Python
-that we support, since newer ones install what suits older ones, and run the
-tests before committing the result.
+Installs tox and, with it, each kind of environment in a scratch directory,
+and pins what came out. With an older release of OpenStack, that release's own
+published set is what nothing may be newer than, and its services are the
+newest of the release. Run it with the oldest Python that we support, since
+newer ones install what suits older ones, and run the tests before committing
+the result.
 """
 
+import argparse
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import urllib.request
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = ROOT / 'upper-constraints.txt'
+sys.path.insert(0, str(ROOT))
+
+from nova_pinning.model import nova_release  # noqa: E402
+
+TARGETS = ROOT / 'upper-constraints'
+PUBLISHED = 'https://releases.openstack.org/constraints/upper/'
 
 # One tox environment for each virtual environment that tox.ini makes.
 ENVIRONMENTS = {'py3': 'shared', 'pep8': 'pep8'}
 
 # Left out: the project, and what comes with a virtual environment.
 NOT_PINNED = ('nova-pinning', 'pip', 'setuptools', 'wheel')
+
+# How far behind nova's the first numbers of the other services are.
+BEHIND_NOVA = {
+    'nova': 0, 'glance': 1, 'keystone': 4, 'openstack-placement': 18}
 
 HEADER = """\
 # Releases known to work together, for tox and for ./run.
@@ -46,11 +60,50 @@ def age(version):
     return [int(number) for number in re.findall('[0-9]+', version)]
 
 
+def published(release, source):
+    """What nothing of a release may be newer than, as constraints.
+
+    :param source: a file or URL with the set that OpenStack published
+    """
+    if os.path.exists(source):
+        text = pathlib.Path(source).read_text()
+    else:
+        with urllib.request.urlopen(source, timeout=60) as response:
+            text = response.read().decode()
+    return text + ''.join(
+        f'\n{name}=={release.major - behind}.*'
+        for name, behind in BEHIND_NOVA.items())
+
+
 def main():
+    parser = argparse.ArgumentParser(
+        description='Write a file of upper-constraints anew.')
+    parser.add_argument(
+        '--release', default=nova_release.NEWEST.name, metavar='RELEASE',
+        help='of OpenStack, such as 2025.1; the newest if it is not given')
+    parser.add_argument(
+        '--published', metavar='FILE',
+        help="file or URL with an older release's published set, if not "
+             f'{PUBLISHED}RELEASE')
+    options = parser.parse_args()
+    try:
+        release = nova_release.of_name(options.release)
+    except nova_release.UnknownRelease as error:
+        parser.error(str(error))
+    is_newest = release == nova_release.NEWEST
+    target = TARGETS / f'{release}.txt'
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        free = scratch / 'unconstrained.txt'
-        free.touch()
+        limits = scratch / 'constraints.txt'
+        limits.write_text('' if is_newest else published(
+            release, options.published or f'{PUBLISHED}{release}'))
+        # The style is checked with the newest release alone.
+        kinds = dict(ENVIRONMENTS) if is_newest else {'py3': 'shared'}
+        has_services = True
+        if release.name == '2024.1':
+            # There the scheduler's part is all that is supported.
+            kinds = {'release-2024.1': 'release-2024.1'}
+            has_services = False
         tools = scratch / 'tools'
         venv.create(tools, with_pip=True)
         subprocess.run(
@@ -59,24 +112,27 @@ def main():
         work = scratch / 'tox'
         subprocess.run(
             [tools / 'bin' / 'python', '-m', 'tox', '--workdir', work,
-             '--notest', '-e', ','.join(ENVIRONMENTS)],
+             '--notest', '-e', ','.join(kinds)],
             check=True, cwd=ROOT,
-            env=os.environ | {'TOX_CONSTRAINTS_FILE': str(free)})
-        # This one tools/minicloud makes; it needs Debian's libvirt-dev.
-        cloud = scratch / 'minicloud'
-        venv.create(cloud, with_pip=True)
-        subprocess.run(
-            [cloud / 'bin' / 'python', '-m', 'pip', 'install', '--editable',
-             f'{ROOT}[minicloud]'], check=True)
+            env=os.environ | {'TOX_CONSTRAINTS_FILE': str(limits)})
+        made = [tools, *(work / directory for directory in kinds.values())]
+        if has_services:
+            # This one tools/minicloud makes; it needs Debian's libvirt-dev.
+            cloud = scratch / 'minicloud'
+            venv.create(cloud, with_pip=True)
+            subprocess.run(
+                [cloud / 'bin' / 'python', '-m', 'pip', 'install',
+                 '--constraint', limits, '--editable', f'{ROOT}[minicloud]'],
+                check=True)
+            made.append(cloud)
         pins = {}
-        for environment in (tools, cloud,
-                            *(work / d for d in ENVIRONMENTS.values())):
+        for environment in made:
             for name, version in frozen(environment).items():
                 # Where two environments differ, one of them needs the older.
                 pins[name] = min(version, pins.get(name, version), key=age)
-    TARGET.write_text(HEADER + ''.join(
+    target.write_text(HEADER + ''.join(
         f'{name}=={pins[name]}\n' for name in sorted(pins, key=str.lower)))
-    print(f'{len(pins)} pins written to {TARGET.name}')
+    print(f'{len(pins)} pins written to {target.relative_to(ROOT)}')
 
 
 if __name__ == '__main__':

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Placement alone makes of a host, before any filter sees it.
 
-Resources are compared as in placement.inventory, traits as in Placement's
-_get_trees_with_traits.
+Resources and traits are compared as in placement.inventory.
 """
 
 from collections.abc import Iterable
@@ -16,7 +15,6 @@ from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
 
-_THREADS = 'HW_CPU_HYPERTHREADING'
 _TRAIT_KEY = 'trait:'
 _TENANT_KEY = 'filter_tenant_id'
 
@@ -159,15 +157,14 @@ def _by_traits(host: snapshot.FleetHost,
                query: guest_request.PlacementQuery) -> Iterable[Exclusion]:
     if not (query.required or query.forbidden):
         return
-    traits = host.traits or frozenset()
-    if (_THREADS in query.required or _THREADS in query.forbidden) and (
-            _has_threads(host)):
-        traits |= {_THREADS}
-    for trait in sorted(query.required - traits):
-        if host.traits is not None or trait == _THREADS:
-            yield Exclusion(ExclusionKind.REQUIRED_TRAIT, trait)
-    for trait in sorted(query.forbidden & traits):
-        yield Exclusion(ExclusionKind.FORBIDDEN_TRAIT, trait)
+    asks_for_threads = inventory.THREADS in query.required | query.forbidden
+    for mismatch in inventory.trait_mismatches(
+            query.required, query.forbidden, host.traits or frozenset(),
+            asks_for_threads and _has_threads(host),
+            lambda trait: host.traits is not None):
+        yield Exclusion(
+            ExclusionKind.REQUIRED_TRAIT if mismatch.is_required
+            else ExclusionKind.FORBIDDEN_TRAIT, mismatch.name)
 
 
 def _has_threads(host: snapshot.FleetHost) -> bool:
@@ -180,7 +177,7 @@ def unknown_traits(host: snapshot.FleetHost,
     """The traits asked about of which nobody knows if the host has them."""
     if host.traits is not None:
         return frozenset()
-    return (query.required | query.forbidden) - {_THREADS}
+    return (query.required | query.forbidden) - {inventory.THREADS}
 
 
 def by_aggregates(

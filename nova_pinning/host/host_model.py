@@ -151,3 +151,16 @@ class HostDescription:
     def cpus(self) -> cpuset.CpuSet:
         """All CPUs that are online."""
         return cpuset.union(node.cpus for node in self.nodes)
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether nova-compute reports hardware threads as a trait."""
+        return any(len(core) > 1 for node in self.nodes for core in node.cores)
+
+    def tells_trait(self, trait: str) -> bool:
+        """Whether it would name a trait that the host has.
+
+        One that names none may be what virsh prints, which tells of no
+        traits; nova-compute reports those that are not CUSTOM_*.
+        """
+        return bool(self.traits) and trait.startswith('CUSTOM_')

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement counts: a host's inventories, and what a guest takes of them.
+"""What Placement compares: inventories with what a guest takes, and traits.
 
 As nova-compute reports its host (update_provider_tree in
 nova/virt/libvirt/driver.py), as nova-scheduler asks for a guest
 (nova.scheduler.utils.ResourceRequest) and as Placement compares
-(get_providers_with_resource there).
+(get_providers_with_resource and _get_trees_with_traits there).
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Set
 import dataclasses
 from typing import NamedTuple
+
+import os_traits
 
 from nova_pinning import model
 
@@ -19,6 +23,9 @@ VCPU = 'VCPU'
 PCPU = 'PCPU'
 MEMORY_MB = 'MEMORY_MB'
 DISK_GB = 'DISK_GB'
+
+#: The trait that shows in a host's CPUs themselves.
+THREADS = os_traits.HW_CPU_HYPERTHREADING
 
 #: Resource classes of which it is known how much a guest takes.
 COUNTED = (VCPU, PCPU, MEMORY_MB, DISK_GB)
@@ -52,6 +59,18 @@ class ResourceShortage(NamedTuple):
     need: int
     have: int
     total: int
+
+
+class TraitMismatch(NamedTuple):
+    """A trait that a host has and must not have, or the other way round."""
+
+    name: str
+    is_required: bool
+
+    def __str__(self) -> str:
+        return (f'has no trait {self.name}, which is required'
+                if self.is_required
+                else f'has trait {self.name}, which is forbidden')
 
 
 def host_inventories(
@@ -142,3 +161,26 @@ def resource_shortages(
             yield ResourceShortage(
                 name, need, max(0, int(min(left, inventory.total))),
                 inventory.total)
+
+
+def trait_mismatches(
+    required: Set[str],
+    forbidden: Set[str],
+    traits: Set[str],
+    has_threads: bool,
+    is_told: Callable[[str], bool],
+) -> Iterator[TraitMismatch]:
+    """What of a host's traits is not as it is asked for, sorted by name.
+
+    :param traits: as far as they are known, with or without THREADS
+    :param has_threads: whether any core has more than one
+    :param is_told: whether a host that had a certain trait would be known to
+        have it; what is not known is taken to be as required
+    """
+    if has_threads:
+        traits = traits | {THREADS}
+    for trait in sorted(required - traits):
+        if trait == THREADS or is_told(trait):
+            yield TraitMismatch(trait, True)
+    for trait in sorted(forbidden & traits):
+        yield TraitMismatch(trait, False)

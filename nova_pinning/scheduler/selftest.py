@@ -19,12 +19,10 @@ from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import numa
 from nova_pinning import cpuset
 from nova_pinning import model
+from nova_pinning.model import nova_release
 from nova_pinning.scheduler import metrics
 
 LOG = logging.getLogger(__name__)
-
-#: Releases of nova that this version is tested with, by their first number.
-TESTED_NOVA = frozenset({34})
 
 _MIB_PER_VCPU = 512
 
@@ -72,8 +70,8 @@ def at_start_up() -> SelfTestResult:
 def nova_version() -> tuple[str, bool]:
     """The version of nova, and whether this one is tested with it."""
     version = metadata.version('nova')
-    first = version.partition('.')[0]
-    return version, first.isdecimal() and int(first) in TESTED_NOVA
+    release = nova_release.of_nova_version(version)
+    return version, release in nova_release.TESTED
 
 
 def run() -> SelfTestResult:

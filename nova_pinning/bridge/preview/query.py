@@ -3,8 +3,6 @@
 
 from collections.abc import Iterator
 
-import os_traits
-
 from nova_pinning.bridge import placement_queries
 from nova_pinning import cpuset
 from nova_pinning.host import engine
@@ -13,9 +11,8 @@ from nova_pinning import model
 from nova_pinning.placement import inventory
 
 _COMPARED = (inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB)
-_THREADS = os_traits.HW_CPU_HYPERTHREADING
 #: Traits that are looked at elsewhere, or that every host has.
-_KNOWN = (_THREADS, placement_queries.OWNER)
+_KNOWN = (inventory.THREADS, placement_queries.OWNER)
 
 
 def refusal(
@@ -58,17 +55,11 @@ def _shortages(
              if name in _COMPARED}):
         yield (f'{lack.have} {lack.name} left of {lack.total}, '
                f'{lack.need} needed')
-    traits = set(description.traits)
-    if any(len(core) > 1 for node in description.nodes for core in node.cores):
-        traits.add(_THREADS)
-    for trait in query.required:
-        is_told = trait == _THREADS or (
-            trait.startswith('CUSTOM_') and description.traits)
-        if is_told and trait not in traits:
-            yield f'the host has no trait {trait}, which is required'
-    for trait in query.forbidden:
-        if trait in traits:
-            yield f'the host has trait {trait}, which is forbidden'
+    for mismatch in inventory.trait_mismatches(
+            frozenset(query.required), frozenset(query.forbidden),
+            description.traits, description.has_threads,
+            description.tells_trait):
+        yield f'the host {mismatch}'
 
 
 def trait_remarks(
@@ -83,7 +74,7 @@ def trait_remarks(
     for trait in query.required:
         if trait in (*description.traits, *_KNOWN):
             continue
-        if not (trait.startswith('CUSTOM_') and description.traits):
+        if not description.tells_trait(trait):
             yield (f'Placement offers hosts with trait {trait} only; whether '
                    f'host {description.name} has it is not in its '
                    'description')

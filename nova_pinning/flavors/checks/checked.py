@@ -6,8 +6,6 @@ from collections.abc import Mapping
 import dataclasses
 import re
 
-import os_traits
-
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.flavors.checks import target
@@ -15,6 +13,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning import model
 from nova_pinning.model import flag
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 
 #: How a place in the image's properties is called in findings.
 IMAGE_SOURCE = '--image-property'
@@ -22,8 +21,7 @@ IMAGE_SOURCE = '--image-property'
 ALIAS_KEY = 'pci_passthrough:alias'
 
 _PCPU_KEY = re.compile(r'resources([1-9][0-9]*)?:PCPU')
-_THREADS = os_traits.HW_CPU_HYPERTHREADING
-_THREADS_KEY = re.compile(rf'trait([1-9][0-9]*)?:{_THREADS}')
+_THREADS_KEY = re.compile(rf'trait([1-9][0-9]*)?:{inventory.THREADS}')
 _ALIAS = re.compile(r'\s*([^:,]+):(\d{1,9})\s*')
 _LONGEST = 80
 _LONGEST_TEXT = 600
@@ -195,25 +193,14 @@ class CheckedFlavor:
     def trait_refusal(self, host: target.TargetHosts) -> str:
         """Why Placement would not offer a host, as far as traits go, or ''.
 
-        A description has the traits that operators set, CUSTOM_*; one
-        without any does not say. Hardware threads show by themselves.
+        Traits of numbered groups count as well: a described host is all one
+        provider.
         """
-        if _THREADS in self.traits('required') and not host.reports_threads:
-            return f'it lacks trait {_THREADS}'
-        if _THREADS in self.traits('forbidden') and host.reports_threads:
-            return f'it has trait {_THREADS}, which the flavor forbids'
-        if not host.description.traits:
-            return ''
-        lacking = {trait for trait in self.traits('required')
-                   if trait.startswith('CUSTOM_')
-                   } - host.description.traits
-        if lacking:
-            return f'it lacks trait {", ".join(sorted(lacking))}'
-        unwanted = self.traits('forbidden') & host.description.traits
-        if unwanted:
-            return (f'it has trait {", ".join(sorted(unwanted))}, which the '
-                    'flavor forbids')
-        return ''
+        told = host.description
+        return ' and '.join(
+            f'it {mismatch}' for mismatch in inventory.trait_mismatches(
+                self.traits('required'), self.traits('forbidden'),
+                told.traits, told.has_threads, told.tells_trait))
 
     def where(self, keys: Iterable[str]) -> errors.Location:
         """Where the first of these keys stands, else the flavor."""

@@ -51,12 +51,6 @@ class TargetHosts:
                    for size in cell.core_sizes)
 
     @property
-    def reports_threads(self) -> bool:
-        """Whether nova-compute reports hardware threads as a trait."""
-        return any(len(core) > 1 for node in self.description.nodes
-                   for core in node.cores)
-
-    @property
     def is_legacy(self) -> bool:
         """Whether pinned and floating guests use the same CPUs."""
         return all(cell.is_legacy for cell in self.host.cells)

@@ -152,8 +152,8 @@ class CheckTest(unit_base.TestCase):
              check_samples.host('c', cores=3)])
         self.assertEqual(
             'fits none of the 3 hosts given; a and c: cells 0-1 have 6 '
-            'dedicated CPUs in all, 8 needed; b: it lacks trait '
-            'CUSTOM_PINNING_DEDICATED', one.message)
+            'dedicated CPUs in all, 8 needed; b: it has no trait '
+            'CUSTOM_PINNING_DEDICATED, which is required', one.message)
 
     def test_which_cell_of_the_guest(self):
         found = check_samples.check([check_samples.flavor({

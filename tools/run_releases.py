@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the tests with each release of nova on each Python that both support.
+
+    tox -e releases
+    tox -e releases -- 2025.1 2026.1-py312
+
+Each pair has an environment of tox of its own. What came out is added to the
+table of the contributor guide, doc/source/contributor/releases.csv. The exit
+status is 1 if anything failed.
+"""
+
+import argparse
+import csv
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TABLE = ROOT / 'doc' / 'source' / 'contributor' / 'releases.csv'
+
+#: The Pythons that each release says it runs on, and this project too.
+PYTHONS = {
+    '2024.1': ('3.11',),
+    '2025.1': ('3.11', '3.12'),
+    '2025.2': ('3.11', '3.12'),
+    '2026.1': ('3.11', '3.12'),
+    '2026.2': ('3.11', '3.12', '3.13'),
+}
+#: Of tools/run_tests.py. Of 2024.1 only the scheduler's part is supported.
+SUITES = ('unit', 'functional', 'fuzz', 'claims', 'bench')
+SCHEDULER_SUITES = ('scheduler', 'fit', 'fuzz', 'claims')
+COLUMNS = ('release', 'Python', *SUITES, 'scheduler', 'fit', 'date')
+
+
+def environments():
+    """Names of the tox environments, with release and Python of each."""
+    return {f'{release}-py{python.replace(".", "")}': (release, python)
+            for release, pythons in PYTHONS.items() for python in pythons}
+
+
+def cell(counts):
+    """How a suite went: '5850 passed, 3 skipped'."""
+    return ', '.join(f'{count} {word}' for word, count in sorted(
+        counts.items()) if count) or '-'
+
+
+def run(name, suites):
+    """Run suites in one environment.
+
+    :returns: counts of the tests by suite, none if it did not come so far,
+        and whether it succeeded
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        counts = pathlib.Path(scratch) / 'counts.json'
+        done = subprocess.run(
+            [sys.executable, '-m', 'tox', '-qq', '-e', f'release-{name}',
+             '--', '--counts', str(counts),
+             *(f'--suite={suite}' for suite in suites)], cwd=ROOT)
+        found = json.loads(counts.read_text()) if counts.exists() else {}
+    return found, done.returncode == 0
+
+
+def write(rows):
+    """Replace the table as a whole."""
+    scratch = TABLE.with_suffix('.new')
+    with scratch.open('w', newline='') as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
+        writer.writeheader()
+        writer.writerows(rows[key] for key in sorted(rows))
+    os.replace(scratch, TABLE)
+
+
+def main():
+    known = environments()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        'names', nargs='*', metavar='RELEASE[-PYTHON]',
+        help=f'only these: {", ".join(known)}')
+    options = parser.parse_args()
+    chosen = [name for name, (release, _python) in known.items()
+              if not options.names or {name, release} & set(options.names)]
+    if not chosen:
+        parser.error(f'none of these is known: {", ".join(options.names)}')
+    rows = {}
+    if TABLE.exists():
+        with TABLE.open(newline='') as file:
+            rows = {(row['release'], row['Python']): row
+                    for row in csv.DictReader(file)}
+    good = True
+    for name in chosen:
+        release, python = known[name]
+        if shutil.which(f'python{python}') is None:
+            print(f'{name}: there is no python{python} here', flush=True)
+            good = False
+            continue
+        print(f'=== {name}', flush=True)
+        counts, has_passed = run(
+            name, SCHEDULER_SUITES if release == '2024.1' else SUITES)
+        good &= has_passed
+        rows[release, python] = {
+            'release': release, 'Python': python,
+            'date': datetime.date.today().isoformat(),
+            **{suite: cell(counts.get(suite, {})) for suite in COLUMNS[2:-1]}}
+        write(rows)
+    return 0 if good else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
