@@ -155,11 +155,11 @@ def _release(option: str, name: str) -> nova_release.NovaRelease:
     """
     try:
         found = nova_release.of_name(name)
-        if found not in nova_release.TESTED:
-            raise ValueError(f'{name!r} is a release that nothing here is '
-                             f'tested with')
+        if found not in settings.RELEASES:
+            raise ValueError(f'{name!r} is a release that this does not '
+                             f'bring up')
     except ValueError as e:
-        known = ', '.join(map(str, nova_release.TESTED))
+        known = ', '.join(map(str, settings.RELEASES))
         raise errors.MiniCloudError(
             f'{option}: {e}', f'Give one of {known}') from e
     return found

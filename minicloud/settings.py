@@ -15,6 +15,10 @@ from nova_pinning.model import nova_release
 # touched.
 VERSION = 2
 
+# Of those before them only the scheduler's part of this project is supported.
+RELEASES = tuple(release for release in nova_release.TESTED
+                 if release.name >= '2025.1')
+
 CONTROLLER_ADDRESS = '127.0.0.1'
 
 # The last number of the first compute host's address.
