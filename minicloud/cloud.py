@@ -25,7 +25,8 @@ from minicloud import settings
 from minicloud import web
 
 CONTROLLER = (
-    prepare.Databases, database.MariaDB, schemas.Schemas, messaging.Epmd, messaging.RabbitMQ,
+    prepare.Databases, database.MariaDB, schemas.Schemas,
+    messaging.Epmd, messaging.RabbitMQ,
     web.Keystone, web.Placement, web.Glance, web.NeutronStandIn,
     nova.NovaApi, nova.NovaConductor, nova.NovaScheduler, guest.Image)
 
