@@ -65,8 +65,8 @@ def memory(cloud_settings: settings.Settings) -> None:
         else int(host.topology.partition('x')[0]) * virtual.NODE_MEMORY_MIB
         for host in cloud_settings.hosts)
     text = MEMORY.read_text()
-    found = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)
-    free = int(found[1]) // 1024 if found else needed
+    match = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)
+    free = int(match[1]) // 1024 if match else needed
     if free < needed:
         raise errors.MiniCloudError(
             f'{free} MiB of memory are available, {needed} MiB are needed',
@@ -86,10 +86,11 @@ def libvirt(state: settings.State) -> None:
 
     :raises: MiniCloudError
     """
-    found, oldest = packages.libvirt_version(), packages.oldest_libvirt(state)
-    if found < oldest:
+    version = packages.libvirt_version()
+    oldest = packages.oldest_libvirt(state)
+    if version < oldest:
         raise errors.MiniCloudError(
-            f'libvirt {_dotted(found)} is too old: this nova needs '
+            f'libvirt {_dotted(version)} is too old: this nova needs '
             f'{_dotted(oldest)}',
             'Use a newer release of the distribution')
 

@@ -133,11 +133,11 @@ def oldest_libvirt(state: settings.State) -> tuple[int, ...]:
     """
     driver, = state.venv.glob(
         'lib/python3*/site-packages/nova/virt/libvirt/driver.py')
-    found = re.search(r'^MIN_LIBVIRT_VERSION = \(([\d, ]+)\)',
+    match = re.search(r'^MIN_LIBVIRT_VERSION = \(([\d, ]+)\)',
                       driver.read_text(), re.MULTILINE)
-    return _version(found[1].replace(', ', '.')) if found else ()
+    return _version(match[1].replace(', ', '.')) if match else ()
 
 
 def _version(text: str) -> tuple[int, ...]:
-    found = re.search(r'\d+(\.\d+)+', text)
-    return tuple(map(int, found[0].split('.'))) if found else ()
+    match = re.search(r'\d+(\.\d+)+', text)
+    return tuple(map(int, match[0].split('.'))) if match else ()

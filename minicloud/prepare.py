@@ -117,8 +117,8 @@ def _sync(state: settings.State, settings: settings.Settings) -> None:
     with futures.ThreadPoolExecutor() as pool:
         running = [pool.submit(_run, state, chain, number)
                    for number, chain in enumerate(chains)]
-    for one in running:
-        one.result()
+    for future in running:
+        future.result()
 
 
 def _run(state: settings.State, commands: list[list[str]],
