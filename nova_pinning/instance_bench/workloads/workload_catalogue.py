@@ -70,26 +70,11 @@ def parse(text: str, source_name: str,
     return found
 
 
-def parameter_errors(
-        document: source.YamlDocument, path: source.Path,
-        workload: bench_model.Workload) -> list[errors.InputError]:
-    """What is wrong with parameters that a document gives to a workload.
-
-    :param path: to the mapping of parameters
-    """
-    given: Any = document.value
-    for part in path:
-        given = given[part]
-    return [document.error(message, (*path, name), advice, key=is_key)
-            for name, is_key, message, advice
-            in parameter_problems(workload, given)]
-
-
 def parameter_problems(
     workload: bench_model.Workload,
     given: Mapping[str, Any],
 ) -> Iterator[tuple[str, bool, str, str]]:
-    """The same without a document.
+    """What is wrong with parameters that are given to a workload.
 
     :returns: the name of a parameter, whether the name itself is wrong, what
         is wrong, and advice
