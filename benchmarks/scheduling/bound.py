@@ -144,12 +144,12 @@ class Relaxation:
             for item, many in enumerate(pattern):
                 of_items[kind.hosts * len(self._items) + item,
                          column] = -many
-        for place in range(hosts):
-            for number, one in enumerate(self._kinds):
-                column = count + place * kinds + number
-                of_items[place * len(self._items) + self._item_of[number],
-                         column] = one.cells
-                of_devices[place, column] = one.devices
+        for host in range(hosts):
+            for number, kind in enumerate(self._kinds):
+                column = count + host * kinds + number
+                of_items[host * len(self._items) + self._item_of[number],
+                         column] = kind.cells
+                of_devices[host, column] = kind.devices
         self._rows = sparse.csr_matrix(
             numpy.vstack([of_cells, of_items, of_devices]))
         self._limits = numpy.concatenate([

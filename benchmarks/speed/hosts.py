@@ -247,8 +247,8 @@ def fill_cells(layout: Layout, free: ty.Sequence[int], seed: str,
     host = _Filling(layout, seed)
     for number in no_memory:
         host.boot(1, host.topology.cells[number], layout.cell_memory_mib)
-    for number, wanted in enumerate(free):
-        while spare := host.free()[number] - wanted:
+    for number, target in enumerate(free):
+        while spare := host.free()[number] - target:
             host.boot(min(host.size(), spare), host.topology.cells[number])
     return host.record()
 

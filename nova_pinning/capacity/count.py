@@ -348,7 +348,7 @@ class Counter:
 
         A host is offered if any of nova's queries finds it.
 
-        :param wanted: the least number that nobody asks beyond
+        :param count: how many guests at most the caller asks about
         """
         best = None
         for query in self._gate(host).queries:

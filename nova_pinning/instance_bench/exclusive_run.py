@@ -40,10 +40,10 @@ def measuring() -> Iterator[None]:
 def _holder() -> str:
     """', process 12' if it can be told."""
     with (contextlib.suppress(OSError),
-          names.new() as asked):
-        asked.setblocking(False)
-        asked.connect(names.address(NAME))
-        pid, _user, _group = _CREDENTIALS.unpack(asked.getsockopt(
+          names.new() as client):
+        client.setblocking(False)
+        client.connect(names.address(NAME))
+        pid, _user, _group = _CREDENTIALS.unpack(client.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         return f', process {pid}'
     return ''

@@ -30,7 +30,7 @@ from nova_pinning.simulation import settings
 class _GuestKind:
     """Guests that are asked for alike.
 
-    :param wanted: kept alive, since its address is the key to this
+    :param request: kept alive, since its address is the key to this
     :param primitive: of its RequestSpec
     """
 
@@ -84,22 +84,22 @@ class NovaReplay:
         """
         kind = self._kinds.get(id(request)) or self._new_kind(request)
         offered = self._placement.offers(kind.resource_queries)
-        places = numpy.flatnonzero(offered.any).tolist()
-        if not places:
+        indices = numpy.flatnonzero(offered.any).tolist()
+        if not indices:
             # Filters and weighers see requests that find hosts only.
             return fast.SchedulingDecision(None)
         spec = self._driver.spec(kind.primitive, uuid)
         if known is not None:
             if known.host is None:
                 return known
-            places = [known.host]
-        states = [self._state(index, offered) for index in places]
+            indices = [known.host]
+        states = [self._state(index, offered) for index in indices]
         chosen = self._driver.choose(states, spec)
         if chosen is None:
             return fast.SchedulingDecision(None)
-        self._claim(uuid, places[chosen], states[chosen], spec, request,
+        self._claim(uuid, indices[chosen], states[chosen], spec, request,
                     offered)
-        return known or fast.SchedulingDecision(places[chosen])
+        return known or fast.SchedulingDecision(indices[chosen])
 
     def _new_kind(self, request: guest_request.GuestRequest) -> _GuestKind:
         kind = self._kinds[id(request)] = _GuestKind(

@@ -96,7 +96,7 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
         made.mkdir(mode=0o755)
         _debian(spec, root, work, tell)
         tell('putting in programs')
-        found = _fill(spec, root)
+        manifest = _fill(spec, root)
         tell('making the initial file system')
         run(['chroot', str(root), f'/{image_root.HOME}/make-initrd'])
         for name in (image_manifest.KERNEL, image_manifest.INITRD):
@@ -106,9 +106,9 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
         tell('making the disk')
         disk.make(root, made / image_manifest.DISK, spec.size_gib, work, run)
         (made / image_manifest.MANIFEST).write_text(
-            image_manifest.as_text(found))
+            image_manifest.as_text(manifest))
         _swap(made, output, work / 'old')
-    return found
+    return manifest
 
 
 @contextlib.contextmanager

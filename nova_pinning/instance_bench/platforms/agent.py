@@ -158,11 +158,11 @@ class AgentJob:
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        asked = self._agent.clock()
+        began = self._agent.clock()
         answer = self._agent.call('guest-exec-status', {'pid': self._pid})
         seen = self._agent.clock()
         if not answer['exited']:
-            self._running = asked
+            self._running = began
             return None
         ended = remote.ended(
             f'domain {self._agent.domain}',

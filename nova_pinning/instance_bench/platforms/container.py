@@ -91,13 +91,14 @@ class ContainerPlatform(local.LocalPlatform):
 
     def versions(self) -> dict[str, str]:
         if self._root == pathlib.Path('/'):
-            found = super().versions()
+            versions = super().versions()
         else:
-            found = {f'{name} (container)': version for name, version
-                     in programs.versions(self._packages, self._root).items()}
+            versions = {
+                f'{name} (container)': version for name, version
+                in programs.versions(self._packages, self._root).items()}
         if self._runtime is not None:
-            found[self._runtime.name] = self._runtime.version()
-        return found
+            versions[self._runtime.name] = self._runtime.version()
+        return versions
 
     def _start(self, request: platform_interface.InstanceRequest,
                directory: pathlib.Path) -> local.LocalInstance:
@@ -144,9 +145,9 @@ class ContainerPlatform(local.LocalPlatform):
         if self._runtime:
             return self._runtime
         version = cgroups.version(machine_files.Tree())
-        wanted = self._settings.container
+        preferred = self._settings.container
         said = []
-        for name in (wanted,) if wanted else _NAMES:
+        for name in (preferred,) if preferred else _NAMES:
             if shutil.which(name) is None:
                 continue
             runtime = self._made(name, version)
@@ -161,8 +162,8 @@ class ContainerPlatform(local.LocalPlatform):
             raise errors.InputError(
                 f'no container can be started: {"; ".join(said)}')
         raise errors.InputError(
-            f'{wanted or "no runtime for containers"} is not installed',
-            None, f'apt-get install {wanted or _NAMES[0]}')
+            f'{preferred or "no runtime for containers"} is not installed',
+            None, f'apt-get install {preferred or _NAMES[0]}')
 
     def _made(self, name: str, version: int) -> runtimes.Runtime:
         if name == runtimes.Podman.name:

@@ -368,12 +368,12 @@ def _check_pins(request: platform_interface.InstanceRequest,
 
     :raises bench_errors.InstanceError: if it is otherwise
     """
-    wanted = request.tenant.provisioning is bench_model.Provisioning.PINNED
+    should_pin = request.tenant.provisioning is bench_model.Provisioning.PINNED
     pins = definition.vcpu_pins.values()
     is_pinned = (len(pins) == definition.vcpus
                  and all(len(cpus) == 1 for cpus in pins))
-    if wanted != is_pinned:
+    if should_pin != is_pinned:
         raise bench_errors.InstanceError(
             f'the vCPUs of server {server.name} are '
-            f'{"not " if wanted else ""}pinned, although its flavor says '
+            f'{"not " if should_pin else ""}pinned, although its flavor says '
             f'otherwise', 'see whether the image has hw_cpu_policy')

@@ -183,9 +183,9 @@ class SshJob:
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        asked = self._ssh.clock()
+        began = self._ssh.clock()
         if self._process.poll() is None:
-            self._running = asked
+            self._running = began
             return None
         seen = self._ssh.clock()
         stdout, stderr = (path.read_bytes().decode(errors='replace')
