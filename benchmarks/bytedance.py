@@ -40,8 +40,7 @@ _ACTIVE = 'ACTIVE'
 _Json = Mapping[str, Any]
 
 
-def read(path: str | os.PathLike[str],
-         cluster: str = '') -> snapshot.Fleet:
+def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
     """A fleet from the data set.
 
     All guests are dedicated, with the thread policy prefer on hosts without
@@ -70,8 +69,7 @@ class _Importer:
         if cluster and cluster not in names:
             raise errors.InputError(
                 f'there is no cluster {cluster!r}',
-                errors.Location('--cluster'),
-                f'there are {", ".join(names)}')
+                errors.Location('--cluster'), f'there are {", ".join(names)}')
         hosts: list[snapshot.FleetHost] = []
         guests: list[snapshot.FleetGuest] = []
         more_mib = 0

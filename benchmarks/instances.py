@@ -101,8 +101,7 @@ LEVELS = (
     'scenario=one of each among bursty guests')
 PRIORITY = ('scenario=a thread for each CPU',)
 HOST_PAIRS = ('scenario=host, SMP', 'scenario=host, UP')
-GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP',
-               'scenario=guest of 2 CPUs, UP')
+GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP', 'scenario=guest of 2 CPUs, UP')
 
 PROOFS = (
     Proof('enterprise-vs-shared', 'bm', LEVELS),
@@ -113,8 +112,7 @@ PROOFS = (
     Proof('enterprise-vs-shared', 'vm', LEVELS),
     Proof('cpu-priority', 'vm', PRIORITY),
     Proof('smp-mutex', 'vm', GUEST_PAIRS),
-    Proof('enterprise-vs-shared', 'nova', LEVELS,
-          ('pinning-1', 'pinning-2')),
+    Proof('enterprise-vs-shared', 'nova', LEVELS, ('pinning-1', 'pinning-2')),
     Proof('cpu-priority', 'nova', PRIORITY, ('pinning-4',)),
     Proof('smp-mutex', 'nova', GUEST_PAIRS, ('pinning-3',)),
 )

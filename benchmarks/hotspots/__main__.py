@@ -122,8 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f'error: a nova-scheduler has died: {error}', file=sys.stderr)
         return 2
     except processes.Failed as error:
-        print(f'error: a nova-scheduler has failed:\n{error}',
-              file=sys.stderr)
+        print(f'error: a nova-scheduler has failed:\n{error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('stopped', file=sys.stderr)
@@ -148,8 +147,7 @@ def main(arguments: list[str] | None = None) -> int:
         args.json.write_text(json.dumps(
             report.as_json(results, facts), indent=1) + '\n')
     if args.rst:
-        args.rst.write_text('\n'.join(
-            report.rst(runs, scene, rounds, facts)))
+        args.rst.write_text('\n'.join(report.rst(runs, scene, rounds, facts)))
     return int(bool(wrong))
 
 

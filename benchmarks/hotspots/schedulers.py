@@ -109,8 +109,7 @@ class _HostManager(host_manager.HostManager):
     def _get_aggregates_info(self, host: str) -> list[Any]:
         return self._aggregates
 
-    def _get_instance_info(self, context: Any, compute: Any,
-                           ) -> dict[str, Any]:
+    def _get_instance_info(self, context: Any, compute: Any) -> dict[str, Any]:
         return {}
 
     def _get_computes_for_cells(
@@ -194,8 +193,7 @@ def take_part(truth: Truth, run: setups.Run, number: int) -> model.Report:
             with concurrent.futures.ThreadPoolExecutor(
                     run.scene.threads) as pool:
                 done = list(pool.map(
-                    lambda _: _work(truth, hosts),
-                    range(run.scene.threads)))
+                    lambda _: _work(truth, hosts), range(run.scene.threads)))
     finally:
         logging.getLogger().removeHandler(log)
     return model.Report(

@@ -47,8 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     args = _parser().parse_args(arguments)
     names = args.fleet or [
-        name for name in fleets.NAMES
-        if not args.short or name != 'snapshot']
+        name for name in fleets.NAMES if not args.short or name != 'snapshot']
     seeds = args.seeds or (_SHORT_SEEDS if args.short else _SEEDS)
     start = time.monotonic()
     try:

@@ -143,8 +143,7 @@ def _epyc(count: int) -> Scenario:
 
 def _pages_and_devices(count: int) -> Scenario:
     """A quarter of the hosts has two NVMe devices near each cell."""
-    shape = dataclasses.replace(
-        shapes.SHAPES['two-socket-96-pci'], devices=())
+    shape = dataclasses.replace(shapes.SHAPES['two-socket-96-pci'], devices=())
     with_devices = count // 4
     pools = tuple(snapshot.PciPool(_NVME, cell, 2) for cell in (0, 1))
     kinds = (
@@ -199,8 +198,7 @@ def _snapshot(_count: int) -> Scenario:
 
 def _mix_of(fleet: snapshot.Fleet) -> Mix:
     """Guests in the proportions in which a fleet has them now."""
-    guests: dict[tuple[object, ...],
-                 tuple[snapshot.FleetGuest, int]] = {}
+    guests: dict[tuple[object, ...], tuple[snapshot.FleetGuest, int]] = {}
     for guest in fleet.guests:
         assert guest.topology is not None
         key = (guest.flavor, guest.vcpus, guest.memory_mib,

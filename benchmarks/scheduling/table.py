@@ -60,8 +60,7 @@ def _remarks(shown: study.Table) -> Iterator[str]:
 def _line(cells: Iterable[str]) -> str:
     return ' '.join(
         f'{cell:<{width}}' if not number else f'{cell:>{width}}'
-        for number, (cell, width) in enumerate(
-            zip(cells, _WIDTHS))).rstrip()
+        for number, (cell, width) in enumerate(zip(cells, _WIDTHS))).rstrip()
 
 
 def _cells(row: study.Row) -> tuple[str, ...]:

@@ -83,8 +83,7 @@ def run(cases: list[bars.Case], plan: measure.Plan,
         ) -> tuple[list[report.Row], dict[str, list[measure.Samples]]]:
     """Measure the cases and return their figures and samples."""
     endless = [case for case in cases if case.endless]
-    steps = sum(plan.steps(case) + plan.warm_up_steps(case)
-                for case in cases)
+    steps = sum(plan.steps(case) + plan.warm_up_steps(case) for case in cases)
     bar = progress.Bar(plan.processes * steps + len(endless))
     samples: dict[str, list[measure.Samples]] = {
         case.name: [] for case in cases}
@@ -114,8 +113,7 @@ def run_commands(chosen: list[commands.Command], rounds: int,
     """Time the commands."""
     bar = progress.Bar(len(chosen) * (rounds + 1))
     try:
-        return commands.measure(chosen, rounds,
-                                lambda name: bar.step(name, 1))
+        return commands.measure(chosen, rounds, lambda name: bar.step(name, 1))
     finally:
         bar.close()
 

@@ -72,8 +72,7 @@ class Outcome:
             return judging.Verdict.WRONG
         if self.case.limit_s is None:
             return judging.Verdict.NONE
-        return judging.of_time((self.seconds, self.seconds),
-                               self.case.limit_s)
+        return judging.of_time((self.seconds, self.seconds), self.case.limit_s)
 
 
 def is_flat(outcomes: Sequence[Outcome]) -> bool:

@@ -75,8 +75,7 @@ _CATALOGUE = str(_ETC / 'flavors.yaml')
 _HOST = str(_ETC / 'hosts' / 'xeon-80-dedicated.yaml')
 
 COMMANDS = (
-    Command('python', 'python itself', None,
-            (sys.executable, '-c', 'pass')),
+    Command('python', 'python itself', None, (sys.executable, '-c', 'pass')),
     Command('nova', 'python and nova, imported', None,
             (sys.executable, '-c', 'import nova.virt.libvirt.driver')),
     Command('flavor-show', 'flavor show', 0.4,
@@ -168,8 +167,7 @@ def measure(commands: Sequence[Command], rounds: int,
     :raises CommandFailed: if a command ends with a status that it should not
     """
     seconds: dict[str, list[float]] = {
-        command.name: []
-        for command in commands}
+        command.name: [] for command in commands}
     with _files(commands) as files:
         for number in range(rounds + 1):
             for command in commands:

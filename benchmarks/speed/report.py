@@ -163,8 +163,7 @@ def summarise(case: bars.Case, parts: list[measure.Samples],
         ratio_interval = _ratio_interval(parts)
     return Row(
         case=case, fits=f'{passed}/{hosts}',
-        ours_us=_mean_of_medians(
-            (_same(part.ours_ns) for part in parts), per),
+        ours_us=_mean_of_medians((_same(part.ours_ns) for part in parts), per),
         nova_us=nova_us,
         ours_first_us=_mean_of_medians(
             (_first(part.ours_ns) for part in parts), per),

@@ -120,8 +120,7 @@ class Scene:
             if calibrate:
                 return FilterSide(nova), FilterSide(nova)
             from nova_pinning.scheduler import filters
-            return FilterSide(nova), FilterSide(
-                filters.PinnedTopologyFilter())
+            return FilterSide(nova), FilterSide(filters.PinnedTopologyFilter())
         baseline = RequestSide([nova], [])
         if calibrate:
             return baseline, RequestSide([nova], [])

@@ -107,8 +107,7 @@ class FleetCapacity:
 
 
 def measure(
-    fleet: snapshot.Fleet,
-    requests: Sequence[guest_request.GuestRequest],
+    fleet: snapshot.Fleet, requests: Sequence[guest_request.GuestRequest],
     weights: Mapping[str, int] | None = None,
     scope: placement.PlacementScope = placement.PlacementScope(),
     progress: Progress = lambda done: None,
@@ -173,10 +172,8 @@ def _size(request: guest_request.GuestRequest,
 
 
 def _mixes(
-    counters: Sequence[count.Counter],
-    hosts: Sequence[count.CountedHost],
-    capacities: Sequence[HostCapacity],
-    weights: Mapping[str, int],
+    counters: Sequence[count.Counter], hosts: Sequence[count.CountedHost],
+    capacities: Sequence[HostCapacity], weights: Mapping[str, int],
 ) -> tuple[SoldMix, ...]:
     """A mix for pinned guests, and one for those that float."""
     mixes = []

@@ -94,8 +94,7 @@ def can_mix(counter: count.Counter) -> bool:
 def mix(
     counted_hosts: Sequence[count.CountedHost],
     counters: Sequence[count.Counter],
-    counts: Sequence[Sequence[count.HostCount]],
-    weights: Sequence[int],
+    counts: Sequence[Sequence[count.HostCount]], weights: Sequence[int],
     progress: Callable[[], None] = lambda: None,
 ) -> Mix:
     """How many guests fit, if they are sold as the weights say.

@@ -52,13 +52,9 @@ class GuestPacking(NamedTuple):
 
 
 def pack(
-    request: guest_request.GuestRequest,
-    host: model.Host,
-    cells: Sequence[counting.CountedCell],
-    pools: _Pools,
-    limit: int,
-    packs_cells: bool = False,
-    budget: SearchBudget | None = None,
+    request: guest_request.GuestRequest, host: model.Host,
+    cells: Sequence[counting.CountedCell], pools: _Pools, limit: int,
+    packs_cells: bool = False, budget: SearchBudget | None = None,
 ) -> GuestPacking:
     """How many guests of a kind go on a host.
 

@@ -110,14 +110,10 @@ def _tenant(spec: TenantSpec,
     size = _size(spec.get('size'), len(layout.of(spec.guest_class)))
     emulator, network = spec.get('emulator_threads'), spec.get('network_cpus')
     return bench_model.Tenant(
-        name=spec.name,
-        role=spec.role,
-        workload=spec.workload.name,
+        name=spec.name, role=spec.role, workload=spec.workload.name,
         platform=bench_model.PlatformName(spec.get('platform')),
-        provisioning=spec.provisioning,
-        guest_class=spec.guest_class,
-        size=size,
-        weight=spec.get('weight', 100),
+        provisioning=spec.provisioning, guest_class=spec.guest_class,
+        size=size, weight=spec.get('weight', 100),
         parameters={
             name: _amount(given.value, size.vcpus)
             for name, given in spec.parameters.items()},

@@ -158,8 +158,7 @@ def instance_count(layout: CpuLayout, guest_class: hostclass.HostClass,
 
 
 def instance_cpus(
-    layout: CpuLayout,
-    tenants: Sequence[bench_model.Tenant],
+    layout: CpuLayout, tenants: Sequence[bench_model.Tenant]
 ) -> Mapping[str, tuple[platform_interface.InstanceCpus, ...]]:
     """Where the instances of a case run, by the name of the tenant.
 
@@ -228,8 +227,7 @@ def _place(
     pins = tuple(cpuset.CpuSet([cpu]) for cpu in chosen)
     return platform_interface.InstanceCpus(
         vcpus=pins[:vcpus],
-        emulator=pins[vcpus] if isolate else _emulator(
-            layout, tenant, taken))
+        emulator=pins[vcpus] if isolate else _emulator(layout, tenant, taken))
 
 
 def _with_network(

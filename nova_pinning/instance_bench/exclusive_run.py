@@ -39,8 +39,7 @@ def measuring() -> Iterator[None]:
 
 def _holder() -> str:
     """', process 12' if it can be told."""
-    with (contextlib.suppress(OSError),
-          names.new() as client):
+    with (contextlib.suppress(OSError), names.new() as client):
         client.setblocking(False)
         client.connect(names.address(NAME))
         pid, _user, _group = _CREDENTIALS.unpack(client.getsockopt(

@@ -269,8 +269,7 @@ class _ExperimentReader:
                   for key in _OTHERS if key in scenario}
         given = {**chosen, **shared}
         own: dict[str, case_tenants.GivenValue] = {
-            axis: value for axis, value in chosen.items()
-            if axis not in _AXES}
+            axis: value for axis, value in chosen.items() if axis not in _AXES}
         own |= _parameters(scenario, path)
         wishes = []
         for index, tenant in enumerate(scenario.get('tenants', ())):

@@ -250,8 +250,7 @@ class _Line(source.YamlDocument):
 
     def locate(self, path: source.Path = (),
                key: bool = False) -> errors.Location:
-        return dataclasses.replace(super().locate(path, key),
-                                   line=self.number)
+        return dataclasses.replace(super().locate(path, key), line=self.number)
 
 
 def _content(path: _Path) -> tuple[bytes, int]:

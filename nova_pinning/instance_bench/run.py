@@ -89,12 +89,10 @@ class ExperimentRunner:
                 # The load is that before anything is started.
                 log = _Log(writer, self.conditions(), platforms)
                 log.check_same()
-                return self._measure(prepared, units, requests, platforms,
-                                     log)
+                return self._measure(prepared, units, requests, platforms, log)
         except bench_errors.BenchError as error:
             # What goes wrong in a case is a failure: this is a platform's end.
-            raise errors.InputError(
-                str(error), advice=error.advice) from error
+            raise errors.InputError(str(error), advice=error.advice) from error
 
     def _enter(self, names: Sequence[bench_model.PlatformName],
                stack: contextlib.ExitStack) -> _Platforms:
@@ -112,12 +110,10 @@ class ExperimentRunner:
         return platforms
 
     def _measure(
-        self,
-        prepared: experiment_file.Prepared,
+        self, prepared: experiment_file.Prepared,
         units: Sequence[schedule.CaseRound],
         requests: Sequence[Sequence[platform_interface.InstanceRequest]],
-        platforms: _Platforms,
-        log: '_Log',
+        platforms: _Platforms, log: '_Log',
     ) -> RunTotals:
         estimate = schedule.TimeEstimate()
         measured = failed = 0

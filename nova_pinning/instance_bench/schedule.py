@@ -89,8 +89,7 @@ class TimeEstimate:
         self._expected[key] = self._expected.get(key, 0.0) + unit.seconds
 
     def seconds(self, *left: CaseRound) -> float:
-        return sum(unit.seconds * self._ratio(unit.platforms)
-                   for unit in left)
+        return sum(unit.seconds * self._ratio(unit.platforms) for unit in left)
 
     def _ratio(self, key: frozenset[bench_model.PlatformName]) -> float:
         if key in self._took:

@@ -105,15 +105,11 @@ class CaseSession:
     """
 
     def __init__(
-        self,
-        unit: schedule.CaseRound,
-        experiment: bench_model.Experiment,
+        self, unit: schedule.CaseRound, experiment: bench_model.Experiment,
         requests: Sequence[platform_interface.InstanceRequest],
         platforms: Mapping[bench_model.PlatformName,
                            platform_interface.Platform],
-        edges: Edges,
-        deadline_seconds: float,
-        step: Callable[[str], None],
+        edges: Edges, deadline_seconds: float, step: Callable[[str], None],
     ) -> None:
         self._unit = unit
         self._experiment = experiment
@@ -240,8 +236,7 @@ class CaseSession:
         return tuple(itertools.starmap(_reading, outcomes)), seen
 
     def _run_all(
-        self,
-        commands: Sequence[tuple[_Member, str]],
+        self, commands: Sequence[tuple[_Member, str]],
         watched: Sequence[_Member],
     ) -> tuple[list[tuple[_Member, str, platform_interface.CommandOutcome]],
                '_SeenAffinities']:
@@ -262,11 +257,9 @@ class CaseSession:
                 in zip(texts, outcomes)], seen
 
     def _wait(
-        self,
-        texts: Sequence[tuple[_Member, str]],
+        self, texts: Sequence[tuple[_Member, str]],
         jobs: Sequence[platform_interface.RunningJob],
-        watched: Sequence[_Member],
-        seen: '_SeenAffinities',
+        watched: Sequence[_Member], seen: '_SeenAffinities',
     ) -> list[platform_interface.CommandOutcome]:
         edges = self._edges
         begun = edges.monotonic()

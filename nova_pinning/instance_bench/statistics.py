@@ -422,8 +422,7 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
             for size, _chr, ratio in points))
 
 
-def _least_squares(xs: Sequence[float], ys: Sequence[Any],
-                   ) -> tuple[Any, Any]:
+def _least_squares(xs: Sequence[float], ys: Sequence[Any]) -> tuple[Any, Any]:
     """Where a straight line begins, and how it rises; heights may be arrays.
 
     Written out, since resamples come as arrays.

@@ -117,12 +117,8 @@ def _normal(draws: random.Random) -> float:
 
 
 def rising_load(
-    mix: Sequence[tuple[guest_request.GuestRequest, float]],
-    cpus: int,
-    *,
-    guests_at_full: float = 0.0,
-    first: float = 0.5,
-    last: float = 1.2,
+    mix: Sequence[tuple[guest_request.GuestRequest, float]], cpus: int, *,
+    guests_at_full: float = 0.0, first: float = 0.5, last: float = 1.2,
     turnovers: float = 20.0,
 ) -> PoissonArrivals:
     """Churn whose offered load rises slowly through what a fleet can hold.

@@ -115,8 +115,7 @@ class FastScheduler:
     """
 
     def __init__(
-        self,
-        ledger: occupancy_ledger.OccupancyLedger,
+        self, ledger: occupancy_ledger.OccupancyLedger,
         configuration: scheduler_configuration.SchedulerConfiguration,
         aggregates: Mapping[str, snapshot.FleetAggregate] | None = None,
         looks_at_l3: bool = False,
@@ -350,8 +349,7 @@ class FastScheduler:
                 known = notes[key] = (
                     *score.l3_use(domain_of, cell, cell_fit,
                                   self._settings.prefer_exclusive_l3),
-                    -(-len(cell_fit.pins) // (l3_cpus or len(domain_of)
-                                              or 1)))
+                    -(-len(cell_fit.pins) // (l3_cpus or len(domain_of) or 1)))
             domains += known[0]
             cost += known[1]
             fewest += known[2]

@@ -46,8 +46,7 @@ class NovaReplay:
     """
 
     def __init__(
-        self,
-        ledger: occupancy_ledger.OccupancyLedger,
+        self, ledger: occupancy_ledger.OccupancyLedger,
         configuration: scheduler_configuration.SchedulerConfiguration,
         fleet: snapshot.Fleet,
     ) -> None:
@@ -73,9 +72,7 @@ class NovaReplay:
         self._driver.close()
 
     def place(
-        self,
-        uuid: str,
-        request: guest_request.GuestRequest,
+        self, uuid: str, request: guest_request.GuestRequest,
         known: fast.SchedulingDecision | None = None
     ) -> fast.SchedulingDecision:
         """Put a guest where nova would.
@@ -181,8 +178,7 @@ def _options(
 
 
 def _aggregates(
-    host: snapshot.FleetHost,
-    aggregates: Mapping[str, snapshot.FleetAggregate],
+    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """A host's aggregates, with what is known of it in another way."""
     known = {}

@@ -63,8 +63,7 @@ class Compared:
 
 
 def compare(
-    results: Sequence[simulation_run.Result],
-    names: Sequence[str],
+    results: Sequence[simulation_run.Result], names: Sequence[str],
     figure: Figure,
 ) -> dict[str, Compared]:
     """A figure of each configuration.

@@ -188,8 +188,7 @@ def _header(cells: list[str], where: errors.Location) -> list[str]:
             raise errors.InputError(f'column {name} appears twice', where)
     missing = [name for name in ('time', 'id') if name not in columns]
     if not missing and 'flavor' not in columns:
-        missing = [name for name in ('vcpus', 'memory')
-                   if name not in columns]
+        missing = [name for name in ('vcpus', 'memory') if name not in columns]
     if missing:
         raise errors.InputError(
             f'column {missing[0]} is missing', where,

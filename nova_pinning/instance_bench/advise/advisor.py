@@ -155,8 +155,7 @@ def _elsewhere(room: hosts.BareHost | None,
     """What to mind of a host that has no CPUs of the class."""
     if room is not None and not room.of(guest_class):
         yield model.AdviceLine(
-            topic=model.Topic.CAUTION,
-            evidence=model.AdviceEvidence.DERIVED,
+            topic=model.Topic.CAUTION, evidence=model.AdviceEvidence.DERIVED,
             value=model.AdvisedValue(
                 text='it takes another host, or another plan '
                 'for this one'),

@@ -249,8 +249,7 @@ def _remove(path: pathlib.Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _swap(made: pathlib.Path, output: pathlib.Path,
-          old: pathlib.Path) -> None:
+def _swap(made: pathlib.Path, output: pathlib.Path, old: pathlib.Path) -> None:
     """Put a directory where another may be, which goes to ``old``."""
     with contextlib.suppress(FileNotFoundError):
         output.rename(old)

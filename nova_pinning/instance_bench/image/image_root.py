@@ -111,8 +111,7 @@ def place_own(root: pathlib.Path, authorized_key: str) -> None:
     if authorized_key:
         keys = root / 'root/.ssh'
         keys.mkdir(mode=0o700, exist_ok=True)
-        _write(keys / 'authorized_keys', authorized_key.rstrip() + '\n',
-               0o600)
+        _write(keys / 'authorized_keys', authorized_key.rstrip() + '\n', 0o600)
 
 
 def left_overs(root: pathlib.Path) -> Iterator[pathlib.Path]:

@@ -138,8 +138,7 @@ class Agent:
             advice = ('allow it in the guest: see BLACKLIST_RPC or '
                       'block-rpcs in the configuration of qemu-ga')
         return bench_errors.InstanceError(
-            f'the guest agent of domain {self.domain}, {name}: {text}',
-            advice)
+            f'the guest agent of domain {self.domain}, {name}: {text}', advice)
 
 
 class AgentJob:
@@ -165,8 +164,7 @@ class AgentJob:
             self._running = began
             return None
         ended = remote.ended(
-            f'domain {self._agent.domain}',
-            _text(answer.get('out-data', '')),
+            f'domain {self._agent.domain}', _text(answer.get('out-data', '')),
             _text(answer.get('err-data', '')))
         self._outcome = platform_interface.CommandOutcome(
             status=ended.status, stdout=ended.stdout, stderr=ended.stderr,

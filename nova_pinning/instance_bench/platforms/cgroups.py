@@ -176,13 +176,11 @@ def _check(tree: machine_files.Tree, mounts: Mapping[str, str],
         if path is None:
             raise errors.InputError(
                 f'there is no {controller} controller of control groups, '
-                'which containers need', errors.Location(
-                    '/proc/mounts'),
+                'which containers need', errors.Location('/proc/mounts'),
                 'mount cgroup2 at /sys/fs/cgroup, or boot the kernel with '
                 f'that controller (cgroup_enable={controller})')
         if path in read_only or not os.access(
                 tree.root / path.lstrip('/'), os.W_OK):
             raise errors.InputError(
-                'control groups cannot be made there',
-                errors.Location(path),
+                'control groups cannot be made there', errors.Location(path),
                 'run it as root, outside of containers')

@@ -119,11 +119,8 @@ class ContainerPlatform(local.LocalPlatform):
         return None
 
     def _container(
-        self,
-        name: str,
-        runtime: runtimes.Runtime,
-        limits: cgroups.CgroupLimits,
-        directory: pathlib.Path,
+        self, name: str, runtime: runtimes.Runtime,
+        limits: cgroups.CgroupLimits, directory: pathlib.Path,
         programs: pathlib.Path,
     ) -> ContainerInstance:
         root = directory / 'root'

@@ -64,8 +64,7 @@ def _named(
 
 
 def _misfits(
-    tenant: bench_model.Tenant,
-    flavor: flavor_model.Flavor,
+    tenant: bench_model.Tenant, flavor: flavor_model.Flavor,
     weights_differ: bool,
 ) -> list[str]:
     """In what a flavor is not what a tenant wants."""

@@ -65,12 +65,9 @@ class GuestInstance:
     work = remote.WORK
 
     def __init__(
-        self,
-        request: platform_interface.InstanceRequest,
-        spec: domain.DomainSpec,
-        libvirt: hypervisor.ComputeHypervisor,
-        running: domain.TransientDomain,
-        channel: GuestChannel,
+        self, request: platform_interface.InstanceRequest,
+        spec: domain.DomainSpec, libvirt: hypervisor.ComputeHypervisor,
+        running: domain.TransientDomain, channel: GuestChannel,
     ) -> None:
         self.name = request.name
         self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
@@ -237,8 +234,7 @@ class GuestPlatform(holder.Holder):
             arguments += (f' {image_manifest.ADDRESS_ARGUMENT}='
                           f'{chosen.guest}/{chosen.prefix}')
         return domain.DomainSpec(
-            name=name,
-            accelerator=self.accelerator,
+            name=name, accelerator=self.accelerator,
             memory_mib=tenant.size.memory_mib,
             instance_cpus=request.instance_cpus,
             shares=_shares(tree, tenant.weight),
@@ -246,12 +242,9 @@ class GuestPlatform(holder.Holder):
             if tenant.provisioning is bench_model.Provisioning.PINNED else
             cpuset.CpuSet(),
             kernel=self._image / image_manifest.KERNEL,
-            initrd=self._image / image_manifest.INITRD,
-            arguments=arguments,
-            disk=stem.with_name(f'{name}.qcow2'),
-            cache=_cache(stem.parent),
-            console=stem.with_name(f'{name}.console'),
-            link=chosen)
+            initrd=self._image / image_manifest.INITRD, arguments=arguments,
+            disk=stem.with_name(f'{name}.qcow2'), cache=_cache(stem.parent),
+            console=stem.with_name(f'{name}.console'), link=chosen)
 
     def _channel(self, request: platform_interface.InstanceRequest,
                  spec: domain.DomainSpec) -> GuestChannel:
@@ -321,8 +314,7 @@ def _cache(directory: pathlib.Path) -> str:
 
 def _check_requests(
     requests: Sequence[platform_interface.InstanceRequest],
-    image: image_manifest.Manifest,
-    how: settings.PlatformSettings,
+    image: image_manifest.Manifest, how: settings.PlatformSettings,
 ) -> None:
     """See that the image and this user have what guests need.
 

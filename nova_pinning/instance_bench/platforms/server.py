@@ -101,12 +101,9 @@ class ServerInstance:
     """
 
     def __init__(
-        self,
-        request: platform_interface.InstanceRequest,
-        channel: ServerChannel,
-        host: hypervisor.ComputeHypervisor | None,
-        definition: domain_xml.DomainXml | None,
-        delete: Callable[[], None],
+        self, request: platform_interface.InstanceRequest,
+        channel: ServerChannel, host: hypervisor.ComputeHypervisor | None,
+        definition: domain_xml.DomainXml | None, delete: Callable[[], None],
     ) -> None:
         self.name = request.name
         self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
@@ -259,8 +256,7 @@ class ServerPlatform:
                 instances = [
                     self._instance(cloud, request, cloud.await_active(
                         server, limit - self._clock()), stack)
-                    for request, server in zip(requests, servers,
-                                               strict=True)]
+                    for request, server in zip(requests, servers, strict=True)]
             except errors.CloudError as error:
                 raise bench_errors.InstanceError(
                     f'cloud {cloud.name}: {error}') from error
@@ -270,8 +266,7 @@ class ServerPlatform:
         return instances
 
     def _boot(
-        self,
-        cloud: server_cloud.ServerCloud,
+        self, cloud: server_cloud.ServerCloud,
         requests: Sequence[platform_interface.InstanceRequest],
         stack: contextlib.ExitStack,
     ) -> list[server_cloud.BootedServer]:
@@ -297,11 +292,9 @@ class ServerPlatform:
         return booted
 
     def _instance(
-        self,
-        cloud: server_cloud.ServerCloud,
+        self, cloud: server_cloud.ServerCloud,
         request: platform_interface.InstanceRequest,
-        server: server_cloud.BootedServer,
-        stack: contextlib.ExitStack,
+        server: server_cloud.BootedServer, stack: contextlib.ExitStack,
     ) -> ServerInstance:
         host = definition = None
         if server.host:

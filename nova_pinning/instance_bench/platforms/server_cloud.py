@@ -303,9 +303,7 @@ class ServerCloud:
 
 def _server(shown: Any) -> BootedServer:
     return BootedServer(
-        id=shown.id,
-        name=shown.name or '',
-        status=shown.status or '',
+        id=shown.id, name=shown.name or '', status=shown.status or '',
         host=shown.compute_host or '',
         addresses=tuple(
             port['addr'] for ports in (shown.addresses or {}).values()

@@ -172,8 +172,7 @@ def _rows(axes: Any, labels: Sequence[str]) -> None:
     axes.grid(True)
     axes.set_axisbelow(True)
     axes.locator_params(axis='x', nbins=7)
-    axes.xaxis.set_major_formatter(
-        lambda value, _position: f'{value:,.10g}')
+    axes.xaxis.set_major_formatter(lambda value, _position: f'{value:,.10g}')
 
 
 def _legend(figure: Any, series: Sequence[tuple[str, _Style]]) -> None:

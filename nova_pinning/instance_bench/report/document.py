@@ -45,12 +45,10 @@ def _part(part: page.Part) -> dict[str, Any]:
         } for split in statistics.split(
             summary, run_tables.host_cpus(summary))],
         'skipped': [{
-            'case': dict(case.factors),
-            'reason': case.skipped
+            'case': dict(case.factors), 'reason': case.skipped
         } for case in summary.experiment.cases if case.skipped],
         'failures': [{
-            'case': dict(failure.factors),
-            'message': failure.message
+            'case': dict(failure.factors), 'message': failure.message
         } for failure in summary.results.failures]}
     if part.comparison is not None:
         entry['comparison'] = _comparison(part.comparison)

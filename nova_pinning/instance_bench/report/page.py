@@ -83,8 +83,7 @@ def render(parts: Sequence[Part], version: str) -> str:
         subtitle=_subtitle(parts),
         sections=[_section(part, name, f'part-{number}')
                   for number, (part, name) in enumerate(zip(parts, shown), 1)],
-        tones={str(name): tone for name, tone in _TONES.items()},
-        marks=_MARKS,
+        tones={str(name): tone for name, tone in _TONES.items()}, marks=_MARKS,
         footer=f'nova-pinning {version}, bench report')
     return text
 
@@ -139,8 +138,7 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
         'published': _published(figures, sources) if figures else None,
         'is_shipped': experiment.name in experiment_file.shipped(),
         'sources': [{
-            'text': str(source),
-            'url': source.url} for source in sources],
+            'text': str(source), 'url': source.url} for source in sources],
         'flags': run_tables.flags(results),
         'skipped': run_tables.skipped(summary),
         'conditions': [

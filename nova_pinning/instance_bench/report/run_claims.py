@@ -139,9 +139,7 @@ def _clocks(measurements: Sequence[bench_model.Measurement]) -> RunClaim:
         verdict = ClaimVerdict.HOLDS
         evidence = f'{words.count(len(both), "pair")} of times agree'
     return RunClaim(
-        name='clocks',
-        verdict=verdict,
-        evidence=evidence,
+        name='clocks', verdict=verdict, evidence=evidence,
         statement=("The controller's clock and those inside instances agree"))
 
 
@@ -164,9 +162,7 @@ def _complete(summary: statistics.RunSummary) -> RunClaim:
         if short:
             evidence += f', among them {summary.name(short[0])}'
     return RunClaim(
-        name='complete',
-        verdict=verdict,
-        evidence=evidence,
+        name='complete', verdict=verdict, evidence=evidence,
         statement='All cases that fit on the host were measured as '
         'often as they should be')
 
@@ -194,8 +190,7 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     pinned = [row for row in crowded if row.tenant.provisioning
               is bench_model.Provisioning.PINNED]
     # Neighbours of another kind are the harder test, if there are any.
-    for row in [row for row in pinned
-                if len(row.case.tenants) > 1] or pinned:
+    for row in [row for row in pinned if len(row.case.tenants) > 1] or pinned:
         # What ran beside it had the same neighbours; elsewhere floating
         # instances should suffer most where most vCPUs are.
         other = max((beside for beside in floating
@@ -403,8 +398,7 @@ def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         verdicts = [_above(ratio) for _row, ratio in ratios]
         least, ratio = min(ratios, key=lambda pair: pair[1].value)
         yield RunClaim(
-            name='bare-metal',
-            subject=workload,
+            name='bare-metal', subject=workload,
             verdict=next(
                 verdict for verdict in (
                     ClaimVerdict.DOES_NOT_HOLD, ClaimVerdict.INCONCLUSIVE,

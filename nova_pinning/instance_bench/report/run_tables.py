@@ -48,8 +48,7 @@ _MAXIMUM: tuple[str, _Cell] = (
     'max', lambda row: words.number(row.estimate.maximum))
 _RUNS: tuple[str, _Cell] = ('runs', lambda row: f'{row.estimate.count:,}')
 _INTERVAL: tuple[str, _Cell] = (
-    '95% interval',
-    lambda row: words.interval(row.estimate.interval))
+    '95% interval', lambda row: words.interval(row.estimate.interval))
 _VARIATION: tuple[str, _Cell] = (
     'variation', lambda row: words.percents(row.estimate.variation))
 _OVERHEAD: tuple[str, _Cell] = (
@@ -284,8 +283,7 @@ def _multitask(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
     jobs = tuple(dict.fromkeys(row.tenant.workload for row in first))
     if len(jobs) < 2:
         return ()
-    factors = [name for name in statistics.varying(
-            [row.case for row in first])
+    factors = [name for name in statistics.varying([row.case for row in first])
                if not _tells_jobs(name, first)]
     by_factors: dict[tuple[str, ...], dict[str, statistics.FigureRow]] = {}
     for row in first:
@@ -295,8 +293,7 @@ def _multitask(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
     for job in jobs:
         there = [of_jobs.get(job) for of_jobs in by_factors.values()]
         figures[job] = [_level(row) for row in there]
-        ratios = [words.ratio(row.overhead if row else None)
-                  for row in there]
+        ratios = [words.ratio(row.overhead if row else None) for row in there]
         if set(ratios) != {words.NONE}:
             figures[f'{job} against baseline'] = ratios
     return (ReportTable(

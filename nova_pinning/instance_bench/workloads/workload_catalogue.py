@@ -86,8 +86,7 @@ def parameter_errors(
 
 
 def parameter_problems(
-    workload: bench_model.Workload,
-    given: Mapping[str, Any],
+    workload: bench_model.Workload, given: Mapping[str, Any]
 ) -> Iterator[tuple[str, bool, str, str]]:
     """The same without a document.
 
@@ -130,15 +129,12 @@ def _raise(problems: list[errors.InputError]) -> None:
 
 def _workload(name: str, value: Mapping[str, Any]) -> bench_model.Workload:
     return bench_model.Workload(
-        name=name,
-        workload_class=bench_model.WorkloadClass(value['class']),
-        about=value['about'].strip(),
-        command=value['command'].strip(),
+        name=name, workload_class=bench_model.WorkloadClass(value['class']),
+        about=value['about'].strip(), command=value['command'].strip(),
         figures=tuple(map(_figure, value['figures'])),
         programs=dict(value.get('programs', {})),
         packages=tuple(value.get('packages', ())),
-        source=value.get('source', ''),
-        build=value.get('build', ''),
+        source=value.get('source', ''), build=value.get('build', ''),
         prepare=tuple(command.strip() for command in value.get('prepare', ())),
         peer=value.get('peer', '').strip(),
         parameters=dict(value.get('parameters', {})),
