@@ -37,7 +37,7 @@ _CHURN = 2
 _DISK_GIB = 1 << 20
 
 
-class Lodger(NamedTuple):
+class HistoryGuest(NamedTuple):
     """A guest that is there at the start.
 
     :param guest: place in setups.GUESTS
@@ -68,7 +68,7 @@ class Fleet(NamedTuple):
     """All hosts, and their guests."""
 
     hosts: tuple[Host, ...]
-    placed_guests: tuple[Lodger, ...]
+    placed_guests: tuple[HistoryGuest, ...]
 
 
 @functools.cache
@@ -148,12 +148,13 @@ def fleet(scene: setups.Scene, seed: int, weighers: str) -> Fleet:
                      ledger.engine(index)).obj_to_primitive()))
             for index, host in enumerate(ledger.hosts)),
         placed_guests=tuple(
-            _lodger(uuid, guest, ledger) for uuid, guest in guests.items()))
+            _guest(uuid, guest, ledger) for uuid, guest in guests.items()))
 
 
-def _lodger(uuid: str, guest: int,
-            ledger: occupancy_ledger.OccupancyLedger) -> Lodger:
+def _guest(uuid: str, guest: int,
+           ledger: occupancy_ledger.OccupancyLedger) -> HistoryGuest:
     placed = ledger.placed_guests[uuid]
     assert placed.fit is not None
-    return Lodger(uuid, guest, placed.host, numa.instance_topology_from_fit(
-        guest_topology(guest), placed.fit))
+    return HistoryGuest(
+        uuid, guest, placed.host, numa.instance_topology_from_fit(
+            guest_topology(guest), placed.fit))

@@ -236,10 +236,10 @@ def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:
          for end in row.ratio_interval), default=None)
     if spread is not None:
         text += f' Ratios: +/- {100 * spread:.0f}% at most (95% intervals).'
-    return ' '.join([text, *doubts(rows)])
+    return ' '.join([text, *inconclusive(rows)])
 
 
-def doubts(rows: ty.Iterable[Row]) -> list[str]:
+def inconclusive(rows: ty.Iterable[Row]) -> list[str]:
     """A sentence for each bar that lies inside its interval."""
     return [
         f'Inconclusive, which is not a failure: the bar {bar.bar} of '

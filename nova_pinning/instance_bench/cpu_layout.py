@@ -110,7 +110,7 @@ def of_plan(planned: host_model.HostDescription,
     """
     if planned.plan is None:
         raise errors.InputError(
-            'there is no plan in it', planned.where,
+            'has no plan', planned.where,
             'make one with: nova-pinning host plan '
             f'{planned.where.source} > plan.yaml')
     missing = planned.cpus - machine.cpus
@@ -217,8 +217,8 @@ def _place(
     if len(free[guest_class]) < count:
         raise bench_errors.BenchError(
             f'{tenant.name} needs {count} more {guest_class} CPUs for each '
-            f'instance, and of {len(layout.of(guest_class))} there are '
-            f'{len(free[guest_class])} left', _ADVICE)
+            f'instance, and {len(free[guest_class])} of '
+            f'{len(layout.of(guest_class))} are left', _ADVICE)
     chosen = _choose(layout, free[guest_class], count)
     taken = cpuset.CpuSet(chosen)
     # In a layout that is not divided the classes have the same CPUs.

@@ -29,9 +29,9 @@ def measuring() -> Iterator[None]:
         if error.errno != errno.EADDRINUSE:
             raise
         raise errors.InputError(
-            'another bench run measures on this host'
-            f'{_holder()}, and the two would measure each other',
-            None, 'wait for its end, or end it') from None
+            f'another bench run is measuring on this host{_holder()}, and '
+            'each would disturb the other',
+            None, 'wait until it ends, or stop it') from None
     with held:
         held.listen()
         yield

@@ -81,8 +81,8 @@ def check_same(path: _Path, before: bench_model.Results,
     changes = sessions.changes(before.conditions, now)
     if changes:
         raise WriteError(
-            'has results of this host as it was before a change, which are '
-            f'not to be mixed with later ones: {"; ".join(changes)}',
+            'has results from before this host was changed, which cannot be '
+            f'mixed with later ones: {"; ".join(changes)}',
             errors.Location(os.fspath(path)),
             'for a new run name another file with -o')
 
@@ -113,8 +113,8 @@ def _resumed(path: _Path, content: bytes,
         differences.append('workloads')
     if differences:
         raise errors.InputError(
-            f'has results of experiment {written.experiment.name}, with '
-            f'other {", ".join(differences)} than those of this run',
+            f'has results of experiment {written.experiment.name}, of which '
+            f'these differ from this run: {", ".join(differences)}',
             errors.Location(os.fspath(path)), 'resume with the options that '
             'it was begun with, on the same host, or name another file')
     return written
@@ -262,8 +262,8 @@ def _content(path: _Path) -> tuple[bytes, int]:
     whole = data[:data.rfind(b'\n') + 1]
     if data and not whole and not data.startswith(b'{"head"'[:len(data)]):
         # Not for us to cut off.
-        raise errors.InputError('has no results in it',
-                                errors.Location(os.fspath(path)))
+        raise errors.InputError(
+            'has no results', errors.Location(os.fspath(path)))
     return whole, len(data)
 
 
@@ -279,8 +279,8 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
         kind = _kind(line)
         values[kind].append(_decode(line, kind, _KINDS[kind]))
     if head is None:
-        raise errors.InputError('has no results in it',
-                                errors.Location(os.fspath(path)))
+        raise errors.InputError(
+            'has no results', errors.Location(os.fspath(path)))
     return bench_model.Results(
         experiment=head.experiment, workloads=head.workloads,
         conditions=tuple(values['conditions']),
@@ -302,11 +302,11 @@ def _line(path: str, number: int, data: bytes) -> _Line:
 def _head(line: _Line) -> _Head:
     value = line.value.get('head') if isinstance(line.value, dict) else None
     if not isinstance(value, dict) or 'version' not in value:
-        raise line.error('is not a head of a file of results', advice='name a '
+        raise line.error('is not the head of a results file', advice='name a '
                          'file that nova-pinning bench run has written')
     if value['version'] != VERSION:
         raise line.error(
-            f'{value["version"]!r} is not a version that is understood',
+            f'version {value["version"]!r} is not supported',
             ('head', 'version'), f'this release reads version {VERSION}')
     head: _Head = _decode(line, 'head', _Head)
     return head

@@ -158,8 +158,8 @@ class CaseSession:
                 add(measurement)
         if self._troubles:
             raise bench_errors.InstanceError(
-                f'instances were not ended as they should: '
-                f'{self._troubles[0]}', 'see what is left of them')
+                f'instances could not be ended cleanly: {self._troubles[0]}',
+                'see what is left of them')
 
     def _launch(self, stack: contextlib.ExitStack) -> list[_Member]:
         """Start all instances, platform by platform."""

@@ -19,7 +19,6 @@ from nova_pinning.fleet import guest_request
 EXPONENTIAL = 'exponential'
 LOG_NORMAL = 'log-normal'
 FOREVER = 'forever'
-LIFETIMES = (EXPONENTIAL, LOG_NORMAL, FOREVER)
 
 
 class Arrival(NamedTuple):

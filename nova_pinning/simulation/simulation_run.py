@@ -81,7 +81,7 @@ def run(
     configuration: scheduler_configuration.SchedulerConfiguration, *,
     seed: int = 0, plan: RunPlan = RunPlan(), factory: Factory | None = None,
     known: Iterable[int] = (),
-    decided: Callable[[list[int]], None] | None = None,
+    decided: Callable[[list[int]], None] = lambda decisions: None,
 ) -> Result:
     """Run a simulation to its end.
 
@@ -99,11 +99,7 @@ def run(
     """
     simulation = _Simulation(fleet, configuration, seed, plan, factory)
     with contextlib.closing(simulation.scheduler):
-        return simulation.run(arrivals, iter(known), decided or _ignore)
-
-
-def _ignore(_decisions: list[int]) -> None:
-    pass
+        return simulation.run(arrivals, iter(known), decided)
 
 
 def encoded(decision: fast.SchedulingDecision) -> int:

@@ -233,7 +233,7 @@ def _seconds(text: str, name: str, where: errors.Location) -> float:
         seconds = math.nan
     if not 0 <= seconds <= _MAX_SECONDS:
         raise errors.InputError(
-            f'{name} {text!r} is not a number of seconds from 0 on', where)
+            f'{name} {text!r} is not a number of seconds, 0 or more', where)
     return seconds
 
 

@@ -78,7 +78,7 @@ def check(spec: ImageSpec, output: pathlib.Path) -> None:
                                                  or any(output.iterdir())):
         raise errors.InputError(
             'exists and is not an image', errors.Location(str(output)),
-            'name a directory that is not there, or an image to replace')
+            'name a directory that does not exist, or an image to replace')
     if not output.parent.is_dir():
         raise errors.InputError(
             'there is no such directory', errors.Location(str(output.parent)))
@@ -95,7 +95,7 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
         root, made = work / 'root', work / 'image'
         made.mkdir(mode=0o755)
         _debian(spec, root, work, tell)
-        tell('putting in programs')
+        tell('adding programs')
         manifest = _fill(spec, root)
         tell('making the initial file system')
         run(['chroot', str(root), f'/{image_root.HOME}/make-initrd'])
@@ -236,10 +236,10 @@ def _check_libraries(root: pathlib.Path, program: pathlib.Path) -> None:
                (done.stdout + done.stderr).splitlines() if 'not found' in line]
     if lacking:
         raise errors.InputError(
-            f'the program {program.name} was built with other libraries than '
-            f'the image has: {lacking[0]}', None,
-            'give --suite the one of this host, build the image on a host of '
-            'its suite, or leave that workload out')
+            f'the program {program.name} needs libraries that the image does '
+            f'not have: {lacking[0]}', None,
+            'give --suite the suite of this host, build the image on a host '
+            'of its suite, or leave that workload out')
 
 
 def _remove(path: pathlib.Path) -> None:

@@ -163,17 +163,11 @@ class AgentJob:
         if not answer['exited']:
             self._running = began
             return None
-        ended = remote.ended(
+        self._outcome = remote.outcome(
             f'domain {self._agent.domain}', _text(answer.get('out-data', '')),
-            _text(answer.get('err-data', '')))
-        self._outcome = platform_interface.CommandOutcome(
-            status=ended.status, stdout=ended.stdout, stderr=ended.stderr,
-            outside_seconds=seen - self._begun,
-            inside_seconds=ended.inside_seconds,
-            tolerance_seconds=(
-                ended.around_seconds +
-                max(self._start_seconds, self._agent.overhead_seconds)
-                + seen - self._running + remote.CLOCK_SECONDS))
+            _text(answer.get('err-data', '')), seen - self._begun,
+            max(self._start_seconds, self._agent.overhead_seconds)
+            + seen - self._running)
         return self._outcome
 
     def stop(self) -> None:

@@ -78,7 +78,7 @@ class ContainerPlatform(local.LocalPlatform):
               requests: Sequence[platform_interface.InstanceRequest]) -> None:
         if not (self._root / 'bin' / 'sh').exists():
             raise errors.InputError(
-                'it has no /bin/sh', errors.Location(str(self._root)),
+                'has no /bin/sh', errors.Location(str(self._root)),
                 'make a root for containers with: mmdebstrap --variant=apt '
                 '--include=PACKAGES bookworm DIRECTORY')
         super().check(requests)
@@ -190,5 +190,5 @@ class ContainerPlatform(local.LocalPlatform):
             workspace.remove(directory)
         if seen != cpus:
             raise bench_errors.BenchError(
-                f'{runtime.name}: a container has CPUs {seen} where {cpus} '
-                'are asked for')
+                f'{runtime.name}: a container got CPUs {seen} instead of '
+                f'{cpus}')

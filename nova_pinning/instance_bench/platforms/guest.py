@@ -99,7 +99,7 @@ class GuestInstance:
             self._channel.await_ready(seconds)
         except bench_errors.InstanceError as error:
             raise bench_errors.InstanceError(
-                f'{self.name}: {error}; its console said last: '
+                f'{self.name}: {error}; its console ends with: '
                 f'{_tail(self._spec.console)}', error.advice) from None
 
     def start(self, command: str) -> platform_interface.RunningJob:
@@ -325,7 +325,7 @@ def _check_requests(
         if memory_mib < LEAST_MEMORY_MIB:
             raise errors.InputError(
                 f'tenant {request.tenant.name!r} has {memory_mib} MiB, and '
-                f'guests take {LEAST_MEMORY_MIB} at least')
+                f'guests need at least {LEAST_MEMORY_MIB}')
         if _needs_link(request, how) and os.geteuid():
             raise errors.InputError(
                 f'{request.name} needs a link to this host, which only root '

@@ -170,7 +170,8 @@ class LocalPlatform(holder.Holder):
                 except OSError as error:
                     raise bench_errors.InstanceError(
                         f'{request.name} has no files: {error}',
-                        f'see to the disk of {workspace.PARENT}') from None
+                        'check the disk that '
+                        f'{workspace.PARENT} is on') from None
                 stack.callback(started[-1].close)
                 started[-1].settle()
             stack.pop_all()

@@ -161,7 +161,7 @@ class NestedInstance:
                 f'status {outcome.status}']
             raise bench_errors.InstanceError(
                 f'{self.name}: {failure}: {said[0]}',
-                'the image of the guest has to have crun and control groups')
+                'the image of the guest needs crun and control groups')
 
 
 class NestedPlatform:

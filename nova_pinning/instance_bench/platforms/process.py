@@ -128,7 +128,7 @@ class ProcessJob:
                 time.sleep(_LOOK_SECONDS)
         raise bench_errors.InstanceError(
             f'process {self._process.pid} does not end, nor do {left}',
-            'end them by hand')
+            'kill them by hand')
 
     def _wait(self) -> None:
         self._process.wait()
@@ -217,7 +217,7 @@ def watched(pid: int) -> Iterator[Callable[[], None]]:
         poll.register(descriptor, select.POLLIN)
         if not poll.poll(_END_SECONDS * 1000):
             raise bench_errors.InstanceError(
-                f'process {pid} does not end', 'end it by hand')
+                f'process {pid} does not end', 'kill it by hand')
 
     try:
         yield wait

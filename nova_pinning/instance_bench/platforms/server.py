@@ -79,7 +79,7 @@ def open_channel(
     if how.channel is settings.ChannelKind.AGENT:
         if host is None:
             raise bench_errors.InstanceError(
-                f'nova does not tell where server {server.name} is')
+                f'nova does not say which host server {server.name} is on')
         # Of its name in libvirt there may be another on the host that is
         # reached, be that of another cloud or cell.
         return agent.Agent(host.virsh, server.id, hint=hint, word=host.word)
@@ -235,8 +235,8 @@ class ServerPlatform:
             return
         if not cloud.sees_hosts():
             yield errors.InputError(
-                'nova does not tell this user on which hosts servers are, '
-                'which it takes to reach their guest agents',
+                'nova does not tell this user which hosts servers are on, '
+                'and their guest agents are reached through these',
                 advice='be an administrator, or use SSH')
         command = hypervisor.of_host(self._how, 'HOST').virsh[0]
         if shutil.which(command) is None:
@@ -280,7 +280,7 @@ class ServerPlatform:
                    if self._how.server_network else '')
         if image is None or network is None:
             raise bench_errors.InstanceError(
-                'the image or the network of the servers has gone')
+                'the image or the network of the servers is gone')
         flavors = cloud.flavors()
         booted: list[server_cloud.BootedServer] = []
         stack.callback(cloud.delete, booted)
@@ -337,7 +337,7 @@ def _tenant_problems(
         elif request.workload.peer:
             error = errors.InputError(
                 f'workload {request.workload.name!r} needs a peer, and '
-                f'servers reach none', advice="use platform 'vm'")
+                f'servers cannot reach one', advice="use platform 'vm'")
         else:
             try:
                 flavor_choice.choose(tenant, flavors, weights_differ)

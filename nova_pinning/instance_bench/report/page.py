@@ -132,7 +132,7 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
         'changes': run_tables.changes(comparison) if comparison else None,
         'changed': comparison_sentences(comparison) if comparison else '',
         'differing': comparison.differing if comparison else (),
-        'doubts': earlier_caveats(part),
+        'earlier_caveats': earlier_caveats(part),
         'tables': run_tables.tables(summary),
         'charts': charts.draw(summary, anchor),
         'published': _published(figures, sources) if figures else None,
@@ -214,31 +214,20 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _published(
-        published_figures: Sequence[published.PublishedFigure],
+        figures: Sequence[published.PublishedFigure],
         sources: Sequence[published.Publication]) -> run_tables.ReportTable:
     columns = {
-        'what': [
-            published_figure.what for published_figure in published_figures],
-        'figure': [
-            published_figure.amount for published_figure in published_figures],
-        'workload': [
-            published_figure.workload
-            for published_figure in published_figures],
-        'platform': [
-            f'{published_figure.platform} {published_figure.provisioning}'.
-            strip() for published_figure in published_figures],
-        'size': [
-            published_figure.size for published_figure in published_figures],
-        'conditions': [
-            published_figure.conditions
-            for published_figure in published_figures],
-        'basis': [
-            published_figure.basis
-            + ('' if published_figure.is_checked else ', as cited')
-            for published_figure in published_figures],
-        'source': [
-            f'[{sources.index(published_figure.source) + 1}]'
-            for published_figure in published_figures]}
+        'what': [figure.what for figure in figures],
+        'figure': [figure.amount for figure in figures],
+        'workload': [figure.workload for figure in figures],
+        'platform': [f'{figure.platform} {figure.provisioning}'.strip()
+                     for figure in figures],
+        'size': [figure.size for figure in figures],
+        'conditions': [figure.conditions for figure in figures],
+        'basis': [figure.basis + ('' if figure.is_checked else ', as cited')
+                  for figure in figures],
+        'source': [f'[{sources.index(figure.source) + 1}]'
+                   for figure in figures]}
     columns = {name: cells for name, cells in columns.items() if any(cells)}
     return run_tables.ReportTable(title='Published figures',
                                   columns=tuple(columns),

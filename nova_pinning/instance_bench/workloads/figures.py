@@ -33,7 +33,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise ValueError(f'is not a regular expression: {error}') from None
     if expression.groups != 1:
         raise ValueError(
-            f'has {expression.groups} groups, where one holds the number')
+            f'has {expression.groups} groups, and needs one, for the number')
     return expression
 
 

@@ -70,25 +70,10 @@ def parse(text: str, source_name: str,
     return workloads
 
 
-def parameter_errors(
-        document: source.YamlDocument, path: source.Path,
-        workload: bench_model.Workload) -> list[errors.InputError]:
-    """What is wrong with parameters that a document gives to a workload.
-
-    :param path: to the mapping of parameters
-    """
-    given: Any = document.value
-    for part in path:
-        given = given[part]
-    return [document.error(message, (*path, name), advice, key=is_key)
-            for name, is_key, message, advice
-            in parameter_problems(workload, given)]
-
-
 def parameter_problems(
     workload: bench_model.Workload, given: Mapping[str, Any]
 ) -> Iterator[tuple[str, bool, str, str]]:
-    """The same without a document.
+    """What is wrong with parameters that are given to a workload.
 
     :returns: the name of a parameter, whether the name itself is wrong, what
         is wrong, and advice
@@ -229,8 +214,8 @@ def _figure_problems(
         if figure.pattern is None:
             if figure.better is bench_model.Better.HIGHER:
                 yield document.error(
-                    'a figure without a pattern is the time taken, and that '
-                    'is better lower', (*below, 'better'),
+                    'a figure without a pattern is the time taken, of which '
+                    'less is better', (*below, 'better'),
                     'give it a pattern, or write better: lower')
             continue
         try:
@@ -247,7 +232,8 @@ def _own_parameter_problems(document: source.YamlDocument, path: source.Path,
         below = (*path, 'parameters', name)
         if name in command.VALUES:
             yield document.error(
-                f'{name} is what every command has of its instance', below,
+                f'{name} is a name that every command gets from its instance',
+                below,
                 'give it another name', key=True)
         elif f'{{{name}}}' not in texts:
             yield document.error(f'no command names {{{name}}}', below,
