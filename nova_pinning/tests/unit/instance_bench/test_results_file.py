@@ -182,7 +182,7 @@ class TestResults(unit_base.TestCase):
         self._head()
         error = self.assertRaises(errors.InputError, self._write,
                                   workloads={'peered': bench_fakes.PEERED})
-        self.assertIn('other workloads', str(error))
+        self.assertIn('differ from this run: workloads', str(error))
 
     def test_a_second_writer(self):
         with results_file.ResultsWriter(self.path, _EXPERIMENT,
