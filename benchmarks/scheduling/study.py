@@ -32,8 +32,8 @@ AS_INSTALLED = 'pinning-as-installed'
 #: By name, in the order of the table.
 CONFIGURATIONS: Mapping[
     str, scheduler_configuration.SchedulerConfiguration] = {
-        one.name: one
-        for one in (
+        named.name: named
+        for named in (
             scheduler_configuration.NAMED[DEFAULT],
             scheduler_configuration.NAMED[PACKING],
             scheduler_configuration.NAMED['best-fit'],

@@ -51,8 +51,8 @@ def decode(kind: type[_T], value: Any) -> _T:
 
     :raises ValueError: for CPUs that cannot be read
     """
-    found: _T = _decode(kind, value)
-    return found
+    decoded: _T = _decode(kind, value)
+    return decoded
 
 
 def schema(kind: Any) -> dict[str, Any]:
