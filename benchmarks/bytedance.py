@@ -40,8 +40,7 @@ _ACTIVE = 'ACTIVE'
 _Json = Mapping[str, Any]
 
 
-def read(path: str | os.PathLike[str],
-         cluster: str = '') -> snapshot.Fleet:
+def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
     """A fleet from the data set.
 
     All guests are dedicated, with the thread policy prefer on hosts without
@@ -70,13 +69,12 @@ class _Importer:
         if cluster and cluster not in names:
             raise errors.InputError(
                 f'there is no cluster {cluster!r}',
-                errors.Location('--cluster'),
-                f'there are {", ".join(names)}')
+                errors.Location('--cluster'), f'there are {", ".join(names)}')
         hosts: list[snapshot.FleetHost] = []
         guests: list[snapshot.FleetGuest] = []
         more_mib = 0
-        for number, one in enumerate(clusters):
-            if cluster in ('', one['cluster_name']):
+        for number, value in enumerate(clusters):
+            if cluster in ('', value['cluster_name']):
                 imported = _Cluster(self._document, number)
                 hosts += imported.hosts()
                 guests += imported.guests()
@@ -147,12 +145,12 @@ class _Cluster:
         used: Mapping[tuple[str, int], Sequence[int]],
     ) -> Iterator[model.HostCell]:
         first = 0
-        for place, node in enumerate(value['numa']):
-            path = 'host_info', number, 'numa', place
-            if node['node'] != place:
-                raise self._error(f'node {node["node"]} is not {place}',
+        for index, node in enumerate(value['numa']):
+            path = 'host_info', number, 'numa', index
+            if node['node'] != index:
+                raise self._error(f'node {node["node"]} is not {index}',
                                   *path, 'node')
-            cpus, memory_mib = used[value['node_id'], place]
+            cpus, memory_mib = used[value['node_id'], index]
             total = node['total_cpu']
             if total - cpus != node['free_cpu']:
                 raise self._error(
@@ -165,14 +163,14 @@ class _Cluster:
             ids = range(first, first + total)
             first += total
             yield model.HostCell(
-                id=place, shared_cpus=cpuset.CpuSet(),
+                id=index, shared_cpus=cpuset.CpuSet(),
                 dedicated_cpus=cpuset.CpuSet(ids),
                 pinned_cpus=cpuset.CpuSet(),
                 cores=tuple((cpu,) for cpu in ids), memory_mib=total_mib,
                 pages=(model.PagePool(
                     _PAGE_KIB, int(total_mib * _PAGES_PER_MIB),
                     reserved=max(0, int(reserved_mib * _PAGES_PER_MIB))),),
-                socket=place)
+                socket=index)
 
     def guests(self) -> Iterator[snapshot.FleetGuest]:
         seen = set()
@@ -202,8 +200,8 @@ class _Cluster:
         vcpus = 0
         guest_cells = []
         cells: list[model.CellView] = []
-        for place, part in enumerate(value['numa']):
-            path = 'vm_instance', number, 'numa', place
+        for index, part in enumerate(value['numa']):
+            path = 'vm_instance', number, 'numa', index
             if part['node'] >= len(host.cells):
                 raise self._error(
                     f'{value["host_id"]} has no node {part["node"]}',

@@ -101,8 +101,7 @@ LEVELS = (
     'scenario=one of each among bursty guests')
 PRIORITY = ('scenario=a thread for each CPU',)
 HOST_PAIRS = ('scenario=host, SMP', 'scenario=host, UP')
-GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP',
-               'scenario=guest of 2 CPUs, UP')
+GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP', 'scenario=guest of 2 CPUs, UP')
 
 PROOFS = (
     Proof('enterprise-vs-shared', 'bm', LEVELS),
@@ -113,8 +112,7 @@ PROOFS = (
     Proof('enterprise-vs-shared', 'vm', LEVELS),
     Proof('cpu-priority', 'vm', PRIORITY),
     Proof('smp-mutex', 'vm', GUEST_PAIRS),
-    Proof('enterprise-vs-shared', 'nova', LEVELS,
-          ('pinning-1', 'pinning-2')),
+    Proof('enterprise-vs-shared', 'nova', LEVELS, ('pinning-1', 'pinning-2')),
     Proof('cpu-priority', 'nova', PRIORITY, ('pinning-4',)),
     Proof('smp-mutex', 'nova', GUEST_PAIRS, ('pinning-3',)),
 )
@@ -296,22 +294,22 @@ def judge(proof, status, document):
         None if there are none
     :returns: a list of Judgement
     """
-    found = []
+    judgements = []
     if status is None:
-        found.append(Judgement(proof.name, 'measured', Verdict.FAILED,
-                               'there was no time left for all of it'))
+        judgements.append(Judgement(proof.name, 'measured', Verdict.FAILED,
+                                    'there was no time left for all of it'))
     elif status:
-        found.append(Judgement(proof.name, 'measured', Verdict.FAILED,
-                               f'bench run ended with status {status}'))
+        judgements.append(Judgement(proof.name, 'measured', Verdict.FAILED,
+                                    f'bench run ended with status {status}'))
     for result in document['results'] if document else ():
-        found += [
+        judgements += [
             Judgement(proof.name, claim['name'], _verdict(claim),
                       claim['evidence'])
             for claim in result['claims']
             # The other cases were left out on purpose. What was to be
             # measured and was not has made 'bench run' fail.
             if claim['name'] != 'complete' or not proof.only]
-    return found
+    return judgements
 
 
 def _verdict(claim):
@@ -334,9 +332,10 @@ def table(judgements):
     lines = []
     width = max(len(judgement.proof) for judgement in judgements)
     claim_width = max(len(judgement.claim) for judgement in judgements)
-    for one in judgements:
-        lines.append(f'{one.proof:<{width}}  {one.claim:<{claim_width}}  '
-                     f'{one.verdict:<13}  {one.evidence}')
+    for judgement in judgements:
+        lines.append(
+            f'{judgement.proof:<{width}}  {judgement.claim:<{claim_width}}  '
+            f'{judgement.verdict:<13}  {judgement.evidence}')
     verdicts = [judgement.verdict for judgement in judgements]
     lines.append('')
     lines.append(', '.join(

@@ -33,10 +33,10 @@ def virt_type(state: settings.State) -> str:
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         pass
     image = kernel.boot_image(state)
-    found = 'kvm' if kvm.boots(kvm.command(image)) else 'qemu'
+    virt_type = 'kvm' if kvm.boots(kvm.command(image)) else 'qemu'
     files.write(path, json.dumps(
-        {'made_from': made_from, 'virt_type': found}))
-    return found
+        {'made_from': made_from, 'virt_type': virt_type}))
+    return virt_type
 
 
 class VirtType(service.Part):

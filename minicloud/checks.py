@@ -65,8 +65,8 @@ def memory(cloud_settings: settings.Settings) -> None:
         else int(host.topology.partition('x')[0]) * virtual.NODE_MEMORY_MIB
         for host in cloud_settings.hosts)
     text = MEMORY.read_text()
-    found = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)
-    free = int(found[1]) // 1024 if found else needed
+    match = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)
+    free = int(match[1]) // 1024 if match else needed
     if free < needed:
         raise errors.MiniCloudError(
             f'{free} MiB of memory are available, {needed} MiB are needed',
@@ -87,13 +87,13 @@ def hypervisor(state: settings.State,
 
     :raises: MiniCloudError
     """
-    for name, found in (('libvirt', packages.libvirt_version()),
-                        ('QEMU', packages.qemu_version())):
+    for name, version in (('libvirt', packages.libvirt_version()),
+                          ('QEMU', packages.qemu_version())):
         for release in {host.release for host in cloud_settings.hosts}:
             oldest = packages.oldest(state, release, name.upper())
-            if found < oldest:
+            if version < oldest:
                 raise errors.MiniCloudError(
-                    f'{name} {_dotted(found)} is too old: the nova of '
+                    f'{name} {_dotted(version)} is too old: the nova of '
                     f'{release} needs {_dotted(oldest)}',
                     'Use a newer release of the distribution')
 

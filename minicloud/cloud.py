@@ -134,9 +134,9 @@ class Cloud:
                 running[pool.submit(_timed, work, part)] = part
             done, _ = futures.wait(
                 running, return_when=futures.FIRST_COMPLETED)
-            for one in done:
-                part = running.pop(one)
-                seconds = one.result()
+            for future in done:
+                part = running.pop(future)
+                seconds = future.result()
                 if progress:
                     progress.ready(part, seconds)
                 order.done(part.name)

@@ -70,13 +70,13 @@ def config(state: settings.State, settings: settings.Settings,
     """
     options = sections(state, settings, host, virt_type, data)
     etc = directory(state, host.name)
-    found = {etc / 'nova-compute.conf': files.ini(options),
+    texts = {etc / 'nova-compute.conf': files.ini(options),
              etc / 'extra.conf': nova.extra(host.nova_conf)}
     if host.provider_config:
         path = pathlib.Path(host.provider_config)
-        found[provider_config(state, host.name) / 'provider.yaml'] = (
+        texts[provider_config(state, host.name) / 'provider.yaml'] = (
             path.read_text())
-    return found
+    return texts
 
 
 def provider_config(state: settings.State, name: str) -> pathlib.Path:

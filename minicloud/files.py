@@ -41,6 +41,7 @@ def ini(sections: dict[str, dict[str, object]]) -> str:
         lines.append(f'[{section}]')
         for name, value in options.items():
             values = value if isinstance(value, list) else [value]
-            lines += [f'{name} = {one}' for one in values if one is not None]
+            lines += [f'{name} = {item}'
+                      for item in values if item is not None]
         lines.append('')
     return '\n'.join(lines)

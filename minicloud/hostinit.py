@@ -112,21 +112,21 @@ class Hierarchy:
 
 def hierarchies(mountinfo: str) -> list[Hierarchy]:
     """Return what is mounted, from the text of /proc/self/mountinfo."""
-    found = []
+    mounted = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(' - ')
         root, mount_point = before.split()[3:5]
         kind, _, options = after.split()[:3]
         path = pathlib.Path(mount_point)
         if kind == 'cgroup2':
-            found.append(Hierarchy(path, root, 2))
+            mounted.append(Hierarchy(path, root, 2))
         elif kind == 'cgroup':
             controllers = tuple(
                 option for option in options.split(',')
                 if option not in FLAGS
                 and not option.startswith('release_agent='))
-            found.append(Hierarchy(path, root, 1, controllers))
-    return found
+            mounted.append(Hierarchy(path, root, 1, controllers))
+    return mounted
 
 
 def own_groups(text: str) -> dict[str, str]:

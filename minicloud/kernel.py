@@ -73,12 +73,12 @@ def _extract(directory: pathlib.Path) -> None:
 
 def _kernel_package() -> str:
     text = _run(['apt-cache', 'depends', '--important', KERNEL_PACKAGE])
-    found = re.search(r'Depends: (linux-image-\S+)', text)
-    if not found:
+    match = re.search(r'Depends: (linux-image-\S+)', text)
+    if not match:
         raise errors.MiniCloudError(
             f'apt names no kernel that {KERNEL_PACKAGE} depends on',
             'Run: apt-get update', text)
-    return found[1]
+    return match[1]
 
 
 def _run(command: list[str], directory: pathlib.Path | None = None) -> str:
@@ -99,9 +99,9 @@ def _run(command: list[str], directory: pathlib.Path | None = None) -> str:
 
 
 def _only(root: pathlib.Path, pattern: str) -> pathlib.Path:
-    found = sorted(root.glob(pattern))
-    if not found:
+    paths = sorted(root.glob(pattern))
+    if not paths:
         raise errors.MiniCloudError(
             f'the packages in {root} hold no {pattern}',
             f'Delete {root} and try again')
-    return found[0]
+    return paths[0]

@@ -85,7 +85,7 @@ def _text(options: dict[str, str | int | list[str]]) -> str:
 
 def _value(value: str | int | list[str]) -> str:
     if isinstance(value, list):
-        return f'[{", ".join(_value(one) for one in value)}]'
+        return f'[{", ".join(_value(item) for item in value)}]'
     return str(value) if isinstance(value, int) else f'"{value}"'
 
 

@@ -151,7 +151,7 @@ def _install(state: settings.State, wanted: settings.Settings,
 
 
 def _check_same(state: settings.State, there: settings.Settings,
-                wanted: settings.Settings) -> None:
+                given: settings.Settings) -> None:
     """Compare with the cloud that is there: some things cannot be changed.
 
     :raises: MiniCloudError
@@ -160,7 +160,7 @@ def _check_same(state: settings.State, there: settings.Settings,
         return (settings.base_port, settings.sqlite, settings.huge_pages,
                 [(host.name, host.topology) for host in settings.hosts])
 
-    if fixed(there) != fixed(wanted):
+    if fixed(there) != fixed(given):
         raise errors.MiniCloudError(
             f'the cloud in {state.root} has other hosts, ports, huge pages '
             f'or another database',
@@ -222,28 +222,28 @@ class Row:
 
 def rows(whole: cloud.Cloud) -> list[Row]:
     """Look at all services of a cloud."""
-    found = []
+    services = []
     for part in whole.parts.values():
         if not isinstance(part, service.Service):
             continue
         record = process.read(part.record)
         pid = record.pid if record and record.alive() else None
         memory_kib = process.memory_kib(pid) if pid else 0
-        found.append(Row(part.name, pid is not None, pid,
-                         round(memory_kib / 1024), str(part.log)))
-    return found
+        services.append(Row(part.name, pid is not None, pid,
+                            round(memory_kib / 1024), str(part.log)))
+    return services
 
 
 def status(state: settings.State, args: argparse.Namespace) -> int:
-    found = rows(cloud.Cloud(state, _load(state)))
+    services = rows(cloud.Cloud(state, _load(state)))
     if args.format == 'json':
-        print(json.dumps([dataclasses.asdict(row) for row in found],
+        print(json.dumps([dataclasses.asdict(row) for row in services],
                          indent=1))
     else:
-        print(*found, sep='\n')
-        total = sum(row.memory_mib for row in found)
+        print(*services, sep='\n')
+        total = sum(row.memory_mib for row in services)
         print(f'{"together":<28} {total:>17} MiB')
-    return 0 if all(row.running for row in found) else 1
+    return 0 if all(row.running for row in services) else 1
 
 
 def env(state: settings.State, args: argparse.Namespace) -> int:
@@ -275,13 +275,13 @@ def environment(state: settings.State,
 
 def execute(state: settings.State, args: argparse.Namespace) -> int:
     settings = _load(state)
-    found = [host for host in settings.hosts if host.name == args.host]
-    if not found:
+    matching = [host for host in settings.hosts if host.name == args.host]
+    if not matching:
         names = ', '.join(host.name for host in settings.hosts)
         raise errors.MiniCloudError(
             f'there is no host {args.host!r}', f'There are: {names}')
     command = args.argv[args.argv[:1] == ['--']:] or ['bash']
-    whole = hosts.enter(state, settings, found[0], command)
+    whole = hosts.enter(state, settings, matching[0], command)
     os.execvp(whole[0], whole)
 
 

@@ -202,7 +202,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 def _by_host(option: str, given: list[str],
              names: list[tuple[str, str]]) -> dict[str, str]:
-    found = {}
+    values = {}
     for text in given:
         host, equals, value = text.partition('=')
         if not equals:
@@ -212,8 +212,8 @@ def _by_host(option: str, given: list[str],
             raise errors.MiniCloudError(
                 f'{option} {text}: there is no host {host!r}',
                 'There are: ' + ', '.join(dict(names)))
-        found[host] = value
-    return found
+        values[host] = value
+    return values
 
 
 def _readable(path: str) -> str:

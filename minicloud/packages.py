@@ -149,10 +149,10 @@ def oldest(state: settings.State, release: str,
 
     :param program: 'LIBVIRT' or 'QEMU'
     """
-    found = re.search(rf'^MIN_{program}_VERSION = \(([\d, ]+)\)',
+    match = re.search(rf'^MIN_{program}_VERSION = \(([\d, ]+)\)',
                       _nova(state, release, 'virt/libvirt/driver.py'),
                       re.MULTILINE)
-    return _version(found[1].replace(', ', '.')) if found else ()
+    return _version(match[1].replace(', ', '.')) if match else ()
 
 
 def api_has_threads(state: settings.State, release: str) -> bool:
@@ -169,11 +169,11 @@ def api_has_threads(state: settings.State, release: str) -> bool:
 
 def _nova(state: settings.State, release: str, path: str) -> str:
     """Return the text of a module of a release's nova."""
-    found, = state.venv(release).glob(
+    module, = state.venv(release).glob(
         f'lib/python3*/site-packages/nova/{path}')
-    return found.read_text()
+    return module.read_text()
 
 
 def _version(text: str) -> tuple[int, ...]:
-    found = re.search(r'\d+(\.\d+)+', text)
-    return tuple(map(int, found[0].split('.'))) if found else ()
+    match = re.search(r'\d+(\.\d+)+', text)
+    return tuple(map(int, match[0].split('.'))) if match else ()

@@ -144,8 +144,8 @@ def run_chains(state: settings.State, release: str,
         running = [pool.submit(_run, state, release, chain,
                                state.log / f'{name}-{number}.log')
                    for number, chain in enumerate(chains)]
-    for one in running:
-        one.result()
+    for future in running:
+        future.result()
 
 
 def _run(state: settings.State, release: str, commands: list[list[str]],

@@ -189,11 +189,11 @@ def memory_kib(pid: int) -> int:
     children: dict[int, list[int]] = {}
     for child, fields in _stats():
         children.setdefault(int(fields[1]), []).append(child)
-    found, total = [pid], 0
-    while found:
-        one = found.pop()
-        found += children.get(one, [])
-        total += _pss_kib(one)
+    pids, total = [pid], 0
+    while pids:
+        parent = pids.pop()
+        pids += children.get(parent, [])
+        total += _pss_kib(parent)
     return total
 
 

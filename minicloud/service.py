@@ -178,8 +178,8 @@ def find_in_log(log: pathlib.Path, words: str) -> None:
     :raises: NotReady
     """
     try:
-        found = words in log.read_text(errors='replace')
+        is_said = words in log.read_text(errors='replace')
     except FileNotFoundError:
-        found = False
-    if not found:
+        is_said = False
+    if not is_said:
         raise errors.NotReady(f'{log} does not say "{words}" yet')

@@ -158,15 +158,15 @@ class State:
         if not self.root.exists() or not any(self.root.iterdir()):
             return
         try:
-            found = path.read_text().strip()
+            version = path.read_text().strip()
         except FileNotFoundError:
             raise errors.MiniCloudError(
                 f'{self.root} holds files but is not a state directory',
                 'Give another one with --state') from None
-        if found != str(VERSION):
+        if version != str(VERSION):
             raise errors.MiniCloudError(
-                f'{self.root} was made by version {found} of minicloud, this '
-                f'is version {VERSION}',
+                f'{self.root} was made by version {version} of minicloud, '
+                f'this is version {VERSION}',
                 f'Take that cloud down with its own minicloud, or delete '
                 f'{self.root} if nothing of it runs')
 

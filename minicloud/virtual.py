@@ -209,14 +209,14 @@ class VirtualMachine(compute.HostService):
 
     def check(self) -> None:
         # QEMU answers at once, whatever becomes of the guest.
-        place = (self.address, self.settings.port('ssh'))
+        endpoint = (self.address, self.settings.port('ssh'))
         try:
-            with socket.create_connection(place, timeout=5) as connection:
+            with socket.create_connection(endpoint, timeout=5) as connection:
                 said = connection.recv(4)
         except OSError as e:
-            raise errors.NotReady(f'no SSH at {place}: {e}') from e
+            raise errors.NotReady(f'no SSH at {endpoint}: {e}') from e
         if said != b'SSH-':
-            raise errors.NotReady(f'no SSH at {place} yet')
+            raise errors.NotReady(f'no SSH at {endpoint} yet')
 
 
 def parameters(values: dict[str, object]) -> str:
@@ -268,8 +268,8 @@ class Tunnel(compute.HostService):
             _shared_connection(self.state, self.host), '-o',
             'ExitOnForwardFailure=yes', '-o', 'ServerAliveInterval=30']
         for port in map(self.settings.port, TUNNELED):
-            place = f'{settings.CONTROLLER_ADDRESS}:{port}'
-            options += ['-R', f'{place}:{place}']
+            endpoint = f'{settings.CONTROLLER_ADDRESS}:{port}'
+            options += ['-R', f'{endpoint}:{endpoint}']
         return [*options, self.host.name]
 
     def prepare(self) -> None:

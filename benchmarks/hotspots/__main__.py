@@ -62,7 +62,7 @@ def _scene(args: argparse.Namespace) -> setups.Scene:
             if getattr(args, name) is not None})
 
 
-def _runs(scene: setups.Scene, wanted: tuple[setups.Setup, ...], rounds: int,
+def _runs(scene: setups.Scene, chosen: tuple[setups.Setup, ...], rounds: int,
           seconds: float = math.inf) -> Iterator[setups.Run]:
     """All set-ups in each round, in an order that differs.
 
@@ -74,7 +74,7 @@ def _runs(scene: setups.Scene, wanted: tuple[setups.Setup, ...], rounds: int,
         passed = time.monotonic() - start
         if seed and passed * (seed + 1) / seed > seconds:
             return
-        order = list(wanted)
+        order = list(chosen)
         random.Random(f'order-{seed}').shuffle(order)
         for setup in order:
             if time.monotonic() - start > seconds:
@@ -83,12 +83,12 @@ def _runs(scene: setups.Scene, wanted: tuple[setups.Setup, ...], rounds: int,
 
 
 def _whole_rounds(results: list[model.Result],
-                  wanted: tuple[setups.Setup, ...]) -> list[model.Result]:
+                  chosen: tuple[setups.Setup, ...]) -> list[model.Result]:
     """Without a round that was broken off; by set-up."""
     runs = collections.Counter(result.run.seed for result in results)
     return sorted(
-        (result for result in results if runs[result.run.seed] == len(wanted)),
-        key=lambda one: (wanted.index(one.run.setup), one.run.seed))
+        (result for result in results if runs[result.run.seed] == len(chosen)),
+        key=lambda result: (chosen.index(result.run.setup), result.run.seed))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,17 +104,17 @@ def main(arguments: list[str] | None = None) -> int:
         rounds = _QUICK_ROUNDS if args.quick else _ROUNDS
     if min(rounds, *dataclasses.astuple(scene)) <= 0:
         parser.error('all numbers must be more than 0')
-    wanted = _QUICK_SETUPS if args.quick else setups.SETUPS
+    chosen = _QUICK_SETUPS if args.quick else setups.SETUPS
     # Where a launcher fixed the hash seed for all processes, as tox does, all
     # of them would put hosts that weigh the same in the same order.
     os.environ.pop('PYTHONHASHSEED', None)
     facts = machine.facts()
     start = time.monotonic()
-    bar = progress.Bar(rounds * len(wanted))
+    bar = progress.Bar(rounds * len(chosen))
     results: list[model.Result] = []
     try:
         for result in processes.perform(
-                _runs(scene, wanted, rounds, 60 * args.minutes),
+                _runs(scene, chosen, rounds, 60 * args.minutes),
                 scene.processes):
             results.append(result)
             bar.step(result.run.setup.name, 1)
@@ -122,34 +122,32 @@ def main(arguments: list[str] | None = None) -> int:
         print(f'error: a nova-scheduler has died: {error}', file=sys.stderr)
         return 2
     except processes.Failed as error:
-        print(f'error: a nova-scheduler has failed:\n{error}',
-              file=sys.stderr)
+        print(f'error: a nova-scheduler has failed:\n{error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('stopped', file=sys.stderr)
         return 130
     finally:
         bar.close()
-    results = _whole_rounds(results, wanted)
+    results = _whole_rounds(results, chosen)
     if not results:
         print('error: not even the first round was over in time: allow more '
               '--minutes, or fewer --requests', file=sys.stderr)
         return 2
-    rounds = len(results) // len(wanted)
+    rounds = len(results) // len(chosen)
     runs = [report.measured(result) for result in results]
     print('\n'.join(report.text(runs)))
     print(textwrap.fill(report.explain(scene, rounds), 79))
     print(f'took {time.monotonic() - start:.0f} s; load '
           f'{facts["load_average"][0]:.1f} at the start')
     wrong = list(report.problems(results))
-    for one in wrong:
-        print(one)
+    for problem in wrong:
+        print(problem)
     if args.json:
         args.json.write_text(json.dumps(
             report.as_json(results, facts), indent=1) + '\n')
     if args.rst:
-        args.rst.write_text('\n'.join(
-            report.rst(runs, scene, rounds, facts)))
+        args.rst.write_text('\n'.join(report.rst(runs, scene, rounds, facts)))
     return int(bool(wrong))
 
 

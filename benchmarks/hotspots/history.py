@@ -37,7 +37,7 @@ _CHURN = 2
 _DISK_GIB = 1 << 20
 
 
-class Lodger(NamedTuple):
+class HistoryGuest(NamedTuple):
     """A guest that is there at the start.
 
     :param guest: place in setups.GUESTS
@@ -68,7 +68,7 @@ class Fleet(NamedTuple):
     """All hosts, and their guests."""
 
     hosts: tuple[Host, ...]
-    placed_guests: tuple[Lodger, ...]
+    placed_guests: tuple[HistoryGuest, ...]
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def resources(guest: int) -> dict[str, int]:
 
 
 @functools.cache
-def _wanted(guest: int) -> guest_request.GuestRequest:
+def _request(guest: int) -> guest_request.GuestRequest:
     kind = setups.GUESTS[guest]
     return guest_request.GuestRequest(
         flavor=flavor_model.Flavor(
@@ -132,7 +132,7 @@ def fleet(scene: setups.Scene, seed: int, weighers: str) -> Fleet:
     placed = 0
     while placed < (1 + _CHURN) * most:
         uuid, guest = new_uuid(draws), draw(draws)
-        if engine.place(uuid, _wanted(guest)).host is not None:
+        if engine.place(uuid, _request(guest)).host is not None:
             guests[uuid] = guest
             placed += setups.GUESTS[guest].vcpus
         while ledger.dedicated_vcpus > most:
@@ -145,15 +145,16 @@ def fleet(scene: setups.Scene, seed: int, weighers: str) -> Fleet:
                  {'PCPU': len(host.dedicated_cpus),
                   'MEMORY_MB': host.memory_mib, 'DISK_GB': _DISK_GIB},
                  json.dumps(nova_objects.host_topology(
-                     ledger.engine(place)).obj_to_primitive()))
-            for place, host in enumerate(ledger.hosts)),
+                     ledger.engine(index)).obj_to_primitive()))
+            for index, host in enumerate(ledger.hosts)),
         placed_guests=tuple(
-            _lodger(uuid, guest, ledger) for uuid, guest in guests.items()))
+            _guest(uuid, guest, ledger) for uuid, guest in guests.items()))
 
 
-def _lodger(uuid: str, guest: int,
-            ledger: occupancy_ledger.OccupancyLedger) -> Lodger:
-    found = ledger.placed_guests[uuid]
-    assert found.fit is not None
-    return Lodger(uuid, guest, found.host, numa.instance_topology_from_fit(
-        guest_topology(guest), found.fit))
+def _guest(uuid: str, guest: int,
+           ledger: occupancy_ledger.OccupancyLedger) -> HistoryGuest:
+    placed = ledger.placed_guests[uuid]
+    assert placed.fit is not None
+    return HistoryGuest(
+        uuid, guest, placed.host, numa.instance_topology_from_fit(
+            guest_topology(guest), placed.fit))

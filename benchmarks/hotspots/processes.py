@@ -51,8 +51,7 @@ def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _take_part(address: Any, run: setups.Run,
-               number: int) -> model.Report:
+def _take_part(address: Any, run: setups.Run, number: int) -> model.Report:
     try:
         from benchmarks.hotspots import schedulers
         manager = _Manager(address)

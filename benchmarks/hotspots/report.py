@@ -107,12 +107,12 @@ def measured(result: model.Result) -> Measured:
 
 def rows(runs: Sequence[Measured]) -> list[Row]:
     """The set-ups, in the order in which they are first met."""
-    found: dict[str, list[Measured]] = collections.defaultdict(list)
+    by_setup: dict[str, list[Measured]] = collections.defaultdict(list)
     for run in runs:
-        found[run.setup.name].append(run)
+        by_setup[run.setup.name].append(run)
     return [Row(name, sum(run.requests for run in mine),
                 _estimates([run.figures for run in mine]))
-            for name, mine in found.items()]
+            for name, mine in by_setup.items()]
 
 
 def changes(runs: Sequence[Measured]) -> list[Row]:
@@ -121,12 +121,12 @@ def changes(runs: Sequence[Measured]) -> list[Row]:
     Over all pairs of runs with the same fleet and requests whose set-ups
     differ in that option only. Each column is a difference.
     """
-    found = {(run.setup, run.seed): run.figures for run in runs}
+    figures_of = {(run.setup, run.seed): run.figures for run in runs}
     pairs: dict[str, list[Mapping[str, float]]] = (
         collections.defaultdict(list))
     for run in runs:
         for name, other in _others(run.setup):
-            before = found.get((other, run.seed))
+            before = figures_of.get((other, run.seed))
             if before is not None:
                 pairs[name].append({
                     key: value - before[key]
@@ -146,11 +146,12 @@ def _others(setup: setups.Setup) -> Iterator[tuple[str, setups.Setup]]:
         yield 'shuffled or not', dataclasses.replace(setup, shuffles=False)
 
 
-def _estimates(found: Sequence[Mapping[str, float]],
+def _estimates(figures: Sequence[Mapping[str, float]],
                ) -> dict[str, statistic.SeedEstimate]:
     estimates = {}
     for column in COLUMNS:
-        estimate = statistic.estimate([one[column.key] for one in found])
+        estimate = statistic.estimate([
+            of_run[column.key] for of_run in figures])
         assert estimate is not None
         estimates[column.key] = estimate
     return estimates
@@ -174,7 +175,7 @@ def _cell(column: Column, estimate: statistic.SeedEstimate, sign: str) -> str:
     return text
 
 
-def _grid(found: Sequence[Row], are_changes: bool) -> list[list[str]]:
+def _grid(rows: Sequence[Row], are_changes: bool) -> list[list[str]]:
     first = ['option', 'pairs'] if are_changes else ['set-up', 'requests']
     sign = '+' if are_changes else ''
     return [
@@ -182,7 +183,7 @@ def _grid(found: Sequence[Row], are_changes: bool) -> list[list[str]]:
         *([row.name, f'{row.count:,}',
            *(_cell(column, row.figures[column.key], sign)
              for column in COLUMNS)]
-          for row in found)]
+          for row in rows)]
 
 
 def text(runs: Sequence[Measured]) -> Iterator[str]:

@@ -67,19 +67,19 @@ class _Placement:
     def get_allocation_candidates(
         self, context: Any, resources: Any,
     ) -> tuple[list[Any], dict[str, Any], str]:
-        wanted = dict(resources.merged_resources())
-        found = self._truth.candidates(wanted)
+        amounts = dict(resources.merged_resources())
+        providers = self._truth.candidates(amounts)
         return (
-            [{'allocations': {uuid: {'resources': wanted}},
-              'mappings': {'': [uuid]}} for uuid in found],
-            dict.fromkeys(found, {}), _VERSION)
+            [{'allocations': {uuid: {'resources': amounts}},
+              'mappings': {'': [uuid]}} for uuid in providers],
+            dict.fromkeys(providers, {}), _VERSION)
 
     def claim_resources(self, context: Any, consumer_uuid: str,
                         alloc_request: Any, *_args: Any,
                         **_kwargs: Any) -> bool:
-        (provider, wanted), = alloc_request['allocations'].items()
+        (provider, allocation), = alloc_request['allocations'].items()
         if self._truth.allocate(
-                consumer_uuid, provider, wanted['resources']):
+                consumer_uuid, provider, allocation['resources']):
             return True
         self.refused += 1
         return False
@@ -109,8 +109,7 @@ class _HostManager(host_manager.HostManager):
     def _get_aggregates_info(self, host: str) -> list[Any]:
         return self._aggregates
 
-    def _get_instance_info(self, context: Any, compute: Any,
-                           ) -> dict[str, Any]:
+    def _get_instance_info(self, context: Any, compute: Any) -> dict[str, Any]:
         return {}
 
     def _get_computes_for_cells(
@@ -162,10 +161,10 @@ class _Errors(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.found.append(self.format(record))
+        self.messages.append(self.format(record))
 
 
 @functools.cache
@@ -194,12 +193,11 @@ def take_part(truth: Truth, run: setups.Run, number: int) -> model.Report:
             with concurrent.futures.ThreadPoolExecutor(
                     run.scene.threads) as pool:
                 done = list(pool.map(
-                    lambda _: _work(truth, hosts),
-                    range(run.scene.threads)))
+                    lambda _: _work(truth, hosts), range(run.scene.threads)))
     finally:
         logging.getLogger().removeHandler(log)
     return model.Report(
-        tuple(one for part in done for one in part), tuple(log.found))
+        tuple(result for part in done for result in part), tuple(log.messages))
 
 
 def _work(truth: Truth, hosts: _HostManager) -> list[model.Outcome]:

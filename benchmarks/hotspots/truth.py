@@ -207,10 +207,10 @@ class Truth:
                  resources: Mapping[str, int]) -> bool:
         """Claim, if there still is room: PUT /allocations/{uuid}."""
         with self._placement_lock:
-            found = self._providers[provider]
-            if not found.has(resources):
+            inventory = self._providers[provider]
+            if not inventory.has(resources):
                 return False
-            found.used.update(resources)
+            inventory.used.update(resources)
             self._allocations[uuid] = provider, resources
             return True
 
@@ -233,11 +233,11 @@ class Truth:
         :param host: UUID of the compute node
         :param limits: the primitive of nova.objects.NUMATopologyLimits
         """
-        found = None
+        numa_limits = None
         if limits is not None:
-            found = objects.NUMATopologyLimits.obj_from_primitive(limits)
+            numa_limits = objects.NUMATopologyLimits.obj_from_primitive(limits)
         if not self._computes[host].build(
-                arrival.uuid, arrival.guest, found):
+                arrival.uuid, arrival.guest, numa_limits):
             return False
         with self._lock:
             del self._under_way[arrival.uuid]

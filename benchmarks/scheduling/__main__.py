@@ -47,8 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     args = _parser().parse_args(arguments)
     names = args.fleet or [
-        name for name in fleets.NAMES
-        if not args.short or name != 'snapshot']
+        name for name in fleets.NAMES if not args.short or name != 'snapshot']
     seeds = args.seeds or (_SHORT_SEEDS if args.short else _SEEDS)
     start = time.monotonic()
     try:
@@ -69,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     if args.rst:
         args.rst.write_text('\n'.join(table.rst(
             tables, 'python -m benchmarks.scheduling --rst')) + '\n')
-    return int(any(list(one.missed) for one in tables))
+    return int(any(list(shown.missed) for shown in tables))
 
 
 def _run(
@@ -81,21 +80,21 @@ def _run(
         fleets.scenario('snapshot')
     todo = study.jobs(names, seeds, is_short)
     left = collections.Counter(job.scenario for job in todo)
-    found: dict[str, list[study.Outcome]] = collections.defaultdict(list)
+    by_scenario: dict[str, list[study.Outcome]] = collections.defaultdict(list)
     tables = []
     for outcome in study.perform_all(todo, processes):
         name = outcome.job.scenario
-        found[name].append(outcome)
+        by_scenario[name].append(outcome)
         left[name] -= 1
         if sys.stderr.isatty():
             print(f'\r{sum(left.values())} runs left ', end='',
                   file=sys.stderr, flush=True)
         if not left[name]:
-            tables.append(study.table(found[name]))
+            tables.append(study.table(by_scenario[name]))
             print('\n'.join(table.text(tables[-1:])), flush=True)
-    tables.sort(key=lambda one: names.index(one.scenario))
-    return tables, [one for name in names for one in sorted(
-        found[name], key=lambda one: one.job)]
+    tables.sort(key=lambda shown: names.index(shown.scenario))
+    return tables, [outcome for name in names for outcome in sorted(
+        by_scenario[name], key=lambda outcome: outcome.job)]
 
 
 if __name__ == '__main__':

@@ -101,16 +101,14 @@ class _Item:
 class Relaxation:
     """The linear program for a fleet and kinds of guests."""
 
-    def __init__(self, fleet: snapshot.Fleet,
-                 kinds: Sequence[Kind]) -> None:
+    def __init__(self, fleet: snapshot.Fleet, kinds: Sequence[Kind]) -> None:
         self.vcpus = numpy.array([kind.vcpus for kind in kinds], dtype=float)
         items = [_item(kind) for kind in kinds]
         self._kinds = kinds
         self._items = sorted(set(items), key=str)
         self._item_of = [self._items.index(item) for item in items]
         host_kinds: dict[int, int] = collections.Counter(
-            sum(pool.total for pool in host.pci_pools)
-            for host in fleet.hosts)
+            sum(pool.total for pool in host.pci_pools) for host in fleet.hosts)
         #: Kinds of hosts are told apart by how many devices they have.
         self._hosts = sorted(host_kinds.items())
         number_of = {devices: number
@@ -142,14 +140,13 @@ class Relaxation:
         for column, (number, kind, pattern) in enumerate(columns):
             of_cells[number, column] = 1
             for item, many in enumerate(pattern):
-                of_items[kind.hosts * len(self._items) + item,
-                         column] = -many
-        for place in range(hosts):
-            for number, one in enumerate(self._kinds):
-                column = count + place * kinds + number
-                of_items[place * len(self._items) + self._item_of[number],
-                         column] = one.cells
-                of_devices[place, column] = one.devices
+                of_items[kind.hosts * len(self._items) + item, column] = -many
+        for host in range(hosts):
+            for number, kind in enumerate(self._kinds):
+                column = count + host * kinds + number
+                of_items[host * len(self._items) + self._item_of[number],
+                         column] = kind.cells
+                of_devices[host, column] = kind.devices
         self._rows = sparse.csr_matrix(
             numpy.vstack([of_cells, of_items, of_devices]))
         self._limits = numpy.concatenate([
@@ -232,12 +229,9 @@ class Relaxation:
 
 
 def bound(
-    fleet: snapshot.Fleet,
-    arrivals: Sequence[arrival_process.Arrival],
-    *,
+    fleet: snapshot.Fleet, arrivals: Sequence[arrival_process.Arrival], *,
     stays_seconds: Mapping[str, float] | None = None,
-    refused_share: float = 0.01,
-    window: int = 1000,
+    refused_share: float = 0.01, window: int = 1000,
 ) -> float:
     """The vCPUs that no scheduler has sold more of at the limit of refusals.
 
@@ -280,8 +274,7 @@ class _Course:
         self._count = len(numbers)
         self._arrivals = arrivals
         self._kind = numpy.array(
-            [kind_of[id(arrival.request)] for arrival in arrivals],
-            dtype=int)
+            [kind_of[id(arrival.request)] for arrival in arrivals], dtype=int)
         self._ends = numpy.array([
             math.inf if arrival.lifetime_seconds is None else
             arrival.time_seconds + arrival.lifetime_seconds
@@ -353,8 +346,7 @@ class _Course:
         return came.astype(float)
 
 
-def stays(fleet: snapshot.Fleet, seed: int,
-          hours: float) -> dict[str, float]:
+def stays(fleet: snapshot.Fleet, seed: int, hours: float) -> dict[str, float]:
     """When the fleet's own guests leave in the run of a seed.
 
     As ``run`` draws it; the tests compare.
@@ -400,8 +392,7 @@ def _patterns(kind: _CellKind,
             left = dict(memory)
             if item.page_size_kib in left:
                 left[item.page_size_kib] -= count * item.memory_kib
-            yield from extend((*chosen, count), cpus - count * item.cpus,
-                              left)
+            yield from extend((*chosen, count), cpus - count * item.cpus, left)
 
     yield from extend((), kind.cpus, dict(kind.memory_kib))
 

@@ -143,8 +143,7 @@ def _epyc(count: int) -> Scenario:
 
 def _pages_and_devices(count: int) -> Scenario:
     """A quarter of the hosts has two NVMe devices near each cell."""
-    shape = dataclasses.replace(
-        shapes.SHAPES['two-socket-96-pci'], devices=())
+    shape = dataclasses.replace(shapes.SHAPES['two-socket-96-pci'], devices=())
     with_devices = count // 4
     pools = tuple(snapshot.PciPool(_NVME, cell, 2) for cell in (0, 1))
     kinds = (
@@ -199,21 +198,22 @@ def _snapshot(_count: int) -> Scenario:
 
 def _mix_of(fleet: snapshot.Fleet) -> Mix:
     """Guests in the proportions in which a fleet has them now."""
-    found: dict[tuple[object, ...],
-                tuple[snapshot.FleetGuest, int]] = {}
-    for one in fleet.guests:
-        assert one.topology is not None
-        key = one.flavor, one.vcpus, one.memory_mib, len(one.topology.cells)
-        found[key] = one, found.get(key, (one, 0))[1] + 1
+    guests: dict[tuple[object, ...], tuple[snapshot.FleetGuest, int]] = {}
+    for guest in fleet.guests:
+        assert guest.topology is not None
+        key = (guest.flavor, guest.vcpus, guest.memory_mib,
+               len(guest.topology.cells))
+        guests[key] = guest, guests.get(key, (guest, 0))[1] + 1
     return tuple(
         (guest_request.GuestRequest(
             flavor=flavor_model.Flavor(
-                name=one.flavor, vcpus=one.vcpus, memory_mib=one.memory_mib,
+                name=guest.flavor, vcpus=guest.vcpus,
+                memory_mib=guest.memory_mib,
                 extra_specs={'hw:cpu_policy': 'dedicated'}),
-            guest_class=one.guest_class, topology=one.topology,
+            guest_class=guest.guest_class, topology=guest.topology,
             queries=(guest_request.PlacementQuery(resources={
-                'PCPU': one.vcpus, 'MEMORY_MB': one.memory_mib}),)), count)
-        for one, count in (found[key] for key in sorted(found, key=str)))
+                'PCPU': guest.vcpus, 'MEMORY_MB': guest.memory_mib}),)), count)
+        for guest, count in (guests[key] for key in sorted(guests, key=str)))
 
 
 #: How to make each scenario of so many hosts, and how many there are.

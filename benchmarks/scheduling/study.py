@@ -32,8 +32,8 @@ AS_INSTALLED = 'pinning-as-installed'
 #: By name, in the order of the table.
 CONFIGURATIONS: Mapping[
     str, scheduler_configuration.SchedulerConfiguration] = {
-        one.name: one
-        for one in (
+        named.name: named
+        for named in (
             scheduler_configuration.NAMED[DEFAULT],
             scheduler_configuration.NAMED[PACKING],
             scheduler_configuration.NAMED['best-fit'],
@@ -198,21 +198,21 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     """What the outcomes of one scenario say."""
     first = outcomes[0].job
     scenario = _scenario(first.scenario, first.is_short)
-    found = {
+    outcome_of = {
         (outcome.job.configuration, outcome.job.seed): outcome
         for outcome in outcomes}
     seeds = sorted({outcome.job.seed for outcome in outcomes})
-    limits = [_share(found[BOUND, seed]) for seed in seeds]
+    limits = [_share(outcome_of[BOUND, seed]) for seed in seeds]
     rows = []
     for name in CONFIGURATIONS:
-        runs = [found[name, seed] for seed in seeds]
+        runs = [outcome_of[name, seed] for seed in seeds]
         possible = sum(run.l3_possible for run in runs)
         shares = [_share(run) for run in runs]
 
         def over(other: str, offset: float = 0.0,
                  shares: list[float] = shares) -> Estimate:
             return _estimate([
-                share / _share(found[other, seed]) - offset
+                share / _share(outcome_of[other, seed]) - offset
                 for share, seed in zip(shares, seeds)])
 
         rows.append(Row(

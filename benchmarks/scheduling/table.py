@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import math
 import textwrap
 
 from benchmarks.scheduling import study
@@ -48,19 +49,18 @@ def rst(tables: Iterable[study.Table], command: str) -> Iterator[str]:
                     f'* {remark}', 79, subsequent_indent='  ')
 
 
-def _remarks(one: study.Table) -> Iterator[str]:
-    for words in one.missed:
+def _remarks(shown: study.Table) -> Iterator[str]:
+    for words in shown.missed:
         yield f'Not reached: {words}.'
-    if one.unfinished:
-        yield (f'{one.unfinished} runs are not counted: refusals never '
+    if shown.unfinished:
+        yield (f'{shown.unfinished} runs are not counted: refusals never '
                f'reached the limit.')
 
 
 def _line(cells: Iterable[str]) -> str:
     return ' '.join(
         f'{cell:<{width}}' if not number else f'{cell:>{width}}'
-        for number, (cell, width) in enumerate(
-            zip(cells, _WIDTHS))).rstrip()
+        for number, (cell, width) in enumerate(zip(cells, _WIDTHS))).rstrip()
 
 
 def _cells(row: study.Row) -> tuple[str, ...]:
@@ -70,14 +70,14 @@ def _cells(row: study.Row) -> tuple[str, ...]:
             '-' if row.l3 is None else f'{row.l3:.1%}')
 
 
-def _plain(found: study.Estimate) -> str:
-    return f'{found.mean:.1%}{_error(found)}'
+def _plain(estimate: study.Estimate) -> str:
+    return f'{estimate.mean:.1%}{_error(estimate)}'
 
 
-def _signed(found: study.Estimate) -> str:
-    return f'{found.mean:+.1%}{_error(found)}'
+def _signed(estimate: study.Estimate) -> str:
+    return f'{estimate.mean:+.1%}{_error(estimate)}'
 
 
-def _error(found: study.Estimate) -> str:
+def _error(estimate: study.Estimate) -> str:
     # Not a number where there is only one seed.
-    return '' if found.error != found.error else f' ± {found.error:.1%}'
+    return '' if math.isnan(estimate.error) else f' ± {estimate.error:.1%}'

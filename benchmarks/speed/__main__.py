@@ -83,8 +83,7 @@ def run(cases: list[bars.Case], plan: measure.Plan,
         ) -> tuple[list[report.Row], dict[str, list[measure.Samples]]]:
     """Measure the cases and return their figures and samples."""
     endless = [case for case in cases if case.endless]
-    steps = sum(plan.steps(case) + plan.warm_up_steps(case)
-                for case in cases)
+    steps = sum(plan.steps(case) + plan.warm_up_steps(case) for case in cases)
     bar = progress.Bar(plan.processes * steps + len(endless))
     samples: dict[str, list[measure.Samples]] = {
         case.name: [] for case in cases}
@@ -109,13 +108,12 @@ def run(cases: list[bars.Case], plan: measure.Plan,
     return rows, samples
 
 
-def run_commands(wanted: list[commands.Command], rounds: int,
+def run_commands(chosen: list[commands.Command], rounds: int,
                  ) -> list[commands.Timing]:
     """Time the commands."""
-    bar = progress.Bar(len(wanted) * (rounds + 1))
+    bar = progress.Bar(len(chosen) * (rounds + 1))
     try:
-        return commands.measure(wanted, rounds,
-                                lambda name: bar.step(name, 1))
+        return commands.measure(chosen, rounds, lambda name: bar.step(name, 1))
     finally:
         bar.close()
 
@@ -135,16 +133,16 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     plan = choose_plan(args)
     cases = [case for case in bars.CASES
              if not args.case or case.name in args.case]
-    wanted = [command for command in commands.COMMANDS
-              if not args.case or command.name in args.case]
+    timed = [command for command in commands.COMMANDS
+             if not args.case or command.name in args.case]
     audits = [case for case in audit.CASES
               if not args.case or case.name in args.case]
     if args.quick and not args.case:
         # Most of its time is waited.
         audits = [case for case in audits if not case.request_ms]
-        wanted = [command for command in wanted if not command.is_long]
+        timed = [command for command in timed if not command.is_long]
     if plan.calibrate:
-        wanted = []
+        timed = []
         audits = []
         # Nova would never end the others.
         cases = [dataclasses.replace(case, ratio=None, limit_us=None)
@@ -157,7 +155,7 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     start = time.monotonic()
     try:
         rows, samples = run(cases, plan) if cases else ([], {})
-        timings = run_commands(wanted, rounds) if wanted else []
+        timings = run_commands(timed, rounds) if timed else []
         outcomes = run_audits(audits) if audits else []
     except (measure.WorkerError, commands.CommandFailed) as error:
         print(f'error: {error}', file=sys.stderr)

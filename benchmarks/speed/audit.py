@@ -72,8 +72,7 @@ class Outcome:
             return judging.Verdict.WRONG
         if self.case.limit_s is None:
             return judging.Verdict.NONE
-        return judging.of_time((self.seconds, self.seconds),
-                               self.case.limit_s)
+        return judging.of_time((self.seconds, self.seconds), self.case.limit_s)
 
 
 def is_flat(outcomes: Sequence[Outcome]) -> bool:
@@ -138,12 +137,12 @@ def measure(case: Case, *options: str) -> Outcome:
         process.returncode = os.waitstatus_to_exitcode(status)
         try:
             # Status 1, with an output: there is something to find.
-            found = json.loads(output.read_text())['findings']
+            findings = json.loads(output.read_text())['findings']
         except ValueError:
             raise commands.CommandFailed(
                 f'the audit ended with status {process.returncode}: '
                 f'{error.strip()[-500:]}') from None
-    return Outcome(case, seconds, used.ru_maxrss / 1024, len(found))
+    return Outcome(case, seconds, used.ru_maxrss / 1024, len(findings))
 
 
 def table(outcomes: Iterable[Outcome], line: str = '-') -> list[str]:

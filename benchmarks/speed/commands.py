@@ -75,8 +75,7 @@ _CATALOGUE = str(_ETC / 'flavors.yaml')
 _HOST = str(_ETC / 'hosts' / 'xeon-80-dedicated.yaml')
 
 COMMANDS = (
-    Command('python', 'python itself', None,
-            (sys.executable, '-c', 'pass')),
+    Command('python', 'python itself', None, (sys.executable, '-c', 'pass')),
     Command('nova', 'python and nova, imported', None,
             (sys.executable, '-c', 'import nova.virt.libvirt.driver')),
     Command('flavor-show', 'flavor show', 0.4,
@@ -145,17 +144,17 @@ def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
     """The files that commands need, by the words that stand for them."""
     words = {word for command in commands for word in command.arguments}
     with tempfile.TemporaryDirectory() as directory:
-        found = {}
+        paths = {}
         if 'BIG' in words:
             path = pathlib.Path(directory, 'flavors.yaml')
             path.write_text(big_catalogue())
-            found['BIG'] = str(path)
+            paths['BIG'] = str(path)
         if 'FLEET' in words:
-            found['FLEET'] = str(pathlib.Path(directory, 'fleet.json.zst'))
-            document.write(found['FLEET'], generate.generate_fleet(
+            paths['FLEET'] = str(pathlib.Path(directory, 'fleet.json.zst'))
+            document.write(paths['FLEET'], generate.generate_fleet(
                 5000, 'two-socket-80', 1, filled=0.85,
                 mix='2:10,4:20,8:30,16:20,32x2:10', churn=1.0))
-        yield found
+        yield paths
 
 
 def measure(commands: Sequence[Command], rounds: int,
@@ -168,8 +167,7 @@ def measure(commands: Sequence[Command], rounds: int,
     :raises CommandFailed: if a command ends with a status that it should not
     """
     seconds: dict[str, list[float]] = {
-        command.name: []
-        for command in commands}
+        command.name: [] for command in commands}
     with _files(commands) as files:
         for number in range(rounds + 1):
             for command in commands:

@@ -170,8 +170,7 @@ class _Filling:
         self.random = random.Random(seed)
         self.topology = empty_topology(layout)
         self.limits = objects.NUMATopologyLimits(
-            cpu_allocation_ratio=layout.cpu_ratio,
-            ram_allocation_ratio=1.0)
+            cpu_allocation_ratio=layout.cpu_ratio, ram_allocation_ratio=1.0)
         self.guests: list[objects.InstanceNUMATopology] = []
 
     def size(self) -> int:
@@ -216,8 +215,7 @@ class _Filling:
     def record(self) -> Record:
         """Return the host as the database holds it."""
         return Record(
-            name=self.seed,
-            uuid=str(uuid.uuid5(_NAMESPACE, self.seed)),
+            name=self.seed, uuid=str(uuid.uuid5(_NAMESPACE, self.seed)),
             layout=self.layout,
             numa_topology=json.dumps(self.topology.obj_to_primitive()),
             free=self.free())
@@ -247,8 +245,8 @@ def fill_cells(layout: Layout, free: ty.Sequence[int], seed: str,
     host = _Filling(layout, seed)
     for number in no_memory:
         host.boot(1, host.topology.cells[number], layout.cell_memory_mib)
-    for number, wanted in enumerate(free):
-        while spare := host.free()[number] - wanted:
+    for number, target in enumerate(free):
+        while spare := host.free()[number] - target:
             host.boot(min(host.size(), spare), host.topology.cells[number])
     return host.record()
 

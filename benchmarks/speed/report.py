@@ -77,7 +77,7 @@ class Row:
         """The verdict on all bars, and on the answers."""
         if self.problems:
             return judging.Verdict.WRONG
-        return judging.worst(one.verdict for one in self.judged)
+        return judging.worst(judged.verdict for judged in self.judged)
 
 
 def _same(rounds: list[list[int]]) -> list[int]:
@@ -163,8 +163,7 @@ def summarise(case: bars.Case, parts: list[measure.Samples],
         ratio_interval = _ratio_interval(parts)
     return Row(
         case=case, fits=f'{passed}/{hosts}',
-        ours_us=_mean_of_medians(
-            (_same(part.ours_ns) for part in parts), per),
+        ours_us=_mean_of_medians((_same(part.ours_ns) for part in parts), per),
         nova_us=nova_us,
         ours_first_us=_mean_of_medians(
             (_first(part.ours_ns) for part in parts), per),
@@ -237,16 +236,16 @@ def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:
          for end in row.ratio_interval), default=None)
     if spread is not None:
         text += f' Ratios: +/- {100 * spread:.0f}% at most (95% intervals).'
-    return ' '.join([text, *doubts(rows)])
+    return ' '.join([text, *inconclusive(rows)])
 
 
-def doubts(rows: ty.Iterable[Row]) -> list[str]:
+def inconclusive(rows: ty.Iterable[Row]) -> list[str]:
     """A sentence for each bar that lies inside its interval."""
     return [
-        f'Inconclusive, which is not a failure: the bar {one.bar} of '
-        f'{row.case.name} lies inside the 95% interval, {one.interval}.'
-        for row in rows for one in row.judged
-        if one.verdict is judging.Verdict.INCONCLUSIVE]
+        f'Inconclusive, which is not a failure: the bar {bar.bar} of '
+        f'{row.case.name} lies inside the 95% interval, {bar.interval}.'
+        for row in rows for bar in row.judged
+        if bar.verdict is judging.Verdict.INCONCLUSIVE]
 
 
 def as_json(rows: ty.Sequence[Row],
@@ -259,8 +258,8 @@ def as_json(rows: ty.Sequence[Row],
         'plan': dataclasses.asdict(plan),
         'cases': [{
             'name': row.case.name,
-            'bars': [{'bar': one.bar, 'verdict': one.verdict}
-                     for one in row.judged],
+            'bars': [{'bar': bar.bar, 'verdict': bar.verdict}
+                     for bar in row.judged],
             'unit': 'request' if row.case.whole_request else 'host',
             'fits': row.fits,
             'nova_us': row.nova_us,

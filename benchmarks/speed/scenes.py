@@ -120,8 +120,7 @@ class Scene:
             if calibrate:
                 return FilterSide(nova), FilterSide(nova)
             from nova_pinning.scheduler import filters
-            return FilterSide(nova), FilterSide(
-                filters.PinnedTopologyFilter())
+            return FilterSide(nova), FilterSide(filters.PinnedTopologyFilter())
         baseline = RequestSide([nova], [])
         if calibrate:
             return baseline, RequestSide([nova], [])
@@ -272,10 +271,10 @@ def _pages(full: int, seed: str) -> Scene:
 
 
 def _tiered(request: requests.Request, records: list[hosts.Record],
-            found: Iterable[tiers.Tier]) -> Scene:
+            tiers_of: Iterable[tiers.Tier]) -> Scene:
     """A scene in which our filter has to name the hosts of tier FIRST."""
     return Scene(request, records, first_tier=frozenset(
-        record.name for record, tier in zip(records, found, strict=True)
+        record.name for record, tier in zip(records, tiers_of, strict=True)
         if tier is tiers.Tier.FIRST))
 
 
@@ -284,9 +283,9 @@ def _uneven_sixteen(seed: str) -> Scene:
     while True:
         records = [hosts.fill(hosts.SIXTEEN_CELLS, 0.5, f'{seed}-{number}')
                    for number in range(HOSTS)]
-        found = [tiers.of_host(record, request) for record in records]
-        if tiers.Tier.FIRST in found:
-            return _tiered(request, records, found)
+        tiers_of = [tiers.of_host(record, request) for record in records]
+        if tiers.Tier.FIRST in tiers_of:
+            return _tiered(request, records, tiers_of)
         seed += '+'
 
 
@@ -297,18 +296,18 @@ def _second_tier(layout: hosts.Layout, seed: str) -> Scene:
     """
     request = _uneven(2, 6)
     rng = random.Random(seed)
-    wanted = {tiers.Tier.FIRST: HOSTS // 2, tiers.Tier.SECOND: HOSTS // 2}
-    records, found = [], []
-    while any(wanted.values()):
+    left = {tiers.Tier.FIRST: HOSTS // 2, tiers.Tier.SECOND: HOSTS // 2}
+    records, tiers_of = [], []
+    while any(left.values()):
         record = hosts.fill_cells(
             layout, [rng.randint(0, 12) for _ in range(layout.cells)],
             f'{seed}-{rng.random()}')
         tier = tiers.of_host(record, request)
-        if wanted.get(tier):
-            wanted[tier] -= 1
+        if left.get(tier):
+            left[tier] -= 1
             records.append(record)
-            found.append(tier)
-    return _tiered(request, _copied(records), found * COPIES)
+            tiers_of.append(tier)
+    return _tiered(request, _copied(records), tiers_of * COPIES)
 
 
 def _near_devices(layout: hosts.Layout, room: range, seed: str,

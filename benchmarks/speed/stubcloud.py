@@ -72,9 +72,9 @@ class StubCloud:
                 return self._page('os-hypervisors/detail', 'hypervisors',
                                   range(self.hosts), self._hypervisor, query)
             case ['v2.1', 'servers', 'detail']:
-                found = (self._on_host.get(query['host'], ())
-                         if 'host' in query else range(self.servers))
-                return self._page('servers/detail', 'servers', found,
+                numbers = (self._on_host.get(query['host'], ())
+                           if 'host' in query else range(self.servers))
+                return self._page('servers/detail', 'servers', numbers,
                                   self._server, query)
             case ['v2.1', 'servers', _, 'topology']:
                 return _dump({'pagesize_kb': None, 'nodes': [{
@@ -86,7 +86,7 @@ class StubCloud:
             case ['placement', 'resource_providers']:
                 return _dump({'resource_providers': [
                     _provider(number) for number in range(self.hosts)
-                    if _is_asked_for(number, query)]})
+                    if _is_candidate(number, query)]})
             case ['placement', 'resource_providers', provider, 'inventories']:
                 number = self._hosts.get(provider)
                 return None if number is None else _inventories(number)
@@ -114,10 +114,10 @@ class StubCloud:
 
     @functools.cached_property
     def _on_host(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number in range(self.servers):
-            found.setdefault(_name(self.home(number)), []).append(number)
-        return found
+            numbers.setdefault(_name(self.home(number)), []).append(number)
+        return numbers
 
     @functools.cached_property
     def _hosts(self) -> dict[str, int]:
@@ -162,21 +162,21 @@ def _name(host: int) -> str:
 
 
 def _provider(host: int) -> dict[str, typing.Any]:
-    found = _uuid('provider', host)
+    uuid = _uuid('provider', host)
     return {
-        'uuid': found, 'name': _name(host), 'generation': 7,
-        'parent_provider_uuid': None, 'root_provider_uuid': found,
+        'uuid': uuid, 'name': _name(host), 'generation': 7,
+        'parent_provider_uuid': None, 'root_provider_uuid': uuid,
         'links': [
-            {'rel': rel, 'href': f'/placement/resource_providers/{found}/'
+            {'rel': rel, 'href': f'/placement/resource_providers/{uuid}/'
                                  f'{rel}'}
             for rel in ('self', 'inventories', 'usages', 'aggregates',
                         'traits', 'allocations')]}
 
 
-def _is_asked_for(host: int, query: Mapping[str, str]) -> bool:
+def _is_candidate(host: int, query: Mapping[str, str]) -> bool:
     is_dedicated = bool(host % 2)
-    wanted = query.get('required')
-    if wanted and wanted != placement_traits.TRAIT_OF[_CLASSES[is_dedicated]]:
+    trait = query.get('required')
+    if trait and trait != placement_traits.TRAIT_OF[_CLASSES[is_dedicated]]:
         return False
     return is_dedicated or 'member_of' not in query
 

@@ -130,19 +130,6 @@ class NovaPciCheck(reach.DeviceCheck):
         stats.pools = [self._stats.pools[index] for index in sorted(needed)]
         return stats
 
-    def as_stats(self) -> Any:
-        """A stand-in for the stats with which nova can be asked many times.
-
-        :returns: what numa_fit_instance_to_host reads of PciDeviceStats
-        """
-        def support_requests(
-            _requests: Any, _mapping: Any, cells: Sequence[Any],
-        ) -> bool:
-            return self.supports(tuple(sorted(cell.id for cell in cells)))
-
-        return types.SimpleNamespace(
-            pools=self._stats.pools, support_requests=support_requests)
-
     @staticmethod
     def _policy(request: Any) -> str:
         policy = request.numa_policy if 'numa_policy' in request else None

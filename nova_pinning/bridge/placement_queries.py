@@ -29,15 +29,6 @@ FILTERS = nova_capabilities.functions(request_filter, (
     'virtio_sound_filter',
     'tpm_secret_security_filter',
 ))
-#: Those that look at the cloud: its aggregates, networks and services.
-OTHER_FILTERS = nova_capabilities.functions(request_filter, (
-    'require_tenant_aggregate',
-    'map_az_to_placement_aggregate',
-    'isolate_aggregates',
-    'routed_networks_filter',
-    'remote_managed_ports_filter',
-    'owner_nova_filter',
-))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

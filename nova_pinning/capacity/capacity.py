@@ -71,7 +71,7 @@ class SoldMix:
 class FleetCapacity:
     """What a fleet can still be sold for.
 
-    :param wanted: one guest of each flavor on sale
+    :param requests: one guest of each flavor on sale
     :param mixes: one of pinned guests and one of guests that float freely,
         as far as there are flavors for it
     :param left_out: flavors with a weight that are in no mix, by name, and
@@ -107,22 +107,21 @@ class FleetCapacity:
 
 
 def measure(
-    fleet: snapshot.Fleet,
-    requests: Sequence[guest_request.GuestRequest],
+    fleet: snapshot.Fleet, requests: Sequence[guest_request.GuestRequest],
     weights: Mapping[str, int] | None = None,
     scope: placement.PlacementScope = placement.PlacementScope(),
     progress: Progress = lambda done: None,
 ) -> FleetCapacity:
     """Count further guests of each flavor on each host.
 
-    :param wanted: one guest of each flavor on sale
+    :param requests: one guest of each flavor on sale
     :param weights: by flavor, for mixes of those that have one and of which
         at least one more fits; None for no mix
     """
     requests = tuple(sorted(requests, key=_rank))
     counters = [count.Counter(request, fleet.packs_cells, scope)
                 for request in requests]
-    places, hosts = [], []
+    counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)
     number = max(1, len(fleet.hosts))
     for counted_host in count.counted_hosts(
@@ -130,7 +129,7 @@ def measure(
         counts = tuple([counter.count(counted_host) for counter in counters])
         hosts.append(HostCapacity(counted_host.occupancy.host, counts,
                                   finder.on_host(counted_host, counts)))
-        places.append(counted_host)
+        counted.append(counted_host)
         if not len(hosts) % 100:
             progress(len(hosts) / number)
     capacity = FleetCapacity(fleet, requests, tuple(hosts))
@@ -142,7 +141,7 @@ def measure(
         if weights.get(size.request.name)
         and not (size.fits and flavor_mix.can_mix(counter))}
     return dataclasses.replace(capacity, left_out=left_out, mixes=_mixes(
-        counters, places, hosts, {
+        counters, counted, hosts, {
             name: weight for name, weight in weights.items()
             if weight and name not in left_out}))
 
@@ -173,10 +172,8 @@ def _size(request: guest_request.GuestRequest,
 
 
 def _mixes(
-    counters: Sequence[count.Counter],
-    places: Sequence[count.CountedHost],
-    hosts: Sequence[HostCapacity],
-    weights: Mapping[str, int],
+    counters: Sequence[count.Counter], hosts: Sequence[count.CountedHost],
+    capacities: Sequence[HostCapacity], weights: Mapping[str, int],
 ) -> tuple[SoldMix, ...]:
     """A mix for pinned guests, and one for those that float."""
     mixes = []
@@ -189,7 +186,7 @@ def _mixes(
             shares = tuple(weights[size.request.name] for size in among)
             mixes.append(SoldMix(
                 tuple(size.request for size in among), shares,
-                flavor_mix.mix(places, among,
-                               [[host.counts[number] for host in hosts]
+                flavor_mix.mix(hosts, among,
+                               [[host.counts[number] for host in capacities]
                                 for number in chosen], shares)))
     return tuple(mixes)

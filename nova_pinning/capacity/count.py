@@ -141,8 +141,7 @@ def _free_cpus(cell: counting.CountedCell) -> int:
     view = cell.view
     if not view.has_stray_pins:
         return cell.free_cpus
-    return max(0, cell.free_cpus - len(
-        view.pinned_cpus - view.dedicated_cpus))
+    return max(0, cell.free_cpus - len(view.pinned_cpus - view.dedicated_cpus))
 
 
 class _Gate(NamedTuple):
@@ -169,9 +168,7 @@ class Counter:
     """
 
     def __init__(
-        self,
-        request: guest_request.GuestRequest,
-        packs_cells: bool = False,
+        self, request: guest_request.GuestRequest, packs_cells: bool = False,
         scope: placement.PlacementScope = placement.PlacementScope(),
     ) -> None:
         self.request = request
@@ -348,7 +345,7 @@ class Counter:
 
         A host is offered if any of nova's queries finds it.
 
-        :param wanted: the least number that nobody asks beyond
+        :param count: how many guests at most the caller asks about
         """
         best = None
         for query in self._gate(host).queries:

@@ -92,10 +92,9 @@ def can_mix(counter: count.Counter) -> bool:
 
 
 def mix(
-    places: Sequence[count.CountedHost],
+    counted_hosts: Sequence[count.CountedHost],
     counters: Sequence[count.Counter],
-    counts: Sequence[Sequence[count.HostCount]],
-    weights: Sequence[int],
+    counts: Sequence[Sequence[count.HostCount]], weights: Sequence[int],
     progress: Callable[[], None] = lambda: None,
 ) -> Mix:
     """How many guests fit, if they are sold as the weights say.
@@ -114,7 +113,7 @@ def mix(
              for row in zip(*counts)]
     bounds = _Bounds(
         [_host(index, row, is_pinned, False)
-         for index, row in zip(places, takes)],
+         for index, row in zip(counted_hosts, takes)],
         [_item(counter, False, False) for counter in counters],
         [sum(counting.UNLIMITED if host_count.most is None
              else host_count.most for host_count in row) for row in counts])
@@ -126,7 +125,7 @@ def mix(
             break
         beginnings.append(tuple(longer))
     hosts = [_host(index, row, is_pinned, is_paired)
-             for index, row in zip(places, takes) if any(row)]
+             for index, row in zip(counted_hosts, takes) if any(row)]
     items = [_item(counter, True, is_paired) for counter in counters]
     low, high = 0, len(beginnings) - 1
     middle = high

@@ -52,13 +52,9 @@ class GuestPacking(NamedTuple):
 
 
 def pack(
-    request: guest_request.GuestRequest,
-    host: model.Host,
-    cells: Sequence[counting.CountedCell],
-    pools: _Pools,
-    limit: int,
-    packs_cells: bool = False,
-    budget: SearchBudget | None = None,
+    request: guest_request.GuestRequest, host: model.Host,
+    cells: Sequence[counting.CountedCell], pools: _Pools, limit: int,
+    packs_cells: bool = False, budget: SearchBudget | None = None,
 ) -> GuestPacking:
     """How many guests of a kind go on a host.
 
@@ -195,11 +191,11 @@ class _Search:
             self._known[key] = 0
             self._known[key] = max(
                 (1 + self._further(*after, had + 1)
-                 for after in self._ways(host, pools)), default=0)
+                 for after in self._successors(host, pools)), default=0)
         return self._known[key]
 
-    def _ways(self, host: model.Host,
-              pools: _Pools) -> Iterator[tuple[model.Host, _Pools]]:
+    def _successors(self, host: model.Host,
+                    pools: _Pools) -> Iterator[tuple[model.Host, _Pools]]:
         """What may come of the host with one more guest on it."""
         guest = self._guest
         check = fit.set_check(host, guest, devices.check(
@@ -227,12 +223,12 @@ def _choices(
 
     Of equal guest cells, those that come later get later host cells.
     """
-    for places in itertools.product(
+    for indices in itertools.product(
             *[range(len(cells)) for cells in fitting]):
-        cells = [row[index] for row, index in zip(fitting, places)]
+        cells = [row[index] for row, index in zip(fitting, indices)]
         if len({cell.id for cell in cells}) < len(cells):
             continue
-        if all(places[first] < places[second]
+        if all(indices[first] < indices[second]
                for first, second in itertools.combinations(
                    range(len(demands)), 2)
                if demands[first] == demands[second]):

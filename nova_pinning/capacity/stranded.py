@@ -73,8 +73,7 @@ class StrandedFinder:
         :param counts: what each of the counters says of the host
         """
         stranded = StrandedResources()
-        for which, (number, cell) in enumerate(zip(
-                host.numbers, host.cells)):
+        for which, (number, cell) in enumerate(zip(host.numbers, host.cells)):
             if not cell.view.dedicated_cpus:
                 continue
             fitting, bits = set(), 0

@@ -81,7 +81,7 @@ class Advise(display.Lister):
                  'a class: '
                  f'{", ".join(bench_model.WorkloadClass)}')
         parser.add_argument(
-            '--load', choices=[str(one) for one in model.WorkloadBound],
+            '--load', choices=[str(bound) for bound in model.WorkloadBound],
             help='what it is bound by, if that is not what its class says')
         parser.add_argument(
             '--platform', choices=_PLATFORMS, default=_PLATFORMS[0],
@@ -113,9 +113,9 @@ class Advise(display.Lister):
             extras.need('an interval', 'scipy')
         results = [results_file.read(path) for path in parsed_args.results]
         question = ask(parsed_args, results)
-        for path, one in zip(parsed_args.results, results):
-            if not own_results.are_about(one, question):
-                print(f'{path}: not used: {_not_about(one, question)}',
+        for path, result in zip(parsed_args.results, results):
+            if not own_results.are_about(result, question):
+                print(f'{path}: not used: {_not_about(result, question)}',
                       file=sys.stderr)
         room = None
         if parsed_args.host is not None:

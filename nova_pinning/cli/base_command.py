@@ -2,6 +2,7 @@
 """What all commands share, under nova-pinning and under openstack."""
 
 import argparse
+from collections.abc import Callable
 import errno
 import shutil
 import sys
@@ -32,28 +33,45 @@ _MAX_MESSAGE = 2000
 
 def report_input_error(error: errors.InputError) -> int:
     """Say on the error output what is wrong; returns the exit status."""
-    one_by_one = (error.errors if isinstance(error, errors.InputErrors)
-                  else (error,))
-    for one in one_by_one:
-        text = str(one)
+    mistakes = (error.errors if isinstance(error, errors.InputErrors)
+                else (error,))
+    for mistake in mistakes:
+        text = str(mistake)
         if len(text) > _MAX_MESSAGE:
             text = text[:_MAX_MESSAGE] + '...'
         print(f'error: {text}', file=sys.stderr)
     if isinstance(error, errors.InputErrors) and error.has_more:
-        print(f'error: there are more than these {len(one_by_one)}',
+        print(f'error: there are more than these {len(mistakes)}',
               file=sys.stderr)
     return BAD_INPUT
 
 
-def report_output_error(error: OSError) -> int | None:
-    """Say that there is no room, or no device any more, for the output.
+def run_reporting(run: Callable[[argparse.Namespace], int],
+                  parsed_args: argparse.Namespace) -> int:
+    """Run a command; what its user can mend is told on the error output.
 
-    :returns: the exit status, None if that is not what the error is about
+    That is bad input, a package that is missing, and output for which there
+    is no room, or no device any more. All else is raised.
+
+    :returns: the exit status
     """
-    if error.errno not in _OUTPUT_FAILS:
-        return None
-    return report_input_error(errors.InputError(
-        f'the output cannot be written: {error.strerror}'))
+    told: errors.InputError | None
+    try:
+        status = run(parsed_args)
+        sys.stdout.flush()
+        return status
+    except errors.InputError as error:
+        told = error
+    except ModuleNotFoundError as error:
+        told = extras.missing(error)
+        if told is None:
+            raise
+    except OSError as error:
+        if error.errno not in _OUTPUT_FAILS:
+            raise
+        told = errors.InputError(
+            f'the output cannot be written: {error.strerror}')
+    return report_input_error(told)
 
 
 class _Console(rich.console.Console):
@@ -151,22 +169,12 @@ class FileCommand(command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
-            status = super().run(parsed_args)
-            sys.stdout.flush()
-            return status
-        except errors.InputError as error:
-            return report_input_error(error)
+            return run_reporting(super().run, parsed_args)
         except (BrokenPipeError, help.HelpExit):
             raise
         except Exception as error:
             if self.app.options.debug:
                 raise
-            if (missing := extras.missing(error)) is not None:
-                return report_input_error(missing)
-            if isinstance(error, OSError):
-                reported = report_output_error(error)
-                if reported is not None:
-                    return reported
             print(f'internal error: {type(error).__name__}: {error}; please '
                   'report it with what --debug shows', file=sys.stderr)
             return BUG

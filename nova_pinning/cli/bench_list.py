@@ -72,14 +72,14 @@ def _show(experiments: Iterable[Mapping[str, Any]],
 
 
 def _experiment(prepared: experiment_file.Prepared) -> dict[str, Any]:
-    wanted = prepared.experiment
+    experiment = prepared.experiment
     units = schedule.units(bench_model.Results(
-        experiment=wanted, workloads=prepared.workloads, conditions=(),
+        experiment=experiment, workloads=prepared.workloads, conditions=(),
         measurements=()), lambda case: True)
     return {
-        'name': wanted.name, 'about': wanted.about,
-        'cases': len(wanted.cases),
-        'skipped': sum(1 for case in wanted.cases if case.skipped),
+        'name': experiment.name, 'about': experiment.about,
+        'cases': len(experiment.cases),
+        'skipped': sum(1 for case in experiment.cases if case.skipped),
         'seconds': sum(unit.seconds for unit in units)}
 
 

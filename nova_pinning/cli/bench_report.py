@@ -83,9 +83,9 @@ class ReportBench(base_command.FileCommand):
             print(json.dumps(document.report_document(parts), indent=2))
         else:
             console = base_command.console()
-            for place, (part, name) in enumerate(zip(
+            for number, (part, name) in enumerate(zip(
                     parts, page.part_names(parts))):
-                if place:
+                if number:
                     console.print()
                 _show(part, name, console, not parsed_args.output)
             if parsed_args.output is not None:
@@ -97,13 +97,13 @@ class ReportBench(base_command.FileCommand):
 def _part(text: str) -> float:
     """A type for argparse."""
     try:
-        found = float(text)
+        share = float(text)
     except ValueError:
-        found = math.nan
-    if not 0 <= found < 1:
+        share = math.nan
+    if not 0 <= share < 1:
         raise argparse.ArgumentTypeError(
             f'{text!r} is not a fraction of one, such as 0.02')
-    return found
+    return share
 
 
 def _check_is_page(path: str) -> None:
@@ -145,14 +145,15 @@ def _parts(parsed_args: argparse.Namespace) -> list[page.Part]:
 def _check_compared(parts: list[page.Part], old: statistics.RunSummary,
                     path: str) -> None:
     """:raises errors.InputError: if there is nothing to compare with"""
-    found = [part.comparison for part in parts if part.comparison is not None]
-    if not found:
+    comparisons = [part.comparison for part in parts
+                   if part.comparison is not None]
+    if not comparisons:
         raise errors.InputError(
             f'has results of experiment {old.experiment.name}, and no other '
             'file has', errors.Location(path),
             common_options.known(
                 [part.summary.experiment.name for part in parts]))
-    if not any(one.changes for one in found):
+    if not any(comparison.changes for comparison in comparisons):
         raise errors.InputError(
             'has no case that was measured alike in the later run',
             errors.Location(path), 'measure again with the options, and on '

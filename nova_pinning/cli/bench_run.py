@@ -100,16 +100,16 @@ class RunBench(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         prepared = prepare(parsed_args.experiment, parsed_args)
-        is_wanted = _chosen(prepared.experiment, parsed_args.only)
+        is_chosen = _chosen(prepared.experiment, parsed_args.only)
         path = parsed_args.output or f'{prepared.experiment.name}.jsonl'
         if parsed_args.dry_run:
-            _list(prepared, is_wanted, path, parsed_args.format)
+            _list(prepared, is_chosen, path, parsed_args.format)
             return base_command.OK
-        _check_any(prepared.experiment, is_wanted)
+        _check_any(prepared.experiment, is_chosen)
         try:
             with _interruptible(), results_file.ResultsWriter(
                     path, prepared.experiment, prepared.workloads) as writer:
-                units = schedule.units(writer.before, is_wanted)
+                units = schedule.units(writer.before, is_chosen)
                 summary = _run(prepared, units, writer, parsed_args)
         except KeyboardInterrupt:
             print('interrupted: all that was started is ended; '
@@ -209,9 +209,9 @@ def _chosen(experiment: bench_model.Experiment,
 
 
 def _check_any(experiment: bench_model.Experiment,
-               is_wanted: Callable[[bench_model.Case], bool]) -> None:
+               is_chosen: Callable[[bench_model.Case], bool]) -> None:
     """:raises errors.InputError: if no case can be measured here"""
-    cases = [case for case in experiment.cases if is_wanted(case)]
+    cases = [case for case in experiment.cases if is_chosen(case)]
     if all(case.skipped for case in cases):
         reasons = dict.fromkeys(case.skipped for case in cases)
         raise errors.InputError(
@@ -263,50 +263,51 @@ def _interruptible() -> Iterator[None]:
 
     before = {}
     try:
-        for one in _SIGNALS:
+        for number in _SIGNALS:
             # Under nohup a hang-up is not to end it.
-            if signal.getsignal(one) is not signal.SIG_IGN:
-                before[one] = signal.signal(one, interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, interrupt)
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _list(prepared: experiment_file.Prepared,
-          is_wanted: Callable[[bench_model.Case], bool], path: str,
+          is_chosen: Callable[[bench_model.Case], bool], path: str,
           output_format: str) -> None:
     """Show what a run would do."""
-    wanted = prepared.experiment
-    before = results_file.resumed(path, wanted, prepared.workloads)
+    experiment = prepared.experiment
+    before = results_file.resumed(path, experiment, prepared.workloads)
     if before.conditions:
         results_file.check_same(path, before,
                                 conditions.gather(prepared.layout))
     left: dict[str, float] = {}
-    for unit in schedule.units(before, is_wanted):
+    for unit in schedule.units(before, is_chosen):
         left[unit.case.name] = left.get(unit.case.name, 0.0) + unit.seconds
-    cases = [case for case in wanted.cases if is_wanted(case)]
+    cases = [case for case in experiment.cases if is_chosen(case)]
     if output_format == 'json':
         print(json.dumps({
-            'experiment': wanted.name, 'seconds': sum(left.values()),
+            'experiment': experiment.name, 'seconds': sum(left.values()),
             'layout': {name: str(cpus) for name, cpus
                        in prepared.layout.as_mapping().items()},
             'cases': [_as_dict(case, left.get(case.name)) for case in cases],
         }, indent=2))
         return
     console = base_command.console()
-    printing.title(f'{wanted.name}: {wanted.about}', console)
+    printing.title(f'{experiment.name}: {experiment.about}', console)
     printing.say(
-        f'{wanted.rounds} × ({words.count(wanted.warm_ups, "warm-up")} and '
-        f'{words.count(wanted.repetitions, "repetition")}), seed '
-        f'{wanted.seed}', console)
+        f'{experiment.rounds} × ('
+        f'{words.count(experiment.warm_ups, "warm-up")} and '
+        f'{words.count(experiment.repetitions, "repetition")}), seed '
+        f'{experiment.seed}', console)
     printing.say('CPUs: ' + ', '.join(
         f'{name} {cpus or "none"}'
         for name, cpus in prepared.layout.as_mapping().items()), console)
-    differ = [factor for factor in wanted.cases[0].factors
-              if len({case.factors[factor] for case in wanted.cases}) > 1]
-    alike = [f'{factor} {_value(factor, wanted.cases)}'
-             for factor in wanted.cases[0].factors if factor not in differ]
+    differ = [factor for factor in experiment.cases[0].factors
+              if len({case.factors[factor] for case in experiment.cases}) > 1]
+    alike = [f'{factor} {_value(factor, experiment.cases)}'
+             for factor in experiment.cases[0].factors if factor not in differ]
     if alike:
         printing.say(f'all cases: {", ".join(alike)}', console)
     console.print()
@@ -316,7 +317,7 @@ def _list(prepared: experiment_file.Prepared,
           _takes(case, left.get(case.name))] for case in cases], console)
     _show_skipped(cases, console)
     console.print()
-    without = _without_baseline(before, is_wanted)
+    without = _without_baseline(before, is_chosen)
     if without:
         printing.say(without, console)
     printing.say(f'about {bench_progress.duration(sum(left.values()))} in '
@@ -340,17 +341,17 @@ def _value(factor: str, cases: Sequence[bench_model.Case]) -> str:
 
 
 def _without_baseline(before: bench_model.Results,
-                      is_wanted: Callable[[bench_model.Case], bool]) -> str:
+                      is_chosen: Callable[[bench_model.Case], bool]) -> str:
     """Why there will be no ratios, '' if there will be."""
-    wanted = before.experiment.baseline.items()
+    baseline = before.experiment.baseline.items()
     cases = [case for case in before.experiment.cases
-             if wanted <= case.factors.items()]
-    if not wanted or any(
-            is_wanted(case) and not case.skipped
-            for case in cases) or any(wanted <= measurement.factors.items()
+             if baseline <= case.factors.items()]
+    if not baseline or any(
+            is_chosen(case) and not case.skipped
+            for case in cases) or any(baseline <= measurement.factors.items()
                                       for measurement in before.measurements):
         return ''
-    named = ', '.join(f'{factor} {value}' for factor, value in wanted)
+    named = ', '.join(f'{factor} {value}' for factor, value in baseline)
     if not cases:
         platform = before.experiment.baseline.get('platform')
         return (f'no ratios: the baseline ({named}) is not among the cases'

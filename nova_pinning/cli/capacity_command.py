@@ -120,26 +120,26 @@ class ShowCapacity(display.Lister):
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
         with fleets.progress('asking nova what the flavors are'):
-            wanted = guest_options.guest_requests(parsed_args, fleet)
+            requests = guest_options.guest_requests(parsed_args, fleet)
         weights = None
         if parsed_args.mix is not None:
-            weights = mix_weights(parsed_args.mix, wanted, fleet)
+            weights = mix_weights(parsed_args.mix, requests, fleet)
         with fleets.progress('counting') as progress:
-            found = capacity.measure(fleet, wanted, weights,
-                                     progress=progress)
+            measured = capacity.measure(fleet, requests, weights,
+                                        progress=progress)
         if parsed_args.svg is not None:
             from nova_pinning.presentation import capacity_chart
             atomic_file.replace(parsed_args.svg, capacity_chart.svg(
-                found.sizes(), f'{_hosts(found.hosts)}: what can still be '
-                               'sold, each flavor for itself'))
+                measured.sizes(), f'{_hosts(measured.hosts)}: what can still '
+                                  'be sold, each flavor for itself'))
         per_host = parsed_args.per_host
         return display.Answer(
             ('host',) * per_host + capacity_report.COLUMNS,
-            capacity_report.rows(found, per_host),
-            lambda console: show(found, console, parsed_args.per_class,
+            capacity_report.rows(measured, per_host),
+            lambda console: show(measured, console, parsed_args.per_class,
                                  per_host),
-            lambda: capacity_report.as_dict(found, per_host),
-            {'prometheus': lambda: capacity_report.as_metrics(found)})
+            lambda: capacity_report.as_dict(measured, per_host),
+            {'prometheus': lambda: capacity_report.as_metrics(measured)})
 
 
 def mix_weights(
@@ -154,14 +154,14 @@ def mix_weights(
     present = capacity.guests_by_flavor(fleet)
     names = {request.name for request in requests}
     if text == _PRESENT:
-        found = {name: guests for name, guests in present.items()
-                 if name in names}
-        if not found:
+        shares = {name: guests for name, guests in present.items()
+                  if name in names}
+        if not shares:
             raise errors.InputError(
                 'the fleet has no guests of these flavors', where,
                 'say what the mix is, such as 8:70,16:30')
-        return found
-    found = {}
+        return shares
+    shares = {}
     for item in text.split(','):
         match = _ITEM.fullmatch(item.strip())
         if match is None or not int(match[2]):
@@ -174,16 +174,16 @@ def mix_weights(
             of_size = sorted(
                 (request.name for request in requests
                  if name == str(request.flavor.vcpus)),
-                key=lambda one: (-present.get(one, 0), one))
+                key=lambda candidate: (-present.get(candidate, 0), candidate))
             if not of_size:
                 raise errors.InputError(
                     f'no flavor on sale is called {name}, or has so many '
                     'vCPUs', where, common_options.known(sorted(names)))
             name = of_size[0]
-        if name in found:
+        if name in shares:
             raise errors.InputError(f'{name} is in it twice', where)
-        found[name] = int(match[2])
-    return found
+        shares[name] = int(match[2])
+    return shares
 
 
 def show(capacity: capacity.FleetCapacity, console: rich.console.Console,
@@ -225,9 +225,9 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
             row.append('?' if size.most is None else f'{size.most:,}')
         rows.append([*row, f'{size.totals:,}', _because(size)])
     if not printing.has_room(columns, rows, console):
-        place = columns.index(_BAR)
+        index = columns.index(_BAR)
         for row in (columns, *rows):
-            del row[place]
+            del row[index]
     printing.table(columns, rows, console, (
         'vCPUs', 'memory', 'fits', 'at most', 'host totals'))
 
@@ -282,7 +282,7 @@ def _stranded(
 def _mixes(capacity: capacity.FleetCapacity,
            console: rich.console.Console) -> None:
     for mix in capacity.mixes:
-        vcpus = sum(wanted.flavor.vcpus * guests for wanted, guests
+        vcpus = sum(request.flavor.vcpus * guests for request, guests
                     in zip(mix.requests, mix.mix.counts))
         bound = ('not one more' if mix.mix.is_exact else
                  f'more than {mix.mix.bound:,} cannot fit')
@@ -292,8 +292,8 @@ def _mixes(capacity: capacity.FleetCapacity,
         total = sum(mix.weights)
         printing.table(
             ('flavor', 'share', 'fits'),
-            [(wanted.name, f'{100 * weight / total:.1f}%', f'{guests:,}')
-             for wanted, weight, guests in zip(
+            [(request.name, f'{100 * weight / total:.1f}%', f'{guests:,}')
+             for request, weight, guests in zip(
                  mix.requests, mix.weights, mix.mix.counts)],
             console, ('share', 'fits'))
     if capacity.left_out:
@@ -312,8 +312,8 @@ def _per_host(capacity: capacity.FleetCapacity,
             f'{left.free_cpus:,}', f'{left.stranded_cpus:,}',
             f'{left.orphans:,}',
             _amount(sum(left.memory_mib.values())),
-            ', '.join(f'{one.fits:,} {wanted.name}' for one, wanted
-                      in zip(host.counts, capacity.requests) if one.fits)
+            ', '.join(f'{count.fits:,} {request.name}' for count, request
+                      in zip(host.counts, capacity.requests) if count.fits)
             or (f'none: {_STRANDED[cause]}' if cause else 'none')])
     printing.table(
         ('host', 'class', 'free CPUs', 'stranded', 'orphans', 'memory',

@@ -43,13 +43,13 @@ def number(least: int, most: int) -> Callable[[str], int]:
     """A type for argparse: a whole number in a range."""
     def number(text: str) -> int:
         try:
-            found = int(text)
+            value = int(text)
         except ValueError:
-            found = least - 1
-        if not least <= found <= most:
+            value = least - 1
+        if not least <= value <= most:
             raise argparse.ArgumentTypeError(
                 f'{text!r} is not a number from {least} to {most:,}')
-        return found
+        return value
 
     return number
 

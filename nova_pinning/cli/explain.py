@@ -110,8 +110,8 @@ class Explain(display.Lister):
         fleet = fleets.load(parsed_args)
         names = _hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
-        asked = _asked(parsed_args, fleet)
-        scope = _scope(asked, fleet, parsed_args.isolated_aggregates)
+        request = _explained_request(parsed_args, fleet)
+        scope = _scope(request, fleet, parsed_args.isolated_aggregates)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
         from nova_pinning.bridge import flavor_request
@@ -126,28 +126,28 @@ class Explain(display.Lister):
             return guest_options.guest_request_for(flavor, image, aliases)
 
         with flavor_request.batch(), fleets.progress('explaining') as tell:
-            found = explanation.explain_guest(
-                fleet, judge, asked.order, read, names, tell)
-        if not found.fitting:
+            explained = explanation.explain_guest(
+                fleet, judge, request.order, read, names, tell)
+        if not explained.fitting:
             self.status = base_command.FINDINGS
 
         def show(console: rich.console.Console) -> None:
-            if asked.refused.refusal is not None:
-                refusals.show(asked.refused, console)
+            if request.refused.refusal is not None:
+                refusals.show(request.refused, console)
                 console.print()
-            explanation_text.show(found, console, asked.remarks,
+            explanation_text.show(explained, console, request.remarks,
                                   parsed_args.hosts)
-            for verdict in found.verdicts if names else ():
+            for verdict in explained.verdicts if names else ():
                 explanation_text.show_host(
-                    verdict, judge.occupancies[verdict.host], found.request,
-                    console)
+                    verdict, judge.occupancies[verdict.host],
+                    explained.request, console)
 
         return display.Answer(
             ('name', 'fits', 'layer', 'message', 'is_enabled', 'placement',
              'unknown_traits', 'class'),
-            map(explanation_report.verdict_as_dict, found.verdicts), show,
-            lambda: {**explanation_report.as_dict(found, asked.remarks),
-                     'refusal': refusals.as_dict(asked.refused)})
+            map(explanation_report.verdict_as_dict, explained.verdicts), show,
+            lambda: {**explanation_report.as_dict(explained, request.remarks),
+                     'refusal': refusals.as_dict(request.refused)})
 
     def _remembered(self, parsed_args: argparse.Namespace) -> display.Answer:
         """What nova-scheduler remembers, for which no fleet is needed.
@@ -157,21 +157,21 @@ class Explain(display.Lister):
         if parsed_args.flavor is not None:
             raise errors.InputError('is needed for --flavor',
                                     errors.Location('FLEET'))
-        found = refusals.find_refusal(
+        refused = refusals.find_refusal(
             parsed_args, parsed_args.server, parsed_args.request_id)
-        if found.refusal is not None:
+        if refused.refusal is not None:
             self.status = base_command.FINDINGS
 
         def show(console: rich.console.Console) -> None:
-            refusals.show(found, console)
-            for note in found.notes:
+            refusals.show(refused, console)
+            for note in refused.notes:
                 printing.say(f'Note: {note}', console)
 
-        refusal = refusals.as_dict(found)
+        refusal = refusals.as_dict(refused)
         return display.Answer(
             ('filter', 'reason', 'hosts', 'example', 'figures'),
             refusals.rows(refusal), show,
-            lambda: {'version': 1, 'remarks': list(found.notes),
+            lambda: {'version': 1, 'remarks': list(refused.notes),
                      'refusal': refusal})
 
 
@@ -190,8 +190,8 @@ class _ExplainedRequest:
     refused: refusals.RecordedRefusal = refusals.RecordedRefusal()
 
 
-def _asked(parsed_args: argparse.Namespace,
-           fleet: snapshot.Fleet) -> _ExplainedRequest:
+def _explained_request(parsed_args: argparse.Namespace,
+                       fleet: snapshot.Fleet) -> _ExplainedRequest:
     image = common_options.image_properties(parsed_args)
     zone, project = parsed_args.availability_zone, parsed_args.project
     if parsed_args.flavor is not None:

@@ -121,8 +121,8 @@ def _change_as_dict(before: flavor_model.Flavor | None,
     return {
         'action': _verb(before, after),
         'name': (after or before).name,  # type: ignore[union-attr]
-        'differences': [one.as_dict()
-                        for one in difference.differences(before, after)]}
+        'differences': [changed.as_dict()
+                        for changed in difference.differences(before, after)]}
 
 
 def _print_changes(changes: Sequence[_Pair], unchanged: int,

@@ -231,8 +231,8 @@ def _bars(fullness: tuple[int, ...],
     most = max(fullness)
     width = len(f'{most:,}')
     longest = min(_BAR, console.width - width - 13)
-    for place, number in enumerate(fullness):
-        low = place * 100 // (summary.BINS - 1)
+    for index, number in enumerate(fullness):
+        low = index * 100 // (summary.BINS - 1)
         name = 'all' if low == 100 else f'{low}-{low + 9} %'
         # What is there is seen, however little it is.
         bar = printing.bar(-(-number * longest // most), 0, console)

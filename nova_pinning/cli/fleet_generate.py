@@ -110,26 +110,26 @@ def _share(text: str) -> float:
     """A part of something: 80% or 0.8."""
     number = text.strip().removesuffix('%')
     try:
-        found = float(number)
+        share = float(number)
     except ValueError:
-        found = -1.0
+        share = -1.0
     if text.strip().endswith('%'):
-        found /= 100
-    if not 0 <= found <= 1:
+        share /= 100
+    if not 0 <= share <= 1:
         raise argparse.ArgumentTypeError(
             f'{text!r} is not a share such as 80% or 0.8')
-    return found
+    return share
 
 
 def _number(most: int) -> Callable[[str], float]:
     def number(text: str) -> float:
         try:
-            found = float(text)
+            value = float(text)
         except ValueError:
-            found = -1.0
-        if not 0 <= found <= most:
+            value = -1.0
+        if not 0 <= value <= most:
             raise argparse.ArgumentTypeError(
                 f'{text!r} is not a number from 0 to {most}')
-        return found
+        return value
 
     return number

@@ -109,7 +109,7 @@ def load_hosts(directory: str | None) -> Mapping[str, Any]:
     """Host files by the name of the host."""
     if directory is None:
         return {}
-    return {one.name: one for one in host_loader.load_directory(directory)}
+    return {host.name: host for host in host_loader.load_directory(directory)}
 
 
 def unmatched(descriptions: Iterable[str],

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import contextlib
 import gc
 import itertools
+import operator
 import sys
 import threading
 
@@ -52,8 +53,8 @@ def load(parsed_args: argparse.Namespace,
     """
     with progress('reading the snapshot'), without_collector():
         fleet = document.read(parsed_args.fleet)
-        found = problems.find(fleet) if warn else ()
-    warn_of(found, parsed_args.fleet)
+        findings = problems.find(fleet) if warn else ()
+    warn_of(findings, parsed_args.fleet)
     return fleet
 
 
@@ -79,7 +80,7 @@ def warn_of(findings: Sequence[check_rule.Finding], path: str = '') -> None:
     """
     serious = [finding for finding in findings
                if finding.severity is not check_rule.Severity.NOTE]
-    for code, group in itertools.groupby(serious, lambda one: one.code):
+    for code, group in itertools.groupby(serious, operator.attrgetter('code')):
         first, *more = group
         text = (f'warning: {code}: {problems.RULES[code].title}: '
                 f'{first.subject}: {first.message}')
@@ -107,8 +108,8 @@ def save(parsed_args: argparse.Namespace, fleet: snapshot.Fleet) -> None:
     """
     with progress('writing the snapshot'):
         document.write(parsed_args.output, fleet)
-        found = problems.find(fleet)
-    warn_of(found, '' if parsed_args.output == packed.STANDARD
+        findings = problems.find(fleet)
+    warn_of(findings, '' if parsed_args.output == packed.STANDARD
             else parsed_args.output)
 
 

@@ -114,10 +114,10 @@ class ShowGuest(display.ShowOne):
         properties = common_options.image_properties(parsed_args)
         seen = preview.preview_guest(flavor, properties, host,
                                      parsed_args.used)
-        found = [finding for finding in flavor_check_run.check(
+        findings = [finding for finding in flavor_check_run.check(
                      [flavor], nova_judgement.judging, (), properties)
-                 if finding.severity is not check_rule.Severity.NOTE]
-        shown = _Shown(flavor, host, parsed_args.used, seen, found)
+                    if finding.severity is not check_rule.Severity.NOTE]
+        shown = _Shown(flavor, host, parsed_args.used, seen, findings)
         if parsed_args.svg is not None:
             atomic_file.replace(parsed_args.svg, guest_svg.render(
                 host, parsed_args.used, shown.placement))
@@ -201,9 +201,9 @@ class _Shown:
                     console.print(f'  {part}')
         for remark in seen.remarks:
             console.print(f'Note: {remark}')
-        for one in self._found:
-            console.print(f'{one.severity.capitalize()} {one.code}: '
-                          f'{one.message}')
+        for finding in self._found:
+            console.print(f'{finding.severity.capitalize()} {finding.code}: '
+                          f'{finding.message}')
 
     def as_dict(self) -> dict[str, typing.Any]:
         """The preview for machines."""

@@ -67,17 +67,17 @@ def requested_flavors(
     if isinstance(named, str):
         named = [named]
     source = fleet.where.source or 'the snapshot'
-    found = [select.named_flavor(text, fleet.flavors, source)
-             for text in named or ()]
+    flavors = [select.named_flavor(text, fleet.flavors, source)
+               for text in named or ()]
     if getattr(parsed_args, 'catalogue', None) is not None:
-        found += catalogue.load(parsed_args.catalogue).flavors
-    if not found:
-        found = list(fleet.flavors)
-    if not found:
+        flavors += catalogue.load(parsed_args.catalogue).flavors
+    if not flavors:
+        flavors = list(fleet.flavors)
+    if not flavors:
         raise errors.InputError(
             f'{source} has no flavors', errors.Location(_OPTION),
             "write one out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
-    return tuple(_told_apart(found))
+    return tuple(_told_apart(flavors))
 
 
 def _told_apart(
@@ -112,12 +112,12 @@ def pci_aliases(
     given: dict[str, snapshot.PciAlias] = {}
     where = errors.Location('--pci-alias')
     for text in parsed_args.pci_alias:
-        found = _ALIAS.fullmatch(text)
-        if found is None:
+        match = _ALIAS.fullmatch(text)
+        if match is None:
             raise errors.InputError(
                 f'{text!r} is not a PCI alias', where,
                 'write it like gpu=10de:20b5 or gpu=10de:20b5:required')
-        name, vendor, product, policy = found.groups()
+        name, vendor, product, policy = match.groups()
         kind = snapshot.DeviceKind(vendor.lower(), product.lower())
         before = given.get(name)
         if before is None:
@@ -150,20 +150,20 @@ def guest_requests(
     standalone.prepare()
     from nova_pinning.bridge import flavor_request
     is_named = bool(parsed_args.flavor) or parsed_args.catalogue is not None
-    found = []
+    requests = []
     with flavor_request.batch():
-        for one in named:
+        for flavor in named:
             try:
-                found.append(guest_request_for(one, image, aliases))
+                requests.append(guest_request_for(flavor, image, aliases))
             except errors.InputError as error:
                 if is_named:
                     raise
                 print(host_structure.printable(f'warning: left out: {error}'),
                       file=sys.stderr)
-    if not found:
+    if not requests:
         raise errors.InputError('nova would accept none of its flavors',
                                 fleet.where, 'name others with --flavor')
-    return tuple(found)
+    return tuple(requests)
 
 
 def guest_request_for(

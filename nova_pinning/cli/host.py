@@ -41,7 +41,7 @@ class ProviderConfig(base_command.FileCommand):
                  'prints')
         parser.add_argument(
             '--class', dest='host_class', metavar='CLASS',
-            choices=[str(one) for one in hostclass.HostClass],
+            choices=[str(host_class) for host_class in hostclass.HostClass],
             help='dedicated or shared; if not given, what the traits of the '
                  'host file say, or else its CPUs: with dedicated_cpus it is '
                  'dedicated, with only shared_cpus it is shared')

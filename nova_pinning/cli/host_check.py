@@ -104,7 +104,7 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
     with (cpu_watch.keeping_to(planned.plan.host_cpus) if tree.is_live
           else contextlib.nullcontext('')) as trouble:
         view = look()
-        found: tuple[check_rule.Finding, ...] = ()
+        findings: tuple[check_rule.Finding, ...] = ()
         if parsed_args.watch and not view.is_other_machine:
             with _progress(parsed_args.watch) as tell:
                 watched = cpu_watch.watch(tree, view.taken_cpus,
@@ -115,7 +115,7 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
             # Guests may have come and gone meanwhile.
             before, view = view.facts.guests, look()
             judge = foreign.ForeignWorkJudge(watched, view, before)
-            found = tuple(judge.findings())
+            findings = tuple(judge.findings())
     unread = list(view.facts.unread)
     if watched and trouble:
         unread.append(facts.Unread(
@@ -125,7 +125,7 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
     if watched:
         unread += watched.unread
     return host_check_run.make_report(
-        view, (*host_check_run.findings(view), *found),
+        view, (*host_check_run.findings(view), *findings),
         tuple(dict.fromkeys(unread)),
         *((watched.seconds, judge.foreign_seconds) if watched else ()))
 

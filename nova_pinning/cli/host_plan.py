@@ -63,7 +63,7 @@ class PlanHost(base_command.FileCommand):
             '--class',
             dest='purpose',
             metavar='CLASS',
-            choices=[str(one) for one in plan_model.Purpose],
+            choices=[str(purpose) for purpose in plan_model.Purpose],
             default='dedicated',
             help='dedicated, shared or both; dedicated by default')
         parser.add_argument(
@@ -94,9 +94,9 @@ class PlanHost(base_command.FileCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        wanted = _request(parsed_args)
+        request = _request(parsed_args)
         description = host_loader.load(parsed_args.host)
-        planned = planner.plan(description, wanted)
+        planned = planner.plan(description, request)
         text = (hostfile_writer.dump_json(planned) if parsed_args.format
                 == 'json' else hostfile_writer.dump(planned))
         if parsed_args.svg is not None:
@@ -270,14 +270,14 @@ def _show_sales(plan: plan_model.HostPlan, others: Sequence[int],
     :param others: the numbers of the choices that were not taken
     """
     rows = []
-    for place, (size, sale) in enumerate(zip(plan.sizes, plan.offer.sales)):
+    for index, (size, sale) in enumerate(zip(plan.sizes, plan.offer.sales)):
         cells = f' in {sale.cells} cells' if sale.cells > 1 else ''
         weight = f', weight {size.weight}' if len(plan.sizes) > 1 else ''
         rows.append((
             f'{words.count(sale.vcpus, "vCPU")}{cells}{weight}',
             str(sale.alone),
             str(sale.left_cpus), str(sale.mixed),
-            *(str(other.offer.sales[place].alone)
+            *(str(other.offer.sales[index].alone)
               for other in plan.alternatives)))
     if len(plan.sizes) > 1:
         rows.append((

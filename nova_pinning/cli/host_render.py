@@ -49,7 +49,7 @@ class RenderPlan(base_command.FileCommand):
             note=', which lie as they go on a host; the others are variables '
                  'and overrides for those who deploy with Ansible')
         parser.add_argument(
-            '--confine', choices=[str(one) for one in options.Confinement],
+            '--confine', choices=[str(way) for way in options.Confinement],
             default=str(options.Confinement.AFFINITY),
             help='how host services are kept on their CPUs: by CPUAffinity= '
                  'of systemd (affinity, the default), by '
@@ -60,7 +60,7 @@ class RenderPlan(base_command.FileCommand):
             help='a further systemd service of the host; may be given '
                  'several times')
         parser.add_argument(
-            '--isolation', choices=[str(one) for one in options.Isolation],
+            '--isolation', choices=[str(level) for level in options.Isolation],
             default=str(options.Isolation.NONE),
             help='how far the kernel keeps off dedicated and polling CPUs: '
                  'not (none, the default), without timer ticks '
@@ -85,14 +85,14 @@ class RenderPlan(base_command.FileCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        wanted = _options(parsed_args)
+        chosen = _options(parsed_args)
         planned = host_loader.load(parsed_args.plan)
         aliases = {pci_device.alias for pci_device in planned.pci_devices}
-        for alias in sorted(wanted.device_types.keys() - aliases):
+        for alias in sorted(chosen.device_types.keys() - aliases):
             raise errors.InputError(
                 f'no device of the plan has the alias {alias!r}',
                 errors.Location('--device-type'))
-        files = render.files(planned, wanted)
+        files = render.files(planned, chosen)
         if parsed_args.dry_run:
             for line in directory.difference(parsed_args.out, files):
                 print(line)

@@ -96,7 +96,7 @@ def _devices(description: host_model.HostDescription,
 
 def as_dict(description: host_model.HostDescription) -> dict[str, Any]:
     """A host for JSON: its file, and figures worked out of it."""
-    found = plan_facts.facts(description)
+    figures = plan_facts.facts(description)
     nodes = description.nodes
     return {
         'version': 1,
@@ -109,14 +109,14 @@ def as_dict(description: host_model.HostDescription) -> dict[str, Any]:
             'l3_domains': len(set(
                 host_structure.l3_numbers(description).values())),
             'memory_mib': sum(node.memory_mib for node in nodes)},
-        'cpus': {str(kind): str(found.cpus_of(kind))
-                 for kind in plan_facts.DrawnPurpose if found.cpus_of(kind)},
+        'cpus': {str(kind): str(figures.cpus_of(kind))
+                 for kind in plan_facts.DrawnPurpose if figures.cpus_of(kind)},
         'nodes': [{
             'id': node.id,
-            'cpus': {str(kind): str(found.cpus_of(kind) & node.cpus)
+            'cpus': {str(kind): str(figures.cpus_of(kind) & node.cpus)
                      for kind in plan_facts.DrawnPurpose
-                     if found.cpus_of(kind) & node.cpus},
+                     if figures.cpus_of(kind) & node.cpus},
             'memory': [{'for': str(part.kind), 'mib': part.mib,
                         'text': part.text}
-                       for part in plan_facts.memory(found, node)],
+                       for part in plan_facts.memory(figures, node)],
         } for node in nodes]}

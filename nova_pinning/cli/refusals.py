@@ -99,24 +99,24 @@ def _configured(arguments: list[str]) -> str | None:
     pinning.register_opts(conf)
     try:
         conf(arguments, project='nova', prog='nova-pinning')
-        found: str | None = conf.pinning.metrics_directory
+        directory: str | None = conf.pinning.metrics_directory
     except (cfg.Error, ValueError) as error:
         raise errors.InputError(
             nova_conf_reader.message(error), errors.Location('nova.conf'),
             '--record names the directory without it') from error
-    return found
+    return directory
 
 
 def _read(directory: str) -> tuple[list[record.ProcessRecord], list[str]]:
     """What can be read, and notes about what cannot."""
     memories: list[record.ProcessRecord] = []
     notes: list[str] = []
-    for _path, found in record.read(directory):
-        if isinstance(found, record.ProcessRecord):
-            memories.append(found)
+    for _path, read in record.read(directory):
+        if isinstance(read, record.ProcessRecord):
+            memories.append(read)
         else:
-            first = (found.errors[0] if isinstance(found, errors.InputErrors)
-                     else found)
+            first = (read.errors[0] if isinstance(read, errors.InputErrors)
+                     else read)
             notes.append(f'not looked at: {first}')
     return memories, notes
 

@@ -46,9 +46,9 @@ def _is_named(name: str, flavor: flavor_model.Flavor) -> bool:
 
 def _nearest(name: str, among: Iterable[flavor_model.Flavor]) -> str:
     known = list(dict.fromkeys(
-        one for flavor in among for one in (
+        known_name for flavor in among for known_name in (
             flavor.name, flavor.extra_specs.get(flavor_model.FAMILY_KEY, ''))
-        if one))
+        if known_name))
     return common_options.known(
         difflib.get_close_matches(name, known, 3) or known)
 
@@ -64,9 +64,9 @@ def named_flavor(
     :param source: where these are from
     :raises errors.InputError: if it is not one of these
     """
-    for one in among or ():
-        if one.name == text:
-            return one
+    for flavor in among or ():
+        if flavor.name == text:
+            return flavor
     path, _colon, name = text.rpartition(':')
     if not os.path.exists(text) and path and os.path.exists(path):
         return _only(catalogue.load(path).flavors, name, path)
@@ -85,16 +85,16 @@ def _only(among: Sequence[flavor_model.Flavor], name: str,
           path: str) -> flavor_model.Flavor:
     if not name and len(among) == 1:
         return among[0]
-    for one in among:
-        if one.name == name:
-            return one
+    for flavor in among:
+        if flavor.name == name:
+            return flavor
     where = errors.Location('--flavor')
     if not name:
         raise errors.InputError(
             f'{path} has {len(among)} flavors', where,
             f'say which: {path}:{among[0].name}')
-    family = [one.name for one in among
-              if one.extra_specs.get(flavor_model.FAMILY_KEY) == name]
+    family = [flavor.name for flavor in among
+              if flavor.extra_specs.get(flavor_model.FAMILY_KEY) == name]
     if family:
         raise errors.InputError(
             f'{name} is a family, not a flavor', where,

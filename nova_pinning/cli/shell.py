@@ -28,8 +28,8 @@ class _Commands(commandmanager.CommandManager):
     """
 
     def load_commands(self, namespace: str) -> None:
-        found = importlib.metadata.distribution('nova-pinning').entry_points
-        for entry_point in found.select(group=namespace):
+        own = importlib.metadata.distribution('nova-pinning')
+        for entry_point in own.entry_points.select(group=namespace):
             name = entry_point.name.replace('_', ' ')
             self.commands[name] = entry_point
 

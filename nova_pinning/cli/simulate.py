@@ -155,36 +155,36 @@ def _cpus() -> int:
 def _hours(text: str) -> float:
     """A type for argparse."""
     try:
-        found = spec.hours(text)
+        hours = spec.hours(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return found
+    return hours
 
 
 def _share(text: str) -> float:
     """A type for argparse."""
     try:
-        found = float(text)
+        share = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found <= 1:
+        share = 0.0
+    if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(
             f'{text!r} is not a share above 0, such as 0.01')
-    return found
+    return share
 
 
 def _study(parsed_args: argparse.Namespace) -> compare.Study:
     """What is asked for on the command line."""
     chosen = [configuration_file.load(name)
               for name in parsed_args.configuration or ['pinning']]
-    names = [one.name for one in chosen]
+    names = [configuration.name for configuration in chosen]
     for name in names:
         if names.count(name) > 1:
             raise errors.InputError(
                 f'{name} appears twice', errors.Location('--configuration'))
-    asked = summary = None
+    arrivals = summary = None
     if parsed_args.trace is None:
-        asked = spec.parse(parsed_args.arrivals)
+        arrivals = spec.parse(parsed_args.arrivals)
     else:
         if not parsed_args.trace:
             raise errors.InputError('names no file',
@@ -202,11 +202,11 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
                 name: errors.Location(parsed_args.trace, line)
                 for name, line in summary.flavors.items()}), summary.digest)
     else:
-        assert asked is not None
-        source = asked.source(
+        assert arrivals is not None
+        source = arrivals.source(
             _flavors(parsed_args, fleet, {
                 name: errors.Location('--arrivals')
-                for name in asked.flavors}),
+                for name in arrivals.flavors}),
             sum(len(host.dedicated_cpus) for host in fleet.hosts))
     return compare.Study(
         fleet=_lean(fleet), source=source, configurations=tuple(chosen),
@@ -239,20 +239,20 @@ def _flavors(
     image = common_options.image_properties(parsed_args)
     aliases = guest_options.pci_aliases(parsed_args, fleet)
     source = fleet.where.source or 'the snapshot'
-    found = {}
+    flavors = {}
     for name, where in named.items():
         try:
-            found[name] = select.named_flavor(name, fleet.flavors, source)
+            flavors[name] = select.named_flavor(name, fleet.flavors, source)
         except errors.InputError as error:
             raise errors.InputError(error.message, where,
                                     error.advice) from None
-    if not found:
+    if not flavors:
         return {}
     standalone.prepare()
     from nova_pinning.bridge import flavor_request
     with flavor_request.batch():
         return {name: guest_options.guest_request_for(flavor, image, aliases)
-                for name, flavor in found.items()}
+                for name, flavor in flavors.items()}
 
 
 def _perform(

@@ -2,7 +2,6 @@
 """The hosts of a fleet with what their guests use, for the engine."""
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 
 from nova_pinning.fit import usage
 from nova_pinning.fleet import snapshot
@@ -34,10 +33,3 @@ def engine_host(
     return usage.take_all(empty, (
         (guest.topology, guest.fit) for guest in guests
         if guest.topology is not None and guest.fit is not None))
-
-
-def engine_hosts(fleet: snapshot.Fleet) -> Mapping[str, model.Host]:
-    """All hosts with their guests, by name, in the fleet's order."""
-    guests = guests_by_host(fleet)
-    return {host.name: engine_host(host, guests[host.name])
-            for host in fleet.hosts}

@@ -50,7 +50,7 @@ class _Element:
                 yield from child.all(*names[1:])
 
     def text_of(self, *names: str) -> str:
-        return next((one.text.strip() for one in self.all(*names)), '')
+        return next((element.text.strip() for element in self.all(*names)), '')
 
 
 def read(text: str,
@@ -99,13 +99,13 @@ class _CapabilitiesReader:
             caches=self._caches(root),
             system=hardware.System(has_iommu=_has_iommu(root)),
             where=errors.Location(self._source))
-        found = tuple(
+        wrong = tuple(
             errors.InputError(
                 problem.message,
                 errors.Location(self._source, root.line), problem.advice)
             for problem in problems.inconsistencies(description))
-        if found:
-            raise errors.InputErrors(found)
+        if wrong:
+            raise errors.InputErrors(wrong)
         return description
 
     def _parse(self, text: str) -> _Element:
@@ -173,35 +173,35 @@ class _CapabilitiesReader:
 
     def _dies(self, cells: list[_Element]) -> tuple[hardware.Die, ...]:
         """The dies, if a socket has several."""
-        found: dict[tuple[int, int], cpuset.CpuSet] = {}
+        dies: dict[tuple[int, int], cpuset.CpuSet] = {}
         for cell in cells:
             for cpu in cell.all('cpus', 'cpu'):
                 if not {'siblings', 'die_id'} <= cpu.attributes.keys():
                     continue
                 die = (self._number(cpu, 'socket_id'),
                        self._number(cpu, 'die_id'))
-                found[die] = (found.get(die, cpuset.CpuSet())
-                              | self._cpus(cpu, 'id'))
-        sockets = [socket for socket, _die in found]
+                dies[die] = (dies.get(die, cpuset.CpuSet())
+                             | self._cpus(cpu, 'id'))
+        sockets = [socket for socket, _die in dies]
         if len(sockets) == len(set(sockets)):
             return ()
         return tuple(hardware.Die(socket, die, cpus)
-                     for (socket, die), cpus in sorted(found.items()))
+                     for (socket, die), cpus in sorted(dies.items()))
 
     def _caches(self, root: _Element) -> tuple[hardware.Caches, ...]:
         """The caches, as far as libvirt knows them: those of level 3."""
-        found: dict[tuple[int, hardware.CacheKind, int],
-                    list[cpuset.CpuSet]] = {}
+        domains: dict[tuple[int, hardware.CacheKind, int],
+                      list[cpuset.CpuSet]] = {}
         for bank in root.all('host', 'cache', 'bank'):
             kind = _CACHE_KINDS.get(bank.attributes.get('type', ''))
             level = self._number(bank, 'level')
             if kind is None or level not in _CACHE_LEVELS:
                 continue
             size_kib = self._unit(bank) * self._number(bank, 'size') // 1024
-            found.setdefault((level, kind, size_kib), []).append(
+            domains.setdefault((level, kind, size_kib), []).append(
                 self._cpus(bank, 'cpus'))
         return tuple(hardware.Caches(*alike, tuple(sorted(domains)))
-                     for alike, domains in sorted(found.items()))
+                     for alike, domains in sorted(domains.items()))
 
     def _unit(self, element: _Element) -> int:
         """The bytes of what the element's number counts."""

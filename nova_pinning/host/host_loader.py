@@ -56,7 +56,7 @@ def load_directory(
             'this directory has no host files',
             errors.Location(str(path)),
             f'their names end in {", ".join(_SUFFIXES)}')
-    found: dict[str, host_model.HostDescription] = {}
+    hosts: dict[str, host_model.HostDescription] = {}
     wrong: list[errors.InputError] = []
     for file in files:
         try:
@@ -66,14 +66,14 @@ def load_directory(
         except errors.InputError as error:
             wrong.append(error)
         else:
-            other = found.setdefault(description.name, description)
+            other = hosts.setdefault(description.name, description)
             if other is not description:
                 wrong.append(errors.InputError(
                     f'there is a host {description.name} in '
                     f'{other.where.source} as well', description.where))
     if wrong:
         raise errors.InputErrors(tuple(wrong))
-    return tuple(found.values())
+    return tuple(hosts.values())
 
 
 def override(

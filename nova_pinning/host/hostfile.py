@@ -105,14 +105,14 @@ class _HostFileReader:
     def host(self) -> host_model.HostDescription:
         value = self._value
         cpu = value.get('cpu', {})
-        nodes = [self._node(node, ('nodes', place))
-                 for place, node in enumerate(value['nodes'])]
+        nodes = [self._node(node, ('nodes', index))
+                 for index, node in enumerate(value['nodes'])]
         return host_model.HostDescription(
             name=value['name'],
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
             pci_devices=tuple(
-                self._device(device, ('pci_devices', place))
-                for place, device in enumerate(value.get('pci_devices', ()))),
+                self._device(device, ('pci_devices', index))
+                for index, device in enumerate(value.get('pci_devices', ()))),
             nova=self._nova(value.get('nova', {})),
             cpu_model=host_model.CpuModel(
                 arch=cpu.get('arch', 'x86_64'),
@@ -124,14 +124,14 @@ class _HostFileReader:
             offline_cpus=self._cpus(
                 value.get('offline_cpus', ''), ('offline_cpus',)),
             dies=tuple(
-                self._die(die, ('dies', place))
-                for place, die in enumerate(value.get('dies', ()))),
+                self._die(die, ('dies', index))
+                for index, die in enumerate(value.get('dies', ()))),
             caches=tuple(
-                self._caches(caches, nodes, ('caches', place))
-                for place, caches in enumerate(value.get('caches', ()))),
+                self._caches(caches, nodes, ('caches', index))
+                for index, caches in enumerate(value.get('caches', ()))),
             core_kinds=tuple(
-                self._core_kind(kind, ('core_kinds', place))
-                for place, kind in enumerate(value.get('core_kinds', ()))),
+                self._core_kind(kind, ('core_kinds', index))
+                for index, kind in enumerate(value.get('core_kinds', ()))),
             system=self._system(value.get('system', {})),
             plan=self._plan(value['plan']) if 'plan' in value else None,
             where=self._document.locate())
@@ -140,16 +140,16 @@ class _HostFileReader:
         """Add what cannot be true of the host as a whole."""
         ids = [node['id'] for node in self._value['nodes']]
         # Nodes were sorted (a stable sort, which matters where ids repeat).
-        places = sorted(range(len(ids)), key=ids.__getitem__)
+        indexes = sorted(range(len(ids)), key=ids.__getitem__)
         for problem in problems.inconsistencies(description):
             path = problem.path
             if path[0] == 'nodes' and len(path) > 1:
-                place = places[int(path[1])]
-                node = self._value['nodes'][place]
+                index = indexes[int(path[1])]
+                node = self._value['nodes'][index]
                 if path[2] == 'l3_domains' and 'l3_domains' not in node:
                     # Made from the cores, whose own errors are told.
                     continue
-                path = self._node_path(place, path[2:])
+                path = self._node_path(index, path[2:])
             self._fail(problem.message, path, problem.advice)
 
     def _node_path(self, index: int, rest: source.Path) -> source.Path:
@@ -165,8 +165,8 @@ class _HostFileReader:
         cores = self._cores(value, path)
         if 'l3_domains' in value:
             domains = tuple(
-                self._cpus(text, (*path, 'l3_domains', place))
-                for place, text in enumerate(value['l3_domains']))
+                self._cpus(text, (*path, 'l3_domains', index))
+                for index, text in enumerate(value['l3_domains']))
         else:
             domains = self._domains(cores, path)
         return host_model.NumaNode(
@@ -250,8 +250,8 @@ class _HostFileReader:
             size_kib=size or 0,
             domains=private_domains(nodes)[domains]
             if isinstance(domains, str) else tuple(
-                self._cpus(text, (*path, 'domains', place))
-                for place, text in enumerate(domains)))
+                self._cpus(text, (*path, 'domains', index))
+                for index, text in enumerate(domains)))
 
     def _core_kind(
         self, value: Mapping[str, Any], path: source.Path,

@@ -226,8 +226,8 @@ def _top(key: str, value: Any) -> Iterator[str]:
         yield from _mapping(value, '  ')
     elif isinstance(value, list):
         yield f'{key}:'
-        for one in value:
-            yield from _item(one, '  ', is_short=key != 'nodes')
+        for item in value:
+            yield from _item(item, '  ', is_short=key != 'nodes')
     else:
         yield f'{key}: {_flow(value)}'
 
@@ -240,10 +240,10 @@ def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
         elif isinstance(below, dict):
             yield head
             yield from _mapping(below, f'{indent}  ')
-        elif any(isinstance(one, dict) for one in below):
+        elif any(isinstance(item, dict) for item in below):
             yield head
-            for one in below:
-                yield from _item(one, f'{indent}  ', is_short=True)
+            for item in below:
+                yield from _item(item, f'{indent}  ', is_short=True)
         else:
             yield from _wrapped(f'{head} [', map(_flow, below), ']')
 

@@ -42,7 +42,7 @@ def read(value: Mapping[str, Any],
         host_cpus=cpus('host_cpus'),
         poll_cpus=cpus('poll_cpus'),
         sizes=tuple(
-            plan_model.GuestSize(**one) for one in value.get('sizes', ())),
+            plan_model.GuestSize(**size) for size in value.get('sizes', ())),
         page_size_kib=(readers.page_size_kib(value['page_size'],
                                              ('page_size', ))
                        if 'page_size' in value else 0),
@@ -53,17 +53,18 @@ def read(value: Mapping[str, Any],
         offer=_offer(value['offer']),
         interrupts=tuple(
             plan_model.Interrupts(
-                one['address'].lower(), one['name'],
-                readers.cpus(one['cpus'], ('interrupts', place, 'cpus')))
-            for place, one in enumerate(value.get('interrupts', ()))),
+                device['address'].lower(), device['name'],
+                readers.cpus(device['cpus'], ('interrupts', index, 'cpus')))
+            for index, device in enumerate(value.get('interrupts', ()))),
         reasons=tuple(
-            plan_model.PlanReason(**one) for one in value.get('reasons', ())),
+            plan_model.PlanReason(**reason)
+            for reason in value.get('reasons', ())),
         warnings=tuple(
-            plan_model.PlanWarning(**one)
-            for one in value.get('warnings', ())),
+            plan_model.PlanWarning(**warning)
+            for warning in value.get('warnings', ())),
         alternatives=tuple(
-            _alternative(one, ('alternatives', place), readers)
-            for place, one in enumerate(value.get('alternatives', ()))),
+            _alternative(choice, ('alternatives', index), readers)
+            for index, choice in enumerate(value.get('alternatives', ()))),
         choice=value.get('choice', 1))
 
 

@@ -22,18 +22,6 @@ class Purpose(enum.StrEnum):
     BOTH = 'both'
 
 
-class CpuPurpose(enum.StrEnum):
-    """What a CPU is for. Every online CPU of a planned host has one.
-
-    All threads of a core have the same.
-    """
-
-    HOST = 'host'  # the kernel, host services, interrupts
-    POLL = 'poll'  # threads of OVS-DPDK that poll NICs
-    SHARED = 'shared'  # floating vCPUs and emulator threads
-    DEDICATED = 'dedicated'  # pinned vCPUs
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class GuestSize:
     """A size of guests that the host is to sell.

@@ -47,12 +47,12 @@ def _node_problems(
     everything = cpuset.union(node.cpus for node in nodes)
     nodes_by_id: dict[int, int] = {}
     node_of: dict[int, int] = {}
-    for place, node in enumerate(nodes):
-        path = 'nodes', place
+    for index, node in enumerate(nodes):
+        path = 'nodes', index
         if node.id in nodes_by_id:
             yield Inconsistency((*path, 'id'),
                                 f'there are two nodes {node.id}')
-        nodes_by_id[node.id] = place
+        nodes_by_id[node.id] = index
         yield from _cpu_problems(path, node, node_of)
         yield from _memory_problems(path, node)
         yield from _cache_problems(path, node, everything)
@@ -101,8 +101,8 @@ def _cache_problems(
     everything: cpuset.CpuSet,
 ) -> Iterator[Inconsistency]:
     seen = cpuset.CpuSet()
-    for place, domain in enumerate(node.l3_domains):
-        here = (*path, 'l3_domains', place)
+    for index, domain in enumerate(node.l3_domains):
+        here = (*path, 'l3_domains', index)
         unknown = domain - everything
         if unknown:
             yield Inconsistency(here, f'{_cpus(unknown)} not in any node')
@@ -128,14 +128,14 @@ def _hardware_problems(
         ('dies',), [(die.socket, die.id) for die in description.dies], 'id',
         'there are two dies {0[1]} of socket {0[0]}')
     yield from _share_problems(
-        [(('dies', place, 'cpus'), die.cpus)
-         for place, die in enumerate(description.dies)], online, 'two dies')
+        [(('dies', index, 'cpus'), die.cpus)
+         for index, die in enumerate(description.dies)], online, 'two dies')
     yield from _unique(
         ('core_kinds',), [kind.name for kind in description.core_kinds],
         'name', 'there are two kinds {0}')
     yield from _share_problems(
-        [(('core_kinds', place, 'cpus'), kind.cpus)
-         for place, kind in enumerate(description.core_kinds)],
+        [(('core_kinds', index, 'cpus'), kind.cpus)
+         for index, kind in enumerate(description.core_kinds)],
         online, 'two kinds')
     yield from _all_caches_problems(description)
     yield from _system_problems(description)
@@ -145,9 +145,9 @@ def _unique(
     path: tuple[str], names: Sequence[Any], key: str, message: str,
 ) -> Iterator[Inconsistency]:
     seen = set()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name in seen:
-            yield Inconsistency((*path, place, key), message.format(name))
+            yield Inconsistency((*path, index, key), message.format(name))
         seen.add(name)
 
 
@@ -175,9 +175,9 @@ def _all_caches_problems(
 ) -> Iterator[Inconsistency]:
     same: dict[tuple[int, str], list[tuple[tuple[str | int, ...],
                                            cpuset.CpuSet]]] = {}
-    for place, caches in enumerate(description.caches):
+    for index, caches in enumerate(description.caches):
         same.setdefault((caches.level, caches.kind), []).extend(
-            (('caches', place, 'domains', number), domain)
+            (('caches', index, 'domains', number), domain)
             for number, domain in enumerate(caches.domains))
     for (level, kind), parts in same.items():
         yield from _share_problems(
@@ -189,16 +189,16 @@ def _last_level_problems(
     description: host_model.HostDescription,
 ) -> Iterator[Inconsistency]:
     """Where what is said of L3 caches and of nodes' L3 domains differs."""
-    places = [place for place, caches in enumerate(description.caches)
-              if caches.level == _LAST_LEVEL]
-    last = {domain for place in places
-            for domain in description.caches[place].domains}
+    indexes = [index for index, caches in enumerate(description.caches)
+               if caches.level == _LAST_LEVEL]
+    last = {domain for index in indexes
+            for domain in description.caches[index].domains}
     for node in description.nodes:
         own = {domain for domain in last if not domain.isdisjoint(node.cpus)}
         if own and node.l3_domains and own != set(node.l3_domains):
             told = ' and '.join(map(str, sorted(node.l3_domains)))
             yield Inconsistency(
-                ('caches', places[0], 'domains'),
+                ('caches', indexes[0], 'domains'),
                 f'node {node.id} has other L3 domains, {told}')
 
 
@@ -223,8 +223,8 @@ def _device_problems(
 ) -> Iterator[Inconsistency]:
     nodes = {node.id for node in description.nodes}
     seen = set()
-    for place, device in enumerate(description.pci_devices):
-        path = 'pci_devices', place
+    for index, device in enumerate(description.pci_devices):
+        path = 'pci_devices', index
         if device.address in seen:
             yield Inconsistency(
                 (*path, 'address'), f'there are two devices {device.address}')
@@ -278,11 +278,11 @@ def _plan_problems(
             yield Inconsistency(('plan', key, str(number)),
                                 f'there is no node {number}')
     yield from _offer_problems(plan)
-    for place, one in enumerate(plan.interrupts):
-        if one.cpus - plan.host_cpus:
+    for index, interrupts in enumerate(plan.interrupts):
+        if interrupts.cpus - plan.host_cpus:
             yield Inconsistency(
-                ('plan', 'interrupts', place, 'cpus'),
-                f'{_cpus(one.cpus - plan.host_cpus)} not for the '
+                ('plan', 'interrupts', index, 'cpus'),
+                f'{_cpus(interrupts.cpus - plan.host_cpus)} not for the '
                 'host')
     empty = cpuset.CpuSet()
     nova = description.nova
@@ -319,8 +319,8 @@ def _offer_problems(plan: plan_model.HostPlan) -> Iterator[Inconsistency]:
     sizes = [(size.vcpus, size.cells) for size in plan.sizes]
     offers: list[tuple[tuple[str | int, ...], plan_model.Offer]] = [
         (('plan', 'offer', 'sales'), plan.offer)]
-    offers += [(('plan', 'alternatives', place, 'offer', 'sales'), one.offer)
-               for place, one in enumerate(plan.alternatives)]
+    offers += [(('plan', 'alternatives', index, 'offer', 'sales'), other.offer)
+               for index, other in enumerate(plan.alternatives)]
     for path, offer in offers:
         if [(sale.vcpus, sale.cells) for sale in offer.sales] != sizes:
             yield Inconsistency(

@@ -92,11 +92,11 @@ def make(description: host_model.HostDescription,
     if host_class is None:
         host_class = _host_class(description)
     _check_cpus(description, host_class)
-    wanted, unwanted = placement_traits.class_traits(host_class)
+    required, unwanted = placement_traits.class_traits(host_class)
     for trait in sorted(unwanted & description.traits):
         notes.append(f'{trait} of the host file is left out: the host is to '
                      f'be {host_class}')
-    traits = description.traits - unwanted | wanted
+    traits = description.traits - unwanted | required
     told = frozenset(trait for trait in traits
                      if placement_traits.l3_cpus([trait]))
     try:
@@ -143,17 +143,17 @@ def _host_class(
     """The class that a host file shows."""
     advice = 'say which with --class dedicated or --class shared'
     try:
-        found = placement_traits.host_class(
+        host_class = placement_traits.host_class(
             (), placement_traits.classes_of(description.traits),
             engine.engine_cells(description))
     except hostclass.UnknownClass as error:
         raise errors.InputError(
             str(error), description.where, advice) from error
-    if found is None:
+    if host_class is None:
         raise errors.InputError(
             'neither its traits nor its CPUs tell whether the host is '
             'dedicated or shared', description.where, advice)
-    return found
+    return host_class
 
 
 def _check_cpus(description: host_model.HostDescription,
@@ -201,8 +201,8 @@ def _l3_cpus(description: host_model.HostDescription) -> int:
     threads = max((len(core) for cell in cells for core in cell), default=0)
     number = sizes.pop() * threads
     domain_of = {cpu: domain for domain in domains for cpu in domain}
-    for place, cell in enumerate(cells):
-        others = cells[:place] + cells[place + 1:]
+    for index, cell in enumerate(cells):
+        others = cells[:index] + cells[index + 1:]
         if not _tells_apart(
                 score.l3_domains(cell, number, others), domain_of):
             raise UnknownLayout(
@@ -235,7 +235,7 @@ def read(path: str | os.PathLike[str]) -> tuple[ProviderEntry, ...]:
         all files at once
     :raises errors.InputError: if there is no such file
     """
-    found: dict[str, ProviderEntry] = {}
+    entries_by_host: dict[str, ProviderEntry] = {}
     wrong: list[errors.InputError] = []
     for file in _files(path):
         try:
@@ -247,14 +247,14 @@ def read(path: str | os.PathLike[str]) -> tuple[ProviderEntry, ...]:
             wrong.append(error)
             continue
         for entry in entries:
-            first = found.setdefault(entry.identity, entry)
+            first = entries_by_host.setdefault(entry.identity, entry)
             if first is not entry:
                 wrong.append(errors.InputError(
                     f'provider {entry.identity} appears here a second time',
-                    entry.where, f'the first is {_place(first.where)}'))
+                    entry.where, f'the first is {_line_of(first.where)}'))
     if wrong:
         raise errors.InputErrors(tuple(wrong))
-    return tuple(found.values())
+    return tuple(entries_by_host.values())
 
 
 def entry_for(entries: Iterable[ProviderEntry], uuid: str,
@@ -275,11 +275,11 @@ def entry_for(entries: Iterable[ProviderEntry], uuid: str,
         raise errors.InputError(
             f'provider {name} appears here a second time, by its UUID',
             by_uuid.where,
-            f'by its name it is {_place(by_name.where)}')
+            f'by its name it is {_line_of(by_name.where)}')
     return by_uuid or by_name or known.get(COMPUTE_NODE)
 
 
-def _place(where: errors.Location) -> str:
+def _line_of(where: errors.Location) -> str:
     return f'in {where.source} line {where.line}'
 
 
@@ -301,13 +301,13 @@ def _entries(document: source.YamlDocument) -> list[ProviderEntry]:
     schema.validate(
         document, schema.shipped(__package__, 'provider-config-1.json'))
     entries = []
-    for place, one in enumerate(document.value.get('providers', ())):
+    for index, provider in enumerate(document.value.get('providers', ())):
         traits, inventories = (
-            one.get(key, {}).get('additional', ())
+            provider.get(key, {}).get('additional', ())
             for key in ('traits', 'inventories'))
         if traits or inventories:
-            identification = one['identification']
+            identification = provider['identification']
             entries.append(ProviderEntry(
                 identification.get('uuid', ''), identification.get('name', ''),
-                frozenset(traits), document.locate(('providers', place))))
+                frozenset(traits), document.locate(('providers', index))))
     return entries

@@ -16,7 +16,7 @@ def of_processes(
     """One for each process, and for all of its threads.
 
     :param pids: those that have ended are left out
-    :param asked: where all of them were to run
+    :param expected_cpus: where all of them were to run
     """
     for pid in pids:
         threads = tuple(processes.threads(tree, pid))

@@ -74,17 +74,17 @@ def tenants(specs: Sequence[TenantSpec], layout: cpu_layout.CpuLayout,
 
     :returns: and why they do not fit on it, '' if they do
     """
-    found = [_tenant(spec, layout) for spec in specs]
+    placed = [_tenant(spec, layout) for spec in specs]
     lacking = ''
-    for place, spec in enumerate(specs):
-        count = _count(spec, found, place, layout)
+    for index, spec in enumerate(specs):
+        count = _count(spec, placed, index, layout)
         if count < 1:
-            lacking = lacking or _too_few(found[place], layout) or (
+            lacking = lacking or _too_few(placed[index], layout) or (
                 f'{spec.name}: an instance has '
-                f'{words.count(found[place].size.vcpus, "vCPU")}, and the '
+                f'{words.count(placed[index].size.vcpus, "vCPU")}, and the '
                 f'others leave fewer {spec.guest_class} CPUs')
-        found[place] = dataclasses.replace(found[place], count=max(count, 1))
-    return tuple(found), lacking or _refusal(found, layout)
+        placed[index] = dataclasses.replace(placed[index], count=max(count, 1))
+    return tuple(placed), lacking or _refusal(placed, layout)
 
 
 def vcpus_text(size: Mapping[str, Any]) -> str:
@@ -110,14 +110,10 @@ def _tenant(spec: TenantSpec,
     size = _size(spec.get('size'), len(layout.of(spec.guest_class)))
     emulator, network = spec.get('emulator_threads'), spec.get('network_cpus')
     return bench_model.Tenant(
-        name=spec.name,
-        role=spec.role,
-        workload=spec.workload.name,
+        name=spec.name, role=spec.role, workload=spec.workload.name,
         platform=bench_model.PlatformName(spec.get('platform')),
-        provisioning=spec.provisioning,
-        guest_class=spec.guest_class,
-        size=size,
-        weight=spec.get('weight', 100),
+        provisioning=spec.provisioning, guest_class=spec.guest_class,
+        size=size, weight=spec.get('weight', 100),
         parameters={
             name: _amount(given.value, size.vcpus)
             for name, given in spec.parameters.items()},
@@ -142,8 +138,8 @@ def _amount(value: Any, vcpus: int) -> bench_model.Parameter:
     """A multiple of the vCPUs is rounded half up, and is 1 at least."""
     if isinstance(value, dict):
         return max(1, int(value['per_vcpu'] * vcpus + 0.5))
-    found: bench_model.Parameter = value
-    return found
+    amount: bench_model.Parameter = value
+    return amount
 
 
 def _count(spec: TenantSpec, tenants: Sequence[bench_model.Tenant], index: int,

@@ -40,9 +40,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, cpuset.CpuSet):
         return str(value)
     if isinstance(value, Mapping):
-        return {key: encode(one) for key, one in value.items()}
+        return {key: encode(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [encode(one) for one in value]
+        return [encode(item) for item in value]
     return value
 
 
@@ -51,8 +51,8 @@ def decode(kind: type[_T], value: Any) -> _T:
 
     :raises ValueError: for CPUs that cannot be read
     """
-    found: _T = _decode(kind, value)
-    return found
+    decoded: _T = _decode(kind, value)
+    return decoded
 
 
 def schema(kind: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def schema(kind: Any) -> dict[str, Any]:
                 if field.default is dataclasses.MISSING
                 and field.default_factory is dataclasses.MISSING]}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return {'enum': [one.value for one in kind]}
+        return {'enum': [member.value for member in kind]}
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple:
         return {'type': 'array', 'items': schema(arguments[0])}
@@ -94,13 +94,13 @@ def _decode(kind: Any, value: Any) -> Any:
             return kind(value)
         hints = _hints(kind)
         return kind(**{
-            key: _decode(hints[key], one) for key, one in value.items()})
+            key: _decode(hints[key], item) for key, item in value.items()})
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple:
-        return tuple(_decode(arguments[0], one) for one in value)
+        return tuple(_decode(arguments[0], item) for item in value)
     if origin is types.UnionType:
         return _decode_union(arguments, value)
-    return {key: _decode(arguments[1], one) for key, one in value.items()}
+    return {key: _decode(arguments[1], item) for key, item in value.items()}
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any) -> Any:

@@ -45,19 +45,13 @@ def gather(layout: cpu_layout.CpuLayout, root: str = '/',
     virtualised = _virtualised(tree, info)
     load_now = load(root)
     return bench_model.Conditions(
-        cpu_model=_cpu_model(tree, info, machine),
-        topology=_topology(machine),
-        cpus=len(machine.cpus),
-        memory_mib=layout.memory_mib,
-        kernel=machine.system.kernel,
-        governor=_governor(machine),
-        smt=machine.system.smt,
-        load=load_now,
-        mitigations=machine.system.mitigations,
-        layout=layout.as_mapping(),
+        cpu_model=_cpu_model(tree, info, machine), topology=_topology(machine),
+        cpus=len(machine.cpus), memory_mib=layout.memory_mib,
+        kernel=machine.system.kernel, governor=_governor(machine),
+        smt=machine.system.smt, load=load_now,
+        mitigations=machine.system.mitigations, layout=layout.as_mapping(),
         versions=_own_versions() | dict(versions or {}),
-        virtualised=virtualised,
-        emulated=emulated,
+        virtualised=virtualised, emulated=emulated,
         findings=tuple(_findings(
             tree, layout, machine, virtualised, load_now)))
 

@@ -93,10 +93,10 @@ def load(path: str = '', root: str = '/') -> CpuLayout:
     """
     tree = machine_files.Tree(root)
     machine = discover.discover_host(tree)
-    found = (of_plan(host_loader.load(path), machine) if path
-             else of_host(machine))
-    return dataclasses.replace(found, memory_mib=max(
-        found.memory_mib, numa.all_memory_mib(tree)))
+    layout = (of_plan(host_loader.load(path), machine) if path
+              else of_host(machine))
+    return dataclasses.replace(layout, memory_mib=max(
+        layout.memory_mib, numa.all_memory_mib(tree)))
 
 
 def of_plan(planned: host_model.HostDescription,
@@ -110,7 +110,7 @@ def of_plan(planned: host_model.HostDescription,
     """
     if planned.plan is None:
         raise errors.InputError(
-            'there is no plan in it', planned.where,
+            'has no plan', planned.where,
             'make one with: nova-pinning host plan '
             f'{planned.where.source} > plan.yaml')
     missing = planned.cpus - machine.cpus
@@ -158,8 +158,7 @@ def instance_count(layout: CpuLayout, guest_class: hostclass.HostClass,
 
 
 def instance_cpus(
-    layout: CpuLayout,
-    tenants: Sequence[bench_model.Tenant],
+    layout: CpuLayout, tenants: Sequence[bench_model.Tenant]
 ) -> Mapping[str, tuple[platform_interface.InstanceCpus, ...]]:
     """Where the instances of a case run, by the name of the tenant.
 
@@ -167,7 +166,8 @@ def instance_cpus(
 
     :raises errors.BenchError: if there is no room for them
     """
-    free = {one: layout.of(one) for one in hostclass.HostClass}
+    free = {host_class: layout.of(host_class)
+            for host_class in hostclass.HostClass}
     return {tenant.name: tuple(
         _with_network(layout, tenant, _place(layout, free, tenant))
         for _number in range(tenant.count)) for tenant in tenants}
@@ -185,16 +185,16 @@ def network_cpus(layout: CpuLayout,
         return own
     near = cpuset.union(domain for domain in layout.l3_domains
                         if not domain.isdisjoint(own))
-    found = (near - own if where is bench_model.NetworkCpus.SAME_CACHE
-             else layout.cpus - near)
-    if not found:
+    cpus = (near - own if where is bench_model.NetworkCpus.SAME_CACHE
+            else layout.cpus - near)
+    if not cpus:
         raise bench_errors.BenchError(
             f'there are no CPUs for interrupts in {where}: the L3 domains '
             f'that CPUs {own} are in have CPUs {near}, of {layout.cpus}',
             'this needs a host with several L3 domains'
             if where is bench_model.NetworkCpus.OTHER_CACHE
             else 'take a smaller instance')
-    return found
+    return cpus
 
 
 def _place(
@@ -213,22 +213,21 @@ def _place(
                                                emulator=_emulator(
                                                    layout, tenant, cpus))
     isolate = tenant.emulator_threads is bench_model.EmulatorThreads.ISOLATE
-    wanted = vcpus + isolate
-    if len(free[guest_class]) < wanted:
+    count = vcpus + isolate
+    if len(free[guest_class]) < count:
         raise bench_errors.BenchError(
-            f'{tenant.name} needs {wanted} more {guest_class} CPUs for each '
-            f'instance, and of {len(layout.of(guest_class))} there are '
-            f'{len(free[guest_class])} left', _ADVICE)
-    chosen = _choose(layout, free[guest_class], wanted)
+            f'{tenant.name} needs {count} more {guest_class} CPUs for each '
+            f'instance, and {len(free[guest_class])} of '
+            f'{len(layout.of(guest_class))} are left', _ADVICE)
+    chosen = _choose(layout, free[guest_class], count)
     taken = cpuset.CpuSet(chosen)
     # In a layout that is not divided the classes have the same CPUs.
-    for one in free:
-        free[one] -= taken
+    for host_class in free:
+        free[host_class] -= taken
     pins = tuple(cpuset.CpuSet([cpu]) for cpu in chosen)
     return platform_interface.InstanceCpus(
         vcpus=pins[:vcpus],
-        emulator=pins[vcpus] if isolate else _emulator(
-            layout, tenant, taken))
+        emulator=pins[vcpus] if isolate else _emulator(layout, tenant, taken))
 
 
 def _with_network(

@@ -29,9 +29,9 @@ def measuring() -> Iterator[None]:
         if error.errno != errno.EADDRINUSE:
             raise
         raise errors.InputError(
-            'another bench run measures on this host'
-            f'{_holder()}, and the two would measure each other',
-            None, 'wait for its end, or end it') from None
+            f'another bench run is measuring on this host{_holder()}, and '
+            'each would disturb the other',
+            None, 'wait until it ends, or stop it') from None
     with held:
         held.listen()
         yield
@@ -39,11 +39,10 @@ def measuring() -> Iterator[None]:
 
 def _holder() -> str:
     """', process 12' if it can be told."""
-    with (contextlib.suppress(OSError),
-          names.new() as asked):
-        asked.setblocking(False)
-        asked.connect(names.address(NAME))
-        pid, _user, _group = _CREDENTIALS.unpack(asked.getsockopt(
+    with (contextlib.suppress(OSError), names.new() as client):
+        client.setblocking(False)
+        client.connect(names.address(NAME))
+        pid, _user, _group = _CREDENTIALS.unpack(client.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         return f', process {pid}'
     return ''

@@ -200,14 +200,14 @@ class _ExperimentReader:
                  for axis, values in axes.items()}
         # By how they print: parameters have no hash.
         seen: dict[str, Mapping[str, str]] = {}
-        for places in itertools.islice(itertools.product(
+        for indices in itertools.islice(itertools.product(
                 *(range(len(values)) for values in axes.values())),
                 MAX_CASES + 1):
             factors = {'scenario': scenario['name']} if scenario else {}
             chosen = dict(fixed)
-            for axis, place in zip(axes, places):
-                chosen[axis] = axes[axis][place]
-                factors[axis] = texts[axis][place]
+            for axis, index in zip(axes, indices):
+                chosen[axis] = axes[axis][index]
+                factors[axis] = texts[axis][index]
             wishes = self._tenant_specs(scenario, path, chosen)
             if self._errors:
                 return
@@ -253,9 +253,9 @@ class _ExperimentReader:
                        for given in values]
             texts = [f'{text}, {amount} MiB'
                      for text, amount in zip(texts, amounts)]
-        for place, text in enumerate(texts):
-            if text in texts[:place]:
-                self._fail(f'{text} appears twice', values[place].path,
+        for index, text in enumerate(texts):
+            if text in texts[:index]:
+                self._fail(f'{text} appears twice', values[index].path,
                            'give one of them another label'
                            if axis == 'workload' else '')
         return texts
@@ -269,14 +269,13 @@ class _ExperimentReader:
                   for key in _OTHERS if key in scenario}
         given = {**chosen, **shared}
         own: dict[str, case_tenants.GivenValue] = {
-            axis: value for axis, value in chosen.items()
-            if axis not in _AXES}
+            axis: value for axis, value in chosen.items() if axis not in _AXES}
         own |= _parameters(scenario, path)
         wishes = []
-        for place, tenant in enumerate(scenario.get('tenants', ())):
+        for index, tenant in enumerate(scenario.get('tenants', ())):
             wishes.append(self._tenant_spec(
-                tenant, (*path, 'tenants', place), given, own,
-                f'tenant-{place}', bench_model.Role.MEASURED))
+                tenant, (*path, 'tenants', index), given, own,
+                f'tenant-{index}', bench_model.Role.MEASURED))
         if not wishes:
             wishes.append(self._tenant_spec(
                 {}, path, given, own, scenario.get('tenant', 'instances'),
@@ -347,14 +346,14 @@ class _ExperimentReader:
 
     def _check_tenants(self, wishes: Sequence[case_tenants.TenantSpec | None],
                        path: source.Path) -> None:
-        found = [wish for wish in wishes if wish is not None]
-        names = [wish.name for wish in found]
+        specs = [wish for wish in wishes if wish is not None]
+        names = [wish.name for wish in specs]
         for name in names:
             if names.count(name) > 1:
                 self._fail(f'several tenants are called {name}', path,
                            'give each a name of its own')
-        if found and all(wish.role is bench_model.Role.NEIGHBOUR
-                         for wish in found):
+        if specs and all(wish.role is bench_model.Role.NEIGHBOUR
+                         for wish in specs):
             self._fail('no tenant is measured', path)
 
     def _check_baseline(self, baseline: Mapping[str, str],
@@ -377,16 +376,17 @@ class _ExperimentReader:
         self._errors.setdefault(str(error), error)
 
     def _stop_on_errors(self) -> None:
-        found = tuple(self._errors.values())
-        if found:
-            raise errors.InputErrors(found[:schema.MAX_ERRORS],
-                                     has_more=len(found) > schema.MAX_ERRORS)
+        problems = tuple(self._errors.values())
+        if problems:
+            raise errors.InputErrors(
+                problems[:schema.MAX_ERRORS],
+                has_more=len(problems) > schema.MAX_ERRORS)
 
 
 def _listed(values: Sequence[Any],
             path: source.Path) -> list[case_tenants.GivenValue]:
-    return [case_tenants.GivenValue(value, (*path, place))
-            for place, value in enumerate(values)]
+    return [case_tenants.GivenValue(value, (*path, index))
+            for index, value in enumerate(values)]
 
 
 def _parameters(value: Any, path: source.Path,
@@ -395,12 +395,12 @@ def _parameters(value: Any, path: source.Path,
 
     :param below: the workload by whose name they stand, '' if they do not
     """
-    found = value.get('parameters', {}) if isinstance(value, Mapping) else {}
+    given = value.get('parameters', {}) if isinstance(value, Mapping) else {}
     path = *path, 'parameters'
     if below:
-        found, path = found.get(below, {}), (*path, below)
-    return {name: case_tenants.GivenValue(one, (*path, name))
-            for name, one in found.items()}
+        given, path = given.get(below, {}), (*path, below)
+    return {name: case_tenants.GivenValue(parameter, (*path, name))
+            for name, parameter in given.items()}
 
 
 def _same(factors: Mapping[str, str], twin: Mapping[str, str]) -> str:

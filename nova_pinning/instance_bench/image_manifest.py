@@ -59,18 +59,18 @@ def read(directory: str | os.PathLike[str]) -> Manifest:
     where = errors.Location(str(path))
     advice = _ADVICE.format(directory)
     try:
-        found = json.loads(path.read_text('utf-8'))
+        values = json.loads(path.read_text('utf-8'))
     except OSError as error:
         raise errors.InputError(
             f'cannot be read: {error.strerror}', where, advice) from None
     except ValueError:
         raise errors.InputError('is not JSON', where, advice) from None
-    version = found.pop('version', None) if isinstance(found, dict) else None
+    version = values.pop('version', None) if isinstance(values, dict) else None
     if version != VERSION:
         raise errors.InputError(
             f'is of version {version}, not {VERSION}', where, advice)
     try:
-        return Manifest(**{**found, 'workloads': tuple(found['workloads'])})
+        return Manifest(**{**values, 'workloads': tuple(values['workloads'])})
     except (TypeError, KeyError):
         raise errors.InputError(
             'is not a manifest of an image', where, advice) from None

@@ -167,25 +167,25 @@ class _SampleGroup:
     def __init__(self, samples: Sequence[Sample]) -> None:
         import numpy
 
-        numbered = [dict(zip(one.numbers or range(len(one.clusters)),
-                             one.clusters)) for one in samples]
-        # What one has no values in is an empty cluster of its.
+        numbered = [dict(zip(sample.numbers or range(len(sample.clusters)),
+                             sample.clusters)) for sample in samples]
+        # A sample without values in a cluster has an empty one there.
         shared = sorted(
-            [tuple(sorted(one.get(number, ()))) for one in numbered]
-            for number in {number for one in numbered for number in one})
-        self._centres = [math.fsum(one.values) / len(one.values)
-                         for one in samples]
+            [tuple(sorted(clusters.get(number, ()))) for clusters in numbered]
+            for number in set().union(*numbered))
+        self._centres = [math.fsum(sample.values) / len(sample.values)
+                         for sample in samples]
         # By cluster, sample, and what is added up.
         self._sums = numpy.array([
-            [(len(one), math.fsum(value - centre for value in one),
-              math.fsum((value - centre) ** 2 for value in one))
-             for one, centre in zip(clusters, self._centres)]
+            [(len(cluster), math.fsum(value - centre for value in cluster),
+              math.fsum((value - centre) ** 2 for value in cluster))
+             for cluster, centre in zip(clusters, self._centres)]
             for clusters in shared])
         self.clusters = len(shared)
-        self.fewest = min(len(one.clusters) for one in samples)
+        self.fewest = min(len(sample.clusters) for sample in samples)
         self.is_flat = all(
-            max(one.values) - min(one.values)
-            <= _ROUNDING * max(map(abs, one.values)) for one in samples)
+            max(sample.values) - min(sample.values)
+            <= _ROUNDING * max(map(abs, sample.values)) for sample in samples)
 
     def totals(self, indices: Any = None) -> list[Totals]:
         """Of each sample; the indices' last axis is that of clusters."""
@@ -193,14 +193,14 @@ class _SampleGroup:
                   else self._sums[indices.astype(int)])
         return self._split(chosen.sum(axis=-3))
 
-    def without_one(self) -> list[Totals]:
+    def leave_one_out(self) -> list[Totals]:
         """Of all clusters but one, for each."""
         return self._split(self._sums.sum(axis=0) - self._sums)
 
     def _split(self, sums: Any) -> list[Totals]:
-        return [Totals(sums[..., place, 0], sums[..., place, 1],
-                       sums[..., place, 2], centre)
-                for place, centre in enumerate(self._centres)]
+        return [Totals(sums[..., index, 0], sums[..., index, 1],
+                       sums[..., index, 2], centre)
+                for index, centre in enumerate(self._centres)]
 
 
 class _SampleGroups:
@@ -208,18 +208,18 @@ class _SampleGroups:
 
     def __init__(self, samples: Sequence[Sample],
                  together: Sequence[int]) -> None:
-        alone = [(place,) for place in range(len(samples))
-                 if place not in together]
-        self._places = [tuple(together), *alone] if together else alone
-        self.groups = [_SampleGroup([samples[place] for place in places])
-                       for places in self._places]
+        alone = [(index,) for index in range(len(samples))
+                 if index not in together]
+        self._indices = [tuple(together), *alone] if together else alone
+        self.groups = [_SampleGroup([samples[index] for index in indices])
+                       for indices in self._indices]
 
     def ordered(self, totals: Sequence[Sequence[Totals]]) -> list[Totals]:
         """Those of each group, in the order of the samples."""
-        found = {place: one
-                 for places, group in zip(self._places, totals)
-                 for place, one in zip(places, group)}
-        return [found[place] for place in sorted(found)]
+        by_index = {index: totals_
+                    for indices, group in zip(self._indices, totals)
+                    for index, totals_ in zip(indices, group)}
+        return [by_index[index] for index in sorted(by_index)]
 
 
 def interval(samples: Sequence[Sample], statistic: Statistic, *,
@@ -278,14 +278,14 @@ def _student(every: _SampleGroups, statistic: Statistic,
         return _unknown(value)
     whole = [group.totals() for group in every.groups]
     variances = []
-    for place, one in enumerate(every.groups):
+    for index, group in enumerate(every.groups):
         totals = [*whole]
-        totals[place] = one.without_one()
+        totals[index] = group.leave_one_out()
         left = statistic(every.ordered(totals))
         if is_positive:
             left = numpy.log(left)
         variances.append(float(
-            (one.clusters - 1) ** 2 / one.clusters * left.var(ddof=1)))
+            (group.clusters - 1) ** 2 / group.clusters * left.var(ddof=1)))
     variance = math.fsum(variances)
     if not math.isfinite(variance):
         return _unknown(value)
@@ -294,8 +294,8 @@ def _student(every: _SampleGroups, statistic: Statistic,
                         method=Method.EQUAL)
     # Welch and Satterthwaite's degrees of freedom.
     freedom = 1 / math.fsum(
-        (part / variance) ** 2 / (one.clusters - 1)
-        for part, one in zip(variances, every.groups))
+        (part / variance) ** 2 / (group.clusters - 1)
+        for part, group in zip(variances, every.groups))
     # From the upper end, where nothing is lost to rounding.
     reach = float(stats.t.isf((1 - confidence) / 2, freedom)
                   ) * math.sqrt(variance)
@@ -314,8 +314,8 @@ def _bootstrap(every: _SampleGroups, statistic: Statistic,
 
     def of_indices(*indices: Any, axis: int = -1) -> Any:
         return statistic(every.ordered([
-            one.totals(chosen)
-            for one, chosen in zip(every.groups, indices)]))
+            group.totals(chosen)
+            for group, chosen in zip(every.groups, indices)]))
 
     data = [numpy.arange(group.clusters) for group in every.groups]
     for method, name in ((Method.BCA, 'BCa'),
@@ -323,11 +323,11 @@ def _bootstrap(every: _SampleGroups, statistic: Statistic,
         with warnings.catch_warnings():
             # It warns of data that it has no answer for, and answers nan.
             warnings.simplefilter('ignore')
-            found = stats.bootstrap(
+            bounds = stats.bootstrap(
                 data, of_indices, n_resamples=_RESAMPLES, vectorized=True,
                 axis=-1, confidence_level=CONFIDENCE, method=name,
                 rng=numpy.random.default_rng(seed)).confidence_interval
-        low, high = float(found.low), float(found.high)
+        low, high = float(bounds.low), float(bounds.high)
         if math.isfinite(low) and math.isfinite(high):
             return Interval(value=value, low=low, high=high, method=method)
     return _unknown(value)

@@ -33,18 +33,18 @@ class InstanceCpus:
     @property
     def cpus(self) -> cpuset.CpuSet:
         """All CPUs that vCPUs may use."""
-        found = cpuset.CpuSet()
+        union = cpuset.CpuSet()
         for cpus in self.vcpus:
-            found |= cpus
-        return found
+            union |= cpus
+        return union
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRequest:
-    """An instance that is wanted.
+    """An instance to launch.
 
     :param name: unique among those that run: 'enterprise-0'
-    :param place: None on a cloud, where nova finds it
+    :param instance_cpus: None on a cloud, where nova finds it
     :param workload: what will run, so that its programs are there
     """
 

@@ -78,11 +78,11 @@ def check_same(path: _Path, before: bench_model.Results,
 
     :raises WriteError: naming what is not
     """
-    found = sessions.changes(before.conditions, now)
-    if found:
+    changes = sessions.changes(before.conditions, now)
+    if changes:
         raise WriteError(
-            'has results of this host as it was before a change, which are '
-            f'not to be mixed with later ones: {"; ".join(found)}',
+            'has results from before this host was changed, which cannot be '
+            f'mixed with later ones: {"; ".join(changes)}',
             errors.Location(os.fspath(path)),
             'for a new run name another file with -o')
 
@@ -99,25 +99,25 @@ def _resumed(path: _Path, content: bytes,
     """What there is of a run.
 
     :param content: of the file, in whole lines
-    :param wanted: the run, of which there is nothing yet
+    :param planned: the run, of which there is nothing yet
     :raises errors.InputError: if it is of another, naming what differs
     """
     if not content:
         return planned
-    found = _parse(path, content)
+    written = _parse(path, content)
     differences = [
         field.name for field in dataclasses.fields(bench_model.Experiment)
-        if getattr(found.experiment, field.name)
+        if getattr(written.experiment, field.name)
         != getattr(planned.experiment, field.name)]
-    if found.workloads != planned.workloads:
+    if written.workloads != planned.workloads:
         differences.append('workloads')
     if differences:
         raise errors.InputError(
-            f'has results of experiment {found.experiment.name}, with '
-            f'other {", ".join(differences)} than those of this run',
+            f'has results of experiment {written.experiment.name}, of which '
+            f'these differ from this run: {", ".join(differences)}',
             errors.Location(os.fspath(path)), 'resume with the options that '
             'it was begun with, on the same host, or name another file')
-    return found
+    return written
 
 
 class ResultsWriter:
@@ -170,8 +170,8 @@ class ResultsWriter:
 
         :raises WriteError: if it cannot be; nothing of it is in the file
         """
-        kind = next(name for name, one in _KINDS.items()
-                    if isinstance(line, one))
+        kind = next(name for name, record in _KINDS.items()
+                    if isinstance(line, record))
         if not self._length:
             self._append({'head': codec.encode(_Head(
                 version=VERSION, experiment=self.before.experiment,
@@ -181,11 +181,11 @@ class ResultsWriter:
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         try:
-            found = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            made = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return os.open(self._path, flags)
         self._is_made = True
-        return found
+        return made
 
     def _close(self) -> None:
         if self._is_made and not self._length:
@@ -250,8 +250,7 @@ class _Line(source.YamlDocument):
 
     def locate(self, path: source.Path = (),
                key: bool = False) -> errors.Location:
-        return dataclasses.replace(super().locate(path, key),
-                                   line=self.number)
+        return dataclasses.replace(super().locate(path, key), line=self.number)
 
 
 def _content(path: _Path) -> tuple[bytes, int]:
@@ -263,30 +262,30 @@ def _content(path: _Path) -> tuple[bytes, int]:
     whole = data[:data.rfind(b'\n') + 1]
     if data and not whole and not data.startswith(b'{"head"'[:len(data)]):
         # Not for us to cut off.
-        raise errors.InputError('has no results in it',
-                                errors.Location(os.fspath(path)))
+        raise errors.InputError(
+            'has no results', errors.Location(os.fspath(path)))
     return whole, len(data)
 
 
 def _parse(path: _Path, content: bytes) -> bench_model.Results:
     """:raises errors.InputError: naming the line that cannot be read"""
     head: _Head | None = None
-    found: dict[str, list[Any]] = {name: [] for name in _KINDS}
+    values: dict[str, list[Any]] = {name: [] for name in _KINDS}
     for number, data in enumerate(content.splitlines(), 1):
         line = _line(os.fspath(path), number, data)
         if head is None:
             head = _head(line)
             continue
         kind = _kind(line)
-        found[kind].append(_decode(line, kind, _KINDS[kind]))
+        values[kind].append(_decode(line, kind, _KINDS[kind]))
     if head is None:
-        raise errors.InputError('has no results in it',
-                                errors.Location(os.fspath(path)))
+        raise errors.InputError(
+            'has no results', errors.Location(os.fspath(path)))
     return bench_model.Results(
         experiment=head.experiment, workloads=head.workloads,
-        conditions=tuple(found['conditions']),
-        measurements=tuple(found['measurement']),
-        failures=tuple(found['failure']))
+        conditions=tuple(values['conditions']),
+        measurements=tuple(values['measurement']),
+        failures=tuple(values['failure']))
 
 
 def _line(path: str, number: int, data: bytes) -> _Line:
@@ -303,11 +302,11 @@ def _line(path: str, number: int, data: bytes) -> _Line:
 def _head(line: _Line) -> _Head:
     value = line.value.get('head') if isinstance(line.value, dict) else None
     if not isinstance(value, dict) or 'version' not in value:
-        raise line.error('is not a head of a file of results', advice='name a '
+        raise line.error('is not the head of a results file', advice='name a '
                          'file that nova-pinning bench run has written')
     if value['version'] != VERSION:
         raise line.error(
-            f'{value["version"]!r} is not a version that is understood',
+            f'version {value["version"]!r} is not supported',
             ('head', 'version'), f'this release reads version {VERSION}')
     head: _Head = _decode(line, 'head', _Head)
     return head

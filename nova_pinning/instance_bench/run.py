@@ -84,40 +84,36 @@ class ExperimentRunner:
                 platforms = self._enter(names, stack)
                 # Rounds ask for the same again.
                 _check(platforms, list({
-                    unit.case.name: wanted for unit, wanted
+                    unit.case.name: request for unit, request
                     in zip(units, requests)}.values()))
                 # The load is that before anything is started.
                 log = _Log(writer, self.conditions(), platforms)
                 log.check_same()
-                return self._measure(prepared, units, requests, platforms,
-                                     log)
+                return self._measure(prepared, units, requests, platforms, log)
         except bench_errors.BenchError as error:
             # What goes wrong in a case is a failure: this is a platform's end.
-            raise errors.InputError(
-                str(error), advice=error.advice) from error
+            raise errors.InputError(str(error), advice=error.advice) from error
 
     def _enter(self, names: Sequence[bench_model.PlatformName],
                stack: contextlib.ExitStack) -> _Platforms:
         """Open platforms, which stay open over the run."""
-        found = {}
+        platforms = {}
         troubles: list[errors.InputError] = []
         for name in names:
             try:
-                found[name] = stack.enter_context(self.make(name))
+                platforms[name] = stack.enter_context(self.make(name))
             except errors.InputError as error:
                 troubles.append(error)
             except (bench_errors.BenchError, errors.CloudError) as error:
                 troubles.append(_told(name, error))
         _raise(troubles)
-        return found
+        return platforms
 
     def _measure(
-        self,
-        prepared: experiment_file.Prepared,
+        self, prepared: experiment_file.Prepared,
         units: Sequence[schedule.CaseRound],
         requests: Sequence[Sequence[platform_interface.InstanceRequest]],
-        platforms: _Platforms,
-        log: '_Log',
+        platforms: _Platforms, log: '_Log',
     ) -> RunTotals:
         estimate = schedule.TimeEstimate()
         measured = failed = 0
@@ -128,13 +124,13 @@ class ExperimentRunner:
             measured += 1
             self.watcher.measured(measurement)
 
-        for place, (unit, wanted) in enumerate(zip(units, requests)):
+        for index, (unit, own) in enumerate(zip(units, requests)):
             log.begin()
-            self.watcher.begin(unit, estimate.seconds(*units[place:]))
+            self.watcher.begin(unit, estimate.seconds(*units[index:]))
             started, begun = self.edges.now(), self.edges.monotonic()
             try:
                 session.CaseSession(
-                    unit, prepared.experiment, wanted, platforms, self.edges,
+                    unit, prepared.experiment, own, platforms, self.edges,
                     self.deadline_seconds, self.watcher.step).measure(add)
             except results_file.WriteError:
                 raise
@@ -212,15 +208,16 @@ def _check(
     :raises nova_pinning.errors.InputError: all that is missing
     """
     troubles: dict[str, errors.InputError] = {}
-    for wanted in requests:
+    for own in requests:
         for name, platform in platforms.items():
-            here = [one for one in wanted if one.tenant.platform is name]
+            here = [request for request in own
+                    if request.tenant.platform is name]
             if not here:
                 continue
             try:
                 platform.check(here)
             except errors.InputErrors as error:
-                troubles |= {str(one): one for one in error.errors}
+                troubles |= {str(problem): problem for problem in error.errors}
             except errors.InputError as error:
                 troubles[str(error)] = error
             except (bench_errors.BenchError, errors.CloudError) as error:

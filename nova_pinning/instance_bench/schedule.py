@@ -42,8 +42,8 @@ class CaseRound:
 
 def units(
         before: bench_model.Results,
-        is_wanted: Callable[[bench_model.Case],
-                            bool]) -> tuple[CaseRound, ...]:
+        is_chosen: Callable[[bench_model.Case], bool],
+) -> tuple[CaseRound, ...]:
     """What is left to do of an experiment, in order.
 
     Each round has its own order, which depends on the seed alone, so
@@ -55,20 +55,21 @@ def units(
     done = {(measurement.round, _key(
         measurement.factors), measurement.repetition)
             for measurement in before.measurements}
-    found = []
+    left = []
     for number in range(1, experiment.rounds + 1):
         cases = list(experiment.cases)
         random.Random(f'{experiment.seed}:{number}').shuffle(cases)
         for case in cases:
             key = _key(case.factors)
-            left = tuple(
-                one for one in range(1, experiment.repetitions + 1)
-                if (number, key, one) not in done)
-            if left and not case.skipped and is_wanted(case):
-                found.append(CaseRound(
-                    case=case, round=number, repetitions=left,
-                    seconds=_seconds(before, case, len(left))))
-    return tuple(found)
+            repetitions = tuple(
+                repetition
+                for repetition in range(1, experiment.repetitions + 1)
+                if (number, key, repetition) not in done)
+            if repetitions and not case.skipped and is_chosen(case):
+                left.append(CaseRound(
+                    case=case, round=number, repetitions=repetitions,
+                    seconds=_seconds(before, case, len(repetitions))))
+    return tuple(left)
 
 
 class TimeEstimate:
@@ -88,8 +89,7 @@ class TimeEstimate:
         self._expected[key] = self._expected.get(key, 0.0) + unit.seconds
 
     def seconds(self, *left: CaseRound) -> float:
-        return sum(unit.seconds * self._ratio(unit.platforms)
-                   for unit in left)
+        return sum(unit.seconds * self._ratio(unit.platforms) for unit in left)
 
     def _ratio(self, key: frozenset[bench_model.PlatformName]) -> float:
         if key in self._took:

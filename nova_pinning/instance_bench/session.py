@@ -84,14 +84,14 @@ def requests(case: bench_model.Case, layout: cpu_layout.CpuLayout,
 
     :raises errors.BenchError: if there is no room for them
     """
-    places = cpu_layout.instance_cpus(layout, [
+    cpus_of = cpu_layout.instance_cpus(layout, [
         tenant for tenant in case.tenants
         if tenant.platform is not bench_model.PlatformName.NOVA])
     return tuple(
         platform_interface.InstanceRequest(
             name=f'{tenant.name}-{number}', tenant=tenant,
-            instance_cpus=places[tenant.name][number] if tenant.name in places
-            else None,
+            instance_cpus=(cpus_of[tenant.name][number]
+                           if tenant.name in cpus_of else None),
             workload=workloads[tenant.workload])
         for tenant in case.tenants for number in range(tenant.count))
 
@@ -105,15 +105,11 @@ class CaseSession:
     """
 
     def __init__(
-        self,
-        unit: schedule.CaseRound,
-        experiment: bench_model.Experiment,
+        self, unit: schedule.CaseRound, experiment: bench_model.Experiment,
         requests: Sequence[platform_interface.InstanceRequest],
         platforms: Mapping[bench_model.PlatformName,
                            platform_interface.Platform],
-        edges: Edges,
-        deadline_seconds: float,
-        step: Callable[[str], None],
+        edges: Edges, deadline_seconds: float, step: Callable[[str], None],
     ) -> None:
         self._unit = unit
         self._experiment = experiment
@@ -156,30 +152,30 @@ class CaseSession:
                 check()
             for repetition in self._unit.repetitions:
                 self._step(f'repetition {repetition}')
-                found = self._repetition(repetition, measured, members)
+                measurement = self._repetition(repetition, measured, members)
                 # One without its neighbours is not what was asked for.
                 check()
-                add(found)
+                add(measurement)
         if self._troubles:
             raise bench_errors.InstanceError(
-                f'instances were not ended as they should: '
-                f'{self._troubles[0]}', 'see what is left of them')
+                f'instances could not be ended cleanly: {self._troubles[0]}',
+                'see what is left of them')
 
     def _launch(self, stack: contextlib.ExitStack) -> list[_Member]:
         """Start all instances, platform by platform."""
-        found = []
+        members = []
         for name in sorted(self._unit.platforms):
-            wanted = [request for request in self._requests
-                      if request.tenant.platform is name]
-            self._step(f'starting {words.count(len(wanted), "instance")} on '
+            own = [request for request in self._requests
+                   if request.tenant.platform is name]
+            self._step(f'starting {words.count(len(own), "instance")} on '
                        f'{name}')
-            instances = self._platforms[name].launch(wanted)
+            instances = self._platforms[name].launch(own)
             for instance in instances:
                 stack.callback(self._ending, instance.close)
-            found += [
+            members += [
                 _Member(instance, request.tenant, request.workload)
-                for instance, request in zip(instances, wanted)]
-        return found
+                for instance, request in zip(instances, own)]
+        return members
 
     def _ending(self, end: Callable[[], None]) -> None:
         """End something; that this fails must not keep others from it."""
@@ -207,7 +203,7 @@ class CaseSession:
     def _start_neighbours(
         self, neighbours: Sequence[_Member], stack: contextlib.ExitStack,
     ) -> list[tuple[str, platform_interface.RunningJob]]:
-        found = []
+        loops = []
         for neighbour in neighbours:
             self._step('starting the load of neighbours')
             job = neighbour.instance.start(
@@ -216,8 +212,8 @@ class CaseSession:
                     most=_MOST_SAID,
                     said=shlex.quote(f'{neighbour.instance.work}/neighbour')))
             stack.callback(self._ending, job.stop)
-            found.append((neighbour.instance.name, job))
-        return found
+            loops.append((neighbour.instance.name, job))
+        return loops
 
     def _repetition(self, number: int, measured: Sequence[_Member],
                     members: Sequence[_Member]) -> bench_model.Measurement:
@@ -235,12 +231,12 @@ class CaseSession:
              ) -> tuple[tuple[bench_model.Reading, ...], '_SeenAffinities']:
         """Run the workload once, in all instances at once."""
         outcomes, seen = self._run_all(
-            [(one, one.workload.command) for one in measured], watched)
+            [(member, member.workload.command) for member in measured],
+            watched)
         return tuple(itertools.starmap(_reading, outcomes)), seen
 
     def _run_all(
-        self,
-        commands: Sequence[tuple[_Member, str]],
+        self, commands: Sequence[tuple[_Member, str]],
         watched: Sequence[_Member],
     ) -> tuple[list[tuple[_Member, str, platform_interface.CommandOutcome]],
                '_SeenAffinities']:
@@ -261,11 +257,9 @@ class CaseSession:
                 in zip(texts, outcomes)], seen
 
     def _wait(
-        self,
-        texts: Sequence[tuple[_Member, str]],
+        self, texts: Sequence[tuple[_Member, str]],
         jobs: Sequence[platform_interface.RunningJob],
-        watched: Sequence[_Member],
-        seen: '_SeenAffinities',
+        watched: Sequence[_Member], seen: '_SeenAffinities',
     ) -> list[platform_interface.CommandOutcome]:
         edges = self._edges
         begun = edges.monotonic()
@@ -273,27 +267,27 @@ class CaseSession:
         ended: dict[int, platform_interface.CommandOutcome] = {}
         while True:
             looked = edges.monotonic()
-            for place, job in enumerate(jobs):
-                if place not in ended:
+            for index, job in enumerate(jobs):
+                if index not in ended:
                     outcome = job.poll()
                     if outcome is not None:
-                        _check_status(*texts[place], outcome)
-                        ended[place] = outcome
+                        _check_status(*texts[index], outcome)
+                        ended[index] = outcome
             if len(ended) == len(jobs):
-                return [ended[place] for place in range(len(jobs))]
+                return [ended[index] for index in range(len(jobs))]
             now = edges.monotonic()
             passed = now - begun
             if passed > self._deadline_seconds:
-                late = next(place for place in range(len(jobs))
-                            if place not in ended)
+                late = next(index for index in range(len(jobs))
+                            if index not in ended)
                 raise bench_errors.WorkloadError(
                     f'{texts[late][0].instance.name}: {texts[late][1]!r} has '
                     f'not ended after {self._deadline_seconds:g} s',
                     'give it less to do, or more time with --deadline')
             if watched and passed >= next_look:
                 next_look = 2 * passed
-                for one in watched:
-                    seen.add(one.instance.name, one.instance.affinities())
+                for instance in (member.instance for member in watched):
+                    seen.add(instance.name, instance.affinities())
             pause = min(max(passed * _LOOK_PART, _LEAST_LOOK_SECONDS),
                         _MOST_LOOK_SECONDS)
             edges.sleep(max(pause, min(_LOOK_REST * (now - looked),
@@ -304,7 +298,7 @@ class _SeenAffinities:
     """Affinities as several looks have found them: the widest of each."""
 
     def __init__(self) -> None:
-        self._found: dict[str, bench_model.Affinity] = {}
+        self._affinities: dict[str, bench_model.Affinity] = {}
 
     def add(self, instance: str,
             affinities: Sequence[bench_model.Affinity]) -> None:
@@ -313,14 +307,14 @@ class _SeenAffinities:
             if not affinity.seen:
                 continue
             name = f'{instance}: {affinity.thread}'
-            before = self._found.get(name)
-            self._found[name] = dataclasses.replace(
+            before = self._affinities.get(name)
+            self._affinities[name] = dataclasses.replace(
                 affinity, thread=name,
                 seen=affinity.seen | before.seen if before else affinity.seen)
 
     @property
     def affinities(self) -> tuple[bench_model.Affinity, ...]:
-        return tuple(self._found.values())
+        return tuple(self._affinities.values())
 
 
 def _flags(readings: Sequence[bench_model.Reading],
@@ -333,10 +327,10 @@ def _flags(readings: Sequence[bench_model.Reading],
                    f'{reading.outside_seconds:.3f} s outside and '
                    f'{reading.inside_seconds:.3f} s by the clock of the '
                    'instance')
-    for one in affinities:
-        if not one.is_in_force:
-            yield (f'{one.thread} might run on CPUs {one.seen} and not on '
-                   f'{one.asked} only')
+    for affinity in affinities:
+        if not affinity.is_in_force:
+            yield (f'{affinity.thread} might run on CPUs {affinity.seen} and '
+                   f'not on {affinity.asked} only')
     known = {affinity.thread.partition(': ')[0] for affinity in affinities}
     for name in instances:
         if name not in known:

@@ -41,21 +41,22 @@ def between_runs(before: Sequence[bench_model.Conditions],
     if not before or not after:
         return ()
     was, now = before[-1], after[-1]
-    found = _changed(was, now, _ATTRIBUTES | _MORE)
+    changed = _changed(was, now, _ATTRIBUTES | _MORE)
     if abs(was.load - now.load) > LOAD * now.cpus:
-        found += _changed_words('{}', {'load before': f'{was.load:.2f}'},
-                                {'load before': f'{now.load:.2f}'})
-    return found + _changed_words('{}', was.versions, now.versions)
+        changed += _changed_words('{}', {'load before': f'{was.load:.2f}'},
+                                  {'load before': f'{now.load:.2f}'})
+    return changed + _changed_words('{}', was.versions, now.versions)
 
 
 def _changed(was: bench_model.Conditions, now: bench_model.Conditions,
              attributes: Mapping[str, str]) -> tuple[str, ...]:
-    found = _changed_words('{}', *(
-        {word: getattr(one, name) for name, word in attributes.items()}
-        for one in (was, now)))
+    changed = _changed_words('{}', *(
+        {word: getattr(conditions, name) for name, word in attributes.items()}
+        for conditions in (was, now)))
     for name, words in _MAPPINGS.items():
-        found += _changed_words(words, getattr(was, name), getattr(now, name))
-    return found
+        changed += _changed_words(
+            words, getattr(was, name), getattr(now, name))
+    return changed
 
 
 def _changed_words(words: str, was: Mapping[str, object],

@@ -178,16 +178,17 @@ def summarise(results: bench_model.Results) -> RunSummary:
     seed = results.experiment.seed
     rows = []
     for case in results.experiment.cases:
-        found = measured.get(key(case.factors), ())
+        measurements = measured.get(key(case.factors), ())
         for tenant in case.tenants:
             workload = results.workloads.get(tenant.workload)
             for figure in workload.figures if workload else ():
-                sample = sample_of(found, tenant.name, figure.name)
+                sample = sample_of(measurements, tenant.name, figure.name)
                 if sample is not None:
                     rows.append(FigureRow(
                         case=case, tenant=tenant, figure=figure,
                         estimate=estimate(sample, seed),
-                        flagged=sum(bool(one.flags) for one in found)))
+                        flagged=sum(bool(measurement.flags)
+                                    for measurement in measurements)))
     return RunSummary(results=results, rows=tuple(
         _compared(row, rows, results.experiment) for row in rows))
 
@@ -200,25 +201,25 @@ def key(factors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def varying(cases: Sequence[bench_model.Case]) -> tuple[str, ...]:
     """The factors that are needed to tell cases apart; at least one."""
     names = dict.fromkeys(name for case in cases for name in case.factors)
-    found: list[str] = []
+    factors: list[str] = []
     kinds = 1
     for name in names:
         divided = len({tuple(case.factors.get(factor) for factor in (
-            *found, name)) for case in cases})
+            *factors, name)) for case in cases})
         if divided > kinds:
-            found.append(name)
+            factors.append(name)
             kinds = divided
-    return tuple(found) or tuple(names)[:1]
+    return tuple(factors) or tuple(names)[:1]
 
 
 def _by_case(
     measurements: Iterable[bench_model.Measurement],
 ) -> dict[tuple[tuple[str, str], ...], list[bench_model.Measurement]]:
-    found: dict[tuple[tuple[str, str], ...],
-                list[bench_model.Measurement]] = {}
+    measured: dict[tuple[tuple[str, str], ...],
+                   list[bench_model.Measurement]] = {}
     for measurement in measurements:
-        found.setdefault(key(measurement.factors), []).append(measurement)
-    return found
+        measured.setdefault(key(measurement.factors), []).append(measurement)
+    return measured
 
 
 def sample_of(measurements: Iterable[bench_model.Measurement], tenant: str,
@@ -234,12 +235,13 @@ def sample_of(measurements: Iterable[bench_model.Measurement], tenant: str,
     """
     rounds: dict[int, list[float]] = {}
     repetitions: dict[int, list[float]] = {}
-    for one in measurements:
-        values = [float(reading.figures[figure]) for reading in one.readings
+    for measurement in measurements:
+        values = [float(reading.figures[figure])
+                  for reading in measurement.readings
                   if reading.tenant == tenant and figure in reading.figures]
         if values:
-            rounds.setdefault(one.round, []).extend(values)
-            repetitions.setdefault(one.repetition, []).extend(values)
+            rounds.setdefault(measurement.round, []).extend(values)
+            repetitions.setdefault(measurement.repetition, []).extend(values)
     if not rounds:
         return None
     unit, clusters = ((intervals.ClusterUnit.ROUNDS, rounds) if len(rounds) > 1
@@ -378,22 +380,22 @@ def split(summary: RunSummary, cpus: int) -> tuple[Split, ...]:
             by_name.setdefault((
                 row.tenant.workload, str(row.tenant.platform),
                 str(row.tenant.provisioning), row.tenant.name), []).append(row)
-    found = []
+    splits = []
     for name, rows in by_name.items():
         sizes = {row.tenant.size.vcpus for row in rows}
         if len(sizes) == len(rows) >= LEAST_SIZES:
-            found.append(_split(name, sorted(
+            splits.append(_split(name, sorted(
                 rows, key=lambda row: row.tenant.size.vcpus), summary, cpus))
-    return tuple(found)
+    return tuple(splits)
 
 
 def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
            summary: RunSummary, cpus: int) -> Split:
-    bases = [one for row in rows if (one := _baseline(
+    bases = [base for row in rows if (base := _baseline(
         row, summary.rows, summary.experiment)) is not None]
     # Sizes may share a baseline, which is then resampled as one.
     distinct = list({id(base): base for base in bases}.values())
-    places = [distinct.index(base) for base in bases]
+    base_of = [distinct.index(base) for base in bases]
     sizes = [row.tenant.size.vcpus for row in rows]
     is_higher = [
         row.figure.better is bench_model.Better.HIGHER for row in rows]
@@ -401,9 +403,9 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
     def line(totals: Sequence[intervals.Totals]) -> tuple[Any, Any]:
         base = totals[len(rows):]
         ratios = [
-            (base[place].mean / own.mean if higher
-             else own.mean / base[place].mean) - 1
-            for own, place, higher in zip(totals, places, is_higher)]
+            (base[index].mean / own.mean if higher
+             else own.mean / base[index].mean) - 1
+            for own, index, higher in zip(totals, base_of, is_higher)]
         return _least_squares([1 / size for size in sizes], ratios)
 
     samples = [row.estimate.sample for row in (*rows, *distinct)]
@@ -420,17 +422,16 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
             for size, _chr, ratio in points))
 
 
-def _least_squares(places: Sequence[float], heights: Sequence[Any],
-                   ) -> tuple[Any, Any]:
+def _least_squares(xs: Sequence[float], ys: Sequence[Any]) -> tuple[Any, Any]:
     """Where a straight line begins, and how it rises; heights may be arrays.
 
     Written out, since resamples come as arrays.
     """
-    middle = math.fsum(places) / len(places)
-    squares = math.fsum((place - middle) ** 2 for place in places)
-    weights = [(place - middle) / squares for place in places]
-    rise = sum(weight * height for weight, height in zip(weights, heights))
-    return sum(heights) / len(heights) - rise * middle, rise
+    middle = math.fsum(xs) / len(xs)
+    squares = math.fsum((x - middle) ** 2 for x in xs)
+    weights = [(x - middle) / squares for x in xs]
+    rise = sum(weight * y for weight, y in zip(weights, ys))
+    return sum(ys) / len(ys) - rise * middle, rise
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,7 +451,7 @@ class Finish:
 def finishes(summary: RunSummary) -> tuple[Finish, ...]:
     """Ratios of cases with two measured tenants of different weights."""
     measured = _by_case(summary.results.measurements)
-    found = []
+    pairs = []
     for _name, group in itertools.groupby(
             summary.rows, lambda row: key(row.case.factors)):
         rows = [row for row in group if row.is_measured
@@ -465,10 +466,10 @@ def finishes(summary: RunSummary) -> tuple[Finish, ...]:
             continue
         sample = _paired(measured[key(heavy.case.factors)], heavy, light)
         if sample is not None:
-            found.append(Finish(
+            pairs.append(Finish(
                 case=heavy.case, heavy=heavy, light=light,
                 ratio=estimate(sample, summary.experiment.seed)))
-    return tuple(found)
+    return tuple(pairs)
 
 
 def _paired(measurements: Iterable[bench_model.Measurement], heavy: FigureRow,

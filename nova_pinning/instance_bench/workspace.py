@@ -53,7 +53,7 @@ class Workspace:
         except OSError as error:
             raise errors.InputError(
                 f'{error.strerror}', errors.Location(str(parent)),
-                'files that are needed for a while are made there') from None
+                'temporary files are made there') from None
 
     def unlock(self) -> None:
         """Nobody needs it any more."""

@@ -11,7 +11,6 @@ from osc_lib.command import command
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning import errors
-from nova_pinning import extras
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.segregation import segregation_cloud
 
@@ -46,21 +45,10 @@ class CloudCommand(command.Command):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
-            status = super().run(parsed_args)
-            sys.stdout.flush()
-            return status
-        except errors.InputError as error:
-            return base_command.report_input_error(error)
-        except ModuleNotFoundError as error:
-            extras.end(error)
+            return base_command.run_reporting(super().run, parsed_args)
         except errors.CloudError as error:
             print(f'error: cloud {self.cloud.name}: {error}', file=sys.stderr)
             return base_command.FINDINGS
-        except OSError as error:
-            reported = base_command.report_output_error(error)
-            if reported is None:
-                raise
-            return reported
 
 
 class CloudLister(CloudCommand, display.ListDisplay):

@@ -225,6 +225,6 @@ class ExportFlavors(base.CloudCommand):
             select.named_flavors(live, parsed_args.names,
                                  f'cloud {self.cloud.name}'),
             # A cloud lists them by their ids.
-            key=lambda one: (one.vcpus, one.memory_mib, one.name))
+            key=lambda flavor: (flavor.vcpus, flavor.memory_mib, flavor.name))
         print(export.catalogue_text(flavors, parsed_args.name), end='')
         return base_command.OK

@@ -179,12 +179,12 @@ class SetHost(base.CloudCommand):
                                    change.host_class) for change in changes]
         if parsed_args.format == 'json':
             self._print_json(changes=[
-                show_host.change_as_dict(one) | {
+                show_host.change_as_dict(change) | {
                     'strangers': list(map(show_host.server_as_dict, crowd))}
-                for one, crowd in zip(changes, crowds, strict=True)])
+                for change, crowd in zip(changes, crowds, strict=True)])
         else:
-            for one, crowd in zip(changes, crowds, strict=True):
-                show_host.show_change(one, crowd, base_command.console(),
+            for change, crowd in zip(changes, crowds, strict=True):
+                show_host.show_change(change, crowd, base_command.console(),
                                       parsed_args.force)
         is_done = (parsed_args.force or not any(crowds)) and not any(
             change.is_needed or change.kept for change in changes)

@@ -100,10 +100,10 @@ class ApplySegregation(base.CloudCommand):
     def _held(self, made: site_plan.SitePlan) -> _Held:
         """What keeps hosts as they are, unless they are forced."""
         def strangers(
-            one: site_plan.HostChange,
+            change: site_plan.HostChange,
         ) -> tuple[str, tuple[segregation_model.HostedServer, ...]]:
-            return one.host.provider, class_change.strangers(
-                self.host_cloud, one.host, one.turn.host_class)
+            return change.host.provider, class_change.strangers(
+                self.host_cloud, change.host, change.turn.host_class)
 
         changes = made.host_changes
         pool = futures.ThreadPoolExecutor(_SIDE_BY_SIDE, 'hosts')
@@ -178,16 +178,16 @@ def _alike(
     changes: Sequence[site_plan.HostChange],
 ) -> Iterator[list[site_plan.HostChange]]:
     """Hosts of one group for which the same is to be done."""
-    found: dict[object, list[site_plan.HostChange]] = {}
+    groups: dict[object, list[site_plan.HostChange]] = {}
     for change in changes:
-        found.setdefault((change.group, *_host_lines(change)),
-                         []).append(change)
-    yield from found.values()
+        groups.setdefault((change.group, *_host_lines(change)),
+                          []).append(change)
+    yield from groups.values()
 
 
 def _group_head(group: Sequence[site_plan.HostChange]) -> str:
     first = group[0]
-    names = ', '.join(one.host.name for one in group)
+    names = ', '.join(change.host.name for change in group)
     return f'{first.group}: {_class_text(first)}: {names}'
 
 
@@ -211,8 +211,8 @@ def _print_lines(console: rich.console.Console, head: str,
 
 
 def _crowd(servers: Sequence[segregation_model.HostedServer]) -> str:
-    one = servers[0]
-    what = words.count(len(servers), f'{one.host_class} server')
+    first = servers[0]
+    what = words.count(len(servers), f'{first.host_class} server')
     return f'{what} on it'
 
 

@@ -80,8 +80,8 @@ class CheckSegregation(base.CloudCommand):
         settings = audit_run.AuditSettings(
             hosts=frozenset(parsed_args.names),
             descriptions={
-                one.name: one
-                for one in host_loader.load_directory(parsed_args.hosts)
+                host.name: host
+                for host in host_loader.load_directory(parsed_args.hosts)
             } if parsed_args.hosts else {},
             configs=(configs.load(parsed_args.provider_configs)
                      if parsed_args.provider_configs else {}),

@@ -48,8 +48,8 @@ class HostDetail:
     @property
     def suggested(self) -> frozenset[hostclass.HostClass]:
         """The classes of guests that its inventories have CPUs for."""
-        has = {name for name, one in (self.inventories or {}).items()
-               if one.total > one.reserved}
+        has = {name for name, inventory in (self.inventories or {}).items()
+               if inventory.total > inventory.reserved}
         return frozenset(
             host_class for name, host_class in (
                 ('PCPU', hostclass.HostClass.DEDICATED),
@@ -150,8 +150,8 @@ def detail_as_dict(detail: HostDetail) -> dict[str, Any]:
     """A host with all that there is to know, for JSON."""
     return as_dict(detail.host) | {
         'inventories': None if detail.inventories is None else {
-            name: dataclasses.asdict(one)
-            for name, one in sorted(detail.inventories.items())},
+            name: dataclasses.asdict(inventory)
+            for name, inventory in sorted(detail.inventories.items())},
         'suggested': sorted(detail.suggested),
         'servers': [server_as_dict(server) for server in detail.servers],
         'strangers': [stranger.id for stranger in detail.strangers]}
@@ -325,8 +325,8 @@ def _show_kept(planned: class_change.ClassChange,
 
 def _show_steps(planned: class_change.ClassChange,
                 console: rich.console.Console) -> None:
-    steps = [('+', f'trait {one}') for one in sorted(planned.add)]
-    steps += [('-', f'trait {one}') for one in sorted(planned.remove)]
+    steps = [('+', f'trait {trait}') for trait in sorted(planned.add)]
+    steps += [('-', f'trait {trait}') for trait in sorted(planned.remove)]
     steps += [('+', f'aggregate {join.name}') for join in planned.joins]
     steps += [('-', f'aggregate {leave.name}') for leave in planned.leaves]
     for sign, text in steps:
@@ -366,7 +366,7 @@ def result_as_dict(result: class_change.ChangeResult) -> dict[str, Any]:
         'message': result.message,
         'strangers': [
             server_as_dict(stranger) for stranger in result.strangers],
-        'left': [server_as_dict(one) for one in result.left]}
+        'left': [server_as_dict(server) for server in result.left]}
 
 
 def exit_status(results: Iterable[class_change.ChangeResult]) -> int:

@@ -213,7 +213,7 @@ def _cell(cell: model.CellView, occupancy: host_occupancy.HostOccupancy,
           guest_cell: int) -> tuple[str, ...]:
     """A row of the table of cells.
 
-    :param asked: the guest cell that it is compared with
+    :param guest_cell: the guest cell that it is compared with
     """
     assert isinstance(cell, model.HostCell)
     free = cell.free_cpus

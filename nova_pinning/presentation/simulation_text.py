@@ -116,10 +116,11 @@ def _estimate(estimate: statistic.SeedEstimate, factor: float, unit: str,
 
 def _acceptance(results: Sequence[simulation_run.Result], names: Sequence[str],
                 console: rich.console.Console) -> None:
-    found = simulation_report.acceptances(results, names)
+    acceptances = simulation_report.acceptances(results, names)
     printing.heading('Accepted, by size', console)
-    kinds = dict.fromkeys((row.vcpus, row.name) for row in found)
-    by_kind = {(row.vcpus, row.name, row.configuration): row for row in found}
+    kinds = dict.fromkeys((row.vcpus, row.name) for row in acceptances)
+    by_kind = {(row.vcpus, row.name, row.configuration): row
+               for row in acceptances}
     rows = []
     for vcpus, name in kinds:
         cells = [by_kind.get((vcpus, name, configuration))

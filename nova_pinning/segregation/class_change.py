@@ -263,10 +263,10 @@ def _occupants(
     # not never.
     consumers = (frozenset() if host.traits is None
                  else cloud.placement.consumers(host.provider))
-    found = {server.id: server for server in cloud.servers(host.name)}
-    yield from found.values()
+    hosted = {server.id: server for server in cloud.servers(host.name)}
+    yield from hosted.values()
     servers = {consumer: cloud.server(consumer)
-               for consumer in sorted(consumers - found.keys())}
+               for consumer in sorted(consumers - hosted.keys())}
     # The others are migrations, whose servers have left.
     back = (cloud.revertible(host.name) if None in servers.values() else {})
     for consumer, server in servers.items():

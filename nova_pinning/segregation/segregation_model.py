@@ -150,10 +150,10 @@ def aggregate_marks(aggregate: HostAggregate) -> Iterator[ClassMark]:
     named = aggregate.metadata.get(flavor_model.CLASS_KEY)
     if named is not None:
         try:
-            found = hostclass.parse(named, flavor_model.CLASS_KEY)
+            said_class = hostclass.parse(named, flavor_model.CLASS_KEY)
         except hostclass.UnknownClass:
-            found = None
-        yield ClassMark(MarkSource.AGGREGATE, aggregate.name, found)
+            said_class = None
+        yield ClassMark(MarkSource.AGGREGATE, aggregate.name, said_class)
     for host_class in sorted(aggregate.isolated_for):
         yield ClassMark(MarkSource.ISOLATION, aggregate.name, host_class)
 

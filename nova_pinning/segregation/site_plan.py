@@ -191,7 +191,7 @@ class _Planner:
         for host in self._state.hosts:
             by = named.get(host.name)
             if by:
-                self._check_one_class(host, by)
+                self._check_single_class(host, by)
                 groups = [named.group for named in by]
                 hosts.append(self._host_change(
                     host, groups[0].host_class, groups[0].name,
@@ -270,8 +270,8 @@ class _Planner:
     def _warn(self, selector: site_file.HostSelector, message: str) -> None:
         self._warnings.append(f'{selector.where}: {message}')
 
-    def _check_one_class(self, host: segregation_model.MarkedHost,
-                         by: Sequence[_Named]) -> None:
+    def _check_single_class(self, host: segregation_model.MarkedHost,
+                            by: Sequence[_Named]) -> None:
         first = by[0]
         for named in by[1:]:
             if named.group.host_class is not first.group.host_class:

@@ -19,7 +19,6 @@ from nova_pinning.fleet import guest_request
 EXPONENTIAL = 'exponential'
 LOG_NORMAL = 'log-normal'
 FOREVER = 'forever'
-LIFETIMES = (EXPONENTIAL, LOG_NORMAL, FOREVER)
 
 
 class Arrival(NamedTuple):
@@ -117,12 +116,8 @@ def _normal(draws: random.Random) -> float:
 
 
 def rising_load(
-    mix: Sequence[tuple[guest_request.GuestRequest, float]],
-    cpus: int,
-    *,
-    guests_at_full: float = 0.0,
-    first: float = 0.5,
-    last: float = 1.2,
+    mix: Sequence[tuple[guest_request.GuestRequest, float]], cpus: int, *,
+    guests_at_full: float = 0.0, first: float = 0.5, last: float = 1.2,
     turnovers: float = 20.0,
 ) -> PoissonArrivals:
     """Churn whose offered load rises slowly through what a fleet can hold.

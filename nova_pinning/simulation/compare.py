@@ -78,7 +78,7 @@ class Study:
 
     def perform(
         self, case: StudyCase, known: Sequence[int] = (),
-        decided: Callable[[list[int]], None] | None = None,
+        decided: Callable[[list[int]], None] = lambda decisions: None,
     ) -> simulation_run.Result:
         """One of the runs.
 
@@ -105,7 +105,7 @@ def perform(
     study: Study, *,
     processes: int = 1,
     known: Mapping[StudyCase, Sequence[int]] | None = None,
-    decided: Decided | None = None,
+    decided: Decided = lambda case, decisions: None,
 ) -> list[simulation_run.Result]:
     """Do all runs; the results are in the order of ``study.cases``.
 
@@ -115,7 +115,7 @@ def perform(
     :param decided: called in this process, now and then
     :raises InputError: if a process is killed by somebody else
     """
-    known, decided = known or {}, decided or _ignore
+    known = known or {}
     if min(processes, len(study.cases)) < 2:
         return [
             study.perform(case, known.get(case, ()), _new_only(
@@ -137,10 +137,6 @@ def _new_only(
         decided(new)
 
     return new_only
-
-
-def _ignore(_case: StudyCase, _decisions: Sequence[int]) -> None:
-    pass
 
 
 def _perform_apart(

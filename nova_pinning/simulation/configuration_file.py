@@ -71,8 +71,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
             name: float(conf.filter_scheduler[option])
             for option, name in _OPTIONS.items()}
         classes = list(conf.filter_scheduler.weight_classes)
-        packs = (conf.compute.
-                 packing_host_numa_cells_allocation_strategy)
+        packs = (conf.compute.packing_host_numa_cells_allocation_strategy)
     except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(str(error).strip(), where) from None
     for name, value in multipliers.items():

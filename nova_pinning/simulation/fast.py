@@ -34,7 +34,7 @@ from nova_pinning.simulation import settings
 from nova_pinning.simulation import views
 
 Floats: TypeAlias = numpy.ndarray
-Places: TypeAlias = numpy.ndarray
+Indices: TypeAlias = numpy.ndarray
 Flags: TypeAlias = numpy.ndarray
 
 #: As nova.scheduler.weights.pci.MAX_DEVS.
@@ -115,8 +115,7 @@ class FastScheduler:
     """
 
     def __init__(
-        self,
-        ledger: occupancy_ledger.OccupancyLedger,
+        self, ledger: occupancy_ledger.OccupancyLedger,
         configuration: scheduler_configuration.SchedulerConfiguration,
         aggregates: Mapping[str, snapshot.FleetAggregate] | None = None,
         looks_at_l3: bool = False,
@@ -165,26 +164,26 @@ class FastScheduler:
         if known is not None and known.host is None:
             return known
         if known is None:
-            places = numpy.flatnonzero(offered.any & kind.may)
+            indices = numpy.flatnonzero(offered.any & kind.may)
         else:
-            places = numpy.array([known.host])
+            indices = numpy.array([known.host])
         if request.topology is not None or request.devices:
-            self._look(kind, places)
-            places = self._best_tier(kind, places)
-        if not len(places):
+            self._look(kind, indices)
+            indices = self._best_tier(kind, indices)
+        if not len(indices):
             return _REFUSED
-        index = int(self._choose(kind, places))
+        index = int(self._choose(kind, indices))
         decision = kind.decisions[index]
         self.ledger.take(uuid, self.ledger.placed_guest(
             index, request, decision.fit if decision else None,
             offered.resources(index)))
-        return known or self._decision(kind, places, index)
+        return known or self._decision(kind, indices, index)
 
-    def _decision(self, kind: _FastKind, places: Places,
+    def _decision(self, kind: _FastKind, indices: Indices,
                   index: int) -> SchedulingDecision:
         if not (self._looks_at_l3 and kind.is_pinned):
             return SchedulingDecision(index)
-        met = kind.l3_domains[places] <= kind.l3_fewest[places]
+        met = kind.l3_domains[indices] <= kind.l3_fewest[indices]
         return SchedulingDecision(
             index, bool(met.any()),
             bool(kind.l3_domains[index] <= kind.l3_fewest[index]))
@@ -225,24 +224,24 @@ class FastScheduler:
 
     # What fits.
 
-    def _look(self, kind: _FastKind, places: Places) -> None:
+    def _look(self, kind: _FastKind, indices: Indices) -> None:
         """Bring up to date what is known about some hosts."""
         version = self.ledger.version
-        for index in places[kind.seen[places] != version[places]].tolist():
+        for index in indices[kind.seen[indices] != version[indices]].tolist():
             kind.seen[index] = version[index]
             self._keep(kind, index, self._decide(kind, index))
 
-    def _best_tier(self, kind: _FastKind, places: Places) -> Places:
+    def _best_tier(self, kind: _FastKind, indices: Indices) -> Indices:
         """The hosts that PinnedTopologyFilter lets pass."""
-        tiers = kind.tier[places]
-        first = places[tiers == _HostTier.FIRST]
+        tiers = kind.tier[indices]
+        first = indices[tiers == _HostTier.FIRST]
         if len(first):
             return first
-        for index in places[tiers == _HostTier.UNKNOWN].tolist():
+        for index in indices[tiers == _HostTier.UNKNOWN].tolist():
             self._keep(kind, index, self._decide(kind, index, is_patient=True))
-        tiers = kind.tier[places]
-        second = places[tiers == _HostTier.SECOND]
-        return second if len(second) else places[tiers == _HostTier.LAST][:1]
+        tiers = kind.tier[indices]
+        second = indices[tiers == _HostTier.SECOND]
+        return second if len(second) else indices[tiers == _HostTier.LAST][:1]
 
     def _keep(self, kind: _FastKind, index: int,
               outcome: fit.Decision | model.Refusal | None) -> None:
@@ -350,8 +349,7 @@ class FastScheduler:
                 known = notes[key] = (
                     *score.l3_use(domain_of, cell, cell_fit,
                                   self._settings.prefer_exclusive_l3),
-                    -(-len(cell_fit.pins) // (l3_cpus or len(domain_of)
-                                              or 1)))
+                    -(-len(cell_fit.pins) // (l3_cpus or len(domain_of) or 1)))
             domains += known[0]
             cost += known[1]
             fewest += known[2]
@@ -362,61 +360,62 @@ class FastScheduler:
 
     # Which is best.
 
-    def _choose(self, kind: _FastKind, places: Places) -> int:
+    def _choose(self, kind: _FastKind, indices: Indices) -> int:
         """As nova.weights.BaseWeightHandler, and the first of the best."""
-        if len(places) == 1:
-            return int(places[0])
-        score_of = numpy.zeros(len(places))
+        if len(indices) == 1:
+            return int(indices[0])
+        score_of = numpy.zeros(len(indices))
         for name, multipliers in self._weighers:
-            raw, least = _RAW[name](self, kind, places)
+            raw, least = _RAW[name](self, kind, indices)
             weights = _normalized(raw, least, _LEAST_RANGES.get(name, 0.0))
             if weights is not None:
-                score_of += multipliers[places] * weights
-        return int(places[numpy.argmax(score_of)])
+                score_of += multipliers[indices] * weights
+        return int(indices[numpy.argmax(score_of)])
 
-    def _cpu(self, _kind: _FastKind, places: Places) -> tuple[Floats, float]:
-        free = (self.ledger.total_vcpus[places] * self._cpu_ratio[places]
-                - self.ledger.used_vcpus[places])
+    def _cpu(self, _kind: _FastKind, indices: Indices) -> tuple[Floats, float]:
+        free = (self.ledger.total_vcpus[indices] * self._cpu_ratio[indices]
+                - self.ledger.used_vcpus[indices])
         return numpy.maximum(free, 0.0), 0.0
 
-    def _disk(self, _kind: _FastKind, places: Places) -> tuple[Floats, float]:
-        free = self.ledger.free_disk_gib[places] * 1024
+    def _disk(
+            self, _kind: _FastKind, indices: Indices) -> tuple[Floats, float]:
+        free = self.ledger.free_disk_gib[indices] * 1024
         return numpy.maximum(free, 0).astype(float), 0.0
 
-    def _ram(self, _kind: _FastKind, places: Places) -> tuple[Floats, float]:
-        free = self.ledger.free_memory_mib[places]
+    def _ram(self, _kind: _FastKind, indices: Indices) -> tuple[Floats, float]:
+        free = self.ledger.free_memory_mib[indices]
         return numpy.maximum(free, 0).astype(float), 0.0
 
-    def _guests(self, _kind: _FastKind, places: Places,
+    def _guests(self, _kind: _FastKind, indices: Indices,
                 ) -> tuple[Floats, None]:
-        return self.ledger.guests[places].astype(float), None
+        return self.ledger.guests[indices].astype(float), None
 
-    def _pci(self, _kind: _FastKind, places: Places) -> tuple[Floats, None]:
-        free = self.ledger.free_devices[places]
+    def _pci(self, _kind: _FastKind, indices: Indices) -> tuple[Floats, None]:
+        free = self.ledger.free_devices[indices]
         return (_MAX_DEVICES - numpy.minimum(free, _MAX_DEVICES - 1)
                 ).astype(float), None
 
-    def _fragmentation(self, kind: _FastKind, places: Places,
+    def _fragmentation(self, kind: _FastKind, indices: Indices,
                        ) -> tuple[Floats, None]:
-        growth = numpy.zeros(len(places))
+        growth = numpy.zeros(len(indices))
         if kind.is_pinned:
             # In the order in which fit.score adds them up.
             for number, share in self._mix:
-                growth += share * kind.losses[number][places]
-            growth += score.COST_OF_FREE_CPU * kind.left[places]
+                growth += share * kind.losses[number][indices]
+            growth += score.COST_OF_FREE_CPU * kind.left[indices]
         return -growth, None
 
-    def _cache_locality(self, kind: _FastKind, places: Places,
+    def _cache_locality(self, kind: _FastKind, indices: Indices,
                         ) -> tuple[Floats, None]:
         if not kind.is_pinned:
-            return numpy.zeros(len(places)), None
-        return kind.l3_weight[places], None
+            return numpy.zeros(len(indices)), None
+        return kind.l3_weight[indices], None
 
     def _best_fit(self, kind: _FastKind,
-                  places: Places) -> tuple[Floats, None]:
+                  indices: Indices) -> tuple[Floats, None]:
         if not kind.is_pinned:
-            return numpy.zeros(len(places)), None
-        return -kind.left[places].astype(float), None
+            return numpy.zeros(len(indices)), None
+        return -kind.left[indices].astype(float), None
 
 
 def _ask_nova(attempt: fit.ClaimAttempt, choice: fit.CellChoice,
@@ -459,7 +458,7 @@ def _takes(cell: views.FrozenCellView, size: fit.Size, number: int) -> int:
 
 
 #: Raw weights by weigher, and the least one if the weigher sets that.
-_RAW: Mapping[str, Callable[[FastScheduler, _FastKind, Places],
+_RAW: Mapping[str, Callable[[FastScheduler, _FastKind, Indices],
                             tuple[Floats, float | None]]] = {
     'CPUWeigher': FastScheduler._cpu,
     'DiskWeigher': FastScheduler._disk,

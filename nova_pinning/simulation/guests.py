@@ -9,11 +9,9 @@ from nova_pinning.placement import inventory
 
 
 def plain(
-    vcpus: int,
-    memory_mib: int,
+    vcpus: int, memory_mib: int,
     guest_class: hostclass.HostClass = hostclass.HostClass.DEDICATED,
-    cells: int = 1,
-    name: str = '',
+    cells: int = 1, name: str = '',
 ) -> guest_request.GuestRequest:
     """A guest without wishes besides its size.
 

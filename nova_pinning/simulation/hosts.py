@@ -10,8 +10,7 @@ from nova_pinning.placement import placement_traits
 
 
 def l3_cpus(
-    host: snapshot.FleetHost,
-    aggregates: Mapping[str, snapshot.FleetAggregate],
+    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
 ) -> int | None:
     """The host CPUs in each L3 domain, None if nothing tells.
 
@@ -28,8 +27,7 @@ def l3_cpus(
 
 
 def _from_aggregates(
-    host: snapshot.FleetHost,
-    aggregates: Mapping[str, snapshot.FleetAggregate],
+    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
 ) -> Iterable[int]:
     for name in host.aggregates:
         if name in aggregates:

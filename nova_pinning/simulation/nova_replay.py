@@ -30,7 +30,7 @@ from nova_pinning.simulation import settings
 class _GuestKind:
     """Guests that are asked for alike.
 
-    :param wanted: kept alive, since its address is the key to this
+    :param request: kept alive, since its address is the key to this
     :param primitive: of its RequestSpec
     """
 
@@ -46,8 +46,7 @@ class NovaReplay:
     """
 
     def __init__(
-        self,
-        ledger: occupancy_ledger.OccupancyLedger,
+        self, ledger: occupancy_ledger.OccupancyLedger,
         configuration: scheduler_configuration.SchedulerConfiguration,
         fleet: snapshot.Fleet,
     ) -> None:
@@ -73,9 +72,7 @@ class NovaReplay:
         self._driver.close()
 
     def place(
-        self,
-        uuid: str,
-        request: guest_request.GuestRequest,
+        self, uuid: str, request: guest_request.GuestRequest,
         known: fast.SchedulingDecision | None = None
     ) -> fast.SchedulingDecision:
         """Put a guest where nova would.
@@ -84,22 +81,22 @@ class NovaReplay:
         """
         kind = self._kinds.get(id(request)) or self._new_kind(request)
         offered = self._placement.offers(kind.resource_queries)
-        places = numpy.flatnonzero(offered.any).tolist()
-        if not places:
+        indices = numpy.flatnonzero(offered.any).tolist()
+        if not indices:
             # Filters and weighers see requests that find hosts only.
             return fast.SchedulingDecision(None)
         spec = self._driver.spec(kind.primitive, uuid)
         if known is not None:
             if known.host is None:
                 return known
-            places = [known.host]
-        states = [self._state(index, offered) for index in places]
+            indices = [known.host]
+        states = [self._state(index, offered) for index in indices]
         chosen = self._driver.choose(states, spec)
         if chosen is None:
             return fast.SchedulingDecision(None)
-        self._claim(uuid, places[chosen], states[chosen], spec, request,
+        self._claim(uuid, indices[chosen], states[chosen], spec, request,
                     offered)
-        return known or fast.SchedulingDecision(places[chosen])
+        return known or fast.SchedulingDecision(indices[chosen])
 
     def _new_kind(self, request: guest_request.GuestRequest) -> _GuestKind:
         kind = self._kinds[id(request)] = _GuestKind(
@@ -181,8 +178,7 @@ def _options(
 
 
 def _aggregates(
-    host: snapshot.FleetHost,
-    aggregates: Mapping[str, snapshot.FleetAggregate],
+    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """A host's aggregates, with what is known of it in another way."""
     known = {}

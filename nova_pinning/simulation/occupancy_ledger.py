@@ -26,9 +26,8 @@ Numbers: TypeAlias = numpy.ndarray
 class PlacedGuest:
     """A guest on a host.
 
-    :param host: place of the host in the ledger
+    :param host: index of the host in the ledger
     :param counted: what Placement counts it with
-    :param emulator_cpus: set aside for its emulator threads
     """
 
     host: int
@@ -200,15 +199,15 @@ def of_fleet(fleet: snapshot.Fleet, order: Sequence[int],
              is_empty: bool = False) -> OccupancyLedger:
     """The hosts of a fleet, with their guests.
 
-    :param order: places in ``fleet.hosts``
+    :param order: indices into ``fleet.hosts``
     :param is_empty: without the guests
     """
     ledger = OccupancyLedger([fleet.hosts[index] for index in order])
     if is_empty:
         return ledger
-    places = {host.name: index for index, host in enumerate(ledger.hosts)}
+    index_of = {host.name: index for index, host in enumerate(ledger.hosts)}
     for guest in fleet.guests:
-        index = places.get(guest.host)
+        index = index_of.get(guest.host)
         if index is None:
             continue
         ledger.take(guest.uuid, PlacedGuest(

@@ -77,15 +77,11 @@ class RunPlan:
 
 
 def run(
-    fleet: snapshot.Fleet,
-    arrivals: Iterable[arrival_process.Arrival],
-    configuration: scheduler_configuration.SchedulerConfiguration,
-    *,
-    seed: int = 0,
-    plan: RunPlan = RunPlan(),
-    factory: Factory | None = None,
+    fleet: snapshot.Fleet, arrivals: Iterable[arrival_process.Arrival],
+    configuration: scheduler_configuration.SchedulerConfiguration, *,
+    seed: int = 0, plan: RunPlan = RunPlan(), factory: Factory | None = None,
     known: Iterable[int] = (),
-    decided: Callable[[list[int]], None] | None = None,
+    decided: Callable[[list[int]], None] = lambda decisions: None,
 ) -> Result:
     """Run a simulation to its end.
 
@@ -103,11 +99,7 @@ def run(
     """
     simulation = _Simulation(fleet, configuration, seed, plan, factory)
     with contextlib.closing(simulation.scheduler):
-        return simulation.run(arrivals, iter(known), decided or _ignore)
-
-
-def _ignore(_decisions: list[int]) -> None:
-    pass
+        return simulation.run(arrivals, iter(known), decided)
 
 
 def encoded(decision: fast.SchedulingDecision) -> int:
@@ -132,12 +124,9 @@ def decoded(number: int) -> fast.SchedulingDecision:
 class _Simulation:
 
     def __init__(
-        self,
-        fleet: snapshot.Fleet,
+        self, fleet: snapshot.Fleet,
         configuration: scheduler_configuration.SchedulerConfiguration,
-        seed: int,
-        plan: RunPlan,
-        factory: Factory | None,
+        seed: int, plan: RunPlan, factory: Factory | None,
     ) -> None:
         self._configuration = configuration
         self._seed = seed
@@ -221,8 +210,7 @@ class _Simulation:
             micros = (time.perf_counter() - begun) * 1e6
         self._events += 1
         if decision.host is not None and arrival.lifetime_seconds is not None:
-            self._leaves(
-                arrival.time_seconds + arrival.lifetime_seconds, uuid)
+            self._leaves(arrival.time_seconds + arrival.lifetime_seconds, uuid)
         self._meter.arrived(
             arrival.time_seconds, arrival.request, decision.host,
             decision.is_l3_possible, decision.is_l3_met, micros)

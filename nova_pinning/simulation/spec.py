@@ -106,8 +106,7 @@ class ArrivalSpec:
                             self.cells)
 
     def _rate(
-        self,
-        mix: tuple[tuple[guest_request.GuestRequest, float], ...],
+        self, mix: tuple[tuple[guest_request.GuestRequest, float], ...],
         cpus: int,
     ) -> tuple[float, float]:
         """By Little's law."""
@@ -218,8 +217,7 @@ def _class(text: str) -> tuple[str, hostclass.HostClass]:
         _refuse(f'class {text!r} is neither dedicated nor shared')
 
 
-def _whole(key: str, name: str, most: int) -> Callable[
-        [str], tuple[str, int]]:
+def _whole(key: str, name: str, most: int) -> Callable[[str], tuple[str, int]]:
     def read(text: str) -> tuple[str, int]:
         if not (text.isascii() and text.isdecimal() and len(text) < 12
                 and 1 <= int(text) <= most):

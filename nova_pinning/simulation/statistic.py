@@ -63,8 +63,7 @@ class Compared:
 
 
 def compare(
-    results: Sequence[simulation_run.Result],
-    names: Sequence[str],
+    results: Sequence[simulation_run.Result], names: Sequence[str],
     figure: Figure,
 ) -> dict[str, Compared]:
     """A figure of each configuration.
@@ -91,11 +90,8 @@ def compare(
 
 def stranded_share(result: simulation_run.Result) -> float | None:
     """CPUs that were stranded, as a share of all, over the whole run."""
-    if not result.samples or not result.dedicated_cpus:
-        return None
-    return math.fsum(
-        sample.stranded_cpus for sample in result.samples
-    ) / len(result.samples) / result.dedicated_cpus
+    return _mean_share(
+        result, [sample.stranded_cpus for sample in result.samples])
 
 
 def first_refusal_share(result: simulation_run.Result) -> float | None:
@@ -107,11 +103,15 @@ def first_refusal_share(result: simulation_run.Result) -> float | None:
 
 def sold_share(result: simulation_run.Result) -> float | None:
     """Share of the CPUs that was sold, the mean over the whole run."""
-    if not result.samples or not result.dedicated_cpus:
+    return _mean_share(
+        result, [sample.dedicated_vcpus for sample in result.samples])
+
+
+def _mean_share(result: simulation_run.Result,
+                cpus: Sequence[float]) -> float | None:
+    if not cpus or not result.dedicated_cpus:
         return None
-    return math.fsum(
-        sample.dedicated_vcpus for sample in result.samples
-    ) / len(result.samples) / result.dedicated_cpus
+    return math.fsum(cpus) / len(cpus) / result.dedicated_cpus
 
 
 def l3_share(result: simulation_run.Result) -> float | None:

@@ -188,8 +188,7 @@ def _header(cells: list[str], where: errors.Location) -> list[str]:
             raise errors.InputError(f'column {name} appears twice', where)
     missing = [name for name in ('time', 'id') if name not in columns]
     if not missing and 'flavor' not in columns:
-        missing = [name for name in ('vcpus', 'memory')
-                   if name not in columns]
+        missing = [name for name in ('vcpus', 'memory') if name not in columns]
     if missing:
         raise errors.InputError(
             f'column {missing[0]} is missing', where,
@@ -234,7 +233,7 @@ def _seconds(text: str, name: str, where: errors.Location) -> float:
         seconds = math.nan
     if not 0 <= seconds <= _MAX_SECONDS:
         raise errors.InputError(
-            f'{name} {text!r} is not a number of seconds from 0 on', where)
+            f'{name} {text!r} is not a number of seconds, 0 or more', where)
     return seconds
 
 

@@ -50,31 +50,31 @@ def affinities(guest: guest_look.ObservedGuest,
     if guest.qemu is None:
         return ['the guest does not run']
     qemu, xml = guest.qemu, guest.live
-    found = []
+    wrong = []
     if set(qemu.vcpus) != set(range(xml.vcpus)):
-        found.append(f'QEMU has threads for the vCPUs '
+        wrong.append(f'QEMU has threads for the vCPUs '
                      f'{cpuset.CpuSet(qemu.vcpus)}, not for all '
                      f'{xml.vcpus}')
     if len(qemu.iothreads) != xml.iothreads:
-        found.append(f'QEMU has {len(qemu.iothreads)} I/O threads, the XML '
+        wrong.append(f'QEMU has {len(qemu.iothreads)} I/O threads, the XML '
                      f'has {xml.iothreads}')
     floats_over = xml.floats_over or anywhere
     emulator = floats_over if xml.emulator_pin is None else xml.emulator_pin
     for vcpu, thread in qemu.vcpus.items():
-        found += _affinity(
+        wrong += _affinity(
             f'vCPU {vcpu}', thread, xml.vcpu_affinity(vcpu) or anywhere)
-        found += _scheduler(
+        wrong += _scheduler(
             f'vCPU {vcpu}', thread, xml.vcpu_schedulers.get(vcpu, _OTHER))
     for number, thread in qemu.iothreads.items():
-        found += _affinity(f'I/O thread {number}', thread,
+        wrong += _affinity(f'I/O thread {number}', thread,
                            xml.iothread_pins.get(number, floats_over))
     for thread in qemu.emulator:
-        found += _affinity('emulator', thread, emulator)
+        wrong += _affinity('emulator', thread, emulator)
     for thread in qemu.vhost:
         # The kernel gives them the CPUs of the thread that opened the device.
         if not thread.cpus.issubset(emulator):
-            found += _affinity('vhost', thread, emulator)
-    return found
+            wrong += _affinity('vhost', thread, emulator)
+    return wrong
 
 
 def agreement(
@@ -83,48 +83,48 @@ def agreement(
     host: machine.ComputeMachine,
 ) -> list[str]:
     """Whether the domain XML has what nova keeps: pins, cells, memory."""
-    found = []
+    wrong = []
     strangers = cpuset.CpuSet(set(xml.vcpu_pins) - set(range(xml.vcpus)))
     if strangers:
-        found.append(f'the vCPUs {strangers} are pinned, of which the guest '
+        wrong.append(f'the vCPUs {strangers} are pinned, of which the guest '
                      f'has only {xml.vcpus}')
     for vcpu, cpu in kept.pins.items():
         cpus = xml.vcpu_affinity(vcpu)
         if cpus != cpuset.CpuSet([cpu]):
-            found.append(f'vCPU {vcpu} is pinned to {_text(cpus)}, for nova '
+            wrong.append(f'vCPU {vcpu} is pinned to {_text(cpus)}, for nova '
                          f'it is on {cpu}')
     if not kept.cells:
         if xml.vcpu_pins:
-            found.append('vCPUs are pinned that float for nova')
+            wrong.append('vCPUs are pinned that float for nova')
         if xml.cells:
-            found.append(f'the XML has {len(xml.cells)} NUMA cells, nova none')
+            wrong.append(f'the XML has {len(xml.cells)} NUMA cells, nova none')
         if xml.memory_nodes:
-            found.append(f'memory comes from nodes {xml.memory_nodes}, for '
+            wrong.append(f'memory comes from nodes {xml.memory_nodes}, for '
                          f'nova from any')
-        return [*found, *_page_size(xml, 0)]
-    found += _page_size(xml, _huge_page_kib(kept, host))
+        return [*wrong, *_page_size(xml, 0)]
+    wrong += _page_size(xml, _huge_page_kib(kept, host))
     nodes = kept.nodes
     if xml.memory_nodes != nodes or xml.memory_mode != 'strict':
-        found.append(
+        wrong.append(
             f'memory comes from nodes {_text(xml.memory_nodes)} (mode '
             f'{xml.memory_mode or "none"}), it must come from nodes {nodes}')
     if len(xml.cells) != len(kept.cells):
-        return [*found, f'the XML has {len(xml.cells)} NUMA cells, nova '
+        return [*wrong, f'the XML has {len(xml.cells)} NUMA cells, nova '
                         f'{len(kept.cells)}']
     for number, (cell, nova) in enumerate(zip(xml.cells, kept.cells)):
         node = cpuset.CpuSet([nova.host_node])
         if cell.cpus != nova.vcpus:
-            found.append(f'cell {number} has the vCPUs {_text(cell.cpus)}, '
+            wrong.append(f'cell {number} has the vCPUs {_text(cell.cpus)}, '
                          f'for nova {_text(nova.vcpus)}')
         if cell.memory_kib != nova.memory_mib * 1024:
-            found.append(f'cell {number} has {cell.memory_kib} KiB, for nova '
+            wrong.append(f'cell {number} has {cell.memory_kib} KiB, for nova '
                          f'{nova.memory_mib} MiB')
         if cell.host_nodes != node or cell.mode != 'strict':
-            found.append(
+            wrong.append(
                 f'memory of cell {number} comes from nodes '
                 f'{_text(cell.host_nodes)} (mode {cell.mode or "none"}), it '
                 f'must come from node {node}')
-    return found
+    return wrong
 
 
 def within(
@@ -133,22 +133,22 @@ def within(
     sets: hosts.CpuSets,
 ) -> list[str]:
     """Whether vCPUs are on CPUs of their kind, pinned ones each on its own."""
-    found = []
+    wrong = []
     by_cpu: dict[int, int] = {}
     for vcpu, cpu in sorted(kept.pins.items()):
         if cpu not in sets.dedicated:
-            found.append(f'vCPU {vcpu} is pinned to {cpu}, which is not among '
+            wrong.append(f'vCPU {vcpu} is pinned to {cpu}, which is not among '
                          f'the dedicated CPUs {_text(sets.dedicated)}')
         if cpu in by_cpu:
-            found.append(f'vCPUs {by_cpu[cpu]} and {vcpu} are both pinned to '
+            wrong.append(f'vCPUs {by_cpu[cpu]} and {vcpu} are both pinned to '
                          f'{cpu}')
         by_cpu[cpu] = vcpu
     for vcpu in sorted(set(range(xml.vcpus)) - set(kept.pins)):
         cpus = xml.vcpu_affinity(vcpu)
         if not cpus or not cpus.issubset(sets.shared):
-            found.append(f'vCPU {vcpu} floats over {_text(cpus)}, which are '
+            wrong.append(f'vCPU {vcpu} floats over {_text(cpus)}, which are '
                          f'not all shared CPUs ({_text(sets.shared)})')
-    return found
+    return wrong
 
 
 def persistence(guest: guest_look.ObservedGuest) -> list[str]:
@@ -167,9 +167,9 @@ def disjoint(cpus: Mapping[str, cpuset.CpuSet]) -> list[str]:
 
     :param cpus: dedicated CPUs by guest
     """
-    return [f'{one} and {other} both have {cpus[one] & cpus[other]}'
-            for one, other in itertools.combinations(sorted(cpus), 2)
-            if cpus[one] & cpus[other]]
+    return [f'{guest} and {other} both have {cpus[guest] & cpus[other]}'
+            for guest, other in itertools.combinations(sorted(cpus), 2)
+            if cpus[guest] & cpus[other]]
 
 
 def emulator(
@@ -192,13 +192,13 @@ def emulator(
         return [f'{what} threads are pinned, the guest floats for nova'
                 for what in pinned]
     cpus = xml.emulator_pin or domain_xml.NO_CPUS
-    found = _emulator_pin(xml, kept, sets, policy, cpus)
+    wrong = _emulator_pin(xml, kept, sets, policy, cpus)
     for number in range(1, xml.iothreads + 1):
         pin = xml.iothread_pins.get(number, domain_xml.NO_CPUS)
         if pin != cpus:
-            found.append(f'I/O thread {number} is on {_text(pin)}, the '
+            wrong.append(f'I/O thread {number} is on {_text(pin)}, the '
                          f'emulator threads are on {_text(cpus)}')
-    return found
+    return wrong
 
 
 def _emulator_pin(
@@ -243,17 +243,17 @@ def isolated(
 
     :param others: CPUs in use by other guests of the host, by guest
     """
-    found = []
+    wrong = []
     for vcpu, cpu in sorted(kept.pins.items()):
         core = host.siblings(cpu)
         mine = core & kept.pinned_cpus
         if len(mine) > 1:
-            found.append(f'vCPU {vcpu} is on {cpu}, and {mine} are threads of '
+            wrong.append(f'vCPU {vcpu} is on {cpu}, and {mine} are threads of '
                          f'one core')
-        found += [f'{guest} uses {core & cpus} of the core {core}, on which '
+        wrong += [f'{guest} uses {core & cpus} of the core {core}, on which '
                   f'vCPU {vcpu} is to be alone'
                   for guest, cpus in sorted(others.items()) if core & cpus]
-    return found
+    return wrong
 
 
 def guest_threads(
@@ -263,15 +263,15 @@ def guest_threads(
 ) -> list[str]:
     """Whether vCPUs that the guest takes for siblings are siblings."""
     threads = xml.topology.threads if xml.topology else 1
-    found = []
+    wrong = []
     for first in range(0, xml.vcpus, threads):
         vcpus = range(first, first + threads)
         cores = {host.siblings(kept.pins[vcpu]) for vcpu in vcpus}
         if len(cores) > 1:
-            found.append(f'the vCPUs {cpuset.CpuSet(vcpus)} are threads of '
+            wrong.append(f'the vCPUs {cpuset.CpuSet(vcpus)} are threads of '
                          f'one core for the guest, but on several: '
                          f'{_text(*sorted(cores))}')
-    return found
+    return wrong
 
 
 def memory_of_cells(
@@ -302,13 +302,13 @@ def memory(
     regions = [region for region in qemu.regions if region.bound_to == cpus]
     if not regions:
         return [f'no memory of the guest is bound to node {node}']
-    found = [f'memory bound to node {node} is on {region.nodes}'
+    wrong = [f'memory bound to node {node} is on {region.nodes}'
              for region in regions if not region.nodes.issubset(cpus)]
     sizes = {region.page_size_kib for region in regions}
     if page_size_kib and page_size_kib not in sizes:
-        found.append(f'memory bound to node {node} is in pages of '
+        wrong.append(f'memory bound to node {node} is in pages of '
                      f'{sorted(sizes)} KiB, not of {page_size_kib} KiB')
-    return found
+    return wrong
 
 
 def _affinity(

@@ -88,8 +88,8 @@ def _read(
     inventories = placement.list_resource_provider_inventories(
         provider)['inventories']
     used = placement.list_resource_provider_usages(provider)['usages']
-    found = placement.list_resource_provider_traits(provider)['traits']
-    return hosts.ComputeHost(name, provider, sets, frozenset(found),
+    traits = placement.list_resource_provider_traits(provider)['traits']
+    return hosts.ComputeHost(name, provider, sets, frozenset(traits),
                              hosts.free(inventories, used))
 
 
@@ -101,10 +101,10 @@ def _change_traits(
     client = clients.resource_providers_client
     for attempts_left in reversed(range(_ATTEMPTS)):
         now = client.list_resource_provider_traits(provider)
-        wanted = set(now['traits']) - set(remove) | set(add)
+        traits = set(now['traits']) - set(remove) | set(add)
         try:
             client.update_resource_provider_traits(
-                provider, traits=sorted(wanted),
+                provider, traits=sorted(traits),
                 resource_provider_generation=now[
                     'resource_provider_generation'])
             return

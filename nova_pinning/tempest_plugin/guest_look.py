@@ -63,16 +63,16 @@ def parse(text: str, server_id: str) -> ObservedGuest | None:
 
     :raises ValueError: as at_guest() does
     """
-    found = output.sections(text)
-    qemu = process.parse(found['threads'])
-    if server_id not in found['domains'].split():
+    sections = output.sections(text)
+    qemu = process.parse(sections['threads'])
+    if server_id not in sections['domains'].split():
         if qemu:
             raise ValueError(
                 f'process {qemu.pid} runs guest {server_id}, of which libvirt '
                 f'knows nothing')
         return None
-    return ObservedGuest(domain_xml.parse(found['live']),
-                         domain_xml.parse(found['persistent']), qemu)
+    return ObservedGuest(domain_xml.parse(sections['live']),
+                         domain_xml.parse(sections['persistent']), qemu)
 
 
 def _script(virsh: str, server_id: str) -> str:

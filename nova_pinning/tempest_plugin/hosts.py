@@ -93,9 +93,9 @@ def free(
 ) -> dict[str, int]:
     """What is left of each resource class, in Placement's arithmetic."""
     return {
-        name: int((one['total'] - one['reserved']) * one['allocation_ratio'])
-        - used.get(name, 0)
-        for name, one in inventories.items()}
+        name: int((inventory['total'] - inventory['reserved'])
+                  * inventory['allocation_ratio']) - used.get(name, 0)
+        for name, inventory in inventories.items()}
 
 
 def class_specs(host: ComputeHost, is_dedicated: bool) -> dict[str, str]:
@@ -115,6 +115,6 @@ def room(
     hosts: Iterable[ComputeHost], dedicated: int, shared: int,
 ) -> list[ComputeHost]:
     """Those that have room, the emptiest first."""
-    found = [host for host in hosts if host.has_room(dedicated, shared)]
+    roomy = [host for host in hosts if host.has_room(dedicated, shared)]
     resource = 'PCPU' if dedicated else 'VCPU'
-    return sorted(found, key=lambda host: (-host.free[resource], host.name))
+    return sorted(roomy, key=lambda host: (-host.free[resource], host.name))

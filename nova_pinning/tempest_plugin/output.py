@@ -16,14 +16,14 @@ def sections(text: str) -> dict[str, str]:
 
     What comes before the first is not part of any: a login shell may greet.
     """
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith(_MARK):
-            lines = found.setdefault(line.removeprefix(_MARK), [])
+            lines = sections.setdefault(line.removeprefix(_MARK), [])
         else:
             lines.append(line)
-    return {name: '\n'.join(lines) for name, lines in found.items()}
+    return {name: '\n'.join(lines) for name, lines in sections.items()}
 
 
 def files(text: str) -> Iterator[tuple[str, str]]:

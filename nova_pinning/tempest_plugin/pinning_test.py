@@ -129,18 +129,18 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         :param where: what else must hold for a host, a function of Host
         :param what: the same in words, such as 'with hardware threads'
         """
-        found = [host for host in hosts.room(
+        suitable = [host for host in hosts.room(
             self.hosts.values(), dedicated, shared)
-            if where(host)]
-        if len(found) < count:
+               if where(host)]
+        if len(suitable) < count:
             kind = 'dedicated' if dedicated else 'shared'
             need = ' and '.join(
                 f'{amount} free {name} CPUs' for amount, name in
                 ((dedicated, 'dedicated'), (shared, 'shared')) if amount)
             raise self.skipException(
                 f'{count} {kind} hosts with {need}{what and f", {what},"} '
-                f'are needed; there are {len(found)}')
-        return found[:count]
+                f'are needed; there are {len(suitable)}')
+        return suitable[:count]
 
     # Flavors and servers
 

@@ -73,7 +73,7 @@ class _Stray:
     """A thread on CPUs that are not for it.
 
     :param seconds: how long it ran there, by CPU
-    :param place: where it belongs, for those of guests
+    :param home: where it belongs, for those of guests
     """
 
     run: cpu_watch.Run
@@ -95,7 +95,7 @@ class ForeignWorkJudge:
         self._time = words.duration(watched.seconds)
         self._view = view
         self._own: dict[str, cpuset.CpuSet] = {}
-        self._places: dict[int, _ThreadHome] = {}
+        self._homes: dict[int, _ThreadHome] = {}
         self._emulators: dict[int, _ThreadHome] = {}
         self._units = pins.own_of_units(view)
         for guest in (*before, *view.facts.guests):
@@ -121,13 +121,15 @@ class ForeignWorkJudge:
                 bound.append(stray)
             elif not stray.home or stray.home.guest.is_asked_for:
                 groups.setdefault(self._subject(stray), []).append(stray)
-        for subject in sorted(groups, key=lambda one: -_total(groups[one])):
-            yield THREAD.finding(self._problem(subject, groups[subject]))
+        for subject, strays in sorted(
+                groups.items(), key=lambda group: -_total(group[1])):
+            yield THREAD.finding(self._problem(subject, strays))
         interrupted = [
             INTERRUPT.finding(self._interrupted(device, arrivals))
             for device, arrivals in self._arrivals().items()]
         yield from sorted(
-            interrupted, key=lambda one: one.severity is _Severity.NOTE)
+            interrupted,
+            key=lambda finding: finding.severity is _Severity.NOTE)
         if bound:
             yield BOUND.finding(check_rule.Violation(
                 subject='kernel', message=self._message(bound),
@@ -142,38 +144,38 @@ class ForeignWorkJudge:
         qemu, domain, view = guest.qemu, guest.domain, self._view
         own = view.taken_cpus - pins.not_for(view, guest)
         home = (domain and domain.emulator_pin) or own or view.shared_cpus
-        place = self._emulators[qemu.pid] = _ThreadHome(
+        home_of_emulator = self._emulators[qemu.pid] = _ThreadHome(
             guest, own, home, functools.partial(commands.pin_emulator, guest))
         for thread in qemu.vhost:
-            self._places[thread.tid] = place
+            self._homes[thread.tid] = home_of_emulator
         for vcpu, thread in qemu.vcpus.items():
             cpus = pins.meant(view, guest, vcpu, thread)
             is_pinned = len(cpus) == 1
-            self._places[thread.tid] = _ThreadHome(
+            self._homes[thread.tid] = _ThreadHome(
                 guest, cpus if is_pinned else _NONE,
                 cpus if is_pinned else view.shared_cpus,
                 functools.partial(_pin, commands.pin_vcpu, guest, vcpu))
         for number, thread in qemu.iothreads.items():
             pin = domain.iothread_pins.get(number) if domain else None
-            self._places[thread.tid] = _ThreadHome(
+            self._homes[thread.tid] = _ThreadHome(
                 guest, own, pin or home,
                 functools.partial(_pin, commands.pin_iothread, guest, number))
         for address in domain.hostdevs if domain else ():
             self._own[address] = own
 
-    def _place(self, run: cpu_watch.Run) -> _ThreadHome | None:
+    def _home_of(self, run: cpu_watch.Run) -> _ThreadHome | None:
         """Where a guest's thread belongs; None for what is of no guest."""
-        found = (self._places.get(run.thread.tid)
-                 or self._emulators.get(run.process.pid))
-        if found is None and (match := _OF_GUEST.fullmatch(run.thread.name)):
-            found = self._emulators.get(int(match[1]))
-        return found
+        home = (self._homes.get(run.thread.tid)
+                or self._emulators.get(run.process.pid))
+        if home is None and (match := _OF_GUEST.fullmatch(run.thread.name)):
+            home = self._emulators.get(int(match[1]))
+        return home
 
     def _stray(self, run: cpu_watch.Run) -> _Stray | None:
-        place = self._place(run)
+        home = self._home_of(run)
         own = _NONE
-        if place:
-            own = place.cpus
+        if home:
+            own = home.cpus
         elif _is_polling(run):
             own = self._view.plan.poll_cpus
         else:
@@ -185,7 +187,7 @@ class ForeignWorkJudge:
         cpus = run.thread.cpus
         is_exact = cpus and cpus.isdisjoint(own) and any(
             cpus.issubset(members) for _name, members in self._classes())
-        return _Stray(run, seconds, not is_exact, place)
+        return _Stray(run, seconds, not is_exact, home)
 
     def _classes(self) -> Iterator[tuple[str, cpuset.CpuSet]]:
         yield 'dedicated', self._view.dedicated_cpus
@@ -234,8 +236,8 @@ class ForeignWorkJudge:
                                else self._belongs(stray)),
                 run_seconds=round(_total([stray]), 9),
                 is_estimate=stray.is_estimate)
-            for stray in sorted(strays, key=lambda one: (
-                -_total([one]), one.run.thread.tid)))
+            for stray in sorted(strays, key=lambda stray: (
+                -_total([stray]), stray.run.thread.tid)))
 
     def _belongs(self, stray: _Stray) -> cpuset.CpuSet:
         if stray.home:
@@ -306,7 +308,8 @@ class ForeignWorkJudge:
                                    count=sum(arrival.counts.values()))
                 for arrival in arrivals),
             remediation=tuple(
-                commands.move_interrupt(one.number, cpus) for one in movable),
+                commands.move_interrupt(interrupt.number, cpus)
+                for interrupt in movable),
             severity=None if movable else _Severity.NOTE,
             advice='' if movable else
             'nobody can move these, for the kernel gives each CPU a queue of '

@@ -113,7 +113,8 @@ def _no_records(
     tree: machine_files.Tree, everything: Iterable[facts.HostProcess],
     running: Collection[facts.RunningGuest],
 ) -> Iterator[facts.Unread]:
-    if running and guests.place(tree, guests.STATES, everything) is None:
+    if running and guests.visible_path(
+            tree, guests.STATES, everything) is None:
         yield facts.Unread(guests.STATES, 'it is not there',
                            'what libvirt has pinned in guests')
 

@@ -45,8 +45,8 @@ class _State:
     vcpu_tids: Mapping[int, int]
 
 
-def place(tree: machine_files.Tree, path: str,
-          processes: Iterable[facts.HostProcess]) -> str | None:
+def visible_path(tree: machine_files.Tree, path: str,
+                 processes: Iterable[facts.HostProcess]) -> str | None:
     """Where a directory of libvirt's is to be seen, None if nowhere.
 
     In a container libvirt may have one that the host has not.
@@ -59,17 +59,17 @@ def place(tree: machine_files.Tree, path: str,
 
 def split(
     tree: machine_files.Tree, processes: Iterable[facts.HostProcess],
-    asked_for: Collection[int] | None = None,
+    chosen: Collection[int] | None = None,
 ) -> tuple[tuple[facts.HostProcess, ...], tuple[facts.RunningGuest, ...]]:
     """Tell guests from other processes.
 
-    :param asked_for: the processes of the guests that findings are wanted
+    :param chosen: the processes of the guests that findings are wanted
         about; None for all
     :returns: the others, and the guests
     """
     processes = tuple(processes)
-    records = place(tree, STATES, processes)
-    stored = place(tree, STORED, processes) or STORED
+    records = visible_path(tree, STATES, processes)
+    stored = visible_path(tree, STORED, processes) or STORED
     states = {state.pid: state for state in _states(tree, records)}
     # If a record cannot be read, nobody is called a stranger.
     is_complete = records is not None and not any(
@@ -88,7 +88,7 @@ def split(
     guests = tuple(
         _guest(tree, qemu, states.get(qemu.pid), stored,
                vhost.get(qemu.pid, []), is_complete,
-               asked_for is None or qemu.pid in asked_for)
+               chosen is None or qemu.pid in chosen)
         for qemu in qemus)
     running = {qemu.pid for qemu in qemus}
     return tuple(

@@ -110,7 +110,7 @@ def _unit(cgroups: str) -> str:
         path = paths.get(controllers, '')
         # A service may have groups of its own below it, a user's manager has
         # services.
-        found = _UNIT.findall(path) or _SLICE.findall(path)
-        if found:
-            return str(found[-1])
+        units = _UNIT.findall(path) or _SLICE.findall(path)
+        if units:
+            return str(units[-1])
     return ''

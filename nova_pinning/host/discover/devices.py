@@ -158,12 +158,12 @@ class _DeviceServices:
         controllers = [f'{path}/nvme/{name}'
                        for name in tree.names(f'{path}/nvme')]
         # Old kernels have the disk right below the PCI device.
-        found = [f'{parent}/{name}'
-                 for parent in (*controllers, f'{path}/block')
-                 for name in tree.names(parent) if _DISK.fullmatch(name)]
+        disk_paths = [f'{parent}/{name}'
+                      for parent in (*controllers, f'{path}/block')
+                      for name in tree.names(parent) if _DISK.fullmatch(name)]
         disks = tuple(dict.fromkeys(
-            _NVME_PATH.sub(r'\1\2', name) for name in _names(found)))
-        queues = [len(tree.names(f'{one}/mq')) for one in found]
+            _NVME_PATH.sub(r'\1\2', name) for name in _names(disk_paths)))
+        queues = [len(tree.names(f'{disk}/mq')) for disk in disk_paths]
         # One of them is for administration.
         counts = [(tree.number(f'{controller}/queue_count') or 1) - 1
                   for controller in controllers]

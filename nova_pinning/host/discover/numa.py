@@ -72,10 +72,10 @@ def _numbers(tree: machine_files.Tree) -> list[int]:
 
 def _cpus(tree: machine_files.Tree, node: int) -> cpuset.CpuSet:
     """What the node says, which may name CPUs that are offline."""
-    found = tree.mask(f'{NODE}/node{node}/cpumap')
-    if found is None:
-        found = tree.cpus(f'{NODE}/node{node}/cpulist')
-    return found or cpuset.CpuSet()
+    cpus = tree.mask(f'{NODE}/node{node}/cpumap')
+    if cpus is None:
+        cpus = tree.cpus(f'{NODE}/node{node}/cpulist')
+    return cpus or cpuset.CpuSet()
 
 
 def _own_node(tree: machine_files.Tree, stray: cpuset.CpuSet,

@@ -72,21 +72,21 @@ def dies(processors: Processors, *, always: bool) -> tuple[hardware.Die, ...]:
 
     :param always: or else too
     """
-    found: dict[tuple[int, int], list[int]] = {}
+    dies: dict[tuple[int, int], list[int]] = {}
     for cpu in processors.online:
-        place = processors.sockets[cpu], processors.dies[cpu]
-        found.setdefault(place, []).append(cpu)
-    sockets = [socket for socket, _die in found]
+        die = processors.sockets[cpu], processors.dies[cpu]
+        dies.setdefault(die, []).append(cpu)
+    sockets = [socket for socket, _die in dies]
     if not always and len(sockets) == len(set(sockets)):
         return ()
     return tuple(hardware.Die(socket, die, cpuset.CpuSet(cpus))
-                 for (socket, die), cpus in sorted(found.items()))
+                 for (socket, die), cpus in sorted(dies.items()))
 
 
 def caches(tree: machine_files.Tree,
            online: cpuset.CpuSet) -> tuple[hardware.Caches, ...]:
     """The caches of every level, as far as CPUs that are online use them."""
-    found: dict[tuple[int, str, int], list[cpuset.CpuSet]] = {}
+    domains: dict[tuple[int, str, int], list[cpuset.CpuSet]] = {}
     # A CPU is in one cache of a level and kind, whatever the files say.
     seen: dict[tuple[int, str], cpuset.CpuSet] = {}
     for cpu in online:
@@ -105,11 +105,11 @@ def caches(tree: machine_files.Tree,
             domain = domain & online - covered
             seen[level, kind] = covered | domain
             key = level, kind, _size_kib(tree.text(f'{path}/size'))
-            found.setdefault(key, []).append(domain)
+            domains.setdefault(key, []).append(domain)
     return tuple(
         hardware.Caches(level, hardware.CacheKind(kind), size_kib,
                         tuple(sorted(domains)))
-        for (level, kind, size_kib), domains in sorted(found.items()))
+        for (level, kind, size_kib), domains in sorted(domains.items()))
 
 
 def core_kinds(
@@ -166,10 +166,10 @@ def _ids(
     tree: machine_files.Tree, online: cpuset.CpuSet, name: str,
 ) -> dict[int, int]:
     """A number of each CPU's place; 0 where there is none, or -1."""
-    found = {cpu: tree.number(f'{CPU}/cpu{cpu}/topology/{name}')
-             for cpu in online}
+    numbers = {cpu: tree.number(f'{CPU}/cpu{cpu}/topology/{name}')
+               for cpu in online}
     return {cpu: number if number and 0 < number <= _MAX_ID else 0
-            for cpu, number in found.items()}
+            for cpu, number in numbers.items()}
 
 
 def _size_kib(text: str | None) -> int:

@@ -31,17 +31,17 @@ def discover_host(tree: machine_files.Tree,
             'give the directory that has its sys and proc')
     machine = processors.read(tree)
     caches = processors.caches(tree, machine.online)
-    found = numa.read(tree, machine, caches)
+    numa_nodes = numa.read(tree, machine, caches)
     info = system.cpu_info(tree)
     description = host_model.HostDescription(
         name=name or system.name(tree),
-        nodes=found.nodes,
-        pci_devices=devices.read(tree, found.nodes),
+        nodes=numa_nodes.nodes,
+        pci_devices=devices.read(tree, numa_nodes.nodes),
         cpu_model=system.cpu_model(tree, info),
-        description=_strays(found.stray),
+        description=_strays(numa_nodes.stray),
         offline_cpus=machine.offline,
         dies=processors.dies(
-            machine, always=_has_wide_node(found.nodes, machine)),
+            machine, always=_has_wide_node(numa_nodes.nodes, machine)),
         caches=caches,
         core_kinds=processors.core_kinds(tree, machine.online),
         system=system.read(tree, machine, info),

@@ -78,10 +78,10 @@ def cpu_model(tree: machine_files.Tree,
 
 def name(tree: machine_files.Tree) -> str:
     """The machine's host name, else that of the directory of its files."""
-    found = (tree.text('/proc/sys/kernel/hostname')
-             or tree.text('/etc/hostname')
-             or tree.root.resolve().name)
-    return _NO_NAME.sub('-', found).lstrip('._-')[:255] or 'host'
+    host_name = (tree.text('/proc/sys/kernel/hostname')
+                 or tree.text('/etc/hostname')
+                 or tree.root.resolve().name)
+    return _NO_NAME.sub('-', host_name).lstrip('._-')[:255] or 'host'
 
 
 def _cpus(tree: machine_files.Tree, file: str) -> cpuset.CpuSet:
@@ -92,9 +92,9 @@ def _cpus(tree: machine_files.Tree, file: str) -> cpuset.CpuSet:
 def _mitigations(tree: machine_files.Tree) -> dict[str, str]:
     """Vulnerabilities that the CPUs do have."""
     path = f'{_CPU}/vulnerabilities'
-    found = {name: tree.text(f'{path}/{name}') for name in tree.names(path)}
+    states = {name: tree.text(f'{path}/{name}') for name in tree.names(path)}
     return {text.clean(name): text.clean(said)
-            for name, said in found.items() if said and said != _NOT_AFFECTED}
+            for name, said in states.items() if said and said != _NOT_AFFECTED}
 
 
 def _has_iommu(tree: machine_files.Tree) -> bool | None:

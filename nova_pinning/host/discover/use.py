@@ -68,25 +68,25 @@ def mounts(tree: machine_files.Tree) -> Mounts:
             points.setdefault(name.removeprefix(_DEV), {})[
                 _unescaped(words[1])] = None
     return Mounts(
-        {name: tuple(found) for name, found in points.items()},
+        {name: tuple(mount_points) for name, mount_points in points.items()},
         frozenset(_unescaped(words[0]).removeprefix(_DEV)
                   for words in _rows(tree, '/proc/swaps', 2)))
 
 
 def routes(tree: machine_files.Tree) -> dict[str, str]:
     """Which interfaces have routes: 'default route', or others only."""
-    found: dict[str, str] = {}
+    uses: dict[str, str] = {}
     for words in _rows(tree, '/proc/net/route', 8):
         if _is_usable(words[3]):
             if _is_zero(words[1]) and _is_zero(words[7]):
-                found[words[0]] = _DEFAULT_ROUTE
-            found.setdefault(words[0], _ROUTES)
+                uses[words[0]] = _DEFAULT_ROUTE
+            uses.setdefault(words[0], _ROUTES)
     for words in _rows(tree, '/proc/net/ipv6_route', 10):
         # Every interface that is up has others, to its link-local addresses.
         if (_is_usable(words[8]) and _is_zero(words[0])
                 and _is_zero(words[1])):
-            found[words[9]] = _DEFAULT_ROUTE
-    return found
+            uses[words[9]] = _DEFAULT_ROUTE
+    return uses
 
 
 def of_disk(tree: machine_files.Tree, name: str, mounted: Mounts) -> DeviceUse:
@@ -98,14 +98,14 @@ def of_disk(tree: machine_files.Tree, name: str, mounted: Mounts) -> DeviceUse:
     parts = [name, *(part for part in tree.names(f'{_BLOCK}/{name}')
                      if part.startswith(name))]
     above = _above(
-        parts, lambda one: tree.names(f'{_BLOCK}/{one}/holders'))
-    labels = {one: tree.text(f'{_BLOCK}/{one}/dm/name') or one
-              for one in above}
+        parts, lambda device: tree.names(f'{_BLOCK}/{device}/holders'))
+    labels = {device: tree.text(f'{_BLOCK}/{device}/dm/name') or device
+              for device in above}
     points: dict[str, None] = {}
     is_swap = False
-    for one in (*parts, *above):
-        number = tree.text(f'{_BLOCK}/{one}/dev') or ''
-        for key in (number, one, f'mapper/{labels.get(one, one)}'):
+    for device in (*parts, *above):
+        number = tree.text(f'{_BLOCK}/{device}/dev') or ''
+        for key in (number, device, f'mapper/{labels.get(device, device)}'):
             points.update(dict.fromkeys(mounted.points.get(key, ())))
             is_swap |= key in mounted.swaps
     return DeviceUse(tuple(labels.values()), tuple(points),
@@ -119,9 +119,10 @@ def of_interface(tree: machine_files.Tree, name: str,
     :param name: 'eth0'
     :param routed: what :func:`routes` returns
     """
-    above = _above([name], lambda one: _masters(tree, one))
-    found = {routed[one] for one in (name, *above) if one in routed}
-    return DeviceUse(above, (), (min(found),) if found else ())
+    above = _above([name], lambda interface: _masters(tree, interface))
+    uses = {routed[interface] for interface in (name, *above)
+            if interface in routed}
+    return DeviceUse(above, (), (min(uses),) if uses else ())
 
 
 def describe_uses(uses: Iterable[DeviceUse]) -> str:
@@ -147,14 +148,14 @@ def _above(
 ) -> tuple[str, ...]:
     """Whatever is reached from some names, without them."""
     start = list(names)
-    found = dict.fromkeys(start)
+    reached = dict.fromkeys(start)
     waiting = start.copy()
     while waiting:
-        for one in step(waiting.pop(0)):
-            if one not in found:
-                found[one] = None
-                waiting.append(one)
-    return tuple(found)[len(start):]
+        for name in step(waiting.pop(0)):
+            if name not in reached:
+                reached[name] = None
+                waiting.append(name)
+    return tuple(reached)[len(start):]
 
 
 def _masters(tree: machine_files.Tree, name: str) -> Iterator[str]:

@@ -111,7 +111,7 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
         for _same, spread in itertools.islice(equal, most):
             if best and field.steps > _MAX_STEPS:
                 break
-            for entry in field.place(spread):
+            for entry in field.best_for(spread):
                 _add(best, entry)
         for entry in best[:1 if choices else 2]:
             choices.append(field.choice(entry))
@@ -212,8 +212,8 @@ class _Field:
             heapq.heapreplace(heap, (
                 _Reversed(self._value(spread)), number, spread))
 
-    def place(self, spread: _Spread,
-              most_states: int | None = _MAX_STATES) -> list[_Entry]:
+    def best_for(self, spread: _Spread,
+                 most_states: int | None = _MAX_STATES) -> list[_Entry]:
         """The best nodes for a spread, and the best of another kind.
 
         :param most_states: how many to go on with from node to node, None
@@ -251,19 +251,19 @@ class _Field:
                     states.items(), key=lambda state: state[1][0].cost,
                 )[:most_states])
         if is_cut and not states:
-            return self.place(spread, None)
+            return self.best_for(spread, None)
         # Nothing is left to take: what nodes after the last can give is 0.
         return list(itertools.chain.from_iterable(states.values()))
 
     def choice(self, entry: _Entry) -> CpuChoice:
         """The CPUs that ways for all nodes take."""
         uses: list[list[int]] = [[], [], [], []]
-        found: list[core_allocations.CoreAllocation] = []
+        allocations: list[core_allocations.CoreAllocation] = []
         while entry.before is not None:
             assert entry.allocation is not None
-            found.append(entry.allocation)
+            allocations.append(entry.allocation)
             entry = entry.before
-        for node, allocation in zip(self._nodes, reversed(found)):
+        for node, allocation in zip(self._nodes, reversed(allocations)):
             groups = (group for domain in node.domains
                       for group in domain.groups)
             for group, taken in zip(groups, allocation.taken):

@@ -91,11 +91,11 @@ def difference(description: host_model.HostDescription,
         parts.append('CPU 0 is for the host' if 0 in cpus
                      else 'CPU 0 is not for the host')
     parts += [
-        f'{_spread(description, theirs)} {what}'
-        for ours, theirs, what in (
+        f'{_spread(description, other_cpus)} {what}'
+        for taken_cpus, other_cpus, what in (
             (taken.choice.host_cpus, cpus, 'for the host'),
             (taken.choice.shared_cpus, other.choice.shared_cpus, 'shared'))
-        if ours != theirs]
+        if taken_cpus != other_cpus]
     return '; '.join(parts)
 
 

@@ -70,14 +70,14 @@ def share(description: host_model.HostDescription,
         raise errors.InputError(
             'OVS-DPDK needs huge pages, and so do its guests',
             errors.Location('--page-size'), 'take 1GiB or 2MiB')
-    wanted_mib = _host_memory(description, request, choice)
+    host_mib = _host_memory(description, request, choice)
     poll_pages: dict[int, int] = {}
     guest_pages: dict[int, int] = {}
     guest_mib: dict[int, int] = {}
     kept_mib: dict[int, int] = {}
     reserved_mib = 0
     for node in description.nodes:
-        left_mib = max(0, node.memory_mib - wanted_mib[node.id])
+        left_mib = max(0, node.memory_mib - host_mib[node.id])
         if node.cpus & choice.poll_cpus:
             pages = min(_pages(_POLL_MIB, page_size_kib),
                         _pages(left_mib, page_size_kib))

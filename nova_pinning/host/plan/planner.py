@@ -210,9 +210,10 @@ def _check_memory(description: host_model.HostDescription,
     :raises errors.InputError: if it is one
     """
     dedicated = best.choice.dedicated_cpus
-    places = [node.id for node in description.nodes
-              if node.memory_mib and node.cpus & dedicated]
-    if places and not any(best.memory.guest_mib[node] for node in places):
+    guest_nodes = [node.id for node in description.nodes
+                   if node.memory_mib and node.cpus & dedicated]
+    if guest_nodes and not any(
+            best.memory.guest_mib[node] for node in guest_nodes):
         raise errors.InputError(
             'no node has memory left for guests' + best.memory.in_pages,
             description.where, 'keep less for the host with --host-memory, '

@@ -155,8 +155,8 @@ def _compare(root: pathlib.Path, files: Mapping[str, options.RenderedFile],
         _check_place(root, path)
         old = _read(root / path)
         if old is not None:
-            ours = _digest(old) in known[path]
-            by_change['removed' if ours else 'kept'].append(path)
+            is_unchanged = _digest(old) in known[path]
+            by_change['removed' if is_unchanged else 'kept'].append(path)
     return DirectoryChanges(**{
         key: tuple(paths)
         for key, paths in by_change.items()})

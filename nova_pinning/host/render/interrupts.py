@@ -22,26 +22,14 @@ def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
     takes_effect = ('after systemctl disable --now irqbalance and systemctl '
                     f'enable --now {UNIT}; with systemctl restart {UNIT} '
                     'after queues were changed')
-    yield options.RenderedFile(SCRIPT, _script(layout, summary, takes_effect),
-                               summary, takes_effect, executable=True)
-    yield options.RenderedFile(
-        f'etc/systemd/system/{UNIT}', options.head(
-            layout.name, summary, takes_effect, EITHER) + f"""\
-[Unit]
-Description=Interrupts away from the CPUs of guests
-Wants=network-online.target
-After=network-online.target irqbalance.service
-Conflicts=irqbalance.service
-RequiresMountsFor=/{SCRIPT}
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/{SCRIPT}
-
-[Install]
-WantedBy=multi-user.target
-""", summary, takes_effect)
+    yield from options.script_with_unit(
+        options.RenderedFile(SCRIPT, _script(layout, summary, takes_effect),
+                             summary, takes_effect, executable=True),
+        UNIT, options.head(layout.name, summary, takes_effect, EITHER),
+        'Description=Interrupts away from the CPUs of guests\n'
+        'Wants=network-online.target\n'
+        'After=network-online.target irqbalance.service\n'
+        'Conflicts=irqbalance.service')
 
 
 def _script(layout: planned_host.PlannedHost, summary: str,

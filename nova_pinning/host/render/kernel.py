@@ -209,13 +209,13 @@ def _notes(layout: planned_host.PlannedHost,
 def contradictions(layout: planned_host.PlannedHost,
                    command_line: tuple[KernelFlag, ...]) -> tuple[str, ...]:
     """What is on the command line that was found, and must go."""
-    ours = {str(flag) for flag in command_line}
+    rendered = {str(flag) for flag in command_line}
     names = {flag.name for flag in command_line} | {
         'default_hugepagesz', 'hugepagesz', 'hugepages', 'irqaffinity',
         'isolcpus', 'nohz_full', 'rcu_nocbs'}
     return tuple(dict.fromkeys(
         word for word in layout.host.system.command_line.split()
-        if word.partition('=')[0] in names and word not in ours))
+        if word.partition('=')[0] in names and word not in rendered))
 
 
 def pages(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
@@ -224,28 +224,17 @@ def pages(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
         return
     summary = 'huge pages by NUMA node, for pages that boot cannot spread so'
     takes_effect = f'after systemctl enable --now {PAGES_UNIT}'
-    yield options.RenderedFile(
-        PAGES_SCRIPT, _pages_script(layout, summary, takes_effect), summary,
-        takes_effect, executable=True)
-    yield options.RenderedFile(
-        f'etc/systemd/system/{PAGES_UNIT}', options.head(
+    yield from options.script_with_unit(
+        options.RenderedFile(
+            PAGES_SCRIPT, _pages_script(layout, summary, takes_effect),
+            summary, takes_effect, executable=True),
+        PAGES_UNIT, options.head(
             layout.name, summary, takes_effect,
-            'It runs early, before memory is in pieces.') + f"""\
-[Unit]
-Description=Huge pages for guests, by NUMA node
-DefaultDependencies=no
-RequiresMountsFor=/{PAGES_SCRIPT}
-Before=sysinit.target shutdown.target
-Conflicts=shutdown.target
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/{PAGES_SCRIPT}
-
-[Install]
-WantedBy=sysinit.target
-""", summary, takes_effect)
+            'It runs early, before memory is in pieces.'),
+        'Description=Huge pages for guests, by NUMA node\n'
+        'DefaultDependencies=no\n'
+        'Before=sysinit.target shutdown.target\n'
+        'Conflicts=shutdown.target', wanted_by='sysinit.target')
 
 
 def _pages_script(layout: planned_host.PlannedHost, summary: str,

@@ -2,6 +2,7 @@
 """What is to be rendered, and what comes out."""
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import enum
@@ -112,6 +113,33 @@ def head(host: str, summary: str, takes_effect: str, *more: str) -> str:
         f'{summary[0].upper()}{summary[1:]}, of host {host}.',
         f'Written by: nova-pinning host render. Takes effect: {takes_effect}.',
         *more)
+
+
+def script_with_unit(
+    script: RenderedFile, unit: str, comments: str, conditions: str,
+    wanted_by: str = 'multi-user.target',
+) -> Iterator[RenderedFile]:
+    """A script, and the unit that runs it when the host boots.
+
+    :param comments: the top of the unit
+    :param conditions: lines of its first section: Description=, After=
+    """
+    yield script
+    yield dataclasses.replace(
+        script, path=f'etc/systemd/system/{unit}', executable=False,
+        text=f"""\
+{comments}[Unit]
+{conditions}
+RequiresMountsFor=/{script.path}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/{script.path}
+
+[Install]
+WantedBy={wanted_by}
+""")
 
 
 def service_unit(name: str) -> str:

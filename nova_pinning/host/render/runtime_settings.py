@@ -16,25 +16,13 @@ def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
         return
     summary = "the kernel's own work: kept off the CPUs of guests"
     takes_effect = f'after systemctl enable --now {UNIT}'
-    yield options.RenderedFile(SCRIPT, _script(layout, summary, takes_effect),
-                               summary, takes_effect, executable=True)
-    yield options.RenderedFile(
-        f'etc/systemd/system/{UNIT}', options.head(
-            layout.name, summary, takes_effect) + f"""\
-[Unit]
-Description=Work of the kernel away from the CPUs of guests
-Wants=network-online.target
-After=network-online.target
-RequiresMountsFor=/{SCRIPT}
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/{SCRIPT}
-
-[Install]
-WantedBy=multi-user.target
-""", summary, takes_effect)
+    yield from options.script_with_unit(
+        options.RenderedFile(SCRIPT, _script(layout, summary, takes_effect),
+                             summary, takes_effect, executable=True),
+        UNIT, options.head(layout.name, summary, takes_effect),
+        'Description=Work of the kernel away from the CPUs of guests\n'
+        'Wants=network-online.target\n'
+        'After=network-online.target')
 
 
 def _script(layout: planned_host.PlannedHost, summary: str,

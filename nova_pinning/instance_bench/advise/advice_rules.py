@@ -78,17 +78,17 @@ def read(document: source.YamlDocument) -> tuple[AdviceRule, ...]:
     """
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
     known = published.sources()
-    found: dict[str, AdviceRule] = {}
-    for place, value in enumerate(document.value['rules']):
-        path: source.Path = 'rules', place
-        if value['name'] in found:
+    rules: dict[str, AdviceRule] = {}
+    for index, value in enumerate(document.value['rules']):
+        path: source.Path = 'rules', index
+        if value['name'] in rules:
             raise document.error('is the name of two rules', (*path, 'name'))
         for number, key in enumerate(value['sources']):
             if key not in known:
                 raise document.error(
                     f'there is no source called {key}',
                     (*path, 'sources', number), schema.nearest(key, known))
-        found[value['name']] = AdviceRule(
+        rules[value['name']] = AdviceRule(
             name=value['name'], topic=model.Topic(value['topic']),
             when=dict(_conditions(value['when'])),
             value=model.AdvisedValue(**{
@@ -98,7 +98,7 @@ def read(document: source.YamlDocument) -> tuple[AdviceRule, ...]:
             why=value['why'], held=value.get('held', ''),
             sources=tuple(known[key] for key in value['sources']),
             is_checked=value['is_checked'])
-    return tuple(found.values())
+    return tuple(rules.values())
 
 
 def _conditions(

@@ -43,11 +43,11 @@ def advise(
         has_shared_cpus=room is None or room.has_shared_set)
     near, _high = _range(advice_rules.find(
         rules, model.Topic.SIZE, situation).value, room)
-    found = own_results.find(summaries, question, room, near or 1)
+    findings = own_results.find(summaries, question, room, near or 1)
 
     def line(topic: model.Topic) -> model.AdviceLine:
         return _line(advice_rules.find(rules, topic, situation),
-                     found.get(topic))
+                     findings.get(topic))
 
     of_class = line(model.Topic.CLASS)
     guest_class = hostclass.HostClass(of_class.value.choice)
@@ -155,8 +155,7 @@ def _elsewhere(room: hosts.BareHost | None,
     """What to mind of a host that has no CPUs of the class."""
     if room is not None and not room.of(guest_class):
         yield model.AdviceLine(
-            topic=model.Topic.CAUTION,
-            evidence=model.AdviceEvidence.DERIVED,
+            topic=model.Topic.CAUTION, evidence=model.AdviceEvidence.DERIVED,
             value=model.AdvisedValue(
                 text='it takes another host, or another plan '
                 'for this one'),

@@ -60,9 +60,10 @@ def nearest(flavors: Sequence[flavor_model.Flavor], advised: AdvisedFlavor,
             room is None or room.fits(flavor, advised.guest_class))]
     if not fitting:
         return None
-    best = min(fitting, key=lambda one: (
-        len(list(_foreign(one, advised))), _distance(one, advised), one.vcpus,
-        len(list(_missing(one, advised))), one.memory_mib, one.name))
+    best = min(fitting, key=lambda flavor: (
+        len(list(_foreign(flavor, advised))), _distance(flavor, advised),
+        flavor.vcpus, len(list(_missing(flavor, advised))), flavor.memory_mib,
+        flavor.name))
     return FlavorMatch(
         flavor=best, is_in_range=not _distance(best, advised),
         misses=(*_foreign(best, advised), *_missing(best, advised)))

@@ -81,10 +81,8 @@ def bare_host(description: host_model.HostDescription) -> BareHost:
     dedicated = engine.dedicated_cpus(description)
     reserved = description.nova.reserved_memory_mib
     return BareHost(
-        name=description.name,
-        cpus=len(description.cpus),
-        rooms=tuple(map(
-            fit.Room.of, engine.engine_host(description).cells)),
+        name=description.name, cpus=len(description.cpus),
+        rooms=tuple(map(fit.Room.of, engine.engine_host(description).cells)),
         l3_cpus=max((len(domain & dedicated) for node in description.nodes
                      for domain in node.l3_domains), default=0),
         shared_cpus=len(engine.shared_cpus(description)),

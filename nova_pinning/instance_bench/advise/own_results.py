@@ -83,17 +83,17 @@ def find(
     """
     rows = [_Measured(row, summary.results) for summary in summaries
             for row in summary.rows if _is_about(row, summary, question)]
-    found: dict[model.Topic, OwnFinding] = {}
+    findings: dict[model.Topic, OwnFinding] = {}
     pinning = _pinning(rows, question, room, near)
     if pinning is not None:
-        found[model.Topic.CLASS], found[model.Topic.GAIN] = pinning
+        findings[model.Topic.CLASS], findings[model.Topic.GAIN] = pinning
     is_lock_bound = question.load is model.WorkloadBound.LOCK_BOUND
     size = _one_cpu if is_lock_bound else _size
-    for topic, one in ((model.Topic.SIZE, size(rows, room)),
-                       (model.Topic.EMULATOR, _emulator(rows, room))):
-        if one is not None:
-            found[topic] = one
-    return found
+    for topic, finding in ((model.Topic.SIZE, size(rows, room)),
+                           (model.Topic.EMULATOR, _emulator(rows, room))):
+        if finding is not None:
+            findings[topic] = finding
+    return findings
 
 
 def are_about(results: bench_model.Results, question: model.Question) -> bool:
@@ -148,9 +148,9 @@ def _pinning(
     for group in _groups(rows, lambda row: (
             row.tenant.workload, row.tenant.platform, row.tenant.size,
             tuple(row.tenant.parameters.items()), row.tenant.weight)):
-        sides = [[row for row in group if row.tenant.provisioning is one]
-                 for one in (bench_model.Provisioning.PINNED,
-                             bench_model.Provisioning.VANILLA)]
+        sides = [[row for row in group if row.tenant.provisioning is side]
+                 for side in (bench_model.Provisioning.PINNED,
+                              bench_model.Provisioning.VANILLA)]
         if all(sides):
             pairs.append((_fullest(sides[0]), _fullest(sides[1])))
     if not pairs:
@@ -221,10 +221,10 @@ def _size(rows: Sequence[_Measured],
 def _least(known: Sequence[_Measured],
            room: hosts.BareHost | None) -> OwnFinding:
     overheads = [row.row.overhead for row in known if row.row.overhead]
-    lowest = min(overheads, key=lambda one: one.value)
+    lowest = min(overheads, key=lambda overhead: overhead.value)
     least, overhead = next(
-        (row, one) for row, one in zip(known, overheads)
-        if one.low <= (1 + _HARDLY) * lowest.value)
+        (row, overhead) for row, overhead in zip(known, overheads)
+        if overhead.low <= (1 + _HARDLY) * lowest.value)
     vcpus = least.tenant.size.vcpus
     cpus = min((condition.cpus for condition in least.results.conditions),
                default=0)
@@ -304,10 +304,10 @@ _POLICIES: Mapping[bench_model.EmulatorThreads, str] = {
 def _groups(
     rows: Sequence[_Measured], key: Callable[[_Measured], Hashable],
 ) -> Iterator[list[_Measured]]:
-    found: dict[Hashable, list[_Measured]] = {}
+    by_key: dict[Hashable, list[_Measured]] = {}
     for row in rows:
-        found.setdefault(key(row), []).append(row)
-    yield from found.values()
+        by_key.setdefault(key(row), []).append(row)
+    yield from by_key.values()
 
 
 def _fullest(rows: Sequence[_Measured]) -> _Measured:
@@ -341,29 +341,29 @@ def _counts(rows: Sequence[_Measured]) -> str:
 def _thin(rows: Sequence[_Measured], ratio: intervals.Interval,
           room: hosts.BareHost | None) -> tuple[str, ...]:
     """In what this evidence is thin."""
-    found = []
+    reasons = []
     fewest = min(row.row.estimate.count for row in rows)
     if fewest < _FEW:
-        found.append(f'few repetitions: {fewest}')
+        reasons.append(f'few repetitions: {fewest}')
     if not ratio.is_known:
-        found.append('too few values for an interval')
+        reasons.append('too few values for an interval')
     elif ratio.high - ratio.low > _WIDE:
-        found.append(f'wide interval: {ratio.low:.3g} to {ratio.high:.3g}')
+        reasons.append(f'wide interval: {ratio.low:.3g} to {ratio.high:.3g}')
     if len({id(row.results) for row in rows}) > 1:
-        found.append('the two are from different runs')
+        reasons.append('the two are from different runs')
     flagged = sum(row.row.flagged for row in rows)
     if flagged:
-        found.append(f'{flagged} doubtful measurements')
+        reasons.append(f'{flagged} doubtful measurements')
     conditions = [
         condition for row in rows for condition in row.results.conditions]
     if any(condition.emulated for condition in conditions):
-        found.append('guests were emulated')
+        reasons.append('guests were emulated')
     if any(condition.virtualised for condition in conditions):
-        found.append('measured on a machine that is a guest itself')
+        reasons.append('measured on a machine that is a guest itself')
     others = {condition.cpus for condition in conditions if room is not None
               and condition.cpus != room.cpus}
     if others and room is not None:
-        found.append(f'measured on another machine, with '
-                     f'{" and ".join(map(str, sorted(others)))} CPUs, not '
-                     f'{room.cpus}')
-    return tuple(found)
+        reasons.append(f'measured on another machine, with '
+                       f'{" and ".join(map(str, sorted(others)))} CPUs, not '
+                       f'{room.cpus}')
+    return tuple(reasons)

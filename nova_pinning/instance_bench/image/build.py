@@ -78,7 +78,7 @@ def check(spec: ImageSpec, output: pathlib.Path) -> None:
                                                  or any(output.iterdir())):
         raise errors.InputError(
             'exists and is not an image', errors.Location(str(output)),
-            'name a directory that is not there, or an image to replace')
+            'name a directory that does not exist, or an image to replace')
     if not output.parent.is_dir():
         raise errors.InputError(
             'there is no such directory', errors.Location(str(output.parent)))
@@ -95,8 +95,8 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
         root, made = work / 'root', work / 'image'
         made.mkdir(mode=0o755)
         _debian(spec, root, work, tell)
-        tell('putting in programs')
-        found = _fill(spec, root)
+        tell('adding programs')
+        manifest = _fill(spec, root)
         tell('making the initial file system')
         run(['chroot', str(root), f'/{image_root.HOME}/make-initrd'])
         for name in (image_manifest.KERNEL, image_manifest.INITRD):
@@ -106,9 +106,9 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
         tell('making the disk')
         disk.make(root, made / image_manifest.DISK, spec.size_gib, work, run)
         (made / image_manifest.MANIFEST).write_text(
-            image_manifest.as_text(found))
+            image_manifest.as_text(manifest))
         _swap(made, output, work / 'old')
-    return found
+    return manifest
 
 
 @contextlib.contextmanager
@@ -236,10 +236,10 @@ def _check_libraries(root: pathlib.Path, program: pathlib.Path) -> None:
                (done.stdout + done.stderr).splitlines() if 'not found' in line]
     if lacking:
         raise errors.InputError(
-            f'the program {program.name} was built with other libraries than '
-            f'the image has: {lacking[0]}', None,
-            'give --suite the one of this host, build the image on a host of '
-            'its suite, or leave that workload out')
+            f'the program {program.name} needs libraries that the image does '
+            f'not have: {lacking[0]}', None,
+            'give --suite the suite of this host, build the image on a host '
+            'of its suite, or leave that workload out')
 
 
 def _remove(path: pathlib.Path) -> None:
@@ -249,8 +249,7 @@ def _remove(path: pathlib.Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _swap(made: pathlib.Path, output: pathlib.Path,
-          old: pathlib.Path) -> None:
+def _swap(made: pathlib.Path, output: pathlib.Path, old: pathlib.Path) -> None:
     """Put a directory where another may be, which goes to ``old``."""
     with contextlib.suppress(FileNotFoundError):
         output.rename(old)

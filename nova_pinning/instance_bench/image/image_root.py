@@ -34,10 +34,10 @@ _ACQUIRE = re.compile(
 
 def packages(workloads: Iterable[bench_model.Workload]) -> tuple[str, ...]:
     """What has to be in an image so that workloads run."""
-    wanted = set(PACKAGES)
+    names = set(PACKAGES)
     for workload in workloads:
-        wanted |= {*workload.packages, *workload.programs.values()}
-    return tuple(sorted(' '.join(wanted).split()))
+        names |= {*workload.packages, *workload.programs.values()}
+    return tuple(sorted(' '.join(names).split()))
 
 
 def apt_options(dump: str) -> str:
@@ -111,18 +111,17 @@ def place_own(root: pathlib.Path, authorized_key: str) -> None:
     if authorized_key:
         keys = root / 'root/.ssh'
         keys.mkdir(mode=0o700, exist_ok=True)
-        _write(keys / 'authorized_keys', authorized_key.rstrip() + '\n',
-               0o600)
+        _write(keys / 'authorized_keys', authorized_key.rstrip() + '\n', 0o600)
 
 
 def left_overs(root: pathlib.Path) -> Iterator[pathlib.Path]:
     """What has no place in an image: of this host, or not needed."""
     for path in _LEFT:
-        found = root / path
-        if found.is_dir() and not found.is_symlink():
-            yield from found.iterdir()
+        left = root / path
+        if left.is_dir() and not left.is_symlink():
+            yield from left.iterdir()
         else:
-            yield found
+            yield left
     yield from (root / 'etc/ssh').glob('ssh_host_*')
     yield from (root / 'boot').glob('initrd.img-*')
     yield from (path for path in (root / 'var/log').rglob('*')

@@ -138,8 +138,7 @@ class Agent:
             advice = ('allow it in the guest: see BLACKLIST_RPC or '
                       'block-rpcs in the configuration of qemu-ga')
         return bench_errors.InstanceError(
-            f'the guest agent of domain {self.domain}, {name}: {text}',
-            advice)
+            f'the guest agent of domain {self.domain}, {name}: {text}', advice)
 
 
 class AgentJob:
@@ -158,24 +157,17 @@ class AgentJob:
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        asked = self._agent.clock()
+        began = self._agent.clock()
         answer = self._agent.call('guest-exec-status', {'pid': self._pid})
         seen = self._agent.clock()
         if not answer['exited']:
-            self._running = asked
+            self._running = began
             return None
-        ended = remote.ended(
-            f'domain {self._agent.domain}',
-            _text(answer.get('out-data', '')),
-            _text(answer.get('err-data', '')))
-        self._outcome = platform_interface.CommandOutcome(
-            status=ended.status, stdout=ended.stdout, stderr=ended.stderr,
-            outside_seconds=seen - self._begun,
-            inside_seconds=ended.inside_seconds,
-            tolerance_seconds=(
-                ended.around_seconds +
-                max(self._start_seconds, self._agent.overhead_seconds)
-                + seen - self._running + remote.CLOCK_SECONDS))
+        self._outcome = remote.outcome(
+            f'domain {self._agent.domain}', _text(answer.get('out-data', '')),
+            _text(answer.get('err-data', '')), seen - self._begun,
+            max(self._start_seconds, self._agent.overhead_seconds)
+            + seen - self._running)
         return self._outcome
 
     def stop(self) -> None:

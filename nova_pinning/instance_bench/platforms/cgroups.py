@@ -81,20 +81,20 @@ def version(tree: machine_files.Tree) -> int:
         containers need, or may not be used
     """
     mounts: dict[str, str] = {}
-    found_version = 2
+    version = 2
     read_only = set()
     for path, kind, options in _mounts(tree):
         if kind == 'cgroup':
-            found = set(options).intersection(_NEEDED)
-            found_version = 1 if 'cpu' in found else found_version
+            controllers = set(options).intersection(_NEEDED)
+            version = 1 if 'cpu' in controllers else version
         else:
-            found = set((tree.text(f'{path}/cgroup.controllers')
-                         or '').split())
-        mounts |= dict.fromkeys(found, path)
+            controllers = set((tree.text(f'{path}/cgroup.controllers')
+                               or '').split())
+        mounts |= dict.fromkeys(controllers, path)
         if 'ro' in options:
             read_only.add(path)
     _check(tree, mounts, read_only)
-    return found_version
+    return version
 
 
 def check_weight(name: str, weight: int) -> None:
@@ -113,23 +113,23 @@ def resources(given: CgroupLimits, version: int) -> dict[str, Any]:
     cpu: dict[str, Any] = {'cpus': str(given.cpus)}
     if given.quota_us is not None:
         cpu |= {'period': PERIOD_US, 'quota': given.quota_us}
-    found: dict[str, Any] = {
+    limits: dict[str, Any] = {
         'cpu': cpu, 'memory': {'limit': given.memory_mib * _MIB}}
     if version == 1:
         cpu['shares'] = given.shares
     else:
-        found['unified'] = {'cpu.weight': str(given.weight)}
-    return found
+        limits['unified'] = {'cpu.weight': str(given.weight)}
+    return limits
 
 
 def podman_options(given: CgroupLimits, version: int) -> list[str]:
     """The same as options of ``podman run``."""
-    found = ['--cpuset-cpus', str(given.cpus),
-             '--memory', f'{given.memory_mib}m']
+    options = ['--cpuset-cpus', str(given.cpus),
+               '--memory', f'{given.memory_mib}m']
     if given.quota_us is not None:
-        found += ['--cpu-period', str(PERIOD_US),
-                  '--cpu-quota', str(given.quota_us)]
-    return found + (
+        options += ['--cpu-period', str(PERIOD_US),
+                    '--cpu-quota', str(given.quota_us)]
+    return options + (
         ['--cpu-shares', str(given.shares)] if version == 1
         else ['--cgroup-conf', f'cpu.weight={given.weight}'])
 
@@ -176,13 +176,11 @@ def _check(tree: machine_files.Tree, mounts: Mapping[str, str],
         if path is None:
             raise errors.InputError(
                 f'there is no {controller} controller of control groups, '
-                'which containers need', errors.Location(
-                    '/proc/mounts'),
+                'which containers need', errors.Location('/proc/mounts'),
                 'mount cgroup2 at /sys/fs/cgroup, or boot the kernel with '
                 f'that controller (cgroup_enable={controller})')
         if path in read_only or not os.access(
                 tree.root / path.lstrip('/'), os.W_OK):
             raise errors.InputError(
-                'control groups cannot be made there',
-                errors.Location(path),
+                'control groups cannot be made there', errors.Location(path),
                 'run it as root, outside of containers')

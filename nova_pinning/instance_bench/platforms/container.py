@@ -78,7 +78,7 @@ class ContainerPlatform(local.LocalPlatform):
               requests: Sequence[platform_interface.InstanceRequest]) -> None:
         if not (self._root / 'bin' / 'sh').exists():
             raise errors.InputError(
-                'it has no /bin/sh', errors.Location(str(self._root)),
+                'has no /bin/sh', errors.Location(str(self._root)),
                 'make a root for containers with: mmdebstrap --variant=apt '
                 '--include=PACKAGES bookworm DIRECTORY')
         super().check(requests)
@@ -91,13 +91,14 @@ class ContainerPlatform(local.LocalPlatform):
 
     def versions(self) -> dict[str, str]:
         if self._root == pathlib.Path('/'):
-            found = super().versions()
+            versions = super().versions()
         else:
-            found = {f'{name} (container)': version for name, version
-                     in programs.versions(self._packages, self._root).items()}
+            versions = {
+                f'{name} (container)': version for name, version
+                in programs.versions(self._packages, self._root).items()}
         if self._runtime is not None:
-            found[self._runtime.name] = self._runtime.version()
-        return found
+            versions[self._runtime.name] = self._runtime.version()
+        return versions
 
     def _start(self, request: platform_interface.InstanceRequest,
                directory: pathlib.Path) -> local.LocalInstance:
@@ -118,11 +119,8 @@ class ContainerPlatform(local.LocalPlatform):
         return None
 
     def _container(
-        self,
-        name: str,
-        runtime: runtimes.Runtime,
-        limits: cgroups.CgroupLimits,
-        directory: pathlib.Path,
+        self, name: str, runtime: runtimes.Runtime,
+        limits: cgroups.CgroupLimits, directory: pathlib.Path,
         programs: pathlib.Path,
     ) -> ContainerInstance:
         root = directory / 'root'
@@ -144,9 +142,9 @@ class ContainerPlatform(local.LocalPlatform):
         if self._runtime:
             return self._runtime
         version = cgroups.version(machine_files.Tree())
-        wanted = self._settings.container
+        preferred = self._settings.container
         said = []
-        for name in (wanted,) if wanted else _NAMES:
+        for name in (preferred,) if preferred else _NAMES:
             if shutil.which(name) is None:
                 continue
             runtime = self._made(name, version)
@@ -161,8 +159,8 @@ class ContainerPlatform(local.LocalPlatform):
             raise errors.InputError(
                 f'no container can be started: {"; ".join(said)}')
         raise errors.InputError(
-            f'{wanted or "no runtime for containers"} is not installed',
-            None, f'apt-get install {wanted or _NAMES[0]}')
+            f'{preferred or "no runtime for containers"} is not installed',
+            None, f'apt-get install {preferred or _NAMES[0]}')
 
     def _made(self, name: str, version: int) -> runtimes.Runtime:
         if name == runtimes.Podman.name:
@@ -192,5 +190,5 @@ class ContainerPlatform(local.LocalPlatform):
             workspace.remove(directory)
         if seen != cpus:
             raise bench_errors.BenchError(
-                f'{runtime.name}: a container has CPUs {seen} where {cpus} '
-                'are asked for')
+                f'{runtime.name}: a container got CPUs {seen} instead of '
+                f'{cpus}')

@@ -71,8 +71,7 @@ class DomainSpec:
 def domain_xml_of(spec: DomainSpec) -> str:
     """The domain XML of a guest."""
     is_kvm = spec.accelerator == 'kvm'
-    root = ElementTree.Element(
-        'domain', {'type': 'kvm' if is_kvm else 'qemu'})
+    root = ElementTree.Element('domain', {'type': 'kvm' if is_kvm else 'qemu'})
     _add(root, 'name', spec.name)
     _add(root, 'memory', str(spec.memory_mib), unit='MiB')
     _add(root, 'vcpu', str(len(spec.instance_cpus.vcpus)),

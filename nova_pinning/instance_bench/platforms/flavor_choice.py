@@ -34,13 +34,14 @@ def choose(
     """
     if tenant.flavor:
         return _named(tenant, flavors, weights_differ)
-    found = [flavor for flavor in flavors
-             if not _misfits(tenant, flavor, weights_differ)]
-    if not found:
+    fitting = [flavor for flavor in flavors
+               if not _misfits(tenant, flavor, weights_differ)]
+    if not fitting:
         raise errors.InputError(
             f'the cloud has no flavor for tenant {tenant.name!r}: '
-            f'{_wanted(tenant)}', advice=_advice(tenant, weights_differ))
-    return min(found, key=lambda one: (len(one.extra_specs), one.name))
+            f'{_needs(tenant)}', advice=_advice(tenant, weights_differ))
+    return min(
+        fitting, key=lambda flavor: (len(flavor.extra_specs), flavor.name))
 
 
 def _named(
@@ -63,42 +64,41 @@ def _named(
 
 
 def _misfits(
-    tenant: bench_model.Tenant,
-    flavor: flavor_model.Flavor,
+    tenant: bench_model.Tenant, flavor: flavor_model.Flavor,
     weights_differ: bool,
 ) -> list[str]:
     """In what a flavor is not what a tenant wants."""
     specs = flavor.extra_specs
-    found = []
+    misfits = []
     if flavor.vcpus != tenant.size.vcpus:
-        found.append(f'it has {flavor.vcpus} vCPUs, not {tenant.size.vcpus}')
+        misfits.append(f'it has {flavor.vcpus} vCPUs, not {tenant.size.vcpus}')
     if flavor.memory_mib != tenant.size.memory_mib:
-        found.append(f'it has {flavor.memory_mib} MiB of memory, not '
-                     f'{tenant.size.memory_mib}')
+        misfits.append(f'it has {flavor.memory_mib} MiB of memory, not '
+                       f'{tenant.size.memory_mib}')
     policy = specs.get(POLICY_KEY, 'shared')
     if policy != _policy(tenant):
-        found.append(f'its {POLICY_KEY} is {policy}, not {_policy(tenant)}')
+        misfits.append(f'its {POLICY_KEY} is {policy}, not {_policy(tenant)}')
     try:
         its_class = hostclass.class_of_guest(specs)
     except hostclass.UnknownClass as error:
-        found.append(str(error))
+        misfits.append(str(error))
     else:
         if its_class is not tenant.guest_class:
-            found.append(f'its class is {its_class}, not '
-                         f'{tenant.guest_class}')
+            misfits.append(f'its class is {its_class}, not '
+                           f'{tenant.guest_class}')
     shares = specs.get(SHARES_KEY)
     if shares != str(tenant.weight) and (
             shares is not None or weights_differ or tenant.weight != 100):
-        found.append(f'its {SHARES_KEY} is {shares or "not set"}, not '
-                     f'{tenant.weight}')
+        misfits.append(f'its {SHARES_KEY} is {shares or "not set"}, not '
+                       f'{tenant.weight}')
     if tenant.emulator_threads is not None:
-        wanted = _EMULATOR[tenant.emulator_threads]
-        if specs.get(EMULATOR_KEY) != wanted:
-            found.append(
+        emulator_policy = _EMULATOR[tenant.emulator_threads]
+        if specs.get(EMULATOR_KEY) != emulator_policy:
+            misfits.append(
                 f'its {EMULATOR_KEY} is '
                 f'{specs.get(EMULATOR_KEY, "not set")}, not '
-                f'{wanted or "left out"}')
-    return found
+                f'{emulator_policy or "left out"}')
+    return misfits
 
 
 def _policy(tenant: bench_model.Tenant) -> str:
@@ -106,7 +106,7 @@ def _policy(tenant: bench_model.Tenant) -> str:
             is bench_model.Provisioning.PINNED else 'shared')
 
 
-def _wanted(tenant: bench_model.Tenant) -> str:
+def _needs(tenant: bench_model.Tenant) -> str:
     return (f'{tenant.size.vcpus} vCPUs, {tenant.size.memory_mib} MiB, '
             f'{tenant.guest_class}, {POLICY_KEY} {_policy(tenant)}')
 
@@ -131,4 +131,5 @@ def _advice(tenant: bench_model.Tenant, weights_differ: bool) -> str:
     return ' '.join((
         'create it: openstack flavor create --vcpus',
         f'{tenant.size.vcpus} --ram {tenant.size.memory_mib} --disk 4',
-        *(f'--property {one}' for one in properties), shlex.quote(name)))
+        *(f'--property {extra_spec}' for extra_spec in properties),
+        shlex.quote(name)))

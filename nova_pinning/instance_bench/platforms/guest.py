@@ -55,8 +55,8 @@ class GuestChannel(Protocol):
 class GuestInstance:
     """A guest that runs.
 
-    :param request: what was wanted
-    :param wish: what libvirt was told
+    :param request: what was asked for
+    :param spec: what libvirt was told
     :param libvirt: where it runs
     :param running: its domain
     """
@@ -65,17 +65,14 @@ class GuestInstance:
     work = remote.WORK
 
     def __init__(
-        self,
-        request: platform_interface.InstanceRequest,
-        spec: domain.DomainSpec,
-        libvirt: hypervisor.ComputeHypervisor,
-        running: domain.TransientDomain,
-        channel: GuestChannel,
+        self, request: platform_interface.InstanceRequest,
+        spec: domain.DomainSpec, libvirt: hypervisor.ComputeHypervisor,
+        running: domain.TransientDomain, channel: GuestChannel,
     ) -> None:
         self.name = request.name
         self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
         self.peer = spec.link.host if spec.link else ''
-        self._wish = spec
+        self._spec = spec
         self._libvirt = libvirt
         self._domain = running
         self._channel = channel
@@ -87,11 +84,11 @@ class GuestInstance:
 
         :raises bench_errors.InstanceError: if it cannot be set
         """
-        if self._wish.link:
-            link.bring_up(self._wish.link, self._libvirt.run)
-            if self._wish.instance_cpus.network:
-                link.steer(machine_files.Tree(), self._wish.link, self._pid(),
-                           self._wish.instance_cpus.network)
+        if self._spec.link:
+            link.bring_up(self._spec.link, self._libvirt.run)
+            if self._spec.instance_cpus.network:
+                link.steer(machine_files.Tree(), self._spec.link, self._pid(),
+                           self._spec.instance_cpus.network)
 
     def await_ready(self, seconds: float) -> None:
         """Wait until it runs commands.
@@ -102,29 +99,29 @@ class GuestInstance:
             self._channel.await_ready(seconds)
         except bench_errors.InstanceError as error:
             raise bench_errors.InstanceError(
-                f'{self.name}: {error}; its console said last: '
-                f'{_tail(self._wish.console)}', error.advice) from None
+                f'{self.name}: {error}; its console ends with: '
+                f'{_tail(self._spec.console)}', error.advice) from None
 
     def start(self, command: str) -> platform_interface.RunningJob:
         return self._channel.start(command)
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
-        found = list(self._libvirt.affinities(self._definition))
-        if self._wish.link and self._wish.instance_cpus.network:
-            found += link.affinities(machine_files.Tree(), self._pid(),
-                                     self._wish.instance_cpus.network)
-        return found
+        affinities = list(self._libvirt.affinities(self._definition))
+        if self._spec.link and self._spec.instance_cpus.network:
+            affinities += link.affinities(machine_files.Tree(), self._pid(),
+                                          self._spec.instance_cpus.network)
+        return affinities
 
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
-            stack.callback(self._wish.disk.unlink, missing_ok=True)
+            stack.callback(self._spec.disk.unlink, missing_ok=True)
             stack.callback(self._domain.close)
             stack.callback(self._channel.close)
 
     def _pid(self) -> int:
         return int(self._libvirt.run((
             *self._libvirt.prefix, 'cat',
-            f'/run/libvirt/qemu/{self._wish.name}.pid')))
+            f'/run/libvirt/qemu/{self._spec.name}.pid')))
 
 
 class GuestPlatform(holder.Holder):
@@ -182,17 +179,17 @@ class GuestPlatform(holder.Holder):
         self, requests: Sequence[platform_interface.InstanceRequest],
     ) -> Sequence[platform_interface.Instance]:
         with contextlib.ExitStack() as stack:
-            found = []
+            guests = []
             for request in requests:
                 instance = self._start(request)
                 stack.callback(instance.close)
                 instance.bring_up()
-                found.append(instance)
-            for instance in found:
+                guests.append(instance)
+            for instance in guests:
                 instance.await_ready(self._how.boot_seconds)
             stack.pop_all()
-        self._instances += found
-        return found
+        self._instances += guests
+        return guests
 
     def versions(self) -> dict[str, str]:
         image = image_manifest.read(self._image)
@@ -213,7 +210,7 @@ class GuestPlatform(holder.Holder):
 
     def _start(self,
                request: platform_interface.InstanceRequest) -> GuestInstance:
-        spec = self._wish(request)
+        spec = self._domain_spec(request)
         overlay(self._image / image_manifest.DISK, spec.disk)
         definition = spec.disk.with_suffix('.xml')
         definition.write_text(domain.domain_xml_of(spec))
@@ -222,7 +219,7 @@ class GuestPlatform(holder.Holder):
         return GuestInstance(request, spec, self._libvirt, running,
                              self._channel(request, spec))
 
-    def _wish(
+    def _domain_spec(
             self,
             request: platform_interface.InstanceRequest) -> domain.DomainSpec:
         assert request.instance_cpus is not None
@@ -237,8 +234,7 @@ class GuestPlatform(holder.Holder):
             arguments += (f' {image_manifest.ADDRESS_ARGUMENT}='
                           f'{chosen.guest}/{chosen.prefix}')
         return domain.DomainSpec(
-            name=name,
-            accelerator=self.accelerator,
+            name=name, accelerator=self.accelerator,
             memory_mib=tenant.size.memory_mib,
             instance_cpus=request.instance_cpus,
             shares=_shares(tree, tenant.weight),
@@ -246,12 +242,9 @@ class GuestPlatform(holder.Holder):
             if tenant.provisioning is bench_model.Provisioning.PINNED else
             cpuset.CpuSet(),
             kernel=self._image / image_manifest.KERNEL,
-            initrd=self._image / image_manifest.INITRD,
-            arguments=arguments,
-            disk=stem.with_name(f'{name}.qcow2'),
-            cache=_cache(stem.parent),
-            console=stem.with_name(f'{name}.console'),
-            link=chosen)
+            initrd=self._image / image_manifest.INITRD, arguments=arguments,
+            disk=stem.with_name(f'{name}.qcow2'), cache=_cache(stem.parent),
+            console=stem.with_name(f'{name}.console'), link=chosen)
 
     def _channel(self, request: platform_interface.InstanceRequest,
                  spec: domain.DomainSpec) -> GuestChannel:
@@ -279,16 +272,16 @@ def overlay(disk: pathlib.Path, target: pathlib.Path) -> None:
 
 def nodes(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> cpuset.CpuSet:
     """The NUMA nodes of CPUs; empty if the host has but one."""
-    found = {}
+    cpus_of = {}
     for name in tree.names('/sys/devices/system/node'):
         number = name.removeprefix('node')
         if number.isdigit():
-            found[int(number)] = tree.cpus(
+            cpus_of[int(number)] = tree.cpus(
                 f'/sys/devices/system/node/{name}/cpulist') or (
                     cpuset.CpuSet())
-    if len(found) < 2:
+    if len(cpus_of) < 2:
         return cpuset.CpuSet()
-    return cpuset.CpuSet(number for number, own in found.items()
+    return cpuset.CpuSet(number for number, own in cpus_of.items()
                          if not own.isdisjoint(cpus))
 
 
@@ -321,8 +314,7 @@ def _cache(directory: pathlib.Path) -> str:
 
 def _check_requests(
     requests: Sequence[platform_interface.InstanceRequest],
-    image: image_manifest.Manifest,
-    how: settings.PlatformSettings,
+    image: image_manifest.Manifest, how: settings.PlatformSettings,
 ) -> None:
     """See that the image and this user have what guests need.
 
@@ -333,7 +325,7 @@ def _check_requests(
         if memory_mib < LEAST_MEMORY_MIB:
             raise errors.InputError(
                 f'tenant {request.tenant.name!r} has {memory_mib} MiB, and '
-                f'guests take {LEAST_MEMORY_MIB} at least')
+                f'guests need at least {LEAST_MEMORY_MIB}')
         if _needs_link(request, how) and os.geteuid():
             raise errors.InputError(
                 f'{request.name} needs a link to this host, which only root '

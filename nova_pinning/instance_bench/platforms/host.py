@@ -88,7 +88,7 @@ class HostPlatform(local.LocalPlatform):
             if request.tenant.weight != _USUAL_WEIGHT:
                 raise errors.InputError(
                     f'{request.name} has weight {request.tenant.weight}, and '
-                    'processes of the host have none', None,
+                    'processes of the host cannot be weighted', None,
                     'measure weights with platform cn or vm')
         _check_namespaces()
         _check_affinity(
@@ -130,10 +130,10 @@ def _check_affinity(cpus: cpuset.CpuSet) -> None:
                 if line.startswith('Cpus_allowed_list:'))
     if seen != cpus:
         raise errors.InputError(
-            f'processes are bound to CPUs {seen} where {cpus} are asked for: '
+            f'processes were bound to CPUs {seen} instead of {cpus}: the '
             'others are not in the control group (cpuset) of this process',
             None, 'run it outside of containers and of services that are '
-            'kept to some CPUs')
+            'confined to some CPUs')
 
 
 def _affine(cpus: cpuset.CpuSet) -> Sequence[str]:

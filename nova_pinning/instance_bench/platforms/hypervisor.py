@@ -127,7 +127,7 @@ class ComputeHypervisor:
         Of a host that only libvirt's URI leads to, libvirt tells it of the
         vCPUs alone.
 
-        :param wanted: says where they were to
+        :param definition: says where they should be
         :raises errors.InstanceError: if the host does not answer
         """
         if not self.has_shell:
@@ -150,7 +150,7 @@ class ComputeHypervisor:
             self,
             definition: domain_xml.DomainXml) -> dict[int, cpuset.CpuSet]:
         """The CPUs of each vCPU, by the kernel of a host far away."""
-        found = {}
+        cpus_of = {}
         number = -1
         text = self.run((*self.virsh, 'vcpuinfo', '--pretty',
                          self.word(definition.name)))
@@ -160,8 +160,8 @@ class ComputeHypervisor:
                 number = int(value)
             elif key == 'CPU Affinity':
                 # '0-1 (out of 2)'
-                found[number] = cpuset.CpuSet.parse(value.split('(')[0])
-        return found
+                cpus_of[number] = cpuset.CpuSet.parse(value.split('(')[0])
+        return cpus_of
 
 
 def _thread(line: str) -> qemu_process.QemuThread:
@@ -178,17 +178,17 @@ def _affinities(
     :param online: the host's CPUs, empty if they are not known
     :param emulator: None if it is not known
     """
-    found = []
+    affinities = []
     for number in range(definition.vcpus):
         seen = vcpus.get(number, cpuset.CpuSet())
-        asked = definition.vcpu_affinity(number) or online or seen
-        found.append(bench_model.Affinity(
-            thread=f'vCPU {number}', asked=asked, seen=seen))
+        expected = definition.vcpu_affinity(number) or online or seen
+        affinities.append(bench_model.Affinity(
+            thread=f'vCPU {number}', asked=expected, seen=seen))
     if emulator is not None:
-        asked = definition.emulator_pin or definition.floats_over or online
-        found.append(bench_model.Affinity(
-            thread='emulator', asked=asked, seen=emulator))
-    return tuple(found)
+        expected = definition.emulator_pin or definition.floats_over or online
+        affinities.append(bench_model.Affinity(
+            thread='emulator', asked=expected, seen=emulator))
+    return tuple(affinities)
 
 
 def of_host(how: settings.PlatformSettings,

@@ -41,7 +41,7 @@ def choose(taken: Collection[str]) -> domain.TapLink:
                 device=f'{_PREFIX}{number}', host=str(host),
                 guest=str(guest), vhost=_VHOST.exists())
     raise bench_errors.InstanceError(
-        f'there are devices {_PREFIX}0 and on for all of {_NETWORK}',
+        f'devices from {_PREFIX}0 on have taken all of {_NETWORK}',
         'see which are left over: ip link')
 
 

@@ -83,12 +83,12 @@ class LocalInstance:
         return job
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
-        found = self._affinities()
-        if not all(one.is_in_force for one in found):
+        affinities = self._affinities()
+        if not all(affinity.is_in_force for affinity in affinities):
             # What is just getting inside is not yet where it will be.
             time.sleep(_SETTLED_SECONDS)
-            found = self._affinities()
-        return found
+            affinities = self._affinities()
+        return affinities
 
     def close(self) -> None:
         # Each of these is done, whatever becomes of the others; the last
@@ -170,7 +170,8 @@ class LocalPlatform(holder.Holder):
                 except OSError as error:
                     raise bench_errors.InstanceError(
                         f'{request.name} has no files: {error}',
-                        f'see to the disk of {workspace.PARENT}') from None
+                        'check the disk that '
+                        f'{workspace.PARENT} is on') from None
                 stack.callback(started[-1].close)
                 started[-1].settle()
             stack.pop_all()

@@ -161,7 +161,7 @@ class NestedInstance:
                 f'status {outcome.status}']
             raise bench_errors.InstanceError(
                 f'{self.name}: {failure}: {said[0]}',
-                'the image of the guest has to have crun and control groups')
+                'the image of the guest needs crun and control groups')
 
 
 class NestedPlatform:
@@ -192,16 +192,16 @@ class NestedPlatform:
     ) -> Sequence[platform_interface.Instance]:
         guests = self._outer.launch(
             [_for_guest(request) for request in requests])
-        found = [NestedInstance(inner, request.tenant.provisioning)
-                 for inner, request in zip(guests, requests, strict=True)]
+        instances = [NestedInstance(inner, request.tenant.provisioning)
+                     for inner, request in zip(guests, requests, strict=True)]
         try:
-            for instance in found:
+            for instance in instances:
                 instance.set_up()
         except BaseException:
-            for instance in found:
+            for instance in instances:
                 instance.close()
             raise
-        return found
+        return instances
 
     def versions(self) -> dict[str, str]:
         return self._outer.versions()

@@ -114,21 +114,21 @@ class ProcessJob:
         clear = 0
         while time.monotonic() < deadline:
             environments = _environments(self._members())
-            found = _having(environments, f'{_MARK}={self._mark}')
-            clear = 0 if found or self._waiter.is_alive() else clear + 1
+            left = _having(environments, f'{_MARK}={self._mark}')
+            clear = 0 if left or self._waiter.is_alive() else clear + 1
             if clear >= (_CLEAR_LOOKS if all(environments.values())
                          else _BARE_LOOKS):
                 return
-            kill(found)
+            kill(left)
             # What gets a command inside ends when the command does; where it
             # has not got so far, it has to be told.
             self._waiter.join(_LOOK_SECONDS)
-            if not found:
+            if not left:
                 self._process.kill()
                 time.sleep(_LOOK_SECONDS)
         raise bench_errors.InstanceError(
-            f'process {self._process.pid} does not end, nor do {found}',
-            'end them by hand')
+            f'process {self._process.pid} does not end, nor do {left}',
+            'kill them by hand')
 
     def _wait(self) -> None:
         self._process.wait()
@@ -173,16 +173,17 @@ def members(tree: machine_files.Tree, first: int) -> list[int]:
 
 def _environments(pids: Collection[int]) -> dict[int, bytes]:
     """The environments of those processes that have not ended."""
-    found = {}
+    environments = {}
     for pid in pids:
         with contextlib.suppress(OSError):
-            found[pid] = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
-    return found
+            environments[pid] = pathlib.Path(
+                f'/proc/{pid}/environ').read_bytes()
+    return environments
 
 
 def _having(environments: Mapping[int, bytes], variable: str) -> list[int]:
-    return [pid for pid, found in environments.items()
-            if variable.encode() in found.split(b'\0')]
+    return [pid for pid, environment in environments.items()
+            if variable.encode() in environment.split(b'\0')]
 
 
 def kill(pids: Collection[int]) -> None:
@@ -216,7 +217,7 @@ def watched(pid: int) -> Iterator[Callable[[], None]]:
         poll.register(descriptor, select.POLLIN)
         if not poll.poll(_END_SECONDS * 1000):
             raise bench_errors.InstanceError(
-                f'process {pid} does not end', 'end it by hand')
+                f'process {pid} does not end', 'kill it by hand')
 
     try:
         yield wait

@@ -20,7 +20,7 @@ WORK = '/var/tmp/nova-pinning-bench'
 #: Where 'bench image build' puts the programs of this project.
 PROGRAMS = '/usr/local/lib/nova-pinning-bench'
 #: Of /proc/uptime, twice.
-CLOCK_SECONDS = 0.02
+_CLOCK_SECONDS = 0.02
 #: What of an output is kept: its end, since the last match counts. libvirt
 #: passes on no longer answer of an agent than 4 MiB, in base64.
 MOST_STDOUT = 2 * 1024 * 1024
@@ -61,22 +61,6 @@ _numbers = itertools.count(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """What came of a command, by the guest's account.
-
-    :param status: negative for a signal
-    :param around_seconds: what the script took before and after the command,
-        which on a busy machine is far more than on one that is idle
-    """
-
-    status: int
-    stdout: str
-    stderr: str
-    inside_seconds: float
-    around_seconds: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """A command as it is run inside, in its own session.
 
@@ -98,10 +82,18 @@ def script(command: str, work: str) -> Script:
         stop=('/bin/sh', '-c', _STOP, 'bench', directory))
 
 
-def ended(name: str, stdout: str, stderr: str) -> Ended:
+def outcome(
+    name: str, stdout: str, stderr: str,
+    outside_seconds: float = 0.0, slack_seconds: float = 0.0,
+) -> platform_interface.CommandOutcome:
     """Read what the script has printed.
 
+    What the script takes before and after the command is tolerated: on a busy
+    machine that is far more than on an idle one.
+
     :param name: of the instance, for errors
+    :param outside_seconds: what the command took by the clock here
+    :param slack_seconds: by how much more than the command that may be
     :raises errors.InstanceError: if the script has not come to its end
     """
     head, _newline, rest = stdout.partition('\n')
@@ -116,11 +108,12 @@ def ended(name: str, stdout: str, stderr: str) -> Ended:
         raise bench_errors.InstanceError(
             f'{name}: a command was cut off, or could not be started: '
             f'{" ".join(stderr.split()) or "it does not say why"}',
-            'the guest has to have setsid, and /dev/shm with room') from None
-    return Ended(
+            'the guest needs setsid, and space in /dev/shm') from None
+    return platform_interface.CommandOutcome(
         status=128 - number if number in _SIGNALS else number,
-        stdout=printed, stderr=stderr, inside_seconds=seconds,
-        around_seconds=around)
+        stdout=printed, stderr=stderr, outside_seconds=outside_seconds,
+        inside_seconds=seconds,
+        tolerance_seconds=around + slack_seconds + _CLOCK_SECONDS)
 
 
 def overhead_seconds(start: Callable[[str], platform_interface.RunningJob],

@@ -23,7 +23,7 @@ _PLATFORMS = {
 def make(name: bench_model.PlatformName,
          how: settings.PlatformSettings) -> platform_interface.Platform:
     """A platform; nothing is started, nor looked for."""
-    module, kind = _PLATFORMS[name]
-    found = importlib.import_module(f'{__package__}.{module}')
-    platform: platform_interface.Platform = getattr(found, kind)(how)
+    module_name, kind = _PLATFORMS[name]
+    module = importlib.import_module(f'{__package__}.{module_name}')
+    platform: platform_interface.Platform = getattr(module, kind)(how)
     return platform

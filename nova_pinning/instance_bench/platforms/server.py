@@ -79,7 +79,7 @@ def open_channel(
     if how.channel is settings.ChannelKind.AGENT:
         if host is None:
             raise bench_errors.InstanceError(
-                f'nova does not tell where server {server.name} is')
+                f'nova does not say which host server {server.name} is on')
         # Of its name in libvirt there may be another on the host that is
         # reached, be that of another cloud or cell.
         return agent.Agent(host.virsh, server.id, hint=hint, word=host.word)
@@ -101,12 +101,9 @@ class ServerInstance:
     """
 
     def __init__(
-        self,
-        request: platform_interface.InstanceRequest,
-        channel: ServerChannel,
-        host: hypervisor.ComputeHypervisor | None,
-        definition: domain_xml.DomainXml | None,
-        delete: Callable[[], None],
+        self, request: platform_interface.InstanceRequest,
+        channel: ServerChannel, host: hypervisor.ComputeHypervisor | None,
+        definition: domain_xml.DomainXml | None, delete: Callable[[], None],
     ) -> None:
         self.name = request.name
         self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
@@ -238,8 +235,8 @@ class ServerPlatform:
             return
         if not cloud.sees_hosts():
             yield errors.InputError(
-                'nova does not tell this user on which hosts servers are, '
-                'which it takes to reach their guest agents',
+                'nova does not tell this user which hosts servers are on, '
+                'and their guest agents are reached through these',
                 advice='be an administrator, or use SSH')
         command = hypervisor.of_host(self._how, 'HOST').virsh[0]
         if shutil.which(command) is None:
@@ -259,8 +256,7 @@ class ServerPlatform:
                 instances = [
                     self._instance(cloud, request, cloud.await_active(
                         server, limit - self._clock()), stack)
-                    for request, server in zip(requests, servers,
-                                               strict=True)]
+                    for request, server in zip(requests, servers, strict=True)]
             except errors.CloudError as error:
                 raise bench_errors.InstanceError(
                     f'cloud {cloud.name}: {error}') from error
@@ -270,8 +266,7 @@ class ServerPlatform:
         return instances
 
     def _boot(
-        self,
-        cloud: server_cloud.ServerCloud,
+        self, cloud: server_cloud.ServerCloud,
         requests: Sequence[platform_interface.InstanceRequest],
         stack: contextlib.ExitStack,
     ) -> list[server_cloud.BootedServer]:
@@ -285,7 +280,7 @@ class ServerPlatform:
                    if self._how.server_network else '')
         if image is None or network is None:
             raise bench_errors.InstanceError(
-                'the image or the network of the servers has gone')
+                'the image or the network of the servers is gone')
         flavors = cloud.flavors()
         booted: list[server_cloud.BootedServer] = []
         stack.callback(cloud.delete, booted)
@@ -297,11 +292,9 @@ class ServerPlatform:
         return booted
 
     def _instance(
-        self,
-        cloud: server_cloud.ServerCloud,
+        self, cloud: server_cloud.ServerCloud,
         request: platform_interface.InstanceRequest,
-        server: server_cloud.BootedServer,
-        stack: contextlib.ExitStack,
+        server: server_cloud.BootedServer, stack: contextlib.ExitStack,
     ) -> ServerInstance:
         host = definition = None
         if server.host:
@@ -344,7 +337,7 @@ def _tenant_problems(
         elif request.workload.peer:
             error = errors.InputError(
                 f'workload {request.workload.name!r} needs a peer, and '
-                f'servers reach none', advice="use platform 'vm'")
+                f'servers cannot reach one', advice="use platform 'vm'")
         else:
             try:
                 flavor_choice.choose(tenant, flavors, weights_differ)
@@ -368,12 +361,12 @@ def _check_pins(request: platform_interface.InstanceRequest,
 
     :raises bench_errors.InstanceError: if it is otherwise
     """
-    wanted = request.tenant.provisioning is bench_model.Provisioning.PINNED
+    should_pin = request.tenant.provisioning is bench_model.Provisioning.PINNED
     pins = definition.vcpu_pins.values()
     is_pinned = (len(pins) == definition.vcpus
                  and all(len(cpus) == 1 for cpus in pins))
-    if wanted != is_pinned:
+    if should_pin != is_pinned:
         raise bench_errors.InstanceError(
             f'the vCPUs of server {server.name} are '
-            f'{"not " if wanted else ""}pinned, although its flavor says '
+            f'{"not " if should_pin else ""}pinned, although its flavor says '
             f'otherwise', 'see whether the image has hw_cpu_policy')

@@ -171,20 +171,20 @@ class ServerCloud:
         :raises errors.CloudError: also if several have the name
         """
         with segregation_cloud.translated():
-            found = self._connection.image.find_image(
+            image = self._connection.image.find_image(
                 name, ignore_missing=True)
-        if found is None:
+        if image is None:
             return None
         return Image(
-            found.id, found.name or '', found.status == 'active',
-            str(found.hw_qemu_guest_agent).lower() in _YES)
+            image.id, image.name or '', image.status == 'active',
+            str(image.hw_qemu_guest_agent).lower() in _YES)
 
     def network(self, name: str) -> str | None:
         """The ID of a network, None if there is none of that name."""
         with segregation_cloud.translated():
-            found = self._connection.network.find_network(
+            network = self._connection.network.find_network(
                 name, ignore_missing=True)
-        return None if found is None else str(found.id)
+        return None if network is None else str(network.id)
 
     def sees_hosts(self) -> bool:
         """Whether the user may know where servers are."""
@@ -286,10 +286,10 @@ class ServerCloud:
 
         :returns: how many servers
         """
-        found = [server for server in self.servers()
-                 if server.owner is not None and server.owner.has_gone()]
-        self.delete(found)
-        return len(found)
+        orphans = [server for server in self.servers()
+                   if server.owner is not None and server.owner.has_gone()]
+        self.delete(orphans)
+        return len(orphans)
 
     def version(self) -> str:
         """The newest microversion of the compute API: '2.98'."""
@@ -303,9 +303,7 @@ class ServerCloud:
 
 def _server(shown: Any) -> BootedServer:
     return BootedServer(
-        id=shown.id,
-        name=shown.name or '',
-        status=shown.status or '',
+        id=shown.id, name=shown.name or '', status=shown.status or '',
         host=shown.compute_host or '',
         addresses=tuple(
             port['addr'] for ports in (shown.addresses or {}).values()

@@ -107,8 +107,8 @@ class Ssh:
                 raise bench_errors.InstanceError(
                     f'{self.name}: {self.target} did not accept a login after '
                     f'{seconds:g} s: {_said(done.stderr)}',
-                    'see whether its console says that sshd runs, and '
-                    'whether the key is one that it knows')
+                    'see whether its console shows that sshd is running, and '
+                    'whether it accepts the key')
             self._sleep(_LOOK_SECONDS)
         self.overhead_seconds = remote.overhead_seconds(
             self.start, self._sleep)
@@ -183,22 +183,16 @@ class SshJob:
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        asked = self._ssh.clock()
+        began = self._ssh.clock()
         if self._process.poll() is None:
-            self._running = asked
+            self._running = began
             return None
         seen = self._ssh.clock()
         stdout, stderr = (path.read_bytes().decode(errors='replace')
                           for path in (self._stdout, self._stderr))
-        ended = remote.ended(self._ssh.name, stdout, stderr)
-        self._outcome = platform_interface.CommandOutcome(
-            status=ended.status, stdout=ended.stdout, stderr=ended.stderr,
-            outside_seconds=seen - self._begun,
-            inside_seconds=ended.inside_seconds,
-            tolerance_seconds=(
-                ended.around_seconds +
-                seen - self._running + self._ssh.overhead_seconds
-                + remote.CLOCK_SECONDS))
+        self._outcome = remote.outcome(
+            self._ssh.name, stdout, stderr, seen - self._begun,
+            seen - self._running + self._ssh.overhead_seconds)
         return self._outcome
 
     def stop(self) -> None:

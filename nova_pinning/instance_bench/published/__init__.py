@@ -103,7 +103,7 @@ def figures(table: str) -> Sequence[PublishedFigure]:
 
     :param table: as in model.Experiment
     """
-    return [one for one in _shipped()[1] if one.table == table]
+    return [figure for figure in _shipped()[1] if figure.table == table]
 
 
 def sources() -> Mapping[str, Publication]:
@@ -127,11 +127,11 @@ def read(
         range that is upside down, or a source that is not there
     """
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
-    found = {key: Publication(key=key, **value)
-             for key, value in document.value['sources'].items()}
-    return found, tuple(
-        _figure(document, place, value, found)
-        for place, value in enumerate(document.value['figures']))
+    sources = {key: Publication(key=key, **value)
+               for key, value in document.value['sources'].items()}
+    return sources, tuple(
+        _figure(document, index, value, sources)
+        for index, value in enumerate(document.value['figures']))
 
 
 def _figure(document: source.YamlDocument, index: int, value: dict[str, Any],

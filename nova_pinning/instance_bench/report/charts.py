@@ -72,9 +72,9 @@ def draw(summary: statistics.RunSummary, prefix: str) -> tuple[Chart, ...]:
 
         with matplotlib.rc_context(_SETTINGS):
             return tuple(
-                dataclasses.replace(one, svg=_inline(
-                    one.svg, f'{prefix}-{number}-', one.title))
-                for number, one in enumerate(_drawn(summary)))
+                dataclasses.replace(chart, svg=_inline(
+                    chart.svg, f'{prefix}-{number}-', chart.title))
+                for number, chart in enumerate(_drawn(summary)))
 
 
 def _drawn(summary: statistics.RunSummary) -> list[Chart]:
@@ -82,28 +82,28 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
     groups = [group for group in run_tables.groups(summary)
               if run_tables.is_main(summary, group)]
     styles = _styles(summary.rows)
-    found = []
+    charts = []
     if kind == 'priority' and (finishes := statistics.finishes(summary)):
-        found.append(_finishes(summary, finishes))
+        charts.append(_finishes(summary, finishes))
     for group in groups:
         rows = [row for row in group if row.overhead is not None]
         if kind == 'overhead' and len({
                 row.tenant.size.vcpus for row in rows}) > 1:
-            found.append(_overhead(summary, rows, styles))
+            charts.append(_overhead(summary, rows, styles))
         elif kind == 'ladder' and len({
                 run_claims.tenant_threads(row.tenant) for row in rows}) > 1:
-            found.append(_ladder(summary, rows, styles))
-        elif not found or kind != 'priority':
-            found.append(_strip(group, styles))
-    return found
+            charts.append(_ladder(summary, rows, styles))
+        elif not charts or kind != 'priority':
+            charts.append(_strip(group, styles))
+    return charts
 
 
 def _styles(rows: Sequence[statistics.FigureRow]) -> dict[str, _Style]:
     names = dict.fromkeys(map(run_tables.series, rows))
-    return {name: _Style(_SERIES[place % len(_SERIES)],
-                         _MARKERS[place % len(_MARKERS)],
-                         _LINES[place % len(_LINES)])
-            for place, name in enumerate(names)}
+    return {name: _Style(_SERIES[index % len(_SERIES)],
+                         _MARKERS[index % len(_MARKERS)],
+                         _LINES[index % len(_LINES)])
+            for index, name in enumerate(names)}
 
 
 def _figure(rows: int, height: float | None = None) -> Any:
@@ -149,11 +149,11 @@ def _strip(group: run_tables.Group, styles: dict[str, _Style]) -> Chart:
     figure = _figure(len(group))
     axes = figure.add_subplot()
     labels = [_wrapped(label) for label in run_tables.labels(group)]
-    for place, row in enumerate(group):
-        _dots(axes, place, row.estimate.values, row.estimate,
+    for index, row in enumerate(group):
+        _dots(axes, index, row.estimate.values, row.estimate,
               styles[run_tables.series(row)])
         axes.annotate(
-            words.number(row.estimate.mean), (1.01, place),
+            words.number(row.estimate.mean), (1.01, index),
             xycoords=('axes fraction', 'data'), va='center')
     _rows(axes, labels)
     what = group[0].figure
@@ -172,8 +172,7 @@ def _rows(axes: Any, labels: Sequence[str]) -> None:
     axes.grid(True)
     axes.set_axisbelow(True)
     axes.locator_params(axis='x', nbins=7)
-    axes.xaxis.set_major_formatter(
-        lambda value, _place: f'{value:,.10g}')
+    axes.xaxis.set_major_formatter(lambda value, _position: f'{value:,.10g}')
 
 
 def _legend(figure: Any, series: Sequence[tuple[str, _Style]]) -> None:
@@ -190,19 +189,19 @@ def _finishes(summary: statistics.RunSummary,
               finishes: Sequence[statistics.Finish]) -> Chart:
     figure = _figure(len(finishes) * 2, 1.3 + 0.7 * len(finishes))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    heavy, light = (_Style(_SERIES[place], _MARKERS[place], '-')
-                    for place in range(2))
-    for place, one in enumerate(finishes):
-        for row, style, offset in ((one.heavy, heavy, -0.17),
-                                   (one.light, light, 0.17)):
-            _dots(left, place + offset, row.estimate.values, row.estimate,
+    heavy, light = (_Style(_SERIES[index], _MARKERS[index], '-')
+                    for index in range(2))
+    for index, finish in enumerate(finishes):
+        for row, style, offset in ((finish.heavy, heavy, -0.17),
+                                   (finish.light, light, 0.17)):
+            _dots(left, index + offset, row.estimate.values, row.estimate,
                   style)
-        _dots(right, place, one.ratio.values, one.ratio,
+        _dots(right, index, finish.ratio.values, finish.ratio,
               _Style(_SERIES[2], _MARKERS[2], '-'))
-        cpus = run_claims.contended_cpus(summary, one.case)
+        cpus = run_claims.contended_cpus(summary, finish.case)
         if cpus:
             right.plot([run_claims.expected_ratio(
-                one.heavy.tenant, one.light.tenant, cpus)], [place], '|',
+                finish.heavy.tenant, finish.light.tenant, cpus)], [index], '|',
                 color=_INK, markersize=24, markeredgewidth=1.4)
     factors = statistics.varying([finish.case for finish in finishes])
     _rows(left, [_wrapped([f'{name} {finish.case.factors.get(name, "")}'
@@ -251,7 +250,7 @@ def _lines(summary: statistics.RunSummary,
     bases = {(row.case.name, row.figure.name): row.estimate.mean
              for row in summary.rows}
     ends: list[tuple[float, str, str]] = []
-    places = sorted({position(row) for row in rows})
+    positions = sorted({position(row) for row in rows})
     names = list(dict.fromkeys(map(run_tables.series, rows)))
     for number, name in enumerate(names):
         style = styles[name]
@@ -269,8 +268,9 @@ def _lines(summary: statistics.RunSummary,
         if heights:
             ends.append((heights[-1], name, style.colour))
     axes.set_xscale('log')
-    axes.set_xticks(places, [words.number(one, 2) if one < 1 else f'{one:g}'
-                             for one in places])
+    axes.set_xticks(positions, [
+        words.number(tick, 2) if tick < 1 else f'{tick:g}'
+        for tick in positions])
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.yaxis.set_major_locator(ticker.MaxNLocator(7, steps=[1, 2, 5, 10]))
     axes.grid(True, axis='both')

@@ -23,7 +23,7 @@ def report_document(parts: Sequence[page.Part]) -> dict[str, Any]:
 
 def _part(part: page.Part) -> dict[str, Any]:
     summary = part.summary
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         'source': part.source,
         'experiment': summary.experiment.name,
         'warnings': list(run_caveats.caveats(summary)),
@@ -36,24 +36,23 @@ def _part(part: page.Part) -> dict[str, Any]:
             'ratio': _interval(finish.ratio.interval)
         } for finish in statistics.finishes(summary)],
         'split': [{
-            'workload': one.name[0],
-            'platform': one.name[1],
-            'provisioning': one.name[2],
-            'with_platform': _interval(one.platform),
-            'by_size': _interval(one.by_size),
-            'residual': _number(one.residual)
-        } for one in statistics.split(summary, run_tables.host_cpus(summary))],
+            'workload': split.name[0],
+            'platform': split.name[1],
+            'provisioning': split.name[2],
+            'with_platform': _interval(split.platform),
+            'by_size': _interval(split.by_size),
+            'residual': _number(split.residual)
+        } for split in statistics.split(
+            summary, run_tables.host_cpus(summary))],
         'skipped': [{
-            'case': dict(case.factors),
-            'reason': case.skipped
+            'case': dict(case.factors), 'reason': case.skipped
         } for case in summary.experiment.cases if case.skipped],
         'failures': [{
-            'case': dict(failure.factors),
-            'message': failure.message
+            'case': dict(failure.factors), 'message': failure.message
         } for failure in summary.results.failures]}
     if part.comparison is not None:
-        found['comparison'] = _comparison(part.comparison)
-    return found
+        entry['comparison'] = _comparison(part.comparison)
+    return entry
 
 
 def _claim(run_claim: run_claims.RunClaim) -> dict[str, Any]:

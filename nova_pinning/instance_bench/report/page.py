@@ -81,24 +81,23 @@ def render(parts: Sequence[Part], version: str) -> str:
     text: str = template.render(
         title=shown[0] if len(parts) == 1 else 'CPU pinning, measured',
         subtitle=_subtitle(parts),
-        sections=[_section(one, name, f'part-{number}')
-                  for number, (one, name) in enumerate(zip(parts, shown), 1)],
-        tones={str(name): tone for name, tone in _TONES.items()},
-        marks=_MARKS,
+        sections=[_section(part, name, f'part-{number}')
+                  for number, (part, name) in enumerate(zip(parts, shown), 1)],
+        tones={str(name): tone for name, tone in _TONES.items()}, marks=_MARKS,
         footer=f'nova-pinning {version}, bench report')
     return text
 
 
 def part_names(parts: Sequence[Part]) -> list[str]:
     """What to call each: with its platforms or its file, if they repeat."""
-    found = [part.summary.experiment.name for part in parts]
+    names = [part.summary.experiment.name for part in parts]
     for further in (_platforms, lambda part: os.path.basename(part.source),
                     lambda part: part.source):
-        pairs = list(zip(found, map(further, parts)))
+        pairs = list(zip(names, map(further, parts)))
         kinds = [name for name, _more in dict.fromkeys(pairs)]
-        found = [f'{name}, {more}' if kinds.count(name) > 1 else name
+        names = [f'{name}, {more}' if kinds.count(name) > 1 else name
                  for name, more in pairs]
-    return found
+    return names
 
 
 def _platforms(part: Part) -> str:
@@ -120,8 +119,8 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
     results = summary.results
     experiment = summary.experiment
     comparison = part.comparison
-    found = published.figures(experiment.table)
-    sources = list(dict.fromkeys(one.source for one in found))
+    figures = published.figures(experiment.table)
+    sources = list(dict.fromkeys(figure.source for figure in figures))
     return {
         'anchor': anchor,
         'name': name,
@@ -133,14 +132,13 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
         'changes': run_tables.changes(comparison) if comparison else None,
         'changed': comparison_sentences(comparison) if comparison else '',
         'differing': comparison.differing if comparison else (),
-        'doubts': earlier_caveats(part),
+        'earlier_caveats': earlier_caveats(part),
         'tables': run_tables.tables(summary),
         'charts': charts.draw(summary, anchor),
-        'published': _published(found, sources) if found else None,
+        'published': _published(figures, sources) if figures else None,
         'is_shipped': experiment.name in experiment_file.shipped(),
         'sources': [{
-            'text': str(source),
-            'url': source.url} for source in sources],
+            'text': str(source), 'url': source.url} for source in sources],
         'flags': run_tables.flags(results),
         'skipped': run_tables.skipped(summary),
         'conditions': [
@@ -161,8 +159,8 @@ def extent(results: bench_model.Results) -> str:
     if results.measurements:
         started = [measurement.started for measurement in results.measurements]
         first, last = (datetime.datetime.fromtimestamp(
-            one, datetime.UTC).strftime('%Y-%m-%d %H:%M')
-            for one in (min(started), max(started)))
+            seconds, datetime.UTC).strftime('%Y-%m-%d %H:%M')
+            for seconds in (min(started), max(started)))
         text += f', {first} to {last} UTC'
     return text + f'; seed {experiment.seed}.{_sizes(experiment)}'
 
@@ -170,12 +168,12 @@ def extent(results: bench_model.Results) -> str:
 def _sizes(experiment: bench_model.Experiment) -> str:
     """What was asked for and came out otherwise, 'up to 4' being one."""
     sizes = dict.fromkeys(
-        (wanted, tenant.size.vcpus) for case in experiment.cases
-        if not case.skipped and (wanted := case.factors.get('size'))
+        (size, tenant.size.vcpus) for case in experiment.cases
+        if not case.skipped and (size := case.factors.get('size'))
         for tenant in case.tenants if tenant.role is bench_model.Role.MEASURED
-        and wanted != str(tenant.size.vcpus))
-    return ''.join(f' Size "{wanted}" is {words.count(vcpus, "vCPU")} here.'
-                   for wanted, vcpus in sizes)
+        and size != str(tenant.size.vcpus))
+    return ''.join(f' Size "{size}" is {words.count(vcpus, "vCPU")} here.'
+                   for size, vcpus in sizes)
 
 
 def earlier_caveats(part: Part) -> tuple[str, ...]:
@@ -216,31 +214,20 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _published(
-        published_figures: Sequence[published.PublishedFigure],
+        figures: Sequence[published.PublishedFigure],
         sources: Sequence[published.Publication]) -> run_tables.ReportTable:
     columns = {
-        'what': [
-            published_figure.what for published_figure in published_figures],
-        'figure': [
-            published_figure.amount for published_figure in published_figures],
-        'workload': [
-            published_figure.workload
-            for published_figure in published_figures],
-        'platform': [
-            f'{published_figure.platform} {published_figure.provisioning}'.
-            strip() for published_figure in published_figures],
-        'size': [
-            published_figure.size for published_figure in published_figures],
-        'conditions': [
-            published_figure.conditions
-            for published_figure in published_figures],
-        'basis': [
-            published_figure.basis
-            + ('' if published_figure.is_checked else ', as cited')
-            for published_figure in published_figures],
-        'source': [
-            f'[{sources.index(published_figure.source) + 1}]'
-            for published_figure in published_figures]}
+        'what': [figure.what for figure in figures],
+        'figure': [figure.amount for figure in figures],
+        'workload': [figure.workload for figure in figures],
+        'platform': [f'{figure.platform} {figure.provisioning}'.strip()
+                     for figure in figures],
+        'size': [figure.size for figure in figures],
+        'conditions': [figure.conditions for figure in figures],
+        'basis': [figure.basis + ('' if figure.is_checked else ', as cited')
+                  for figure in figures],
+        'source': [f'[{sources.index(figure.source) + 1}]'
+                   for figure in figures]}
     columns = {name: cells for name, cells in columns.items() if any(cells)}
     return run_tables.ReportTable(title='Published figures',
                                   columns=tuple(columns),
@@ -248,20 +235,20 @@ def _published(
 
 
 def _conditions(conditions: bench_model.Conditions) -> list[tuple[str, str]]:
-    found = [('CPU', conditions.cpu_model), ('topology', conditions.topology),
-             ('memory', f'{conditions.memory_mib:,} MiB'),
-             ('kernel', conditions.kernel),
-             ('governor', conditions.governor or 'the kernel has none'),
-             ('SMT', _SMT.get(conditions.smt, conditions.smt)),
-             ('load before', f'{conditions.load:.2f}'),
-             ('virtualised', conditions.virtualised or 'no'),
-             ('guests emulated', 'yes' if conditions.emulated else 'no'),
-             *((f'CPUs, {name}', str(cpus) or 'none')
-               for name, cpus in conditions.layout.items()),
-             ('versions', _listed(conditions.versions)),
-             ('mitigations', _listed(conditions.mitigations)),
-             *(('host check', finding) for finding in conditions.findings)]
-    return [(name, value) for name, value in found if value]
+    rows = [('CPU', conditions.cpu_model), ('topology', conditions.topology),
+            ('memory', f'{conditions.memory_mib:,} MiB'),
+            ('kernel', conditions.kernel),
+            ('governor', conditions.governor or 'the kernel has none'),
+            ('SMT', _SMT.get(conditions.smt, conditions.smt)),
+            ('load before', f'{conditions.load:.2f}'),
+            ('virtualised', conditions.virtualised or 'no'),
+            ('guests emulated', 'yes' if conditions.emulated else 'no'),
+            *((f'CPUs, {name}', str(cpus) or 'none')
+              for name, cpus in conditions.layout.items()),
+            ('versions', _listed(conditions.versions)),
+            ('mitigations', _listed(conditions.mitigations)),
+            *(('host check', finding) for finding in conditions.findings)]
+    return [(name, value) for name, value in rows if value]
 
 
 def _listed(pairs: Mapping[str, str]) -> str:
@@ -270,12 +257,12 @@ def _listed(pairs: Mapping[str, str]) -> str:
 
 def _commands(results: bench_model.Results) -> list[tuple[str, str]]:
     """Each tenant's, once; numbers of instances apart they are alike."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for measurement in results.measurements:
         for reading in measurement.readings:
             name = re.sub(r'-\d+$', '', reading.instance)
-            found.setdefault(reading.command, name)
-    return [(name, command) for command, name in found.items()]
+            names.setdefault(reading.command, name)
+    return [(name, command) for command, name in names.items()]
 
 
 def method(summary: statistics.RunSummary) -> str:

@@ -20,20 +20,20 @@ _NOISE = 0.05
 
 def caveats(summary: statistics.RunSummary) -> tuple[str, ...]:
     """Sentences, the gravest first, each with what follows from it."""
-    found = [*_of_sessions(summary.results.conditions)]
+    sentences = [*_of_sessions(summary.results.conditions)]
     for conditions in summary.results.conditions:
-        found.extend(_of_host(conditions))
+        sentences.extend(_of_host(conditions))
         if summary.experiment.table == 'levels':
-            found.extend(_of_layout(conditions))
-    found.extend(_of_run(summary))
-    return tuple(dict.fromkeys(found))
+            sentences.extend(_of_layout(conditions))
+    sentences.extend(_of_run(summary))
+    return tuple(dict.fromkeys(sentences))
 
 
 def _of_sessions(
         conditions: Sequence[bench_model.Conditions]) -> Iterator[str]:
     changed = dict.fromkeys(
-        text for number, one in enumerate(conditions)
-        for text in sessions.changes(conditions[:number], one))
+        text for number, session in enumerate(conditions)
+        for text in sessions.changes(conditions[:number], session))
     if changed:
         yield ('The host was changed before the run was resumed, and figures '
                f'from before and after are mixed: {"; ".join(changed)}.')

@@ -55,24 +55,24 @@ class RunClaim:
 
 def claims(summary: statistics.RunSummary) -> tuple[RunClaim, ...]:
     """All that the run can be held to."""
-    found = [_affinities(summary.results.measurements),
-             _clocks(summary.results.measurements), _complete(summary)]
+    run_claims = [_affinities(summary.results.measurements),
+                  _clocks(summary.results.measurements), _complete(summary)]
     for own in _OF_TABLE.get(summary.experiment.table, ()):
-        found.extend(own(summary))
-    return tuple(found)
+        run_claims.extend(own(summary))
+    return tuple(run_claims)
 
 
 def counted(run_claims: Iterable[RunClaim]) -> str:
     """'3 hold, 1 does not hold, 2 inconclusive (not passed)'."""
     verdicts = [run_claim.verdict for run_claim in run_claims]
     parts = []
-    for verdict, one, many in (
+    for verdict, singular, plural in (
             (ClaimVerdict.HOLDS, 'holds', 'hold'),
             (ClaimVerdict.DOES_NOT_HOLD, 'does not hold', 'do not hold'),
             (ClaimVerdict.INCONCLUSIVE, 'inconclusive (not passed)', '')):
         number = verdicts.count(verdict)
         if number:
-            parts.append(words.count(number, one, many or one))
+            parts.append(words.count(number, singular, plural or singular))
     return ', '.join(parts)
 
 
@@ -81,8 +81,9 @@ def _affinities(measurements: Sequence[bench_model.Measurement]) -> RunClaim:
                  'host CPUs that were meant for it')
     every = [affinity for measurement in measurements
              for affinity in measurement.affinities]
-    wrong = [one for one in every if one.seen and not one.is_in_force]
-    gone = sum(not one.seen for one in every)
+    wrong = [affinity for affinity in every
+             if affinity.seen and not affinity.is_in_force]
+    gone = sum(not affinity.seen for affinity in every)
     unseen = sum(map(_has_unseen, measurements))
     if wrong:
         verdict = ClaimVerdict.DOES_NOT_HOLD
@@ -118,15 +119,15 @@ def _clocks(measurements: Sequence[bench_model.Measurement]) -> RunClaim:
                 for reading in measurement.readings]
     both = [
         reading for reading in readings if reading.inside_seconds is not None]
-    apart = [one for one in both if not one.clocks_agree]
+    apart = [reading for reading in both if not reading.clocks_agree]
     if apart:
         # A slow way in can make the time outside longer, as a clock inside
         # that lags does. Nothing but the clock makes it shorter.
         verdict = (ClaimVerdict.DOES_NOT_HOLD if any(
-            (one.inside_seconds or 0.0) > one.outside_seconds
-            for one in apart) else ClaimVerdict.INCONCLUSIVE)
-        worst = max(apart, key=lambda one: abs(
-            one.outside_seconds - (one.inside_seconds or 0.0)))
+            (reading.inside_seconds or 0.0) > reading.outside_seconds
+            for reading in apart) else ClaimVerdict.INCONCLUSIVE)
+        worst = max(apart, key=lambda reading: abs(
+            reading.outside_seconds - (reading.inside_seconds or 0.0)))
         evidence = (
             f'{len(apart):,} of {len(both):,} disagree; {worst.instance}: '
             f'{worst.outside_seconds:.2f} s outside, '
@@ -138,34 +139,30 @@ def _clocks(measurements: Sequence[bench_model.Measurement]) -> RunClaim:
         verdict = ClaimVerdict.HOLDS
         evidence = f'{words.count(len(both), "pair")} of times agree'
     return RunClaim(
-        name='clocks',
-        verdict=verdict,
-        evidence=evidence,
+        name='clocks', verdict=verdict, evidence=evidence,
         statement=("The controller's clock and those inside instances agree"))
 
 
 def _complete(summary: statistics.RunSummary) -> RunClaim:
     experiment = summary.experiment
-    wanted = experiment.repetitions * experiment.rounds
+    times = experiment.repetitions * experiment.rounds
     done: dict[object, int] = {}
-    for one in summary.results.measurements:
-        name = statistics.key(one.factors)
+    for measurement in summary.results.measurements:
+        name = statistics.key(measurement.factors)
         done[name] = done.get(name, 0) + 1
     able = [case for case in experiment.cases if not case.skipped]
-    short = [one for one in able
-             if done.get(statistics.key(one.factors), 0) < wanted]
+    short = [case for case in able
+             if done.get(statistics.key(case.factors), 0) < times]
     verdict = ClaimVerdict.HOLDS
     evidence = (f'{words.count(len(able), "case")}, '
-                f'{words.count(wanted, "time")} each')
+                f'{words.count(times, "time")} each')
     if short or not able:
         verdict = ClaimVerdict.INCONCLUSIVE
         evidence = f'{len(short):,} of {len(able):,} were not'
         if short:
             evidence += f', among them {summary.name(short[0])}'
     return RunClaim(
-        name='complete',
-        verdict=verdict,
-        evidence=evidence,
+        name='complete', verdict=verdict, evidence=evidence,
         statement='All cases that fit on the host were measured as '
         'often as they should be')
 
@@ -193,14 +190,14 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     pinned = [row for row in crowded if row.tenant.provisioning
               is bench_model.Provisioning.PINNED]
     # Neighbours of another kind are the harder test, if there are any.
-    for row in [row for row in pinned
-                if len(row.case.tenants) > 1] or pinned:
+    for row in [row for row in pinned if len(row.case.tenants) > 1] or pinned:
         # What ran beside it had the same neighbours; elsewhere floating
         # instances should suffer most where most vCPUs are.
-        other = max((one for one in floating
-                     if one.tenant.workload == row.tenant.workload
-                     and one.tenant.platform is row.tenant.platform),
-                    key=lambda one: (one.case == row.case, _vcpus(one.case)),
+        other = max((beside for beside in floating
+                     if beside.tenant.workload == row.tenant.workload
+                     and beside.tenant.platform is row.tenant.platform),
+                    key=lambda beside: (
+                        beside.case == row.case, _vcpus(beside.case)),
                     default=None)
         if other is not None:
             yield _level(summary, row, other)
@@ -218,15 +215,16 @@ def _level(summary: statistics.RunSummary, row: statistics.FigureRow,
     idle = [next((row for row in summary.rows if row.case.name == it.quiet
                   and row.figure == it.figure), None) for it in (row, other)]
     if idle[0] is not None and idle[1] is not None:
-        found = intervals.interval(
-            [one.estimate.sample for one in (row, idle[0], other, idle[1])],
+        ratio = intervals.interval(
+            [measured.estimate.sample
+             for measured in (row, idle[0], other, idle[1])],
             _ratio_of_slowdowns(row.figure.better),
             seed=summary.experiment.seed, is_positive=True,
             together=(0, 2) if _shares_runs(row, other) else ())
-        verdict = below(found, 1)
+        verdict = below(ratio, 1)
         evidence = (f'slowdowns {words.ratio(row.slowdown)} and '
                     f'{words.ratio(other.slowdown)}; their ratio '
-                    f'{words.ratio(found)}')
+                    f'{words.ratio(ratio)}')
     return RunClaim(
         name='level', subject=_against(summary, row, other), verdict=verdict,
         evidence=evidence, statement='Neighbours slow a pinned instance down '
@@ -252,26 +250,26 @@ def _against(summary: statistics.RunSummary, row: statistics.FigureRow,
 def _ratio_of_slowdowns(better: bench_model.Better) -> intervals.Statistic:
     def statistic(totals: Sequence[intervals.Totals]) -> object:
         busy, idle, other_busy, other_idle = totals
-        found = (busy.mean / idle.mean) / (other_busy.mean / other_idle.mean)
-        return 1 / found if better is bench_model.Better.HIGHER else found
+        ratio = (busy.mean / idle.mean) / (other_busy.mean / other_idle.mean)
+        return 1 / ratio if better is bench_model.Better.HIGHER else ratio
 
     return statistic
 
 
 def _spread(summary: statistics.RunSummary, row: statistics.FigureRow,
             other: statistics.FigureRow) -> RunClaim:
-    found = statistics.variation_ratio(
+    ratio = statistics.variation_ratio(
         row.estimate.sample, other.estimate.sample, summary.experiment.seed,
         together=(0, 1) if _shares_runs(row, other) else ())
     return RunClaim(
         name='spread', subject=_against(summary, row, other),
-        verdict=below(found, 1), statement=(
+        verdict=below(ratio, 1), statement=(
             'A pinned instance varies less under neighbours than a floating '
             'one'),
         evidence=(f'coefficients of variation '
                   f'{words.percent(row.estimate.variation.value)} and '
                   f'{words.percent(other.estimate.variation.value)}; their '
-                  f'ratio {words.ratio(found)}'))
+                  f'ratio {words.ratio(ratio)}'))
 
 
 def _mutex(summary: statistics.RunSummary) -> Iterator[RunClaim]:
@@ -284,15 +282,15 @@ def _mutex(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         other = rows.get((statistics.key(factors), row.figure.name))
         if other is None or other is row:
             continue
-        found = statistics.ratio(
+        ratio = statistics.ratio(
             other.estimate.sample, row.estimate.sample,
             summary.experiment.seed, row.figure.better)
         yield RunClaim(
             name='mutex', subject=summary.name(row.case),
-            verdict=below(found, 1),
+            verdict=below(ratio, 1),
             statement='Two threads at one mutex are done sooner on one CPU '
                       '(UP) than on two (SMP)',
-            evidence=f'time on one by time on two {words.ratio(found)}')
+            evidence=f'time on one by time on two {words.ratio(ratio)}')
 
 
 def _up(match: re.Match[str]) -> str:
@@ -310,11 +308,12 @@ def expected_ratio(heavy: bench_model.Tenant, light: bench_model.Tenant,
 
     :param cpus: that both may use
     """
-    demands = [min(tenant_threads(one), one.size.vcpus * one.count, cpus)
-               for one in (heavy, light)]
+    demands = [min(tenant_threads(tenant),
+                   tenant.size.vcpus * tenant.count, cpus)
+               for tenant in (heavy, light)]
     if sum(demands) <= cpus:
         return demands[1] / demands[0]
-    weights = [one.weight * one.count for one in (heavy, light)]
+    weights = [tenant.weight * tenant.count for tenant in (heavy, light)]
     first = min(max(cpus * weights[0] / sum(weights), cpus - demands[1]),
                 demands[0])
     second = cpus - first
@@ -395,19 +394,19 @@ def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     rows.sort(key=lambda row: row.tenant.workload)
     for workload, group in itertools.groupby(
             rows, lambda row: row.tenant.workload):
-        found = [(row, row.overhead) for row in group if row.overhead]
-        verdicts = [_above(one) for _row, one in found]
-        least, ratio = min(found, key=lambda one: one[1].value)
+        ratios = [(row, row.overhead) for row in group if row.overhead]
+        verdicts = [_above(ratio) for _row, ratio in ratios]
+        least, ratio = min(ratios, key=lambda pair: pair[1].value)
         yield RunClaim(
-            name='bare-metal',
-            subject=workload,
+            name='bare-metal', subject=workload,
             verdict=next(
-                one for one in (ClaimVerdict.DOES_NOT_HOLD,
-                                ClaimVerdict.INCONCLUSIVE, ClaimVerdict.HOLDS)
-                if one in verdicts),
+                verdict for verdict in (
+                    ClaimVerdict.DOES_NOT_HOLD, ClaimVerdict.INCONCLUSIVE,
+                    ClaimVerdict.HOLDS)
+                if verdict in verdicts),
             statement='No platform is faster than the baseline, provisioned '
             f'alike, by more than {words.percent(_MARGIN)}',
-            evidence=f'{verdicts.count(ClaimVerdict.HOLDS)} of {len(found)} '
+            evidence=f'{verdicts.count(ClaimVerdict.HOLDS)} of {len(ratios)} '
             f'ratios are above; the least is {words.ratio(ratio)}, '
             f'{least.case.name}')
 
@@ -415,7 +414,7 @@ def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
 def _above(interval: intervals.Interval) -> ClaimVerdict:
     return {ClaimVerdict.HOLDS: ClaimVerdict.DOES_NOT_HOLD,
             ClaimVerdict.DOES_NOT_HOLD: ClaimVerdict.HOLDS}.get(
-        (found := below(interval, 1 - _MARGIN)), found)
+        (verdict := below(interval, 1 - _MARGIN)), verdict)
 
 
 _OF_TABLE: dict[str, tuple[

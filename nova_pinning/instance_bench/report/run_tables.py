@@ -30,10 +30,10 @@ class ReportTable:
     is_detail: bool = False
 
     def without(self, column: str) -> 'ReportTable':
-        place = self.columns.index(column)
+        index = self.columns.index(column)
         return dataclasses.replace(
-            self, columns=self.columns[:place] + self.columns[place + 1:],
-            rows=tuple(row[:place] + row[place + 1:] for row in self.rows))
+            self, columns=self.columns[:index] + self.columns[index + 1:],
+            rows=tuple(row[:index] + row[index + 1:] for row in self.rows))
 
 
 #: Columns of figures: the heading, and the cell of a row.
@@ -48,8 +48,7 @@ _MAXIMUM: tuple[str, _Cell] = (
     'max', lambda row: words.number(row.estimate.maximum))
 _RUNS: tuple[str, _Cell] = ('runs', lambda row: f'{row.estimate.count:,}')
 _INTERVAL: tuple[str, _Cell] = (
-    '95% interval',
-    lambda row: words.interval(row.estimate.interval))
+    '95% interval', lambda row: words.interval(row.estimate.interval))
 _VARIATION: tuple[str, _Cell] = (
     'variation', lambda row: words.percents(row.estimate.variation))
 _OVERHEAD: tuple[str, _Cell] = (
@@ -91,11 +90,11 @@ def groups(summary: statistics.RunSummary) -> list[Group]:
     Of mutexes, all workloads' of one figure: they are what is compared.
     """
     is_mutex = summary.experiment.table == 'mutex'
-    found: dict[tuple[str, str], list[statistics.FigureRow]] = {}
+    by_figure: dict[tuple[str, str], list[statistics.FigureRow]] = {}
     for row in summary.rows:
-        found.setdefault(('' if is_mutex else row.tenant.workload,
-                          row.figure.name), []).append(row)
-    return [tuple(rows) for rows in found.values()]
+        by_figure.setdefault(('' if is_mutex else row.tenant.workload,
+                              row.figure.name), []).append(row)
+    return [tuple(rows) for rows in by_figure.values()]
 
 
 def is_main(summary: statistics.RunSummary, group: Group) -> bool:
@@ -156,31 +155,31 @@ def tables(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
     columns = {'levels': _LEVELS, 'mutex': _MUTEX}.get(kind, _OTHERS)
     special = _SPECIAL.get(kind)
     main = special(summary) if special else ()
-    found = groups(summary)
-    levels = [_of_group(one, columns, bool(main)) for one in found
-              if is_main(summary, one)]
-    further = [_of_group(one, columns, True) for one in found
-               if not is_main(summary, one)]
+    every = groups(summary)
+    levels = [_of_group(group, columns, bool(main)) for group in every
+              if is_main(summary, group)]
+    further = [_of_group(group, columns, True) for group in every
+               if not is_main(summary, group)]
     return (*main, *levels, *further)
 
 
 def _priority(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
-    found = statistics.finishes(summary)
-    if not found:
+    finishes = statistics.finishes(summary)
+    if not finishes:
         return ()
-    factors = statistics.varying([one.case for one in found])
-    unit = found[0].heavy.figure.unit
+    factors = statistics.varying([finish.case for finish in finishes])
+    unit = finishes[0].heavy.figure.unit
     rows = []
-    for one in found:
-        cpus = run_claims.contended_cpus(summary, one.case)
+    for finish in finishes:
+        cpus = run_claims.contended_cpus(summary, finish.case)
         rows.append((
-            *(one.case.factors.get(name, '') for name in factors),
-            f'{one.heavy.tenant.weight} : {one.light.tenant.weight}',
-            str(one.ratio.count),
-            words.number(one.heavy.estimate.mean),
-            words.number(one.light.estimate.mean),
-            words.ratio(one.ratio.interval),
-            f'{run_claims.expected_ratio(one.heavy.tenant, one.light.tenant, cpus):.2f}'  # noqa: E501
+            *(finish.case.factors.get(name, '') for name in factors),
+            f'{finish.heavy.tenant.weight} : {finish.light.tenant.weight}',
+            str(finish.ratio.count),
+            words.number(finish.heavy.estimate.mean),
+            words.number(finish.light.estimate.mean),
+            words.ratio(finish.ratio.interval),
+            f'{run_claims.expected_ratio(finish.heavy.tenant, finish.light.tenant, cpus):.2f}'  # noqa: E501
             if cpus else words.NONE))
     columns = (*factors, 'weights', 'runs', f'heavier done, {unit}',
                f'lighter done, {unit}', 'ratio', 'by the weights')
@@ -195,7 +194,7 @@ def _priority(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
 
 def _ladder(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
     """Baseline and others side by side, a row for each rung."""
-    found = []
+    ladders = []
     for group in groups(summary):
         if not is_main(summary, group):
             continue
@@ -208,7 +207,7 @@ def _ladder(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
         factors = statistics.varying([row.case for row in rows])
         figures = ('runs', 'baseline', 'its deviation', 'measured',
                    'deviation', 'ratio')
-        found.append(ReportTable(
+        ladders.append(ReportTable(
             title=title(group), columns=(*factors, *figures),
             rows=tuple((
                 *(row.case.factors.get(name, '') for name in factors),
@@ -220,13 +219,13 @@ def _ladder(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
                 words.ratio(row.overhead)) for row, base in pairs),
             numbers=frozenset(figures),
             note='A ratio above 1 is worse than the baseline.'))
-    return tuple(found)
+    return tuple(ladders)
 
 
 def _overhead(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
     """Sizes downwards, platforms with their provisioning across."""
     cpus = host_cpus(summary)
-    found = []
+    overheads = []
     for group in groups(summary):
         if not is_main(summary, group):
             continue
@@ -238,7 +237,7 @@ def _overhead(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
         cells = {(row.tenant.size.vcpus, series(row)): words.ratio(
             row.overhead) for row in rows}
         columns = ('vCPUs', 'CHR', *across)
-        found.append(ReportTable(
+        overheads.append(ReportTable(
             title=overhead_title(group[0]), columns=columns,
             rows=tuple((str(size),
                         words.number(size / cpus, 2) if cpus else words.NONE,
@@ -248,7 +247,7 @@ def _overhead(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
             note='Against the baseline of the same size, with 95% '
                  'confidence; above 1 is worse. CHR is the ratio of an '
                  'instance’s CPUs to the host’s.'))
-    return (*found, *_split(summary, cpus))
+    return (*overheads, *_split(summary, cpus))
 
 
 def overhead_title(row: statistics.FigureRow) -> str:
@@ -257,17 +256,18 @@ def overhead_title(row: statistics.FigureRow) -> str:
 
 def _split(summary: statistics.RunSummary,
            cpus: int) -> tuple[ReportTable, ...]:
-    found = statistics.split(summary, cpus) if cpus else ()
-    if not found:
+    splits = statistics.split(summary, cpus) if cpus else ()
+    if not splits:
         return ()
     columns = ('workload', 'platform', 'provisioning', 'with the platform',
                'with size, at 1 vCPU', 'largest residual')
     return (ReportTable(
         title='Overhead that comes with the platform, and that shrinks with '
               'size', columns=columns, numbers=frozenset(columns[3:]),
-        rows=tuple((*one.name, words.percents(one.platform),
-                    words.percents(one.by_size), words.percent(one.residual))
-                   for one in found),
+        rows=tuple((
+            *split.name, words.percents(split.platform),
+            words.percents(split.by_size), words.percent(split.residual))
+            for split in splits),
         note='A straight line over 1 / vCPUs by least squares: overhead = '
              'platform + size / vCPUs. This is our reading of the published '
              'distinction between platform-type overhead (PTO) and '
@@ -283,26 +283,24 @@ def _multitask(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
     jobs = tuple(dict.fromkeys(row.tenant.workload for row in first))
     if len(jobs) < 2:
         return ()
-    factors = [name for name in statistics.varying(
-            [row.case for row in first])
+    factors = [name for name in statistics.varying([row.case for row in first])
                if not _tells_jobs(name, first)]
-    by_place: dict[tuple[str, ...], dict[str, statistics.FigureRow]] = {}
+    by_factors: dict[tuple[str, ...], dict[str, statistics.FigureRow]] = {}
     for row in first:
-        by_place.setdefault(tuple(row.case.factors.get(
+        by_factors.setdefault(tuple(row.case.factors.get(
             name, '') for name in factors), {})[row.tenant.workload] = row
     figures: dict[str, list[str]] = {}
     for job in jobs:
-        there = [found.get(job) for found in by_place.values()]
+        there = [of_jobs.get(job) for of_jobs in by_factors.values()]
         figures[job] = [_level(row) for row in there]
-        ratios = [words.ratio(row.overhead if row else None)
-                  for row in there]
+        ratios = [words.ratio(row.overhead if row else None) for row in there]
         if set(ratios) != {words.NONE}:
             figures[f'{job} against baseline'] = ratios
     return (ReportTable(
         title='One large job against many small ones',
         columns=(*factors, *figures), rows=tuple(
-            (*place, *cells) for place, cells in zip(
-                by_place, zip(*figures.values()))),
+            (*values, *cells) for values, cells in zip(
+                by_factors, zip(*figures.values()))),
         numbers=frozenset(figures),
         note='A ratio above 1 is worse than the baseline.'),)
 
@@ -348,9 +346,9 @@ def changes(comparison: run_comparison.Comparison,
 
     :param has_all: and not only what changed
     """
-    rows = sorted((change for change in comparison.changes
-                   if has_all or change.is_notable), key=lambda one: (
-        one.verdict is run_comparison.ChangeVerdict.UNKNOWN, -one.ratio.value))
+    rows = sorted((row for row in comparison.changes
+                   if has_all or row.is_notable), key=lambda row: (
+        row.verdict is run_comparison.ChangeVerdict.UNKNOWN, -row.ratio.value))
     columns = ('case', 'tenant', 'figure', 'was', 'is', 'change for the worse',
                'verdict')
     return ReportTable(
@@ -389,29 +387,29 @@ def skipped(summary: statistics.RunSummary) -> ReportTable | None:
     cases = [case for case in summary.experiment.cases if case.skipped]
     if not cases:
         return None
-    cases.sort(key=lambda one: one.skipped)
+    cases.sort(key=lambda case: case.skipped)
     return ReportTable(
         title='Skipped', columns=('reason', 'cases'),
-        rows=tuple((reason, '; '.join(one.name for one in group))
+        rows=tuple((reason, '; '.join(case.name for case in group))
                    for reason, group in itertools.groupby(
-                       cases, lambda one: one.skipped)))
+                       cases, lambda case: case.skipped)))
 
 
 def flags(results: bench_model.Results) -> ReportTable | None:
     """What makes measurements doubtful, and what could not be measured."""
-    found: dict[tuple[str, str], int] = {}
+    times_of: dict[tuple[str, str], int] = {}
     for measurement in results.measurements:
         name = ' / '.join(measurement.factors.values())
         for flag in measurement.flags:
-            found[flag, name] = found.get((flag, name), 0) + 1
+            times_of[flag, name] = times_of.get((flag, name), 0) + 1
     for failure in results.failures:
-        place = (f'failed: {failure.message}',
-                 ' / '.join(failure.factors.values()))
-        found[place] = found.get(place, 0) + 1
-    if not found:
+        key = (f'failed: {failure.message}',
+               ' / '.join(failure.factors.values()))
+        times_of[key] = times_of.get(key, 0) + 1
+    if not times_of:
         return None
     return ReportTable(
         title='Flags and failures', columns=('what', 'case', 'times'),
         rows=tuple((flag, name, f'{times:,}')
-                   for (flag, name), times in found.items()),
+                   for (flag, name), times in times_of.items()),
         numbers=frozenset(['times']))

@@ -24,8 +24,8 @@ def number(value: float, digits: int = _DIGITS) -> str:
         return '0'
     if abs(value) >= _HUGE:
         return f'{value:.0e}'
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    return f'{value:,.{min(max(places, 0), 9)}f}'
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return f'{value:,.{min(max(decimals, 0), 9)}f}'
 
 
 def percent(value: float) -> str:

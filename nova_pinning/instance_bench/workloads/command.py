@@ -66,12 +66,12 @@ def fill(text: str, parameters: Mapping[str, bench_model.Parameter],
         as a second CPU, or what nothing is known of
     """
     # Only what is asked for: an instance with one CPU has no second.
-    found = []
+    pieces = []
     for literal, name in _parts(text):
-        found.append(literal)
+        pieces.append(literal)
         if name:
-            found.append(shlex.quote(str(_value(name, parameters, values))))
-    return ''.join(found)
+            pieces.append(shlex.quote(str(_value(name, parameters, values))))
+    return ''.join(pieces)
 
 
 def merge(
@@ -134,12 +134,12 @@ def _value(name: str, parameters: Mapping[str, bench_model.Parameter],
         return getattr(values, named) if named else value
     if name in ('cpu0', 'cpu1'):
         cpus = tuple(values.cpus)
-        place = int(name[-1])
-        if place >= len(cpus):
+        index = int(name[-1])
+        if index >= len(cpus):
             raise bench_errors.WorkloadError(
-                f'the command needs {place + 1} CPUs, and the instance has '
+                f'the command needs {index + 1} CPUs, and the instance has '
                 f'{len(cpus)}', 'give it a larger size')
-        return cpus[place]
+        return cpus[index]
     if name not in VALUES:
         raise bench_errors.WorkloadError(
             f'the command names {{{name}}}, which is not a parameter')
@@ -185,24 +185,24 @@ class _Shell:
         return ''
 
     def read(self, text: str) -> None:
-        place = 0
-        while place < len(text):
-            one = text[place]
+        index = 0
+        while index < len(text):
+            character = text[index]
             if self._is_escaped:
                 self._is_escaped = False
                 self.last = 'x'
-            elif one == '\\' and self._quote != "'":
+            elif character == '\\' and self._quote != "'":
                 self._is_escaped = True
             elif self._quote:
-                self._quote = '' if one == self._quote else self._quote
+                self._quote = '' if character == self._quote else self._quote
                 self.last = 'x'
-            elif text.startswith('$((', place):
+            elif text.startswith('$((', index):
                 self._arithmetic += 2
-                place += 2
+                index += 2
                 self.last = '('
             else:
-                self._outside(one)
-            place += 1
+                self._outside(character)
+            index += 1
 
     def _outside(self, character: str) -> None:
         if character in ('"', "'"):

@@ -28,13 +28,13 @@ def compiled(pattern: str) -> re.Pattern[str]:
     :raises ValueError: if it is none, or has not exactly one group
     """
     try:
-        found = re.compile(pattern, re.MULTILINE)
+        expression = re.compile(pattern, re.MULTILINE)
     except re.error as error:
         raise ValueError(f'is not a regular expression: {error}') from None
-    if found.groups != 1:
+    if expression.groups != 1:
         raise ValueError(
-            f'has {found.groups} groups, where one holds the number')
-    return found
+            f'has {expression.groups} groups, and needs one, for the number')
+    return expression
 
 
 def _read(workload: bench_model.Workload, figure: bench_model.WorkloadFigure,

@@ -48,14 +48,14 @@ def versions(packages: Iterable[str], root: str | os.PathLike[str] = '/',
     :param root: of the system that they are installed in
     :returns: nothing on a system without dpkg
     """
-    wanted = sorted(set(packages))
-    if not wanted:
+    names = sorted(set(packages))
+    if not names:
         return {}
     try:
         done = subprocess.run(
             ['dpkg-query', f'--admindir={os.path.join(root, _DPKG)}',
              '--show', '--showformat='
-             '${binary:Package} ${Version} ${db:Status-Status}\n', *wanted],
+             '${binary:Package} ${Version} ${db:Status-Status}\n', *names],
             text=True, stdin=subprocess.DEVNULL, capture_output=True,
             check=False, timeout=_QUERY_SECONDS)
     except (OSError, subprocess.TimeoutExpired):

@@ -23,11 +23,10 @@ def _lines() -> Iterator[str]:
     yield '   :widths: 40 20 20 20'
     yield ''
     yield from _row(_HEADER)
-    by_class = {
-        one: place
-        for place, one in enumerate(bench_model.WorkloadClass)}
-    for workload in sorted(workload_catalogue.shipped().values(),
-                           key=lambda one: by_class[one.workload_class]):
+    classes = list(bench_model.WorkloadClass)
+    for workload in sorted(
+            workload_catalogue.shipped().values(),
+            key=lambda workload: classes.index(workload.workload_class)):
         yield from _row((
             f'``{workload.name}`` ({workload.workload_class}). '
             f'{workload.about}',

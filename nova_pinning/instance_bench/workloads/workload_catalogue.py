@@ -31,12 +31,12 @@ _CONTROL = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029]')
 @functools.cache
 def shipped() -> Mapping[str, bench_model.Workload]:
     """The workloads of the project, by name."""
-    found: dict[str, bench_model.Workload] = {}
+    workloads: dict[str, bench_model.Workload] = {}
     directory = resources.files(__package__)
-    for file in sorted(directory.iterdir(), key=lambda one: one.name):
+    for file in sorted(directory.iterdir(), key=lambda entry: entry.name):
         if file.name.endswith('.yaml'):
-            found |= parse(file.read_text('utf-8'), file.name)
-    return types.MappingProxyType(found)
+            workloads |= parse(file.read_text('utf-8'), file.name)
+    return types.MappingProxyType(workloads)
 
 
 def load(paths: Iterable[str | os.PathLike[str]],
@@ -46,10 +46,10 @@ def load(paths: Iterable[str | os.PathLike[str]],
     :raises errors.InputError: with all that is wrong with a file, up to
         schema.MAX_ERRORS at once (errors.InputErrors)
     """
-    found = dict(shipped())
+    workloads = dict(shipped())
     for path in paths:
-        found |= parse(source.read(path), os.fspath(path), found)
-    return found
+        workloads |= parse(source.read(path), os.fspath(path), workloads)
+    return workloads
 
 
 def parse(text: str, source_name: str,
@@ -62,34 +62,18 @@ def parse(text: str, source_name: str,
     """
     document = source.parse(text, source_name)
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
-    found = {name: _workload(name, value)
-             for name, value in document.value['workloads'].items()}
-    _raise([*_taken(document, found, frozenset(taken)),
-            *(problem for name, workload in found.items()
+    workloads = {name: _workload(name, value)
+                 for name, value in document.value['workloads'].items()}
+    _raise([*_taken(document, workloads, frozenset(taken)),
+            *(problem for name, workload in workloads.items()
               for problem in _problems(document, name, workload))])
-    return found
-
-
-def parameter_errors(
-        document: source.YamlDocument, path: source.Path,
-        workload: bench_model.Workload) -> list[errors.InputError]:
-    """What is wrong with parameters that a document gives to a workload.
-
-    :param path: to the mapping of parameters
-    """
-    given: Any = document.value
-    for part in path:
-        given = given[part]
-    return [document.error(message, (*path, name), advice, key=is_key)
-            for name, is_key, message, advice
-            in parameter_problems(workload, given)]
+    return workloads
 
 
 def parameter_problems(
-    workload: bench_model.Workload,
-    given: Mapping[str, Any],
+    workload: bench_model.Workload, given: Mapping[str, Any]
 ) -> Iterator[tuple[str, bool, str, str]]:
-    """The same without a document.
+    """What is wrong with parameters that are given to a workload.
 
     :returns: the name of a parameter, whether the name itself is wrong, what
         is wrong, and advice
@@ -130,16 +114,13 @@ def _raise(problems: list[errors.InputError]) -> None:
 
 def _workload(name: str, value: Mapping[str, Any]) -> bench_model.Workload:
     return bench_model.Workload(
-        name=name,
-        workload_class=bench_model.WorkloadClass(value['class']),
-        about=value['about'].strip(),
-        command=value['command'].strip(),
+        name=name, workload_class=bench_model.WorkloadClass(value['class']),
+        about=value['about'].strip(), command=value['command'].strip(),
         figures=tuple(map(_figure, value['figures'])),
         programs=dict(value.get('programs', {})),
         packages=tuple(value.get('packages', ())),
-        source=value.get('source', ''),
-        build=value.get('build', ''),
-        prepare=tuple(one.strip() for one in value.get('prepare', ())),
+        source=value.get('source', ''), build=value.get('build', ''),
+        prepare=tuple(command.strip() for command in value.get('prepare', ())),
         peer=value.get('peer', '').strip(),
         parameters=dict(value.get('parameters', {})),
         seconds=float(value.get('seconds', 30)))
@@ -196,8 +177,8 @@ def _allowed(key: str | int,
 def _commands(
         workload: bench_model.Workload) -> Iterator[tuple[source.Path, str]]:
     yield ('command',), workload.command
-    for place, text in enumerate(workload.prepare):
-        yield ('prepare', place), text
+    for index, text in enumerate(workload.prepare):
+        yield ('prepare', index), text
     for key, text in (('peer', workload.peer), ('build', workload.build)):
         if text:
             yield (key,), text
@@ -224,8 +205,8 @@ def _figure_problems(
         document: source.YamlDocument, path: source.Path,
         workload: bench_model.Workload) -> Iterator[errors.InputError]:
     seen = set()
-    for place, figure in enumerate(workload.figures):
-        below = (*path, 'figures', place)
+    for index, figure in enumerate(workload.figures):
+        below = (*path, 'figures', index)
         if figure.name in seen:
             yield document.error(f'there is a figure {figure.name} already',
                                  (*below, 'name'))
@@ -233,8 +214,8 @@ def _figure_problems(
         if figure.pattern is None:
             if figure.better is bench_model.Better.HIGHER:
                 yield document.error(
-                    'a figure without a pattern is the time taken, and that '
-                    'is better lower', (*below, 'better'),
+                    'a figure without a pattern is the time taken, of which '
+                    'less is better', (*below, 'better'),
                     'give it a pattern, or write better: lower')
             continue
         try:
@@ -251,7 +232,8 @@ def _own_parameter_problems(document: source.YamlDocument, path: source.Path,
         below = (*path, 'parameters', name)
         if name in command.VALUES:
             yield document.error(
-                f'{name} is what every command has of its instance', below,
+                f'{name} is a name that every command gets from its instance',
+                below,
                 'give it another name', key=True)
         elif f'{{{name}}}' not in texts:
             yield document.error(f'no command names {{{name}}}', below,

@@ -21,7 +21,7 @@ _DEDICATED_KEY = f'trait:{placement_traits.DEDICATED}'
 _NEAR = 0.9
 
 
-def _found_by(
+def _violations_of(
     flavor_check: check_rule.Rule[checked.CheckedFlavor],
     view: audited.AuditedCloud,
 ) -> Iterator[tuple[flavor_model.Flavor, check_rule.Violation]]:
@@ -41,7 +41,7 @@ def _lacking_trait(
     What remediation a contradiction may change the class, or set the trait.
     """
     assert classes.class_against_policy.find
-    for flavor, problem in _found_by(flavor_check, view):
+    for flavor, problem in _violations_of(flavor_check, view):
         subject = checked.CheckedFlavor(flavor)
         if (not any(classes.class_against_policy.find(subject))
                 and not _forbids_its_own(subject)):
@@ -117,15 +117,17 @@ def _are_isolated(view: audited.AuditedCloud,
     why='no host can have what is asked for, so its servers find none',
     advice='have it require or forbid one of the traits only')
 def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
-    for flavor, problem in _found_by(classes.contradicting_traits, view):
-        found = hostclass.HostClass(checked.CheckedFlavor(flavor).host_class)
+    for flavor, problem in _violations_of(classes.contradicting_traits, view):
+        its_class = hostclass.HostClass(
+            checked.CheckedFlavor(flavor).host_class)
+        other_trait = placement_traits.TRAIT_OF[its_class.other]
         yield audited.violation(
             flavor, problem.message,
             tuple(
                 commands.unset_extra_spec(flavor, key)
                 for key, value in flavor.extra_specs.items()
                 if value == 'required' and key.startswith('trait') and
-                key.endswith(f':{placement_traits.TRAIT_OF[found.other]}')))
+                key.endswith(f':{other_trait}')))
     for flavor in view.flavors:
         subject = checked.CheckedFlavor(flavor)
         if not _forbids_its_own(subject):
@@ -145,7 +147,7 @@ def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
     why=classes.class_against_policy.why,
     advice=classes.class_against_policy.advice)
 def class_against_policy(view: audited.AuditedCloud) -> check_rule.Violations:
-    for flavor, problem in _found_by(classes.class_against_policy, view):
+    for flavor, problem in _violations_of(classes.class_against_policy, view):
         yield audited.violation(flavor, problem.message, (
             commands.unset_extra_spec(flavor, flavor_model.CLASS_KEY),))
 

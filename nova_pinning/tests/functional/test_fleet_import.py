@@ -21,13 +21,13 @@ from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning.cli import shell
 from nova_pinning.fleet import document
-from nova_pinning.fleet import occupancy
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import marked_cloud
 from nova_pinning.tests import mariadb
 from nova_pinning.tests import novadatabase
+from nova_pinning.tests.unit import builders
 
 HOSTS, GUESTS = 30, 10
 
@@ -211,7 +211,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
 
     def check_counted(self, fleet):
         """Each cell is as nova's resource tracker has counted it."""
-        for name, host in occupancy.engine_hosts(fleet).items():
+        for name, host in builders.engine_hosts(fleet).items():
             theirs = topology.host_from_nova(self.nova.host_topology(name))
             for ours, nova in zip(host.cells, theirs.cells, strict=True):
                 for what in ('id', 'memory_mib', 'memory_used_mib',

@@ -10,6 +10,7 @@ from hypothesis import strategies
 from nova import objects
 
 from nova_pinning import cpuset
+from nova_pinning.fleet import occupancy
 from nova_pinning import model
 from nova_pinning.tests.oracle import case_generator
 from nova_pinning.tests.oracle import oracle_case
@@ -139,3 +140,10 @@ def scheduled(case):
     :returns: (HostState, RequestSpec)
     """
     return scheduled_cases.state_of(case), scheduled_cases.spec_of(case)
+
+
+def engine_hosts(fleet):
+    """All hosts of a fleet with their guests, as the engine takes them."""
+    guests = occupancy.guests_by_host(fleet)
+    return {host.name: occupancy.engine_host(host, guests[host.name])
+            for host in fleet.hosts}

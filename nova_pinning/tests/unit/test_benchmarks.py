@@ -391,7 +391,8 @@ class TestReport(base.BaseTestCase):
             self.assertEqual(verdict, row.verdict)
         row = report.summarise(case, [_samples([], [1.5e6])],
                                measure.Limited(1, False))
-        self.assertIn('interval, 0.667x or more.', report.doubts([row])[0])
+        self.assertIn(
+            'interval, 0.667x or more.', report.inconclusive([row])[0])
         said, = report.as_json([row], {'x': []}, PLAN, {})['cases']
         self.assertIsNone(said['ratio_95'][1])
 

@@ -24,15 +24,15 @@ _PIN_AGAIN = ('pin them again, and look for what moves threads; vhost threads '
 
 def _not_as_told(view: facts.CheckedHost, kind: str) -> check_rule.Violations:
     for guest in view.guests:
-        found = [other for other in pins.others(view, guest)
-                 if other.kind == kind and not other.is_as_told and
-                 other.thread.may_move]
-        if not found:
+        others = [other for other in pins.others(view, guest)
+                  if other.kind == kind and not other.is_as_told and
+                  other.thread.may_move]
+        if not others:
             continue
-        where = cpuset.union(one.thread.cpus for one in found)
-        pin = cpuset.union(one.pin for one in found)
+        where = cpuset.union(other.thread.cpus for other in others)
+        pin = cpuset.union(other.pin for other in others)
         harms = where & pins.not_for(view, guest)
-        message = (f'{words.count(len(found), f"{kind} thread")} may run on '
+        message = (f'{words.count(len(others), f"{kind} thread")} may run on '
                    f'{words.cpus(where)}, libvirt has pinned to '
                    f'{words.cpus(pin)}')
         if harms:
@@ -40,8 +40,9 @@ def _not_as_told(view: facts.CheckedHost, kind: str) -> check_rule.Violations:
         yield check_rule.Violation(
             subject=pins.subject(guest), message=message,
             evidence=tuple(
-                one.evidence(guest.qemu.pid, one.pin) for one in found),
-            remediation=_pin_remediation(guest, found, lambda one: one.pin),
+                other.evidence(guest.qemu.pid, other.pin) for other in others),
+            remediation=_pin_remediation(
+                guest, others, lambda other: other.pin),
             severity=check_rule.Severity.ERROR if harms else None)
 
 
@@ -100,21 +101,21 @@ def vhost(view: facts.CheckedHost) -> check_rule.Violations:
 def astray(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
         not_for = pins.not_for(view, guest)
-        found = [other for other in pins.others(view, guest)
-                 if other.is_as_told and other.thread.may_move and
-                 not not_for.isdisjoint(other.thread.cpus)]
-        if not found:
+        others = [other for other in pins.others(view, guest)
+                  if other.is_as_told and other.thread.may_move and
+                  not not_for.isdisjoint(other.thread.cpus)]
+        if not others:
             continue
-        where = cpuset.union(one.thread.cpus for one in found) & not_for
+        where = cpuset.union(other.thread.cpus for other in others) & not_for
         target = view.shared_cpus or pins.held(view, guest)
-        kinds = list(dict.fromkeys(one.kind for one in found))
+        kinds = list(dict.fromkeys(other.kind for other in others))
         yield check_rule.Violation(
             subject=pins.subject(guest),
             message=f'its {words.listed(kinds)} threads may run on '
                     f'{words.cpus(where)}, not for this guest',
-            evidence=tuple(one.evidence(guest.qemu.pid, target)
-                           for one in found),
-            remediation=_pin_remediation(guest, found, lambda _one: target)
+            evidence=tuple(other.evidence(guest.qemu.pid, target)
+                           for other in others),
+            remediation=_pin_remediation(guest, others, lambda _other: target)
             if target else ())
 
 

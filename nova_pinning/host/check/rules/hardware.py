@@ -82,13 +82,13 @@ def other_machine(view: facts.CheckedHost) -> check_rule.Violations:
     planned, there = view.planned, view.facts.host
     # CPUs that one of the two lacks are another rule's.
     common = planned.cpus & there.cpus
-    for what, wanted, found in (
+    for what, expected, seen in (
             ('NUMA nodes', _nodes(planned, common), _nodes(there, common)),
             ('cores', _cores(planned, common), _cores(there, common)),
             ('L3 domains', _l3_domains(planned, common),
              _l3_domains(there, common))):
         # Not every host file tells of caches.
-        if wanted == found or not wanted or not found:
+        if expected == seen or not expected or not seen:
             continue
         yield check_rule.Violation(
             subject='topology',
@@ -96,9 +96,9 @@ def other_machine(view: facts.CheckedHost) -> check_rule.Violations:
             evidence=(
                 *(facts.HostEvidence(name=f'planned {what}',
                                      expected_cpus=cpus)
-                  for cpus in sorted(wanted - found)),
+                  for cpus in sorted(expected - seen)),
                 *(facts.HostEvidence(name=f'these {what}', cpus=cpus)
-                  for cpus in sorted(found - wanted))))
+                  for cpus in sorted(seen - expected))))
 
 
 _Groups = frozenset[cpuset.CpuSet]
@@ -235,25 +235,25 @@ def devices(view: facts.CheckedHost) -> check_rule.Violations:
     for device in view.planned.pci_devices:
         if not device.alias and device.address not in served:
             continue
-        found = there.get(device.address)
+        present = there.get(device.address)
         names = ', '.join((device.alias, *device.names)).strip(', ')
         subject = f'device {device.address}' + (f' ({names})' if names else '')
         product = f'{device.vendor_id}:{device.product_id}'
-        if found is None:
+        if present is None:
             yield check_rule.Violation(subject=subject,
                                        message='it is not there')
-        elif (found.vendor_id, found.product_id) != (
+        elif (present.vendor_id, present.product_id) != (
                 device.vendor_id, device.product_id):
             yield check_rule.Violation(
                 subject=subject,
-                message=f'it is {found.vendor_id}:{found.product_id}, planned '
-                        f'is {product}')
-        elif found.numa_node != device.numa_node:
+                message=f'it is {present.vendor_id}:{present.product_id}, '
+                        f'planned is {product}')
+        elif present.numa_node != device.numa_node:
             yield check_rule.Violation(
                 subject=subject,
-                message=f'it is on {_node(found.numa_node)}, planned is '
+                message=f'it is on {_node(present.numa_node)}, planned is '
                         f'{_node(device.numa_node)}',
-                evidence=(facts.HostEvidence(node=found.numa_node),))
+                evidence=(facts.HostEvidence(node=present.numa_node),))
 
 
 def _node(number: int | None) -> str:
@@ -270,11 +270,11 @@ def less_memory(view: facts.CheckedHost) -> check_rule.Violations:
     for node in view.planned.nodes:
         memory_mib = there.get(node.id, 0)
         if memory_mib < node.memory_mib * _LEAST_MEMORY:
-            found, planned = quantities.shown_alike(
+            seen, planned = quantities.shown_alike(
                 memory_mib, node.memory_mib)
             yield check_rule.Violation(
                 subject=f'NUMA node {node.id}',
-                message=f'it has {found} of memory, planned are {planned}',
+                message=f'it has {seen} of memory, planned are {planned}',
                 evidence=(facts.HostEvidence(node=node.id),))
 
 

@@ -80,8 +80,8 @@ def _remediation(
     cpus = tuple(expected)
     return tuple(
         commands.move_interrupt(
-            one.number, cpuset.CpuSet([cpus[place % len(cpus)]]))
-        for place, one in enumerate(interrupts)) if cpus else ()
+            interrupt.number, cpuset.CpuSet([cpus[index % len(cpus)]]))
+        for index, interrupt in enumerate(interrupts)) if cpus else ()
 
 
 @check_rule.rule(
@@ -91,16 +91,17 @@ def _remediation(
         'thousands a second',
     advice=_PLACE)
 def on_dedicated(view: facts.CheckedHost) -> check_rule.Violations:
-    astray = (one for one in _astray(view) if not one.managed)
-    for device, found in sorted(_by_device(astray).items()):
+    astray = (interrupt for interrupt in _astray(view)
+              if not interrupt.managed)
+    for device, strays in sorted(_by_device(astray).items()):
         expected = _expected(view, device)
-        where = cpuset.union(map(_goes_to, found)) & view.taken_cpus
+        where = cpuset.union(map(_goes_to, strays)) & view.taken_cpus
         yield check_rule.Violation(
             subject=_subject(view, device),
-            message=f'{words.count(len(found), "interrupt")} may arrive on '
+            message=f'{words.count(len(strays), "interrupt")} may arrive on '
                     f'{words.cpus(where)}, not for the host',
-            evidence=_evidence(found, expected),
-            remediation=_remediation(found, expected),
+            evidence=_evidence(strays, expected),
+            remediation=_remediation(strays, expected),
             # Timers, buttons and serial lines are seldom heard of.
             severity=None if device else check_rule.Severity.WARNING)
 
@@ -114,14 +115,14 @@ def on_dedicated(view: facts.CheckedHost) -> check_rule.Violations:
     advice='nothing as long as no stray thread runs there; isolcpus with '
            'managed_irq keeps them off for good')
 def managed(view: facts.CheckedHost) -> check_rule.Violations:
-    found = [one for one in _astray(view) if one.managed]
-    if found:
+    astray = [interrupt for interrupt in _astray(view) if interrupt.managed]
+    if astray:
         yield check_rule.Violation(
             subject='interrupts of '
-                    + words.listed(sorted(_names(view, found))),
-            message=f'{words.count(len(found), "interrupt")} cannot be moved '
+                    + words.listed(sorted(_names(view, astray))),
+            message=f'{words.count(len(astray), "interrupt")} cannot be moved '
                     'off dedicated or poll CPUs',
-            evidence=_evidence(found, view.plan.host_cpus))
+            evidence=_evidence(astray, view.plan.host_cpus))
 
 
 def _names(
@@ -142,19 +143,19 @@ def not_as_planned(view: facts.CheckedHost) -> check_rule.Violations:
                         if not interrupt.managed)
     for planned in view.plan.interrupts:
         # Those on dedicated CPUs are another rule's.
-        found = [
-            one for one in groups.get(planned.address, ())
-            if not _goes_to(one).issubset(planned.cpus) and
-            _goes_to(one).isdisjoint(view.taken_cpus)]
-        if found:
-            where = cpuset.union(map(_goes_to, found)) - planned.cpus
+        strays = [
+            interrupt for interrupt in groups.get(planned.address, ())
+            if not _goes_to(interrupt).issubset(planned.cpus) and
+            _goes_to(interrupt).isdisjoint(view.taken_cpus)]
+        if strays:
+            where = cpuset.union(map(_goes_to, strays)) - planned.cpus
             yield check_rule.Violation(
                 subject=f'interrupts of {planned.name}',
-                message=f'{words.count(len(found), "interrupt")} may arrive '
+                message=f'{words.count(len(strays), "interrupt")} may arrive '
                         f'on {words.cpus(where)}, planned is '
                         f'{words.cpus(planned.cpus)}',
-                evidence=_evidence(found, planned.cpus),
-                remediation=_remediation(found, planned.cpus))
+                evidence=_evidence(strays, planned.cpus),
+                remediation=_remediation(strays, planned.cpus))
 
 
 @check_rule.rule(
@@ -224,25 +225,26 @@ def allowed(view: facts.CheckedHost) -> check_rule.Violations:
             remediation=(commands.write(
                 '/proc/irq/default_smp_affinity',
                 view.plan.host_cpus.kernel_mask),))
-    astray = {one.number for one in _astray(view)}
+    astray = {interrupt.number for interrupt in _astray(view)}
     own = _passed_through(view)
-    found = [
-        interrupt for interrupt in view.facts.interrupts
+    movable = {
+        interrupt: _expected(view, interrupt.device)
+        for interrupt in view.facts.interrupts
         if not interrupt.managed and interrupt.number not in astray
         and interrupt.cpus
-        & taken - own.get(interrupt.device, cpuset.CpuSet())]
-    if found:
+        & taken - own.get(interrupt.device, cpuset.CpuSet())}
+    if movable:
         yield check_rule.Violation(
             subject='interrupts',
-            message=f'{words.count(len(found), "interrupt")} may be moved to '
-                    'dedicated or poll CPUs',
+            message=f'{words.count(len(movable), "interrupt")} may be moved '
+                    'to dedicated or poll CPUs',
             evidence=tuple(
                 facts.HostEvidence(
-                    interrupt=one.number, name=','.join(one.names),
-                    cpus=one.cpus, expected_cpus=_expected(view, one.device))
-                for one in found),
+                    interrupt=interrupt.number, name=','.join(interrupt.names),
+                    cpus=interrupt.cpus, expected_cpus=expected)
+                for interrupt, expected in movable.items()),
             remediation=tuple(
                 commands.move_interrupt(
-                    one.number, _goes_to(one) & _expected(view, one.device)
-                    or _expected(view, one.device))
-                for one in found))
+                    interrupt.number,
+                    _goes_to(interrupt) & expected or expected)
+                for interrupt, expected in movable.items()))

@@ -47,13 +47,13 @@ def floats_over_one(view: facts.CheckedHost, cpus: cpuset.CpuSet) -> bool:
 
 def held(view: facts.CheckedHost, guest: facts.RunningGuest) -> cpuset.CpuSet:
     """The CPUs that a guest has for itself: those its vCPUs are pinned to."""
-    found = NO_CPUS
+    held_cpus = NO_CPUS
     for vcpu, thread in guest.qemu.vcpus.items():
         for cpus in (meant(view, guest, vcpu, thread),
                      thread.cpus & view.online_cpus):
             if len(cpus) == 1 and not floats_over_one(view, cpus):
-                found |= cpus
-    return found
+                held_cpus |= cpus
+    return held_cpus
 
 
 def not_for(view: facts.CheckedHost,

@@ -61,7 +61,7 @@ def _astray(
     :param is_astray: given the online CPUs that a thread may run on, of which
         one at least is a dedicated or poll CPU
     """
-    found = []
+    astray = []
     own = pins.own_of_units(view)
     for process in view.facts.processes:
         if process.of_kernel:
@@ -73,8 +73,8 @@ def _astray(
             not taken.isdisjoint(thread.cpus & view.online_cpus) and
             is_astray(thread.cpus & view.online_cpus))
         if threads:
-            found.append((process, threads))
-    return found
+            astray.append((process, threads))
+    return astray
 
 
 def _evidence(

@@ -88,13 +88,13 @@ def reserved_pages(view: facts.CheckedHost) -> check_rule.Violations:
     planned = view.planned.nova.reserved_huge_pages
     there = settings.reserved_huge_pages
     for node, size_kib in sorted({*planned, *there}):
-        wanted = planned.get((node, size_kib), 0)
-        found = there.get((node, size_kib), 0)
-        if wanted != found:
+        expected = planned.get((node, size_kib), 0)
+        seen = there.get((node, size_kib), 0)
+        if expected != seen:
             yield _problem(
                 f'[DEFAULT] reserved_huge_pages for node {node} and pages of '
-                f'{quantities.shown_page_size(size_kib)}', str(found),
-                str(wanted), facts.HostEvidence(node=node))
+                f'{quantities.shown_page_size(size_kib)}', str(seen),
+                str(expected), facts.HostEvidence(node=node))
 
 
 @check_rule.rule(

@@ -36,23 +36,23 @@ def _evidence(
            'CPUs that are switched off and on')
 def moved(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
-        found = {}
+        pins_of = {}
         for vcpu, thread in sorted(guest.qemu.vcpus.items()):
             pin = pins.recorded(guest, vcpu) & view.online_cpus
             if pin and thread.cpus & view.online_cpus != pin:
-                found[vcpu] = pin
-        if found:
+                pins_of[vcpu] = pin
+        if pins_of:
             yield check_rule.Violation(
                 subject=pins.subject(guest),
-                message=f'{_listed(found)} may run on '
+                message=f'{_listed(pins_of)} may run on '
                         + words.cpus(cpuset.union(
-                            guest.qemu.vcpus[vcpu].cpus for vcpu in found))
+                            guest.qemu.vcpus[vcpu].cpus for vcpu in pins_of))
                         + ', libvirt has pinned to '
-                        + words.cpus(cpuset.union(found.values())),
+                        + words.cpus(cpuset.union(pins_of.values())),
                 evidence=tuple(_evidence(guest, vcpu, pin)
-                               for vcpu, pin in found.items()),
+                               for vcpu, pin in pins_of.items()),
                 remediation=tuple(commands.pin_vcpu(guest, vcpu, pin)
-                                  for vcpu, pin in found.items()))
+                                  for vcpu, pin in pins_of.items()))
 
 
 def _listed(vcpus: dict[int, cpuset.CpuSet]) -> str:
@@ -68,23 +68,23 @@ def _listed(vcpus: dict[int, cpuset.CpuSet]) -> str:
 def floating(view: facts.CheckedHost) -> check_rule.Violations:
     taken = view.taken_cpus & view.online_cpus
     for guest in view.guests:
-        found = {}
+        floats = {}
         for vcpu, thread in sorted(guest.qemu.vcpus.items()):
             cpus = pins.meant(view, guest, vcpu, thread)
             if len(cpus) > 1 and cpus & taken:
-                found[vcpu] = cpus
-        if found:
-            where = cpuset.union(found.values()) & taken
+                floats[vcpu] = cpus
+        if floats:
+            where = cpuset.union(floats.values()) & taken
             yield check_rule.Violation(
                 subject=pins.subject(guest),
-                message=f'{_listed(found)} floating over {words.cpus(where)}, '
-                        'which are for pinned vCPUs',
+                message=f'{_listed(floats)} floating over '
+                        f'{words.cpus(where)}, which are for pinned vCPUs',
                 evidence=tuple(
                     _evidence(guest, vcpu, view.shared_cpus or None)
-                    for vcpu in found),
+                    for vcpu in floats),
                 remediation=tuple(
                     commands.pin_vcpu(guest, vcpu, view.shared_cpus)
-                    for vcpu in found) if view.shared_cpus else ())
+                    for vcpu in floats) if view.shared_cpus else ())
 
 
 @check_rule.rule(
@@ -96,20 +96,20 @@ def floating(view: facts.CheckedHost) -> check_rule.Violations:
     advice=_STALE)
 def outside(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
-        found = {}
+        strays = {}
         for vcpu, thread in sorted(guest.qemu.vcpus.items()):
             cpus = pins.meant(view, guest, vcpu, thread)
             if len(cpus) == 1 and not cpus.issubset(view.dedicated_cpus) and (
                     not pins.floats_over_one(view, cpus)):
-                found[vcpu] = cpus
-        if found:
-            where = cpuset.union(found.values())
+                strays[vcpu] = cpus
+        if strays:
+            where = cpuset.union(strays.values())
             yield check_rule.Violation(
                 subject=pins.subject(guest),
-                message=f'{_listed(found)} pinned to {words.cpus(where)}, not '
-                        f'among the dedicated CPUs {view.dedicated_cpus}',
+                message=f'{_listed(strays)} pinned to {words.cpus(where)}, '
+                        f'not among the dedicated CPUs {view.dedicated_cpus}',
                 evidence=tuple(_evidence(guest, vcpu, view.dedicated_cpus)
-                               for vcpu in found))
+                               for vcpu in strays))
 
 
 def _holders(
@@ -133,7 +133,8 @@ def doubled(view: facts.CheckedHost) -> check_rule.Violations:
     groups: dict[tuple[int, ...], list[int]] = {}
     holders = _holders(view)
     for cpu, there in sorted(holders.items()):
-        if len(there) > 1 and any(one.is_asked_for for one, _vcpu in there):
+        if len(there) > 1 and any(
+                guest.is_asked_for for guest, _vcpu in there):
             pids = tuple(sorted({guest.qemu.pid for guest, _vcpu in there}))
             groups.setdefault(pids, []).append(cpu)
     for cpus in groups.values():

@@ -18,12 +18,12 @@ from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import document
-from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests import novadatabase
+from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
 NIC = snapshot.DeviceKind('15b3', '101e')
@@ -108,7 +108,7 @@ class HostTestCase(TestCase):
         self.nova.add_host('cmp-1', numa_topology=text)
         imported = self.import_()
         self.assertEqual((), imported.notes)
-        own = occupancy.engine_hosts(imported.fleet)['cmp-1']
+        own = builders.engine_hosts(imported.fleet)['cmp-1']
         theirs = topology.host_from_nova(
             objects.NUMATopology.obj_from_db_obj(text))
         for ours, nova in zip(own.cells, theirs.cells, strict=True):

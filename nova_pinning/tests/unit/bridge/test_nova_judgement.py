@@ -17,8 +17,8 @@ from nova.virt import hardware
 from nova_pinning.bridge import nova_judgement
 from nova_pinning import errors
 from nova_pinning.flavors.checks import nova_rules
-from nova_pinning.model import nova_release
 from nova_pinning import model
+from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors import test_checks
 from nova_pinning.tests.unit import unit_base

@@ -284,11 +284,12 @@ class TestSearch(testtools.TestCase):
         """Where one host is too much, no other is searched."""
         hard = [(8, 9, 10, 20 + more) for more in range(4)]
         with (mock.patch.object(search, 'MAX_STATES', 20),
-              mock.patch.object(search._Search, '_ways', autospec=True,
-                                side_effect=search._Search._ways) as ways):
+              mock.patch.object(
+                  search._Search, '_successors', autospec=True,
+                  side_effect=search._Search._successors) as successors):
             found = self._count(*hard)
         self.assertEqual([None] * 4, [one.most for one in found])
-        self.assertLessEqual(ways.call_count, 20)
+        self.assertLessEqual(successors.call_count, 20)
         for one in found:
             self.assertLess(0, one.fits)
             self.assertEqual(one.totals - one.fits,

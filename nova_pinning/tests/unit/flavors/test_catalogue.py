@@ -421,11 +421,11 @@ class TestAnyCatalogue(oslotest.BaseTestCase):
 class TestLarge(oslotest.BaseTestCase):
 
     def _time(self, text, expected):
-        start = time.monotonic()
+        start = time.process_time()
         error = self.assertRaises(errors.InputError, catalogue.parse, text,
                                   'f')
-        # A couple of seconds on a machine that does nothing else.
-        self.assertLess(time.monotonic() - start, 15)
+        # A couple of seconds; what this is about would take minutes.
+        self.assertLess(time.process_time() - start, 30)
         self.assertIn(expected, str(error))
 
     def test_sizes(self):

@@ -10,7 +10,6 @@ from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -76,7 +75,7 @@ class TestStanding(unit_base.TestCase):
     @hypothesis.settings(max_examples=25, deadline=None)
     def test_of_fleet(self, fleet):
         found = host_occupancy.of_fleet(fleet)
-        engines = occupancy.engine_hosts(fleet)
+        engines = builders.engine_hosts(fleet)
         for host in fleet.hosts:
             one = found[host.name]
             self.assertEqual(engines[host.name], one.engine)

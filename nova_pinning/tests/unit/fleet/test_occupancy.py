@@ -32,7 +32,7 @@ class TestOccupancy(oslotest.BaseTestCase):
         fleet = snapshot.Fleet(
             hosts=(_host('b'), host),
             guests=(placed, _guest('2', 'a'), _guest('3', 'elsewhere')))
-        hosts = occupancy.engine_hosts(fleet)
+        hosts = builders.engine_hosts(fleet)
         self.assertEqual(['b', 'a'], list(hosts))
         self.assertEqual((4.0, 1.5), hosts['a'][1:])
         self.assertEqual(_host('b').cells, hosts['b'].cells)

@@ -219,7 +219,7 @@ class PlacesTestCase(unit_base.TestCase):
 
     @ddt.data(
         ([tenant(vcpus=5)], 'needs 5 more dedicated CPUs'),
-        ([tenant(vcpus=2, count=3)], 'there are 0 left'),
+        ([tenant(vcpus=2, count=3)], '0 of 4 are left'),
         ([tenant(vcpus=4,
                  emulator_threads=bench_model.EmulatorThreads.ISOLATE)],
          'needs 5 more'),

@@ -434,7 +434,7 @@ class TestRun(TestCase):
             summary = self.run_it(trial(case('one'), case('two')), world)
         # All was measured, and both are told.
         self.assertEqual(run.RunTotals(measured=4, failed=2), summary)
-        self.assertIn('were not ended as they should: stuck; see what',
+        self.assertIn('stuck; see what',
                       self.results().failures[0].message)
         self.assertEqual(set(), world.alive)
 

@@ -113,8 +113,8 @@ class TestThisNova(TestCase):
     def test_versions(self):
         for version, is_tested in (
                 ('34.0.0', True), ('34.1.0.dev12', True), ('35.0.0', False),
-                ('31.0.0', True), ('28.0.0', False), ('3.4', False), ('340.0', False),
-                ('', False), ('v34', False), ('0', False)):
+                ('31.0.0', True), ('28.0.0', False), ('3.4', False),
+                ('340.0', False), ('', False), ('v34', False), ('0', False)):
             with mock.patch.object(
                     selftest.metadata, 'version', return_value=version):
                 self.assertEqual(

@@ -205,4 +205,6 @@ def load(seed: int, count: int = 60) -> arrival_process.PoissonArrivals:
         mix=tuple((KINDS[name], draws.choice((1.0, 2.0, 5.0)))
                   for name in kinds),
         count=count, rate_per_hour=count / 4, lifetime_hours=2.5,
-        lifetimes=draws.choice(arrival_process.LIFETIMES))
+        lifetimes=draws.choice((
+            arrival_process.EXPONENTIAL, arrival_process.LOG_NORMAL,
+            arrival_process.FOREVER)))

@@ -69,7 +69,7 @@ class CheckTestCase(unit_base.TestCase):
 
     def test_a_control_group_that_has_fewer(self):
         said = self.refused(request('1-3'))
-        self.assertIn('bound to CPUs 1 where 1-3', said)
+        self.assertIn('bound to CPUs 1 instead of 1-3', said)
         self.assertIn('cpuset', said)
 
     @ddt.data('unshare', 'taskset')

@@ -304,7 +304,7 @@ class TestLaunch(ServerTestCase):
 
     def test_image_gone(self):
         self.cloud = Cloud(None)
-        self.assertIn('has gone', self.launch_fails()[0])
+        self.assertIn('is gone', self.launch_fails()[0])
 
     def test_not_pinned(self):
         self.xml, self.floats = '', " cpuset='0-1'"

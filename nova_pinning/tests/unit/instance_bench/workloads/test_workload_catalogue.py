@@ -173,8 +173,7 @@ class TestParse(oslotest.BaseTestCase):
         ('parameters: {a: 1}', 'own.yaml:8:18: workloads.w.parameters.a: no '
          'command names {a}'),
         ('parameters: {vcpus: 1}', 'own.yaml:8:18: workloads.w.parameters.'
-         'vcpus: vcpus is what every command has of its instance; give it '
-         'another name'),
+         'vcpus: vcpus is a name that every command gets'),
         # Commands.
         ('prepare: ["a", "{vcpu}"]', 'own.yaml:8:20: workloads.w.prepare[1]: '
          '{vcpu} names nothing; did you mean vcpus or cpus or cpu1?'),
@@ -206,11 +205,9 @@ class TestParse(oslotest.BaseTestCase):
             'one line', str(error))
 
     @ddt.data(
-        ('name: f, unit: s, better: higher', 'a figure without a pattern is '
-         'the time taken, and that is better lower; give it a pattern, or '
-         'write better: lower'),
-        ('name: f, unit: s, better: lower, pattern: x', 'has 0 groups, where '
-         'one holds the number'),
+        ('name: f, unit: s, better: higher', 'give it a pattern, or write '
+         'better: lower'),
+        ('name: f, unit: s, better: lower, pattern: x', 'has 0 groups'),
         ("name: f, unit: s, better: lower, pattern: '('",
          'is not a regular expression: '),
         ('name: f, unit: s, better: best', "best is not one of higher, "
@@ -248,9 +245,8 @@ class TestParameters(oslotest.BaseTestCase):
         self.workload = parse(OWN)['compress']
 
     def find(self, text):
-        document = source.parse(f'a:\n- {{{text}}}\n', 'e.yaml')
-        return [str(error) for error in workload_catalogue.parameter_errors(
-            document, ('a', 0), self.workload)]
+        return list(workload_catalogue.parameter_problems(
+            self.workload, source.parse(f'{{{text}}}', 'e.yaml').value))
 
     @ddt.data(
         '', 'megabytes: 1', 'threads: 3', "threads: '{vcpus}'", 'ratio: 2',
@@ -259,26 +255,28 @@ class TestParameters(oslotest.BaseTestCase):
         self.assertEqual([], self.find(text))
 
     @ddt.data(
-        ('megabyte: 1', 'e.yaml:2:4: a[0].megabyte: workload compress has no '
-         'parameter megabyte; did you mean megabytes?'),
-        ('vcpus: 1', 'e.yaml:2:4: a[0].vcpus: workload compress has no '
-         'parameter vcpus'),
-        ("megabytes: '1'", "e.yaml:2:15: a[0].megabytes: '1' is not a whole "
-         'number'),
-        ('megabytes: 1.0', 'a[0].megabytes: 1.0 is not a whole number'),
-        ('megabytes: true', 'a[0].megabytes: True is not a whole number'),
-        ('threads: x', "a[0].threads: 'x' is not a whole number"),
-        ("threads: '{cpus}'", "'{cpus}' is not a whole number"),
-        ('ratio: x', "a[0].ratio: 'x' is not a number"),
-        ('ratio: true', 'a[0].ratio: True is not a number'),
-        ('mode: 5', 'a[0].mode: 5 is not text; put it into quotes'),
-        ('mode: [x]', "a[0].mode: ['x'] is not text"),
-        ('mode: "a\\nb"', "a[0].mode: 'a\\nb' is more than one line"))
+        ('megabyte: 1', 'megabyte', 'no parameter megabyte'),
+        ('vcpus: 1', 'vcpus', 'no parameter vcpus'),
+        ("megabytes: '1'", 'megabytes', "'1' is not a whole number"),
+        ('megabytes: 1.0', 'megabytes', '1.0 is not a whole number'),
+        ('megabytes: true', 'megabytes', 'True is not a whole number'),
+        ('threads: x', 'threads', "'x' is not a whole number"),
+        ("threads: '{cpus}'", 'threads', "'{cpus}' is not a whole number"),
+        ('ratio: x', 'ratio', "'x' is not a number"),
+        ('ratio: true', 'ratio', 'True is not a number'),
+        ('mode: 5', 'mode', '5 is not text'),
+        ('mode: [x]', 'mode', "['x'] is not text"),
+        ('mode: "a\\nb"', 'mode', "'a\\nb' is more than one line"))
     @ddt.unpack
-    def test_bad(self, text, said):
-        found = self.find(text)
-        self.assertEqual(1, len(found), found)
-        self.assertIn(said, found[0])
+    def test_bad(self, text, name, said):
+        (of, is_key, message, _advice), = self.find(text)
+        self.assertEqual((name, 'no parameter' in said), (of, is_key))
+        self.assertIn(said, message)
+
+    def test_advice(self):
+        for text, advice in (('megabyte: 1', 'did you mean megabytes?'),
+                             ('mode: 5', 'put it into quotes')):
+            self.assertEqual(advice, self.find(text)[0][3])
 
     def test_none_at_all(self):
         found = list(workload_catalogue.parameter_problems(
