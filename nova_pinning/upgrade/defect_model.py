@@ -59,8 +59,8 @@ class Defect:
         that is newer than all of these has not either, an older one has
     :param started_before: hits guests only that were last started on an older
         release than this; None if that does not matter
-    :param beside: hits only while other computes run this release, or a newer
-        one; None if that does not matter
+    :param beside: hits only guests on hosts that run this release or a newer
+        one, while others have the defect; None if that does not matter
     :param before: what to do before the upgrade
     :param after: what to do after it, '' if it is the same
     :param commands: for each guest or host, with {guest} and {host}
