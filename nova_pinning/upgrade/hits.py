@@ -125,13 +125,13 @@ def under_limits(place: GuestOnHost) -> str:
 
 
 @_guests
-def pinned_with_page_size(place: GuestOnHost) -> str:
+def pinned_beside_huge_pages(place: GuestOnHost) -> str:
     topology = place.topology
-    if topology is None or not topology.is_pinned or not any(
-            cell.page_size_kib == model.PAGES_SMALL
-            for cell in topology.cells):
+    if (topology is None or not topology.is_pinned
+            or not any(cell.page_size_kib is None for cell in topology.cells)
+            or not any(len(cell.pages) > 1 for cell in place.host.cells)):
         return ''
-    return 'it is pinned and has small pages'
+    return 'it is pinned and asks for no page size, on a host with huge pages'
 
 
 @_guests

@@ -44,7 +44,10 @@ CONF = nova.conf.CONF
 GIB = 1024  # in MiB
 UUID = '0a0eea02-d664-48bd-9107-e7d3e4582e5e'
 PINNED = fields.CPUAllocationPolicy.DEDICATED
-SMALL, LARGE = hardware.MEMPAGES_SMALL, hardware.MEMPAGES_LARGE
+LARGE = hardware.MEMPAGES_LARGE
+#: What nova makes of a file in /sys that the kernel keeps busy.
+BUSY = (exception.DeviceBusy(file_path='/sys') if hasattr(
+    exception, 'DeviceBusy') else OSError('busy'))
 NIC = {'vendor_id': '8086', 'product_id': '1533'}
 
 DEMONSTRATIONS = {}
@@ -403,11 +406,11 @@ def fit_of_isolated_threads():
 
 @shows
 def fit_of_oversold_memory():
-    # A cell with 4 GiB of which 3 are in use.
-    host = host_of(host_cell(0, dedicated={0, 1}, memory_mib=4 * GIB,
-                             used_mib=3 * GIB))
-    return fit(host, guest_of(guest_cell(
-        0, pinned={0}, memory_mib=2 * GIB, size=SMALL))) is not None
+    # Of 4 GiB, 3 are in huge pages, and the other one is in use.
+    host = host_of(host_cell(
+        0, dedicated={0, 1}, memory_mib=4 * GIB, used_mib=GIB,
+        pages=(page(4, 256 * GIB, used=256 * GIB), page(1048576, 3))))
+    return fit(host, guest_of(guest_cell(0, pinned={0}))) is not None
 
 
 @shows
@@ -521,13 +524,12 @@ def busy_cpu():
     from nova.virt.libvirt.cpu import core
     with mock.patch.object(core, 'exists', return_value=True), \
             mock.patch.object(core.filesystem, 'write_sys',
-                              side_effect=exception.DeviceBusy(
-                                  file_path='online')), \
+                              side_effect=BUSY), \
             mock.patch.object(core.nova.privsep.sys_admin_pctxt,
                               'client_mode', False):
         try:
             core.set_offline(3)
-        except exception.DeviceBusy:
+        except type(BUSY):
             return True
     return False
 
@@ -542,7 +544,7 @@ def governor_of_offline_cpu():
 
         @property
         def governor(self):
-            raise exception.DeviceBusy(file_path='scaling_governor')
+            raise BUSY
 
     cpus = cpu_api.API()
     cpus.core = OfflineCore
@@ -550,7 +552,7 @@ def governor_of_offline_cpu():
             options('compute', cpu_dedicated_set='2-3'):
         try:
             cpus.validate_all_dedicated_cpus()
-        except exception.DeviceBusy:
+        except type(BUSY):
             return True
     return False
 
