@@ -5,11 +5,14 @@ This is what explanations, the audit and plans of moves ask. What an upgrade
 hits all over a fleet is nova_pinning.upgrade.upgrade_check's.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning.checks import check_rule
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import nova_version
@@ -53,19 +56,24 @@ class DefectHit:
 class KnownDefects:
     """The defects of a cloud that is not just being upgraded.
 
+    :param defects: None for those that come with this package
     :param usual: what hosts run of which it is not known; None if nothing is
         told of them then
     """
 
     usual: nova_version.NovaVersion | None = None
-    defects: register.DefectRegister = dataclasses.field(
-        default_factory=register.shipped)
+    defects: register.DefectRegister | None = None
 
     def version_of(
         self, host: snapshot.FleetHost,
     ) -> nova_version.NovaVersion | None:
         """What a host runs, None if it is not known."""
-        return version_of(self.defects, host, self.usual)
+        return version_of(self._register, host, self.usual)
+
+    @property
+    def _register(self) -> register.DefectRegister:
+        # Not before there is need of it: it takes a while to read.
+        return self.defects or register.shipped()
 
     def hitting(self, operation: defect_model.Operation,
                 place: hits.GuestOnHost) -> Iterator[DefectHit]:
@@ -77,7 +85,7 @@ class KnownDefects:
         version = self.version_of(place.host)
         if version is None:
             return
-        for defect in self.defects.defects:
+        for defect in self._register.defects:
             if (operation not in defect.operations or defect.beside
                     or not defect.affects(version)):
                 continue
@@ -106,9 +114,27 @@ def version_of(
     return defects.of_release(host.nova_release)
 
 
-def as_place(guest: snapshot.FleetGuest,
-             hosts: Mapping[str, snapshot.FleetHost],
-             ) -> hits.GuestOnHost | None:
-    """A guest where it is; None if it is on no host that is known."""
-    host = hosts.get(guest.host)
-    return hits.GuestOnHost(guest, host) if host is not None else None
+def unknown_place(uuid: str, host: str,
+                  guest_class: hostclass.HostClass) -> hits.GuestOnHost:
+    """A guest of which nothing is known but its class.
+
+    A dedicated one is taken to have a NUMA cell with a pinned CPU, on a host
+    of whose cells nothing is known.
+    """
+    topology = model.Guest(
+        (model.GuestCell((0,), (), 0),), model.CpuPolicy.DEDICATED)
+    return hits.GuestOnHost(
+        snapshot.FleetGuest(
+            uuid=uuid, host=host, vcpus=1, memory_mib=0,
+            guest_class=guest_class, topology=topology
+            if guest_class is hostclass.HostClass.DEDICATED else None),
+        snapshot.FleetHost(name=host, cells=()))
+
+
+def told(found: Iterable[DefectHit]) -> str:
+    """What keeps a guest where it is, in a clause; '' if nothing does.
+
+    What goes wrong without that is left out.
+    """
+    return '; '.join(hit.sentence for hit in found
+                     if hit.defect.severity is check_rule.Severity.ERROR)
