@@ -149,6 +149,14 @@ def cells_with_devices(place: GuestOnHost) -> str:
 
 
 @_guests
+def several_cells_with_devices(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None or len(topology.cells) < 2:
+        return ''
+    return cells_with_devices(place)
+
+
+@_guests
 def beside_devices(place: GuestOnHost) -> str:
     topology = place.topology
     host = place.host

@@ -115,8 +115,7 @@ def _find(defect: defect_model.Defect,
         if defect.hits in hits.HOST_HITS:
             reason = hits.HOST_HITS[defect.hits](place)
             if reason:
-                yield _violation(defect, upgrade, reason, when[own],
-                                 place.host)
+                yield _violation(defect, upgrade, reason, own, place.host)
             continue
         hit = hits.GUEST_HITS[defect.hits]
         for guest in place.guests:
@@ -124,8 +123,8 @@ def _find(defect: defect_model.Defect,
             if reason:
                 reason = _as_started(defect, upgrade, own, guest, reason)
             if reason:
-                yield _violation(defect, upgrade, reason, when[own],
-                                 place.host, guest)
+                yield _violation(defect, upgrade, reason, own, place.host,
+                                 guest)
 
 
 def _as_started(
@@ -148,9 +147,10 @@ def _as_started(
 
 def _violation(
     defect: defect_model.Defect, upgrade: NovaUpgrade, reason: str,
-    when: tuple[UpgradePhase, ...], host: snapshot.FleetHost,
+    own: nova_version.NovaVersion, host: snapshot.FleetHost,
     guest: snapshot.FleetGuest | None = None,
 ) -> check_rule.Violation:
+    when = phases(defect, upgrade, own)
     is_old = defect.affects(upgrade.before) and defect.beside is None
     message = f'{reason}; hit {" and ".join(when)}'
     if is_old:
@@ -168,7 +168,8 @@ def _violation(
         host=host.name, message=message, severity=severity,
         remediation=tuple(
             command.format(guest=guest.uuid if guest else '', host=host.name)
-            for command in defect.commands),
+            for command in defect.commands
+            if _helps_now(defect, own)),
         details={
             'bug': defect.bug or None,
             'phases': [phase.name.lower() for phase in when],
@@ -177,6 +178,13 @@ def _violation(
             'fixed': {str(release): '.'.join(map(str, first))
                       for release, first in defect.fixed},
             'launched_at': guest.launched_at if guest else ''})
+
+
+def _helps_now(defect: defect_model.Defect,
+               own: nova_version.NovaVersion) -> bool:
+    """Whether a host is so far that commands mend what they are for."""
+    return (defect.started_before is None or own.release is None
+            or own.release >= defect.started_before)
 
 
 def _of_defect(

@@ -3,6 +3,7 @@
 import json
 
 import ddt
+import fixtures
 
 from nova_pinning.fleet import document
 from nova_pinning.tests.unit.cli import cli_case
@@ -95,3 +96,12 @@ class TestCheckUpgrade(cli_case.TestCase):
         done = self.run_check(self.fleet('2026.2'), '--to', '2027.1')
         self.assertIn('2027.1 is newer than 2026.2', ' '.join(
             done.out.split()))
+
+    def test_example_in_the_documentation(self):
+        doc = cli_case.ETC.parents[1] / 'doc' / 'source' / 'admin'
+        if not doc.is_dir():
+            self.skipTest('not run from a checkout')
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '78'))
+        done = self.run_check(str(doc / 'upgrade-fleet.json'), '--from',
+                              '2025.1', '--to', '2026.1')
+        self.assertEqual((doc / 'upgrade-check.inc').read_text(), done.out)

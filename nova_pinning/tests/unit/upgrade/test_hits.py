@@ -83,6 +83,8 @@ class TestGuestHits(unit_base.TestCase):
         ('with_devices', guest(1), False),
         ('cells_with_devices', guest(1, devices=DEVICES), True),
         ('cells_with_devices', guest(devices=DEVICES), False),
+        ('several_cells_with_devices', guest(1, devices=DEVICES), False),
+        ('several_cells_with_devices', guest(1, 1, devices=DEVICES), True),
         ('unlike_cells', guest(2, 4), True),
         ('unlike_cells', guest(2, 2), False),
         ('unlike_cells', guest(1, 1, policy=MIXED, floating=1), True),
