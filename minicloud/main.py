@@ -166,7 +166,7 @@ def _check_same(state: settings.State, there: settings.Settings,
             f'or another database',
             'Take it down first: tools/minicloud down')
     before, after = (nova_release.of_name(settings.release)
-                     for settings in (there, wanted))
+                     for settings in (there, given))
     if after < before:
         raise errors.MiniCloudError(
             f'the cloud in {state.root} is of {before}, whose databases '
