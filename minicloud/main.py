@@ -61,7 +61,7 @@ def _avoid_proxies() -> None:
 def up(state: settings.State, args: argparse.Namespace) -> int:
     began = time.monotonic()
     state.check_version()
-    settings = _wanted(args, state.load())
+    settings = _given(args, state.load())
     checks.machine(state)
     if state.load() is None:
         checks.ports(settings)
@@ -69,7 +69,7 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
     state.create()
     with cloud.lock(state):
         there = state.load()
-        settings = _wanted(args, there)
+        settings = _given(args, there)
         if there is not None:
             _check_same(state, there, settings)
         _install(state, settings, there)
@@ -88,8 +88,8 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(args: argparse.Namespace,
-            there: settings.Settings | None) -> settings.Settings:
+def _given(args: argparse.Namespace,
+           there: settings.Settings | None) -> settings.Settings:
     """Return what the options ask for.
 
     :param there: the cloud that there is, which keeps its release
@@ -97,20 +97,20 @@ def _wanted(args: argparse.Namespace,
     """
     if there is None:
         return options.settings_of(args)
-    wanted = options.settings_of(args, there.release)
-    if args.release is None and wanted == options.settings_of(
+    given = options.settings_of(args, there.release)
+    if args.release is None and given == options.settings_of(
             options.defaults(), there.release):
         # Nothing was asked for but that it be up.
         return there
-    return wanted
+    return given
 
 
 def _back_out(state: settings.State, there: settings.Settings | None,
-              wanted: settings.Settings) -> None:
+              given: settings.Settings) -> None:
     """Leave nothing behind of a cloud that did not come up.
 
     :param there: the cloud that there was before, if any
-    :param wanted: what it was to become
+    :param given: what it was to become
     """
     # This is not to be interrupted once more.
     for told in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -118,9 +118,9 @@ def _back_out(state: settings.State, there: settings.Settings | None,
     if there is None:
         print('taking down what was started ...', file=sys.stderr)
         cloud.remove(state)
-    elif there.release != wanted.release:
+    elif there.release != given.release:
         # Databases are not migrated back.
-        print(f'the upgrade to {wanted.release} failed, what runs was left '
+        print(f'the upgrade to {given.release} failed, what runs was left '
               f'as it is; "tools/minicloud up" goes on with it',
               file=sys.stderr)
     else:
@@ -131,14 +131,14 @@ def _back_out(state: settings.State, there: settings.Settings | None,
               file=sys.stderr)
 
 
-def _install(state: settings.State, wanted: settings.Settings,
+def _install(state: settings.State, given: settings.Settings,
              there: settings.Settings | None) -> None:
     """Make the virtual environments that are not there as they should be.
 
     :param there: the cloud that makes use of some of them, if any
     :raises: MiniCloudError
     """
-    for release in wanted.releases:
+    for release in given.releases:
         if packages.venv_is_ready(state, release):
             continue
         if there is not None and release in there.releases:

@@ -154,26 +154,27 @@ def _release(option: str, name: str) -> nova_release.NovaRelease:
     :raises: MiniCloudError
     """
     try:
-        found = nova_release.of_name(name)
-        if found not in settings.RELEASES:
+        release = nova_release.of_name(name)
+        if release not in settings.RELEASES:
             raise ValueError(f'{name!r} is a release that this does not '
                              f'bring up')
     except ValueError as e:
         known = ', '.join(map(str, settings.RELEASES))
         raise errors.MiniCloudError(
             f'{option}: {e}', f'Give one of {known}') from e
-    return found
+    return release
 
 
 def _host_release(host: str, name: str,
                   newest: nova_release.NovaRelease) -> str:
     option = f'--host-release {host}'
-    found = _release(option, name)
-    if found > newest:
+    release = _release(option, name)
+    if release > newest:
         raise errors.MiniCloudError(
-            f'{option}: {found} is newer than the cloud, which is of {newest}',
+            f'{option}: {release} is newer than the cloud, which is of '
+            f'{newest}',
             'Nova wants its conductor upgraded first: give --release')
-    return found.name
+    return release.name
 
 
 def _check_numbers(options: argparse.Namespace, hosts: int) -> None:
