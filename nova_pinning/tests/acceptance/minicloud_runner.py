@@ -58,10 +58,16 @@ class MiniCloud(fixtures.Fixture):
         return _run(['bash', '-c', command], (status,), env=self.environment,
                     **options)
 
+    @property
+    def state(self):
+        """Where its files are."""
+        return settings.State(
+            options.parser().parse_args(['env']).state.resolve())
+
     def log(self, service):
         """Return the log of a service."""
-        state = settings.State(options.parser().parse_args(['env']).state)
-        return (state.log / f'{service}.log').read_text(errors='replace')
+        path = self.state.log / f'{service}.log'
+        return path.read_text(errors='replace')
 
     def _call(self, *arguments, statuses=(0,)):
         return _run([sys.executable, PROGRAM, *arguments], statuses)

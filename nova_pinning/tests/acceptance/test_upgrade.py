@@ -9,11 +9,13 @@ after, and what it advises helps.
 import datetime
 import json
 import pathlib
+import shlex
 import tempfile
 
 import testtools
 
 from minicloud import files
+from minicloud import nova
 from nova_pinning.tests.acceptance import minicloud_runner
 
 BEFORE = '2025.1'
@@ -31,13 +33,25 @@ COMPUTE = {'DEFAULT': {'update_resources_interval': 5}}
 ATTEMPTS = 20
 
 
+def hit_by_bug(output):
+    """Return what upgrade check says of the bug.
+
+    :param output: JSON
+    :returns: by guest, the commands that mend it
+    """
+    return {finding['name']: finding['commands']
+            for finding in json.loads(output)['findings']
+            if finding['bug'] == BUG and finding['kind'] == 'guest'}
+
+
 class TestUpgrade(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        conf = pathlib.Path(directory.name) / 'nova-compute.conf'
+        self.directory = pathlib.Path(directory.name)
+        conf = self.directory / 'nova-compute.conf'
         files.write(conf, files.ini(COMPUTE))
         self.cloud = self.useFixture(minicloud_runner.MiniCloud(
             *(option for host in HOSTS for option in (
@@ -90,14 +104,19 @@ class TestUpgrade(testtools.TestCase):
             host, 'sh', '-c', 'cat /run/libvirt/qemu/instance-*.pid'
         ).split())
 
-    def check(self, *options):
-        """Return what the bug will befall: commands that mend it, by guest."""
-        output = self.openstack(
-            f'pinning upgrade check --from {BEFORE} --to {AFTER} '
-            f'--format json {" ".join(options)}', status=1)
-        return {finding['name']: finding['commands']
-                for finding in json.loads(output)['findings']
-                if finding['bug'] == BUG and finding['kind'] == 'guest'}
+    def check(self, release, *options):
+        """Have upgrade check look at the cloud, from its own controller.
+
+        :param release: of the controller
+        """
+        program = self.cloud.state.bin('nova-pinning', release)
+        fleet = self.directory / 'fleet.json'
+        self.cloud.run(shlex.join([
+            program, 'fleet', 'import', 'nova', '--output', str(fleet),
+            *nova.config_files(self.cloud.state)]))
+        return hit_by_bug(self.cloud.run(shlex.join([
+            program, 'upgrade', 'check', str(fleet), '--to', AFTER,
+            '--format', 'json', *options]), status=1))
 
     def test_upgrade(self):
         self.openstack('flavor create --vcpus 1 --ram 64 --disk 0 '
@@ -105,7 +124,10 @@ class TestUpgrade(testtools.TestCase):
         for name in ('stays', 'drained'):
             self.boot(name, 'pinning-1')
         qemus = self.qemus('pinning-1')
-        self.assertEqual({'stays', 'drained'}, set(self.check()))
+        self.assertEqual({'stays', 'drained'}, set(self.check(BEFORE)))
+        self.assertEqual({'stays', 'drained'}, set(hit_by_bug(self.openstack(
+            f'pinning upgrade check --from {BEFORE} --to {AFTER} '
+            f'--format json', status=1))))
 
         self.upgrade(*HOSTS)
         self.assertEqual(qemus, self.qemus('pinning-1'))
@@ -123,7 +145,7 @@ class TestUpgrade(testtools.TestCase):
             self.assertLessEqual(qemus[host], self.qemus(host))
 
         commands = self.check(
-            '--upgraded-at', upgraded_at.isoformat(timespec='seconds'))
+            AFTER, '--upgraded-at', upgraded_at.isoformat(timespec='seconds'))
         self.assertEqual({'stays', 'drained'}, set(commands))
         self.assertEqual(('pinning-1', 'ERROR'),
                          self.move('stays', 'pinning-2'))
