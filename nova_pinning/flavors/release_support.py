@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which release of nova knows what of a flavor, an image, and traits.
+
+Here is only what not all of model.nova_release.RELEASES have, from 2024.1 on.
+It was read off nova's own validators (nova.api.validation.extra_specs), its
+objects (nova.objects.image_meta, nova.objects.fields), its request filters
+(nova.scheduler.request_filter) and the traits that its hosts report (nova.virt
+and nova.compute); a test holds it to those of the nova that is installed.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+import re
+
+from nova_pinning.model import flag
+from nova_pinning.model import nova_release
+
+_2024_1, _2024_2, _2025_1, _2025_2, _2026_1, _2026_2 = nova_release.RELEASES
+
+#: The trait of hosts that nova, and no other service, looks after.
+OWNER_TRAIT = 'OWNER_NOVA'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Support:
+    """An extra spec or an image property that not all releases know.
+
+    :param since: the first release that knows it
+    :param values: those that it may have, with the first release that knows
+        each; empty for numbers and flags
+    :param pattern: a regular expression of the values, if they are not listed
+    :param without: what a guest becomes where the key is not known but stands
+        there all the same
+    :param until: the last release that knows it, None for the newest
+    :param successor: the key that is read in its place since then
+    """
+
+    key: str
+    since: nova_release.NovaRelease
+    without: str
+    values: Mapping[str, nova_release.NovaRelease] = dataclasses.field(
+        default_factory=dict)
+    pattern: str = '.*'
+    until: nova_release.NovaRelease | None = None
+    successor: str = ''
+
+    def has_key(self, release: nova_release.NovaRelease) -> bool:
+        """Whether a release knows the key, with whatever value."""
+        return self.since <= release and (
+            self.until is None or release <= self.until)
+
+    def takes(self, value: str, release: nova_release.NovaRelease) -> bool:
+        """Whether a release knows the key, and takes this value."""
+        since = self.first_with(value)
+        return (since is not None and since <= release
+                and self.has_key(release))
+
+    def first_with(self, value: str) -> nova_release.NovaRelease | None:
+        """The first release that takes this value, None if none does."""
+        if self.values:
+            return self.values.get(value)
+        return self.since if re.fullmatch(
+            self.pattern, value, re.DOTALL) else None
+
+    @property
+    def accepted(self) -> str:
+        """The values that the newest release takes, for people."""
+        return ', '.join(self.values) or f'what matches {self.pattern}'
+
+
+_NO_SOUND = 'the guest has no sound device'
+_NO_USB = 'the guest has no USB controller but what nova gives to others'
+_NO_REDIRECTION = 'the guest has no redirected USB ports'
+_NO_MODEL = 'an encrypted guest gets AMD SEV, whatever is asked for'
+_PORTS = '0*([0-9]|1[0-5])'
+_FLAGS = '.*'
+_SOUND = dict.fromkeys(
+    ('sb16', 'es1370', 'pcspk', 'ac97', 'ich6', 'ich9', 'usb', 'virtio'),
+    _2025_2)
+_USB = dict.fromkeys(('none', 'nec-xhci', 'qemu-xhci'), _2025_2)
+_ENCRYPTION = {
+    'amd-sev': _2025_2, 'amd-sev-es': _2025_2,
+    'amd-sev-snp': _2026_2, 'intel-tdx': _2026_2}
+_COUNT = '0*[1-9][0-9]*'
+
+#: By key. An unknown one is refused by nova-api's validators, a known one
+#: with an unknown value too.
+EXTRA_SPECS = {support.key: support for support in (
+    *(Support(f'hw:cpu_max_{name}', _2024_2,
+              'nova limits the topology all the same', pattern=_COUNT)
+      for name in ('sockets', 'cores', 'threads')),
+    # Misspelt, and read by nothing.
+    *(Support(f'hw:max_cpu_{name}', _2024_1, 'nova reads it nowhere',
+              pattern=_COUNT, until=_2024_1, successor=f'hw:cpu_max_{name}')
+      for name in ('sockets', 'cores', 'threads')),
+    Support('hw:mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
+    Support('hw:redirected_usb_ports', _2025_2, _NO_REDIRECTION,
+            pattern=_PORTS),
+    Support('hw:sound_model', _2025_2, _NO_SOUND, _SOUND),
+    Support('hw:tpm_secret_security', _2026_1,
+            'the secret of its TPM is kept as with user',
+            dict.fromkeys(('user', 'host', 'deployment'), _2026_1)),
+    Support('hw:usb_model', _2025_2, _NO_USB, _USB),
+)}
+
+#: By key. An unknown one is ignored, while a known one with an unknown value
+#: has every server of the image refused.
+IMAGE_PROPERTIES = {support.key: support for support in (
+    Support('hw_firmware_stateless', _2024_2,
+            'the firmware keeps its state', pattern=_FLAGS),
+    Support('hw_mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
+    Support('hw_redirected_usb_ports', _2025_2, _NO_REDIRECTION,
+            pattern=_PORTS),
+    Support('hw_sound_model', _2025_2, _NO_SOUND, _SOUND),
+    Support('hw_usb_model', _2025_2, _NO_USB, _USB),
+)}
+
+#: Values that have come to an older image property.
+PROPERTY_VALUES = {('hw_vif_model', 'igb'): _2025_1}
+
+#: Traits that nova's hosts report, by name, with the first release in which
+#: any of them does.
+TRAITS = {
+    'COMPUTE_SECURITY_STATELESS_FIRMWARE': _2024_2,
+    'COMPUTE_SECURITY_TPM_CRB': _2024_2,
+    'COMPUTE_SECURITY_TPM_TIS': _2024_2,
+    'COMPUTE_MEM_BACKING_FILE': _2025_1,
+    'COMPUTE_STORAGE_VIRTIO_FS': _2025_1,
+    **{f'COMPUTE_SOUND_MODEL_{model.upper()}': _2025_2 for model in _SOUND},
+    'HW_CPU_X86_AMD_SEV_ES': _2025_2,
+    'HW_PCI_ONE_TIME_USE': _2025_2,
+    'COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER': _2026_1,
+    'COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST': _2026_1,
+    'COMPUTE_SECURITY_TPM_SECRET_SECURITY_DEPLOYMENT': _2026_1,
+    'HW_CPU_X86_AMXBF16': _2026_1,
+    'HW_CPU_X86_AMXINT8': _2026_1,
+    'HW_CPU_X86_AMXTILE': _2026_1,
+    'HW_CPU_X86_AMD_SEV_SNP': _2026_2,
+    'HW_CPU_X86_INTEL_TDX': _2026_2,
+    'HW_PCI_LIVE_MIGRATABLE': _2026_2,
+    OWNER_TRAIT: _2026_2,
+}
+
+#: Nova's request filters, by the names of the functions.
+REQUEST_FILTERS = {
+    'virtio_sound_filter': _2025_2,
+    'tpm_secret_security_filter': _2026_1,
+    'owner_nova_filter': _2026_2,
+}
+
+#: What stands in the libvirt XML of every guest with a NUMA topology, as of
+#: which release.
+XML = (
+    (_2025_2, "the flavor's extra specs and the image's properties in "
+              '<metadata>'),
+    (_2026_1, 'an I/O thread, in <iothreads>, which <iothreadpin> keeps on '
+              'the CPUs of the emulator threads'),
+)
+
+_ENCRYPTION_TRAITS = {
+    'amd-sev': 'HW_CPU_X86_AMD_SEV', 'amd-sev-es': 'HW_CPU_X86_AMD_SEV_ES',
+    'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP',
+    'intel-tdx': 'HW_CPU_X86_INTEL_TDX'}
+_REQUIRED = re.compile(r'trait[^:]*:(.+)')
+
+
+def is_known_property(key: str, value: str,
+                      release: nova_release.NovaRelease) -> bool:
+    """Whether a release reads an image property and takes its value.
+
+    What is not in the tables is known to all of them, or to none.
+    """
+    since = PROPERTY_VALUES.get((key, value))
+    if since is not None:
+        return since <= release
+    support = IMAGE_PROPERTIES.get(key)
+    return support is None or support.takes(value, release)
+
+
+def required_traits(extra_specs: Mapping[str, str],
+                    image: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(key, trait) of the traits that a flavor and an image ask for."""
+    for key, value in (*extra_specs.items(), *image.items()):
+        match = _REQUIRED.fullmatch(key)
+        if match and value == 'required':
+            yield key, match[1]
+
+
+def added_traits(
+    extra_specs: Mapping[str, str], image: Mapping[str, str],
+    release: nova_release.NovaRelease,
+) -> frozenset[str]:
+    """What the scheduler of a release asks Placement for by itself.
+
+    Only the traits that not all releases ask for, and not those that flavor
+    or image name. See REQUEST_FILTERS, and ResourceRequest of
+    nova.scheduler.utils for memory encryption.
+    """
+    def chosen(root: str) -> str:
+        spec = EXTRA_SPECS.get(f'hw:{root}')
+        if spec and not spec.has_key(release):
+            return ''
+        return extra_specs.get(f'hw:{root}') or image.get(f'hw_{root}', '')
+
+    def is_set(text: str | None) -> bool:
+        return flag.parse(text or '') is True
+
+    traits = set()
+    if release >= REQUEST_FILTERS['owner_nova_filter']:
+        traits.add(OWNER_TRAIT)
+    if chosen('sound_model') == 'virtio':
+        traits.add('COMPUTE_SOUND_MODEL_VIRTIO')
+    if chosen('tpm_version') and (
+            release >= REQUEST_FILTERS['tpm_secret_security_filter']):
+        # Of the flavor alone: there is no such image property.
+        security = extra_specs.get('hw:tpm_secret_security') or 'user'
+        traits.add(f'COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}')
+    if release >= _2025_2 and (
+            is_set(extra_specs.get('hw:mem_encryption'))
+            or is_set(image.get('hw_mem_encryption'))):
+        model = chosen('mem_encryption_model') or 'amd-sev'
+        if model in _ENCRYPTION_TRAITS:
+            traits.add(_ENCRYPTION_TRAITS[model])
+    return frozenset(traits) - {
+        trait for _key, trait in required_traits(extra_specs, image)}
