@@ -8,6 +8,7 @@ objects (nova.objects.image_meta, nova.objects.fields), its request filters
 and nova.compute); a test holds it to those of the nova that is installed.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -30,6 +31,7 @@ class Support:
     :param values: those that it may have, with the first release that knows
         each; empty for numbers and flags
     :param pattern: a regular expression of the values, if they are not listed
+    :param words: the same for people
     :param without: what a guest becomes where the key is not known but stands
         there all the same
     :param until: the last release that knows it, None for the newest
@@ -42,6 +44,7 @@ class Support:
     values: Mapping[str, nova_release.NovaRelease] = dataclasses.field(
         default_factory=dict)
     pattern: str = '.*'
+    words: str = ''
     until: nova_release.NovaRelease | None = None
     successor: str = ''
 
@@ -66,15 +69,115 @@ class Support:
     @property
     def accepted(self) -> str:
         """The values that the newest release takes, for people."""
-        return ', '.join(self.values) or f'what matches {self.pattern}'
+        return ', '.join(self.values) or self.words
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CloudRelease:
+    """The release of nova that flavors are for, and the nova at hand.
+
+    :param releases: any of which the cloud may run, from the oldest on; empty
+        if that is not known
+    :param installed: the version of the nova that does the work: '34.0.0'
+    :param remarks: how the releases were found out and what that leaves open,
+        sentences without a full stop
+    """
+
+    releases: tuple[nova_release.NovaRelease, ...] = ()
+    installed: str = ''
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def installed_release(self) -> nova_release.NovaRelease | None:
+        """That of the nova at hand, None if it is not known here."""
+        return nova_release.of_nova_version(self.installed)
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the nova at hand is of the release, for sure."""
+        return self.releases == (self.installed_release,)
+
+    @property
+    def title(self) -> str:
+        """'2025.1 or 2025.2'."""
+        return listed(self.releases)
+
+    @property
+    def installed_title(self) -> str:
+        """What to call the nova at hand: 'nova 34.0.0 (2026.2)'."""
+        release = self.installed_release
+        return f'nova {self.installed}' + (f' ({release})' if release else '')
+
+    def readable(
+        self, extra_specs: Mapping[str, str], image: Mapping[str, str],
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Extra specs and image properties that the nova at hand knows.
+
+        What it does not is no mistake as long as the cloud's release does, so
+        it is left out where that is to be judged by the tables here. All of
+        them if the cloud's release is not known.
+        """
+        release = self.installed_release
+        if not self.releases or release is None:
+            return dict(extra_specs), dict(image)
+        return (
+            {key: value for key, value in extra_specs.items()
+             if key not in EXTRA_SPECS
+             or EXTRA_SPECS[key].takes(value, release)},
+            {key: value for key, value in image.items()
+             if is_known_property(key, value, release)})
+
+
+def listed(releases: Iterable[nova_release.NovaRelease],
+           word: str = 'or') -> str:
+    """'2025.1 or 2025.2'."""
+    *first, last = map(str, releases)
+    return f'{", ".join(first)} {word} {last}' if first else last
+
+
+def of_compute_api(cloud: str, microversion: int | None,
+                   installed: str) -> CloudRelease:
+    """What the compute API of a cloud tells of its release.
+
+    The API shows no more than its highest version, which is that of nova-api:
+    several releases have the same one, and hosts may run older releases.
+
+    :param cloud: its name
+    :param microversion: N of 2.N, None if the API does not say
+    :param installed: the version of the nova at hand
+    """
+    if microversion is None:
+        return CloudRelease((), installed, (
+            f'cloud {cloud} does not say which versions its compute API has, '
+            'so it is not told what its release of nova does not have; name '
+            'it with --release',))
+    ends = f'the compute API of cloud {cloud} ends at version 2.{microversion}'
+    releases = nova_release.of_microversion(microversion)
+    if microversion > nova_release.NEWEST.microversion:
+        return CloudRelease((), installed, (
+            f'{ends}, newer than that of {nova_release.NEWEST}, the newest '
+            'release known here, so it is not told what its release of nova '
+            'does not have',))
+    if not releases:
+        oldest = nova_release.RELEASES[0]
+        return CloudRelease((oldest,), installed, (
+            f'{ends}, older than that of {oldest}, the oldest release known '
+            'here, for which it is checked',))
+    if len(releases) > 1:
+        return CloudRelease(releases, installed, (
+            f'{ends}, which does not tell {listed(releases, "from")}; name '
+            'the release with --release',))
+    return CloudRelease(releases, installed, (
+        f'{ends}, so nova-api is of {releases[0]}; hosts may still run an '
+        'older release',))
 
 
 _NO_SOUND = 'the guest has no sound device'
 _NO_USB = 'the guest has no USB controller but what nova gives to others'
 _NO_REDIRECTION = 'the guest has no redirected USB ports'
 _NO_MODEL = 'an encrypted guest gets AMD SEV, whatever is asked for'
-_PORTS = '0*([0-9]|1[0-5])'
-_FLAGS = '.*'
+_PORTS = {'pattern': '0*([0-9]|1[0-5])', 'words': 'a number from 0 to 15'}
+_COUNT = {'pattern': '0*[1-9][0-9]*', 'words': 'a number from 1 on'}
 _SOUND = dict.fromkeys(
     ('sb16', 'es1370', 'pcspk', 'ac97', 'ich6', 'ich9', 'usb', 'virtio'),
     _2025_2)
@@ -82,21 +185,20 @@ _USB = dict.fromkeys(('none', 'nec-xhci', 'qemu-xhci'), _2025_2)
 _ENCRYPTION = {
     'amd-sev': _2025_2, 'amd-sev-es': _2025_2,
     'amd-sev-snp': _2026_2, 'intel-tdx': _2026_2}
-_COUNT = '0*[1-9][0-9]*'
 
 #: By key. An unknown one is refused by nova-api's validators, a known one
 #: with an unknown value too.
 EXTRA_SPECS = {support.key: support for support in (
     *(Support(f'hw:cpu_max_{name}', _2024_2,
-              'nova limits the topology all the same', pattern=_COUNT)
+              'nova limits the topology all the same', **_COUNT)
       for name in ('sockets', 'cores', 'threads')),
     # Misspelt, and read by nothing.
     *(Support(f'hw:max_cpu_{name}', _2024_1, 'nova reads it nowhere',
-              pattern=_COUNT, until=_2024_1, successor=f'hw:cpu_max_{name}')
+              until=_2024_1, successor=f'hw:cpu_max_{name}', **_COUNT)
       for name in ('sockets', 'cores', 'threads')),
     Support('hw:mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
     Support('hw:redirected_usb_ports', _2025_2, _NO_REDIRECTION,
-            pattern=_PORTS),
+            **_PORTS),
     Support('hw:sound_model', _2025_2, _NO_SOUND, _SOUND),
     Support('hw:tpm_secret_security', _2026_1,
             'the secret of its TPM is kept as with user',
@@ -108,10 +210,10 @@ EXTRA_SPECS = {support.key: support for support in (
 #: has every server of the image refused.
 IMAGE_PROPERTIES = {support.key: support for support in (
     Support('hw_firmware_stateless', _2024_2,
-            'the firmware keeps its state', pattern=_FLAGS),
+            'the firmware keeps its state'),
     Support('hw_mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
     Support('hw_redirected_usb_ports', _2025_2, _NO_REDIRECTION,
-            pattern=_PORTS),
+            **_PORTS),
     Support('hw_sound_model', _2025_2, _NO_SOUND, _SOUND),
     Support('hw_usb_model', _2025_2, _NO_USB, _USB),
 )}

@@ -108,7 +108,7 @@ def of_microversion(microversion: int) -> tuple[NovaRelease, ...]:
     """
     if microversion < RELEASES[0].microversion:
         return ()
-    least = min((release.microversion for release in RELEASES
-                 if release.microversion >= microversion), default=None)
-    return tuple(release for release in RELEASES
-                 if release.microversion == least)
+    same = tuple(release for release in RELEASES
+                 if release.microversion == microversion)
+    return same or tuple(release for release in RELEASES
+                         if release.microversion > microversion)[:1]

@@ -6,9 +6,6 @@ nothing where it is not told. What is in which release is in
 :mod:`nova_pinning.flavors.release_support`.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterable
-
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
@@ -18,21 +15,6 @@ from nova_pinning.model import nova_release
 _SAY_WHICH = 'say with --release which of them the cloud runs'
 
 
-def names(releases: Iterable[nova_release.NovaRelease],
-          word: str = 'or') -> str:
-    """'2025.1 or 2025.2'."""
-    *first, last = map(str, releases)
-    return f'{", ".join(first)} {word} {last}' if first else last
-
-
-def _lacking(
-    subject: checked.CheckedFlavor,
-    has: Callable[[nova_release.NovaRelease], bool],
-) -> tuple[nova_release.NovaRelease, ...]:
-    """The releases that lack something, of those that it may be."""
-    return tuple(release for release in subject.releases if not has(release))
-
-
 def _violation(
     subject: checked.CheckedFlavor,
     lacking: tuple[nova_release.NovaRelease, ...], key: str, message: str,
@@ -40,10 +22,10 @@ def _violation(
 ) -> check_rule.Violation:
     """What some of the releases lack; no more than a warning if not all."""
     if lacking != subject.releases:
-        message += f'; the cloud runs {names(subject.releases)}'
+        message += ('; the cloud runs '
+                    f'{release_support.listed(subject.releases)}')
         advice = f'{_SAY_WHICH}; {advice}'
-        if severity is not Severity.NOTE:
-            severity = Severity.WARNING
+        severity = Severity.WARNING
     return subject.violation(message, (key,), advice, severity)
 
 
@@ -59,17 +41,17 @@ def unknown_extra_spec(
         support = release_support.EXTRA_SPECS.get(key)
         if support is None:
             continue
-        lacking = _lacking(
-            subject, lambda release, support=support, value=value: (
-                support.takes(value, release)))
+        lacking = tuple(release for release in subject.releases
+                        if not support.takes(value, release))
         if lacking:
             yield _violation(
                 subject, lacking, key, _spec_message(support, value, lacking),
                 _spec_advice(support, value))
         elif subject.releases and support.until:
+            releases = release_support.listed(subject.releases)
             yield subject.violation(
-                f'nova {names(subject.releases)} stores {key}, but '
-                f'{support.without}', (key,),
+                f'nova {releases} stores {key}, but {support.without}',
+                (key,),
                 f'what is read is {support.successor}', Severity.WARNING)
 
 
@@ -78,9 +60,9 @@ def _spec_message(support: release_support.Support, value: str,
     what = checked.shown(support.key, value)
     first = support.first_with(value)
     if first is None:
-        return (f'nova {names(lacking)} refuses {what}: no release takes '
+        return (f'nova {release_support.listed(lacking)} refuses {what}: no release takes '
                 f'anything but {support.accepted}')
-    told = f'nova {names(lacking)} does not know {what}'
+    told = f'nova {release_support.listed(lacking)} does not know {what}'
     if support.until:
         return f'{told}, which went after {support.until}'
     told += f', which came with {first}'
@@ -94,7 +76,7 @@ def _spec_message(support: release_support.Support, value: str,
 def _spec_advice(support: release_support.Support, value: str) -> str:
     first = support.first_with(value)
     if first is None:
-        return f'write one of these: {support.accepted}'
+        return f'it may be {support.accepted}'
     if support.until:
         return f'what is read is {support.successor}'
     return f'leave {support.key} out until all of the cloud runs {first}'
@@ -109,8 +91,9 @@ def _spec_advice(support: release_support.Support, value: str) -> str:
 def unknown_image_property(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     for key, value in subject.image.items():
-        lacking = _lacking(subject, lambda release, key=key, value=value: (
-            release_support.is_known_property(key, value, release)))
+        lacking = tuple(
+            release for release in subject.releases
+            if not release_support.is_known_property(key, value, release))
         if not lacking:
             continue
         what = checked.shown(key, value)
@@ -120,10 +103,10 @@ def unknown_image_property(
         is_ignored = support is not None and not any(
             map(support.has_key, lacking))
         if support is not None and is_ignored:
-            message = (f'nova {names(lacking)} ignores {what}, which came '
+            message = (f'nova {release_support.listed(lacking)} ignores {what}, which came '
                        f'with {support.since}: {support.without}')
         else:
-            message = f'nova {names(lacking)} refuses images with {what}'
+            message = f'nova {release_support.listed(lacking)} refuses images with {what}'
             message += (f', which came with {first}' if first else
                         f'; no release takes anything but '
                         f'{support.accepted}' if support else '')
@@ -146,12 +129,12 @@ def unreported_trait(
         first = release_support.TRAITS.get(trait)
         if first is None:
             continue
-        lacking = _lacking(subject, lambda release, first=first: (
-            first <= release))
+        lacking = tuple(release for release in subject.releases
+                        if release < first)
         if lacking:
             yield _violation(
                 subject, lacking, key,
-                f'no host of nova {names(lacking)} has trait {trait}, which '
+                f'no host of nova {release_support.listed(lacking)} has trait {trait}, which '
                 f'came with {first}',
                 f'leave {checked.shown_name(key)} out until all of the cloud '
                 f'runs {first}')
@@ -169,9 +152,10 @@ def unowned_devices(
     if checked.ALIAS_KEY not in subject.specs:
         return
     first = release_support.REQUEST_FILTERS['owner_nova_filter']
-    lacking = _lacking(subject, lambda release: first <= release)
+    lacking = tuple(release for release in subject.releases
+                    if release < first)
     if lacking:
         yield subject.violation(
-            f'nova {names(lacking)} has no request filter owner_nova_filter, '
+            f'nova {release_support.listed(lacking)} has no request filter owner_nova_filter, '
             f'which came with {first} and asks for trait '
             f'{release_support.OWNER_TRAIT}', (checked.ALIAS_KEY,))
