@@ -15,7 +15,6 @@ from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import release_support
 from nova_pinning.host import host_model
-from nova_pinning.model import nova_release
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -67,14 +66,6 @@ def run(
     return checking.run(parsed_args, check)
 
 
-def named_release(
-    release: nova_release.NovaRelease | None,
-) -> release_support.CloudRelease:
-    """The release that somebody named, if anybody did."""
-    return release_support.CloudRelease(
-        (release,) if release else (), standalone.nova_version())
-
-
 class CheckCatalogue(base_command.FileCommand):
     """Look for mistakes in a catalogue's flavors.
 
@@ -108,6 +99,8 @@ class CheckCatalogue(base_command.FileCommand):
             sold = catalogue.load(path)
             return (
                 select.named_flavors(sold.flavors, parsed_args.names, path),
-                named_release(parsed_args.release or sold.release))
+                release_support.CloudRelease.of(
+                    parsed_args.release or sold.release,
+                    standalone.nova_version()))
 
         return run(read, path, parsed_args)

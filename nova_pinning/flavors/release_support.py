@@ -87,6 +87,12 @@ class CloudRelease:
     installed: str = ''
     remarks: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, release: nova_release.NovaRelease | None,
+           installed: str) -> 'CloudRelease':
+        """The one that somebody named, if anybody did."""
+        return cls((release,) if release else (), installed)
+
     @property
     def installed_release(self) -> nova_release.NovaRelease | None:
         """That of the nova at hand, None if it is not known here."""
@@ -297,7 +303,7 @@ def added_traits(
 
     Only the traits that not all releases ask for, and not those that flavor
     or image name. See REQUEST_FILTERS, and ResourceRequest of
-    nova.scheduler.utils for memory encryption.
+    nova.scheduler.utils.
     """
     def chosen(root: str) -> str:
         spec = EXTRA_SPECS.get(f'hw:{root}')
@@ -311,6 +317,12 @@ def added_traits(
     traits = set()
     if release >= REQUEST_FILTERS['owner_nova_filter']:
         traits.add(OWNER_TRAIT)
+    if release >= _2024_2 and chosen('tpm_version'):
+        model = chosen('tpm_model') or 'tpm-tis'
+        traits.add('COMPUTE_SECURITY_' + model.upper().replace('-', '_'))
+    if (release >= _2024_2 and is_set(image.get('hw_firmware_stateless'))
+            and image.get('hw_firmware_type') == 'uefi'):
+        traits.add('COMPUTE_SECURITY_STATELESS_FIRMWARE')
     if chosen('sound_model') == 'virtio':
         traits.add('COMPUTE_SOUND_MODEL_VIRTIO')
     if chosen('tpm_version') and (
@@ -326,3 +338,48 @@ def added_traits(
             traits.add(_ENCRYPTION_TRAITS[model])
     return frozenset(traits) - {
         trait for _key, trait in required_traits(extra_specs, image)}
+
+
+def preview_differences(
+    cloud: CloudRelease, extra_specs: Mapping[str, str],
+    image: Mapping[str, str],
+) -> Iterator[str]:
+    """What a preview by the nova at hand is not, for a release of another.
+
+    What the release does not know of flavor and image is for the rules to
+    tell (checks.release_rules).
+
+    :returns: sentences without a full stop; none if it is that release's own
+    """
+    if not cloud.releases or cloud.is_installed:
+        return
+    release, made_by = cloud.releases[-1], cloud.installed_release
+    yield (f'this is what {cloud.installed_title} makes of it, which is '
+           f'installed; the query, the fit and the XML of nova {release} may '
+           'differ, in what is told here and in more')
+    if made_by is None:
+        return
+    for given, known in zip((extra_specs, image),
+                            cloud.readable(extra_specs, image), strict=True):
+        for key in given:
+            if key not in known and _takes(key, given[key], release):
+                yield (f'{key} is left out of it, since nova {made_by} does '
+                       'not know it')
+    own = added_traits(extra_specs, image, made_by)
+    others = added_traits(extra_specs, image, release)
+    for trait in sorted(own - others):
+        yield f'nova {release} does not ask Placement for trait {trait}'
+    for trait in sorted(others - own):
+        yield f'nova {release} also asks Placement for trait {trait}'
+    for since, what in XML:
+        if release < since <= made_by:
+            yield f'the XML of nova {release} does not have {what}'
+        if made_by < since <= release:
+            yield f'the XML of nova {release} also has {what}'
+
+
+def _takes(key: str, value: str, release: nova_release.NovaRelease) -> bool:
+    support = EXTRA_SPECS.get(key)
+    if support is not None:
+        return support.takes(value, release)
+    return is_known_property(key, value, release)

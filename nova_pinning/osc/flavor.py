@@ -200,11 +200,12 @@ class CheckFlavors(base.CloudCommand):
     def _release(
             self, parsed_args: argparse.Namespace,
     ) -> release_support.CloudRelease:
+        installed = standalone.nova_version()
         if parsed_args.release:
-            return flavor_check.named_release(parsed_args.release)
+            return release_support.CloudRelease.of(parsed_args.release,
+                                                   installed)
         told = release_support.of_compute_api(
-            self.cloud.name, self.cloud.microversion(),
-            standalone.nova_version())
+            self.cloud.name, self.cloud.microversion(), installed)
         if not told.releases:
             for remark in told.remarks:
                 print(f'warning: {remark}', file=sys.stderr)
