@@ -33,6 +33,7 @@ from nova_pinning.model import nova_release
 _COMMON = pathlib.Path(__file__).with_name('nova-words.txt')
 #: Namespaces of another driver, of os-traits and of os-resource-classes.
 _OTHERS = ('capabilities:', 'vmware:', 'trait{group}:', 'resources{group}:')
+objects.register_all()
 INSTALLED = nova_release.of_nova_version(metadata.version('nova'))
 
 
@@ -99,7 +100,7 @@ def asked_traits(extra_specs, properties):
         numa_topology=None, pci_requests=None, is_bfv=False, num_instances=1,
         requested_resources=[], request_level_params=(
             objects.RequestLevelParams()))
-    context = nova_context.RequestContext()
+    context = nova_context.RequestContext(is_admin=False)
     for name in release_support.REQUEST_FILTERS:
         function = getattr(request_filter, name, None)
         if function is not None:
