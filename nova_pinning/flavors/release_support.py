@@ -105,8 +105,8 @@ class CloudRelease:
 
     @property
     def title(self) -> str:
-        """'2025.1 or 2025.2'."""
-        return listed(self.releases)
+        """'2025.1 or 2025.2', '' if it is not known."""
+        return listed(self.releases) if self.releases else ''
 
     @property
     def installed_title(self) -> str:
