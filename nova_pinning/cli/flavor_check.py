@@ -71,8 +71,8 @@ class CheckCatalogue(base_command.FileCommand):
 
     Nova's own validators and constraints, and rules for what nova takes
     without a word. With --release, or nova_release in the catalogue, also
-    what that release of nova does not have, whichever is installed. Ends in status 1 if anything is found that --fail-on
-    counts.
+    what that release of nova does not have, whichever is installed. Ends in
+    status 1 if anything is found that --fail-on counts.
     """
 
     epilog = """

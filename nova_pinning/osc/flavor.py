@@ -181,8 +181,10 @@ class CheckFlavors(base.CloudCommand):
     """
 
     epilog = """
-        Example::
+        Examples::
 
+          openstack --os-cloud north pinning flavor check --hosts hosts/
+          openstack pinning flavor check --release 2025.2
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

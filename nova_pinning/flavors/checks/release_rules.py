@@ -58,11 +58,12 @@ def unknown_extra_spec(
 def _spec_message(support: release_support.Support, value: str,
                   lacking: tuple[nova_release.NovaRelease, ...]) -> str:
     what = checked.shown(support.key, value)
+    old = f'nova {release_support.listed(lacking)}'
     first = support.first_with(value)
     if first is None:
-        return (f'nova {release_support.listed(lacking)} refuses {what}: no release takes '
+        return (f'{old} refuses {what}: no release takes '
                 f'anything but {support.accepted}')
-    told = f'nova {release_support.listed(lacking)} does not know {what}'
+    told = f'{old} does not know {what}'
     if support.until:
         return f'{told}, which went after {support.until}'
     told += f', which came with {first}'
@@ -97,16 +98,17 @@ def unknown_image_property(
         if not lacking:
             continue
         what = checked.shown(key, value)
+        old = f'nova {release_support.listed(lacking)}'
         support = release_support.IMAGE_PROPERTIES.get(key)
         first = (support.first_with(value) if support else
                  release_support.PROPERTY_VALUES[key, value])
         is_ignored = support is not None and not any(
             map(support.has_key, lacking))
         if support is not None and is_ignored:
-            message = (f'nova {release_support.listed(lacking)} ignores {what}, which came '
-                       f'with {support.since}: {support.without}')
+            message = (f'{old} ignores {what}, which came with '
+                       f'{support.since}: {support.without}')
         else:
-            message = f'nova {release_support.listed(lacking)} refuses images with {what}'
+            message = f'{old} refuses images with {what}'
             message += (f', which came with {first}' if first else
                         f'; no release takes anything but '
                         f'{support.accepted}' if support else '')
@@ -134,8 +136,8 @@ def unreported_trait(
         if lacking:
             yield _violation(
                 subject, lacking, key,
-                f'no host of nova {release_support.listed(lacking)} has trait {trait}, which '
-                f'came with {first}',
+                f'no host of nova {release_support.listed(lacking)} has trait '
+                f'{trait}, which came with {first}',
                 f'leave {checked.shown_name(key)} out until all of the cloud '
                 f'runs {first}')
 
@@ -156,6 +158,6 @@ def unowned_devices(
                     if release < first)
     if lacking:
         yield subject.violation(
-            f'nova {release_support.listed(lacking)} has no request filter owner_nova_filter, '
-            f'which came with {first} and asks for trait '
+            f'nova {release_support.listed(lacking)} has no request filter '
+            f'owner_nova_filter, which came with {first} and asks for trait '
             f'{release_support.OWNER_TRAIT}', (checked.ALIAS_KEY,))
