@@ -30,8 +30,8 @@ class Support:
     :param since: the first release that knows it
     :param values: those that it may have, with the first release that knows
         each; empty for numbers and flags
-    :param pattern: a regular expression of the values, if they are not listed
-    :param words: the same for people
+    :param numbers: the least and the most that it may be, if it is a number;
+        None for no limit
     :param without: what a guest becomes where the key is not known but stands
         there all the same
     :param until: the last release that knows it, None for the newest
@@ -43,8 +43,7 @@ class Support:
     without: str
     values: Mapping[str, nova_release.NovaRelease] = dataclasses.field(
         default_factory=dict)
-    pattern: str = '.*'
-    words: str = ''
+    numbers: tuple[int, int | None] | None = None
     until: nova_release.NovaRelease | None = None
     successor: str = ''
 
@@ -63,13 +62,22 @@ class Support:
         """The first release that takes this value, None if none does."""
         if self.values:
             return self.values.get(value)
-        return self.since if re.fullmatch(
-            self.pattern, value, re.DOTALL) else None
+        if self.numbers:
+            least, most = self.numbers
+            if not re.fullmatch('[0-9]{1,18}', value) or int(value) < least:
+                return None
+            if most is not None and int(value) > most:
+                return None
+        return self.since
 
     @property
     def accepted(self) -> str:
         """The values that the newest release takes, for people."""
-        return ', '.join(self.values) or self.words
+        if self.numbers:
+            least, most = self.numbers
+            return f'a number from {least} ' + (
+                'on' if most is None else f'to {most}')
+        return ', '.join(self.values)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -182,8 +190,8 @@ _NO_SOUND = 'the guest has no sound device'
 _NO_USB = 'the guest has no USB controller but what nova gives to others'
 _NO_REDIRECTION = 'the guest has no redirected USB ports'
 _NO_MODEL = 'an encrypted guest gets AMD SEV, whatever is asked for'
-_PORTS = {'pattern': '0*([0-9]|1[0-5])', 'words': 'a number from 0 to 15'}
-_COUNT = {'pattern': '0*[1-9][0-9]*', 'words': 'a number from 1 on'}
+_PORTS = (0, 15)
+_COUNT = (1, None)
 _SOUND = dict.fromkeys(
     ('sb16', 'es1370', 'pcspk', 'ac97', 'ich6', 'ich9', 'usb', 'virtio'),
     _2025_2)
@@ -196,15 +204,16 @@ _ENCRYPTION = {
 #: with an unknown value too.
 EXTRA_SPECS = {support.key: support for support in (
     *(Support(f'hw:cpu_max_{name}', _2024_2,
-              'nova limits the topology all the same', **_COUNT)
+              'nova limits the topology all the same', numbers=_COUNT)
       for name in ('sockets', 'cores', 'threads')),
     # Misspelt, and read by nothing.
     *(Support(f'hw:max_cpu_{name}', _2024_1, 'nova reads it nowhere',
-              until=_2024_1, successor=f'hw:cpu_max_{name}', **_COUNT)
+              numbers=_COUNT, until=_2024_1,
+              successor=f'hw:cpu_max_{name}')
       for name in ('sockets', 'cores', 'threads')),
     Support('hw:mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
     Support('hw:redirected_usb_ports', _2025_2, _NO_REDIRECTION,
-            **_PORTS),
+            numbers=_PORTS),
     Support('hw:sound_model', _2025_2, _NO_SOUND, _SOUND),
     Support('hw:tpm_secret_security', _2026_1,
             'the secret of its TPM is kept as with user',
@@ -219,7 +228,7 @@ IMAGE_PROPERTIES = {support.key: support for support in (
             'the firmware keeps its state'),
     Support('hw_mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
     Support('hw_redirected_usb_ports', _2025_2, _NO_REDIRECTION,
-            **_PORTS),
+            numbers=_PORTS),
     Support('hw_sound_model', _2025_2, _NO_SOUND, _SOUND),
     Support('hw_usb_model', _2025_2, _NO_USB, _USB),
 )}
