@@ -136,8 +136,7 @@ class CloudRelease:
             return dict(extra_specs), dict(image)
         return (
             {key: value for key, value in extra_specs.items()
-             if key not in EXTRA_SPECS
-             or EXTRA_SPECS[key].takes(value, release)},
+             if _is_known_spec(key, value, release)},
             {key: value for key, value in image.items()
              if is_known_property(key, value, release)})
 
@@ -279,7 +278,7 @@ _ENCRYPTION_TRAITS = {
     'amd-sev': 'HW_CPU_X86_AMD_SEV', 'amd-sev-es': 'HW_CPU_X86_AMD_SEV_ES',
     'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP',
     'intel-tdx': 'HW_CPU_X86_INTEL_TDX'}
-_REQUIRED = re.compile(r'trait[^:]*:(.+)')
+_TRAIT = re.compile(r'trait[^:]*:(.+)')
 
 
 def is_known_property(key: str, value: str,
@@ -295,11 +294,21 @@ def is_known_property(key: str, value: str,
     return support is None or support.takes(value, release)
 
 
+def _is_known_spec(key: str, value: str,
+                   release: nova_release.NovaRelease) -> bool:
+    # Nova's validators know the traits of the os-traits of their time.
+    trait = _TRAIT.fullmatch(key)
+    if trait and TRAITS.get(trait[1], release) > release:
+        return False
+    support = EXTRA_SPECS.get(key)
+    return support is None or support.takes(value, release)
+
+
 def required_traits(extra_specs: Mapping[str, str],
                     image: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(key, trait) of the traits that a flavor and an image ask for."""
     for key, value in (*extra_specs.items(), *image.items()):
-        match = _REQUIRED.fullmatch(key)
+        match = _TRAIT.fullmatch(key)
         if match and value == 'required':
             yield key, match[1]
 
@@ -368,12 +377,15 @@ def preview_differences(
            'differ, in what is told here and in more')
     if made_by is None:
         return
-    for given, known in zip((extra_specs, image),
-                            cloud.readable(extra_specs, image), strict=True):
-        for key in given:
-            if key not in known and _takes(key, given[key], release):
-                yield (f'{key} is left out of it, since nova {made_by} does '
-                       'not know it')
+    known_specs, known_properties = cloud.readable(extra_specs, image)
+    left_out = [
+        *(key for key, value in extra_specs.items()
+          if key not in known_specs and _is_known_spec(key, value, release)),
+        *(key for key, value in image.items() if key not in known_properties
+          and is_known_property(key, value, release))]
+    for key in left_out:
+        yield (f'{key} is left out of it, since nova {made_by} does not know '
+               'it')
     own = added_traits(extra_specs, image, made_by)
     others = added_traits(extra_specs, image, release)
     for trait in sorted(own - others):
@@ -385,10 +397,3 @@ def preview_differences(
             yield f'the XML of nova {release} does not have {what}'
         if made_by < since <= release:
             yield f'the XML of nova {release} also has {what}'
-
-
-def _takes(key: str, value: str, release: nova_release.NovaRelease) -> bool:
-    support = EXTRA_SPECS.get(key)
-    if support is not None:
-        return support.takes(value, release)
-    return is_known_property(key, value, release)

@@ -260,7 +260,7 @@ class TestPreviewDifferences(base.BaseTestCase):
 class TestReadable(base.BaseTestCase):
 
     SPECS = {'hw:sound_model': 'virtio', 'hw:cpu_policy': 'dedicated',
-             'my:key': 'x'}
+             'my:key': 'x', 'trait2:OWNER_NOVA': 'required'}
     IMAGE = {'hw_vif_model': 'igb', 'hw_cpu_policy': 'shared'}
 
     def test_older_nova(self):
