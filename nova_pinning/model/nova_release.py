@@ -90,8 +90,8 @@ def of_service_version(version: int) -> NovaRelease | None:
     :param version: Service.version of nova's API of objects
     :returns: None if it is newer than all that are known, or not of those
     """
-    # 2023.1 and 2023.2 report what 2024.1 does, and 2024.1 since 29.3 what
-    # 2024.2 does.
+    # 2023.1 and 2023.2 report what 2024.1 does, and later versions of 2024.1
+    # what 2024.2 does.
     if version < RELEASES[0].service_version:
         return None
     return next((release for release in RELEASES
