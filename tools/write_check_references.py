@@ -9,6 +9,8 @@ from nova_pinning.flavors.checks import flavor_check_run
 from nova_pinning.fleet import problems
 from nova_pinning.host.check import host_check_run
 from nova_pinning.segregation.audit import audit_run
+from nova_pinning.upgrade import register
+from nova_pinning.upgrade import register_page
 
 DIRECTORY = pathlib.Path(__file__).parents[1] / 'doc/source/reference'
 #: All rules, by the name of the file.
@@ -18,12 +20,15 @@ REGISTRIES = {
     'host-checks.inc': host_check_run.RULES,
     'segregation-checks.inc': audit_run.RULES,
 }
+#: What is generated besides.
+DEFECTS = 'nova-defects.inc'
 
 
 def main() -> None:
     """Write them all."""
     for name, rules in REGISTRIES.items():
         (DIRECTORY / name).write_text(reference.page(rules))
+    (DIRECTORY / DEFECTS).write_text(register_page.page(register.shipped()))
 
 
 if __name__ == '__main__':

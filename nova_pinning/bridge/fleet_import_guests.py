@@ -88,6 +88,7 @@ def _query() -> Any:
         _INSTANCE.vm_state, _INSTANCE.task_state, _INSTANCE.vcpus,
         _INSTANCE.memory_mb, _INSTANCE.root_gb, _INSTANCE.ephemeral_gb,
         _INSTANCE.image_ref, _INSTANCE.instance_type_id,
+        _INSTANCE.launched_at,
         _EXTRA.numa_topology, _EXTRA.flavor, _EXTRA.migration_context,
     ).outerjoin(_EXTRA, sa.and_(
         _EXTRA.instance_uuid == _INSTANCE.uuid, _EXTRA.deleted == 0,
@@ -234,7 +235,9 @@ class _GuestReader:
             memory_mib=flavor.memory_mib,
             guest_class=self._class(row, host, flavor, guest),
             name=row.display_name or '', flavor=flavor.name,
-            disk_gib=_disk_gib(flavor, row), topology=guest, fit=fit, **more)
+            disk_gib=_disk_gib(flavor, row), topology=guest, fit=fit,
+            launched_at=(f'{row.launched_at:%Y-%m-%dT%H:%M:%SZ}'
+                         if row.launched_at else ''), **more)
 
     def _class(self, row: Any, host: str, flavor: flavor_model.Flavor,
                guest: model.Guest | None) -> hostclass.HostClass:

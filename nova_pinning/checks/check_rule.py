@@ -149,9 +149,14 @@ class Registry(dict[str, Rule[_Subject]]):
         for module in modules:
             for value in vars(module).values():
                 if isinstance(value, Rule):
-                    self._add(value)
+                    self.add(value)
 
-    def _add(self, added: Rule[_Subject]) -> None:
+    def add(self, added: Rule[_Subject]) -> None:
+        """Put a rule behind the others.
+
+        :raises ValueError: for a code that another rule has, or that is of no
+            group
+        """
         if added.code in self or added.code[:2] not in self.groups:
             raise ValueError(f'two rules have the code {added.code}, or it '
                              'belongs to no group')

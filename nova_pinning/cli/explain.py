@@ -31,6 +31,8 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
 from nova_pinning.presentation import explanation_text
 from nova_pinning.presentation import printing
+from nova_pinning.upgrade import known_hits
+from nova_pinning.upgrade import register
 
 if typing.TYPE_CHECKING:
     from nova_pinning.bridge import request_specs
@@ -97,6 +99,12 @@ class Explain(display.Lister):
                  'enable_isolated_aggregate_filtering')
         parser.add_argument('--hosts', action='store_true',
                             help='print a line for each host as well')
+        parser.add_argument(
+            '--release', metavar='RELEASE', default='',
+            help='the nova, such as 2026.1 or 33.0.2, of hosts of which the '
+                 'snapshot does not tell it; where it is known, guests to '
+                 'move are shown with what keeps nova from live-migrating '
+                 'them')
         return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
@@ -107,6 +115,10 @@ class Explain(display.Lister):
                 errors.Location('--record'))
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
+        defects = register.shipped()
+        known = known_hits.KnownDefects(
+            defects.version(parsed_args.release, '--release')
+            if parsed_args.release else None, defects)
         fleet = fleets.load(parsed_args)
         names = _hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
@@ -127,7 +139,7 @@ class Explain(display.Lister):
 
         with flavor_request.batch(), fleets.progress('explaining') as tell:
             explained = explanation.explain_guest(
-                fleet, judge, request.order, read, names, tell)
+                fleet, judge, request.order, read, names, tell, known)
         if not explained.fitting:
             self.status = base_command.FINDINGS
 

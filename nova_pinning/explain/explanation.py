@@ -18,6 +18,7 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import Reason
+from nova_pinning.upgrade import known_hits
 
 #: Told how much is done, from 0 to 1.
 Progress = Callable[[float], None]
@@ -91,6 +92,7 @@ def explain_guest(
     read: flavor_alternatives.Reader,
     hosts: Sequence[str] = (),
     progress: Progress = lambda part: None,
+    known: known_hits.KnownDefects = known_hits.KnownDefects(),
 ) -> Explanation:
     """Explain why a guest fits or not.
 
@@ -98,6 +100,7 @@ def explain_guest(
     :param order: what is asked for
     :param read: what makes a wanted guest of an order's parts
     :param hosts: names of those that are asked about; () for all
+    :param known: tells which defects of nova a move of a guest would meet
     :raises InputError: if nova would not accept the order
     """
     request = read(order.flavor, order.image)
@@ -108,7 +111,8 @@ def explain_guest(
         verdicts.append(judge.verdict(occupancy, request))
         progress(_AFTER_VERDICTS * (number + 1) / len(occupancies))
     groups = verdict_summary.groups(verdicts, request)
-    helper = _RemediationFinder(fleet, judge, order, read, request, progress)
+    helper = _RemediationFinder(
+        fleet, judge, order, read, request, progress, known)
     asides = {
         group.cause: aside for group in groups
         if (aside := helper.aside(group))}
@@ -132,6 +136,7 @@ class _RemediationFinder:
     read: flavor_alternatives.Reader
     request: guest_request.GuestRequest
     progress: Progress
+    known: known_hits.KnownDefects
 
     def remediation(
             self,
@@ -155,7 +160,8 @@ class _RemediationFinder:
             host for host in self._disabled(verdicts)
             if self.judge.fits(self._enabled(host), self.request))
         self.progress(_AFTER_SIZES)
-        movers = moves.MoveFinder(self.judge, self.fleet.flavors)
+        movers = moves.MoveFinder(
+            self.judge, self.fleet.flavors, self.known)
         single = movers.single(self.request, open_to)
         pairs = moves.HostClearings()
         self.progress(_AFTER_MOVES)

@@ -21,6 +21,9 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
+from nova_pinning.upgrade import defect_model
+from nova_pinning.upgrade import hits
+from nova_pinning.upgrade import known_hits
 
 #: Ways that are shown.
 LIMIT = 3
@@ -32,10 +35,14 @@ _TRAIT_KEY = 'trait:'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GuestMove:
-    """A guest, and the host that it could move to."""
+    """A guest, and the host that it could move to.
+
+    :param defects: of nova, that its live migration would meet
+    """
 
     guest: snapshot.FleetGuest
     target: str
+    defects: tuple[known_hits.DefectHit, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,11 +73,16 @@ class MoveFinder:
 
     :param flavors: of the fleet; where a guest's is among them, its traits
         are minded
+    :param known: tells which defects of nova a move would meet
     """
 
-    def __init__(self, judge: host_verdicts.HostJudge,
-                 flavors: Iterable[flavor_model.Flavor] = ()) -> None:
+    def __init__(
+        self, judge: host_verdicts.HostJudge,
+        flavors: Iterable[flavor_model.Flavor] = (),
+        known: known_hits.KnownDefects = known_hits.KnownDefects(),
+    ) -> None:
         self._judge = judge
+        self._known = known
         self._flavors = {flavor.name: flavor for flavor in flavors}
         self._homes: dict[tuple[object, ...], _TargetHosts] = {}
 
@@ -132,7 +144,9 @@ class MoveFinder:
             target = self._home(occupancy, guest, moves)
             if target is None:
                 return None
-            moves.append(GuestMove(guest, target))
+            moves.append(GuestMove(guest, target, tuple(self._known.hitting(
+                defect_model.Operation.LIVE_MIGRATION,
+                hits.GuestOnHost(guest, occupancy.host)))))
         return HostClearing(name, tuple(moves))
 
     def _home(

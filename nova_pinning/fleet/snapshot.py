@@ -62,6 +62,8 @@ class FleetHost:
     :param disk_gib: all that guests' disks share, None if not known
     :param is_enabled: whether nova-scheduler may choose it
     :param disabled_reason: as whoever disabled it says; '' for none
+    :param nova_release: of its nova-compute, '2025.1' or such; None if it is
+        not known, and then it is taken to be the newest
     """
 
     name: str
@@ -78,6 +80,7 @@ class FleetHost:
     disk_gib: int | None = None
     is_enabled: bool = True
     disabled_reason: str = ''
+    nova_release: str | None = None
 
     @property
     def known_class(self) -> hostclass.HostClass | None:
@@ -109,6 +112,9 @@ class FleetGuest:
         vCPUs then float over all shared CPUs of the host
     :param fit: where that lies; given exactly if topology is
     :param is_movable: whether it may be migrated
+    :param launched_at: when nova last built it: made it, resized it, rebuilt
+        or unshelved it; a reboot does not count. ISO 8601, UTC; '' if not
+        known
     """
 
     uuid: str
@@ -123,6 +129,7 @@ class FleetGuest:
     fit: model.Fit | None = None
     devices: tuple[PciUse, ...] = ()
     is_movable: bool = True
+    launched_at: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

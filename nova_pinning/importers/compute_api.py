@@ -35,7 +35,7 @@ _TOPOLOGY_KEYS = ('hw:', 'hw_cpu_', 'hw_numa_', 'hw_mem_', 'hw_emulator_',
                   'resources')
 #: What is kept of a server; nova shows three times as much.
 _SHOWN = ('name', 'status', 'flavor', 'image', 'OS-EXT-SRV-ATTR:host',
-          'OS-EXT-STS:task_state')
+          'OS-EXT-STS:task_state', 'OS-SRV-USG:launched_at')
 _MOVABLE = ('ACTIVE', 'SHUTOFF', 'PAUSED')
 _MIB_PER_GIB = 1024
 
@@ -259,7 +259,16 @@ def fleet_guest(
         + math.ceil(flavor['swap'] / _MIB_PER_GIB),
         topology=numa_topology, fit=fit,
         is_movable=(shown.get('status') in _MOVABLE
-                    and not shown.get('OS-EXT-STS:task_state')))
+                    and not shown.get('OS-EXT-STS:task_state')),
+        launched_at=_time(shown.get('OS-SRV-USG:launched_at')))
+
+
+def _time(shown: str | None) -> str:
+    """A time as a snapshot has it; nova shows it in UTC, with microseconds.
+
+    :param shown: such as 2026-05-04T10:11:12.000000; None if it was never
+    """
+    return f'{shown.partition(".")[0]}Z' if shown else ''
 
 
 def has_hidden_cpus(guest: snapshot.FleetGuest) -> bool:

@@ -16,6 +16,8 @@ from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import packing
+from nova_pinning.upgrade import known_hits
+from nova_pinning.upgrade import register
 
 # requests keeps so many connections, and makes others anew each time.
 _MOST_JOBS = 10
@@ -64,6 +66,11 @@ class CheckSegregation(base.CloudCommand):
             parser, 'what nova-scheduler is given under this name, which '
             'tells the order of NUMA cells that it expects of hosts; may be '
             'given several times; without, only aggregates tell')
+        parser.add_argument('--release', metavar='RELEASE', default='',
+                            help='the nova of the hosts, such as 2026.1 or '
+                            '33.0.2, which no API tells; servers in the '
+                            'wrong place are then shown with what keeps nova '
+                            'from live-migrating them')
         parser.add_argument('--jobs', metavar='N',
                             type=common_options.number(1, _MOST_JOBS),
                             default=audit_run.JOBS,
@@ -76,6 +83,7 @@ class CheckSegregation(base.CloudCommand):
         return checking.run(parsed_args, lambda: self._check(parsed_args))
 
     def _check(self, parsed_args: argparse.Namespace) -> report.CheckReport:
+        defects = register.shipped()
         scheduler_arguments = nova_conf_options.arguments(parsed_args)
         settings = audit_run.AuditSettings(
             hosts=frozenset(parsed_args.names),
@@ -87,7 +95,10 @@ class CheckSegregation(base.CloudCommand):
                      if parsed_args.provider_configs else {}),
             emulator_cpus=parsed_args.emulator_cpus, jobs=parsed_args.jobs,
             packs_cells=(packing.read_option(scheduler_arguments)
-                         if scheduler_arguments else None))
+                         if scheduler_arguments else None),
+            known=known_hits.KnownDefects(
+                defects.version(parsed_args.release, '--release')
+                if parsed_args.release else None, defects))
         audit = audit_run.run_audit(
             self.host_cloud, settings,
             functools.partial(applying.with_progress, what='hosts'))

@@ -116,5 +116,6 @@ def _clearings(clearings: moves.HostClearings) -> dict[str, Any]:
                 'uuid': move.guest.uuid, 'name': move.guest.name,
                 'flavor': move.guest.flavor, 'vcpus': move.guest.vcpus,
                 'memory_mib': move.guest.memory_mib, 'to': move.target,
+                'defects': [hit.as_dict() for hit in move.defects],
             } for move in clearing.moves],
         } for clearing in clearings.shown]}

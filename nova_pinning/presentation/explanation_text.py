@@ -24,6 +24,7 @@ from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import guest_drawing
 from nova_pinning.presentation import printing
+from nova_pinning.upgrade import known_hits
 
 # Hosts that stand for many.
 _EXAMPLES = 3
@@ -133,8 +134,13 @@ def _alternative(alternative: flavor_alternatives.FlavorAlternative) -> str:
 def _clearing(clearing: moves.HostClearing) -> str:
     return ', and '.join(
         f'move guest {move.guest.uuid} ({_guest(move)}) from {clearing.host} '
-        f'to {move.target}'
+        f'to {move.target}{_defects(move)}'
         for move in clearing.moves) + f': fits on {clearing.host}'
+
+
+def _defects(move: moves.GuestMove) -> str:
+    found = known_hits.told(move.defects)
+    return f' (not live: {found})' if found else ''
 
 
 def _guest(move: moves.GuestMove) -> str:

@@ -39,6 +39,7 @@ from nova_pinning.segregation.audit import packing
 from nova_pinning.segregation.audit import servers
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
+from nova_pinning.upgrade import known_hits
 
 #: All rules, by code, in the order in which what they find is best put right:
 #: flavors require a trait once hosts have it, and servers are moved once it is
@@ -117,6 +118,7 @@ class AuditSettings:
     :param jobs: requests that may be under way at once
     :param packs_cells: nova-scheduler's own [compute]
         packing_host_numa_cells_allocation_strategy; None if not known
+    :param known: the defects of the hosts' nova, which no API tells
     """
 
     hosts: frozenset[str] = frozenset()
@@ -127,6 +129,7 @@ class AuditSettings:
     emulator_cpus: int | None = None
     jobs: int = JOBS
     packs_cells: bool | None = None
+    known: known_hits.KnownDefects = known_hits.KnownDefects()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -257,7 +260,8 @@ def _look(cloud: AuditSource, settings: AuditSettings, scope: _Scope,
             (aggregate.uuid for aggregate in isolating),
             pool.map(cloud.members, isolating), strict=True))
         for seen in progress(_ahead(
-                pool, functools.partial(_see, cloud, view, scope), read,
+                pool, functools.partial(
+                    _see, cloud, view, scope, settings.known), read,
                 settings.jobs * _AHEAD), len(read)):
             if seen.inventories is not None:
                 inventories_seen[seen.provider] = seen.inventories
@@ -287,6 +291,7 @@ def _ahead(pool: futures.Executor, function: Callable[[_Item], _Result],
 
 
 def _see(cloud: AuditSource, view: audited.AuditedCloud, scope: _Scope,
+         known: known_hits.KnownDefects,
          host: segregation_model.MarkedHost) -> _SeenHost:
     """Look at one host."""
     host_class = view.classes[host.provider]
@@ -301,7 +306,7 @@ def _see(cloud: AuditSource, view: audited.AuditedCloud, scope: _Scope,
         if servers.has_to_be_settled(server, host_class, has_pcpu):
             server = class_change.with_settled_class(cloud, server)
         counted[host_class, server.host_class] += 1
-        findings += servers.findings(server, host_class, is_unclear)
+        findings += servers.findings(server, host_class, is_unclear, known)
     return _SeenHost(host.provider, inventories_seen, counted, tuple(findings))
 
 

@@ -29,16 +29,21 @@ def move_away(server: segregation_model.HostedServer) -> tuple[str, ...]:
     Empty if nova would not, as it is (the check_instance_state of
     nova.compute.api.API). One that is resized must not be confirmed unasked.
     """
+    if is_moved_live(server):
+        return ('openstack server migrate --live-migration --wait '
+                f'{server.id}',)
     match server.status:
-        case 'ACTIVE' | 'PAUSED':
-            return ('openstack server migrate --live-migration --wait '
-                    f'{server.id}',)
         case 'SHUTOFF':
             return (f'openstack server migrate --wait {server.id}',
                     f'openstack server resize confirm {server.id}')
         case 'SHELVED':
             return (f'openstack server shelve --offload {server.id}',)
     return ()
+
+
+def is_moved_live(server: segregation_model.HostedServer) -> bool:
+    """Whether nova moves a server while it runs."""
+    return server.status in ('ACTIVE', 'PAUSED')
 
 
 def set_extra_spec(flavor: flavor_model.Flavor, key: str, value: str) -> str:

@@ -9,6 +9,8 @@ from nova_pinning.model import hostclass
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import commands
 from nova_pinning.segregation import segregation_model
+from nova_pinning.upgrade import defect_model
+from nova_pinning.upgrade import known_hits
 
 _MOVE = ('have nova move it, or turn the host to its class if that is what is '
          'wrong; a server keeps the extra specs that its flavor had when it '
@@ -55,10 +57,12 @@ def findings(
     server: segregation_model.HostedServer,
     host_class: hostclass.HostClass | None,
     is_unclear: bool = False,
+    known: known_hits.KnownDefects = known_hits.KnownDefects(),
 ) -> Iterator[check_rule.Finding]:
     """What is wrong with a server on a host of this class.
 
     :param is_unclear: whether the host may turn out to be of the other one
+    :param known: tells what keeps nova from live-migrating it
     """
     if server.host_class is None:
         # Of a server whose cell is down nothing is known.
@@ -76,4 +80,10 @@ def findings(
             message += '; but what marks the host does not agree'
         elif not remediation:
             message += f'; nova does not move it while it is {server.status}'
+        elif commands.is_moved_live(server):
+            kept = known_hits.told(known.hitting(
+                defect_model.Operation.LIVE_MIGRATION,
+                known_hits.unknown_place(
+                    server.id, server.host, server.host_class)))
+            message += f'; not to be moved live: {kept}' if kept else ''
         yield rule.finding(audited.violation(server, message, remediation))

@@ -7,6 +7,8 @@ import pathlib
 from nova_pinning.checks import reference
 from nova_pinning.tests.unit.checks import samples
 from nova_pinning.tests.unit import unit_base
+from nova_pinning.upgrade import register
+from nova_pinning.upgrade import register_page
 
 TOOL = (pathlib.Path(__file__).parents[4] / 'tools'
         / 'write_check_references.py')
@@ -58,3 +60,7 @@ Remedy: hold it.
             self.assertEqual(
                 reference.page(rules), (tool.DIRECTORY / name).read_text(),
                 f'{name} is stale: run tools/write_check_references.py')
+        self.assertEqual(
+            register_page.page(register.shipped()),
+            (tool.DIRECTORY / tool.DEFECTS).read_text(),
+            f'{tool.DEFECTS} is stale: run tools/write_check_references.py')

@@ -95,7 +95,9 @@ def _guests(draw):
         topology=topology, fit=topology and draw(_fits(topology)),
         devices=draw(_tuples(strategies.builds(
             snapshot.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
-        is_movable=draw(strategies.booleans()))
+        is_movable=draw(strategies.booleans()),
+        launched_at=draw(strategies.sampled_from(
+            ['', '2026-05-04T10:11:12Z'])))
 
 
 #: Whatever a snapshot can tell, most of which makes no sense.

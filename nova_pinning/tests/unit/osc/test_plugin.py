@@ -50,7 +50,8 @@ class TestPlugin(oslotest.BaseTestCase):
              'pinning_flavor_diff', 'pinning_flavor_export',
              'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
-             'pinning_segregation_apply', 'pinning_segregation_check'},
+             'pinning_segregation_apply', 'pinning_segregation_check',
+             'pinning_upgrade_check'},
             {one.name for one in found})
         for one in found:
             self.assertTrue(one.load().__doc__)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openstack pinning upgrade check."""
+
+import argparse
+import functools
+
+from nova_pinning.checks import report
+from nova_pinning.cli import checking
+from nova_pinning.cli import common_options
+from nova_pinning.cli import fleet_import_nova
+from nova_pinning.cli import upgrade_check
+from nova_pinning.importers import compute_api
+from nova_pinning.importers import compute_run
+from nova_pinning.osc import applying
+from nova_pinning.osc import base
+
+
+class CheckUpgrade(base.CloudCommand):
+    """Tell which guests and hosts of a cloud an upgrade of nova hits.
+
+    Reads hosts and servers of all projects through the compute API and
+    Placement, as openstack pinning fleet import does, and checks them as
+    nova-pinning upgrade check does. The API does not tell which nova a host
+    runs, so --from is taken for all of them, nor PCI devices, nor the cells
+    of hosts without --hosts; a snapshot from nova's databases tells all that.
+    """
+
+    epilog = """
+        Examples::
+
+          openstack pinning upgrade check --from 2025.1 --to 2026.1
+          openstack --os-cloud north pinning upgrade check --hosts hosts/ \\
+              --from 2025.1 --to 2026.1 --format json
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        upgrade_check.add_options(parser)
+        fleet_import_nova.add_hosts(parser, 'cells and CPUs')
+        parser.add_argument('--jobs', metavar='N',
+                            type=common_options.number(
+                                1, compute_run.MOST_JOBS),
+                            default=compute_run.JOBS,
+                            help='requests that are made at once, up to '
+                            f'{compute_run.MOST_JOBS} (default: '
+                            '%(default)s)')
+        return parser
+
+    @functools.cached_property
+    def fleet_cloud(self) -> compute_api.ComputeCloud:
+        """The cloud to read."""
+        return compute_api.ComputeCloud(
+            self.app.client_manager.sdk_connection, self.cloud.name)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        upgrade_check.check_options(parsed_args)
+        return checking.run(parsed_args, lambda: self._check(parsed_args))
+
+    def _check(self, parsed_args: argparse.Namespace) -> report.CheckReport:
+        descriptions = fleet_import_nova.load_hosts(parsed_args.hosts)
+        fleet, notes = compute_run.read(
+            self.fleet_cloud, descriptions, applying.with_progress,
+            parsed_args.jobs)
+        fleet_import_nova.warn(notes)
+        return upgrade_check.run(
+            parsed_args, fleet, f'cloud {self.cloud.name}')

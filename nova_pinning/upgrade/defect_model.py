@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A defect of nova, as the register has it."""
+
+import dataclasses
+import enum
+
+from nova_pinning.checks import check_rule
+from nova_pinning import errors
+from nova_pinning.model import nova_release
+from nova_pinning.upgrade import nova_version
+
+
+class Operation(enum.StrEnum):
+    """What goes wrong."""
+
+    BOOT = 'boot'
+    LIVE_MIGRATION = 'live migration'
+    COLD_MIGRATION = 'cold migration'
+    EVACUATION = 'evacuation'
+    UNSHELVING = 'unshelving'
+    STOP = 'stop of a guest'
+    START_UP = 'start of nova-compute'
+
+
+#: What an upgrade itself does: hosts are drained, and nova-compute restarts.
+OF_AN_UPGRADE = frozenset({Operation.LIVE_MIGRATION, Operation.START_UP})
+
+
+class NovaService(enum.StrEnum):
+    """Whose code is wrong. The other services are upgraded before computes."""
+
+    COMPUTE = 'nova-compute'
+    SCHEDULER = 'nova-scheduler'
+    CONDUCTOR = 'nova-conductor'
+
+
+class ProofKind(enum.StrEnum):
+    """What shows that there is such a defect, and where."""
+
+    #: A test runs the release's own code.
+    TEST = 'test'
+    #: The commit in nova that mends it.
+    COMMIT = 'commit'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """A defect of nova.
+
+    :param code: never given to another one
+    :param bug: its number on Launchpad, '' if it has none
+    :param title: what goes wrong, in a few words
+    :param why: what comes of it
+    :param hits: name of the function in nova_pinning.upgrade.hits that tells
+        whom
+    :param since: the first version that has it, None if all that are known
+        have
+    :param fixed: the first version of each release that has not; a release
+        that is newer than all of these has not either, an older one has
+    :param started_before: hits guests only that were last started on an older
+        release than this; None if that does not matter
+    :param beside: hits only guests on hosts that run this release or a newer
+        one, while others have the defect; None if that does not matter
+    :param before: what to do before the upgrade
+    :param after: what to do after it, '' if it is the same
+    :param commands: for each guest or host, with {guest} and {host}
+    :param proof: name of a test, or id of the commit
+    :param where: in the register
+    """
+
+    code: str
+    bug: str
+    title: str
+    why: str
+    severity: check_rule.Severity
+    operations: tuple[Operation, ...]
+    service: NovaService
+    hits: str
+    before: str
+    proof_kind: ProofKind
+    proof: str
+    since: nova_version.Numbers | None = None
+    fixed: tuple[tuple[nova_release.NovaRelease,
+                       nova_version.Numbers], ...] = ()
+    started_before: nova_release.NovaRelease | None = None
+    beside: nova_release.NovaRelease | None = None
+    after: str = ''
+    commands: tuple[str, ...] = ()
+    where: errors.Location = dataclasses.field(
+        default=errors.Location(''), compare=False)
+
+    @property
+    def name(self) -> str:
+        """How people are told which it is."""
+        return f'bug {self.bug}' if self.bug else self.code
+
+    def affects(self, version: nova_version.NovaVersion) -> bool:
+        """Whether a version has it.
+
+        One that is newer than all that are known has what was never mended.
+        """
+        if version.numbers is None or version.release is None:
+            return not self.fixed
+        if self.since is not None and version.numbers < self.since:
+            return False
+        for release, first in self.fixed:
+            if release == version.release:
+                return version.numbers < first
+        return not self.fixed or version.release < max(
+            release for release, _first in self.fixed)
+
+    @property
+    def fixed_text(self) -> str:
+        """Where it is mended: 'nova 29.2.1, 30.1.0, and from 31.0.0 on'."""
+        if not self.fixed:
+            return 'no release that is known here'
+        *older, newest = ['.'.join(map(str, first))
+                          for _release, first in sorted(self.fixed)]
+        text = f'from {newest} on' if not older else (
+            f'{", ".join(older)}, and from {newest} on')
+        return f'nova {text}'
+
+    @property
+    def in_releases(self) -> tuple[nova_release.NovaRelease, ...]:
+        """The known releases of which at least one version has it."""
+        return tuple(
+            release for release in nova_release.RELEASES
+            if any(self.affects(nova_version.NovaVersion(
+                release.name, numbers, release))
+                for numbers in self._telling(release)))
+
+    def _telling(
+        self, release: nova_release.NovaRelease,
+    ) -> tuple[nova_version.Numbers, ...]:
+        """Versions of a release that tell: the first, and that of since."""
+        first = (release.major, 0, 0)
+        return ((first, self.since) if self.since is not None
+                and self.since[0] == release.major else (first,))

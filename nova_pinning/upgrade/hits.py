@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whom a defect of nova can hit, by the name that the register has for it.
+
+Each function tells in a few words what it is about a guest on its host, or
+about a host with its guests, that a defect is after; '' if there is nothing.
+Equal guests get equal words, so that they can be told together.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+import dataclasses
+import functools
+import math
+
+from nova_pinning import cpuset
+from nova_pinning.fit import known_defects
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+
+# The days on which nova came out, as launched_at has them.
+_PIKE = '2017-08-30'
+_VICTORIA = '2020-10-14'
+# A claim that goes through more orders takes a second or longer.
+_MANY_ORDERS = known_defects.PERMUTATIONS_PER_SECOND
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestOnHost:
+    """A guest where it is."""
+
+    guest: snapshot.FleetGuest
+    host: snapshot.FleetHost
+
+    @property
+    def topology(self) -> model.Guest | None:
+        return self.guest.topology
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostWithGuests:
+    """A host and all its guests."""
+
+    host: snapshot.FleetHost
+    guests: Sequence[snapshot.FleetGuest]
+
+
+GuestTest = Callable[[GuestOnHost], str]
+HostTest = Callable[[HostWithGuests], str]
+
+#: By the name in the register.
+GUEST_HITS: dict[str, GuestTest] = {}
+HOST_HITS: dict[str, HostTest] = {}
+
+
+def _guests(test: GuestTest) -> GuestTest:
+    GUEST_HITS[test.__name__] = test
+    return test
+
+
+def _hosts(test: HostTest) -> HostTest:
+    HOST_HITS[test.__name__] = test
+    return test
+
+
+# Guests.
+
+@_guests
+def any_guest(place: GuestOnHost) -> str:
+    return 'it is a guest'
+
+
+@_guests
+def pinned(place: GuestOnHost) -> str:
+    topology = place.topology
+    return 'it has pinned CPUs' if topology and topology.is_pinned else ''
+
+
+@_guests
+def floating(place: GuestOnHost) -> str:
+    return '' if place.topology else 'its vCPUs float over the whole host'
+
+
+@_guests
+def mixed(place: GuestOnHost) -> str:
+    topology = place.topology
+    return ('some of its vCPUs are pinned and some float' if topology
+            and topology.cpu_policy is model.CpuPolicy.MIXED else '')
+
+
+@_guests
+def emulator_isolated(place: GuestOnHost) -> str:
+    topology = place.topology
+    return ('its emulator threads have a CPU of their own'
+            if topology and topology.emulator_isolated else '')
+
+
+@_guests
+def isolated_twice(place: GuestOnHost) -> str:
+    topology = place.topology
+    if (topology is None or not topology.emulator_isolated
+            or topology.thread_policy is not model.ThreadPolicy.ISOLATE
+            or not _sells_twice(place.host.cells)):
+        return ''
+    return ('it isolates its threads and its emulator threads, on a host that '
+            'sells CPUs as shared and as dedicated')
+
+
+@functools.lru_cache(maxsize=4096)
+def _sells_twice(cells: tuple[model.HostCell, ...]) -> bool:
+    return any(cell.shared_cpus & cell.dedicated_cpus for cell in cells)
+
+
+@_guests
+def under_limits(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None:
+        return ''
+    if any(cell.shared_vcpus for cell in topology.cells):
+        return 'it has NUMA cells with floating vCPUs'
+    # With a page size, what is free is looked at instead.
+    if not topology.is_pinned and any(
+            cell.page_size_kib is None for cell in topology.cells):
+        return 'it has NUMA cells without a page size'
+    return ''
+
+
+@_guests
+def pinned_beside_huge_pages(place: GuestOnHost) -> str:
+    topology = place.topology
+    if (topology is None or not topology.is_pinned
+            or not any(cell.page_size_kib is None for cell in topology.cells)
+            or not any(len(cell.pages) > 1 for cell in place.host.cells)):
+        return ''
+    return 'it is pinned and asks for no page size, on a host with huge pages'
+
+
+@_guests
+def with_devices(place: GuestOnHost) -> str:
+    return 'it has PCI devices' if place.guest.devices else ''
+
+
+@_guests
+def cells_with_devices(place: GuestOnHost) -> str:
+    topology = place.topology
+    if not place.guest.devices or topology is None:
+        return ''
+    return ('it has a NUMA cell and PCI devices' if len(topology.cells) == 1
+            else 'it has several NUMA cells and PCI devices')
+
+
+@_guests
+def several_cells_with_devices(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None or len(topology.cells) < 2:
+        return ''
+    return cells_with_devices(place)
+
+
+@_guests
+def beside_devices(place: GuestOnHost) -> str:
+    topology = place.topology
+    host = place.host
+    if (topology is None or place.guest.devices
+            or len(topology.cells) >= len(host.cells)
+            or not _has_uneven_devices(host.cells, host.pci_pools)):
+        return ''
+    return ('it has no PCI devices, on a host that has more near some cells '
+            'than near others')
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_uneven_devices(cells: tuple[model.HostCell, ...],
+                        pools: tuple[snapshot.PciPool, ...]) -> bool:
+    counts = {cell.id: 0 for cell in cells}
+    for pool in pools:
+        if pool.numa_node in counts:
+            counts[pool.numa_node] += pool.total
+    return len(set(counts.values())) > 1
+
+
+@_guests
+def unlike_cells(place: GuestOnHost) -> str:
+    topology = place.topology
+    # On two cells nova goes wrong at a second attempt only.
+    if (topology is None or len(topology.cells) < 2
+            or len(place.host.cells) < 3):
+        return ''
+    return _unlike(topology)
+
+
+def _unlike(topology: model.Guest) -> str:
+    if len(set(topology.demands)) > 1:
+        return 'its NUMA cells differ'
+    if (topology.cpu_policy is model.CpuPolicy.MIXED
+            and len(topology.cells) > 1):
+        return 'it has several NUMA cells of mixed CPU policy'
+    return ''
+
+
+@_guests
+def three_unlike_cells(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None or len(topology.cells) < 3:
+        return ''
+    return 'it has three NUMA cells or more, which differ' if (
+        _unlike(topology)) else ''
+
+
+@_guests
+def unlike_cells_with_devices(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None or not place.guest.devices or (
+            len(topology.cells) < 2 or not _unlike(topology)):
+        return ''
+    return 'it has NUMA cells that differ, and PCI devices'
+
+
+@_guests
+def open_page_size(place: GuestOnHost) -> str:
+    topology = place.topology
+    open_sizes = (model.PAGES_LARGE, model.PAGES_ANY)
+    return ('it leaves its page size to the host' if topology and any(
+        cell.page_size_kib in open_sizes for cell in topology.cells) else '')
+
+
+@_guests
+def changed_by_a_fit(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None:
+        return ''
+    if len(topology.cells) > 1 and (text := _unlike(topology)):
+        return text
+    return open_page_size(place)
+
+
+@_guests
+def many_orders(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None:
+        return ''
+    most, asked = len(place.host.cells), len(topology.cells)
+    if asked < 2 or math.perm(most, asked) < _MANY_ORDERS:
+        return ''
+    return f'it has {asked} NUMA cells, and its host {most}'
+
+
+@_guests
+def pinned_before_victoria(place: GuestOnHost) -> str:
+    return ('it is pinned, and as old as nova before Victoria'
+            if pinned(place) and _is_older(place.guest, _VICTORIA) else '')
+
+
+@_guests
+def floating_cells_before_victoria(place: GuestOnHost) -> str:
+    topology = place.topology
+    if topology is None or topology.is_pinned or not _is_older(
+            place.guest, _VICTORIA):
+        return ''
+    return 'it has floating NUMA cells, and is as old as nova before Victoria'
+
+
+@_guests
+def cells_before_pike(place: GuestOnHost) -> str:
+    return ('it has NUMA cells, and is as old as nova before Pike'
+            if place.topology and _is_older(place.guest, _PIKE) else '')
+
+
+def _is_older(guest: snapshot.FleetGuest, day: str) -> bool:
+    return bool(guest.launched_at) and guest.launched_at < day
+
+
+#: What needs to be known of guests for these to tell: launched_at.
+NEED_LAUNCHED_AT = frozenset({
+    'pinned_before_victoria', 'floating_cells_before_victoria',
+    'cells_before_pike'})
+
+
+# Hosts.
+
+@_hosts
+def has_guests(place: HostWithGuests) -> str:
+    return 'it has guests' if place.guests else ''
+
+
+@_hosts
+def sells_dedicated_cpus(place: HostWithGuests) -> str:
+    return ('it has dedicated CPUs, where it manages their power'
+            if place.host.dedicated_cpus else '')
+
+
+@_hosts
+def sells_no_dedicated_cpus(place: HostWithGuests) -> str:
+    host = place.host
+    return ('it has no dedicated CPUs, where it manages their power'
+            if host.cells and not host.dedicated_cpus else '')
+
+
+@_hosts
+def dedicates_cpu_0(place: HostWithGuests) -> str:
+    return ('CPU 0 is dedicated, where it manages the power of CPUs'
+            if 0 in place.host.dedicated_cpus else '')
+
+
+@_hosts
+def guests_without_cpus(place: HostWithGuests) -> str:
+    """As nova's _validate_pinning_configuration, of what the host sells."""
+    host = place.host
+    if not host.cells:
+        return ''
+    topologies = [guest.topology for guest in place.guests]
+    if not host.shared_cpus and any(
+            topology is None or not topology.is_pinned
+            for topology in topologies):
+        return 'it has floating guests and no shared CPUs'
+    if not host.dedicated_cpus and any(
+            topology is not None and topology.is_pinned
+            for topology in topologies):
+        return 'it has pinned guests and no dedicated CPUs'
+    if not host.shared_cpus and any(
+            topology is not None
+            and topology.cpu_policy is model.CpuPolicy.MIXED
+            for topology in topologies):
+        return 'it has mixed guests and no shared CPUs'
+    return ''
+
+
+@_hosts
+def pins_outside(place: HostWithGuests) -> str:
+    dedicated = place.host.dedicated_cpus
+    if not dedicated:
+        return ''
+    pins = cpuset.CpuSet(
+        cpu for guest in place.guests if guest.fit
+        for cell in guest.fit.cells for _vcpu, cpu in cell.pins)
+    outside = pins - dedicated
+    return (f'guests are pinned to CPUs {outside}, which it does not sell as '
+            'dedicated' if outside else '')

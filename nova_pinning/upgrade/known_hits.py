@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which known defects hit an operation on a guest, by the nova of its host.
+
+This is what explanations, the audit and plans of moves ask. What an upgrade
+hits all over a fleet is nova_pinning.upgrade.upgrade_check's.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import dataclasses
+
+from nova_pinning.checks import check_rule
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.upgrade import defect_model
+from nova_pinning.upgrade import hits
+from nova_pinning.upgrade import nova_version
+from nova_pinning.upgrade import register
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DefectHit:
+    """A defect, and why it hits.
+
+    :param reason: what it is about the guest, a sentence without a full stop
+    :param is_sure: False if the guest may have been restarted since, which
+        nova does not tell
+    """
+
+    defect: defect_model.Defect
+    reason: str
+    is_sure: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """For people, without a full stop."""
+        defect = self.defect
+        unless = '' if self.is_sure else (
+            f', unless it was restarted on {defect.started_before}')
+        return f'{defect.title} ({defect.name}): {self.reason}{unless}'
+
+    def as_dict(self) -> dict[str, object]:
+        """The same for JSON."""
+        defect = self.defect
+        return {
+            'code': defect.code, 'bug': defect.bug or None,
+            'title': defect.title, 'severity': str(defect.severity),
+            'reason': self.reason, 'is_sure': self.is_sure,
+            'advice': defect.after or defect.before,
+            'fixed': {str(release): '.'.join(map(str, first))
+                      for release, first in defect.fixed}}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KnownDefects:
+    """The defects of a cloud that is not just being upgraded.
+
+    :param defects: None for those that come with this package
+    :param usual: what hosts run of which it is not known; None if nothing is
+        told of them then
+    """
+
+    usual: nova_version.NovaVersion | None = None
+    defects: register.DefectRegister | None = None
+
+    def version_of(
+        self, host: snapshot.FleetHost,
+    ) -> nova_version.NovaVersion | None:
+        """What a host runs, None if it is not known."""
+        return version_of(self._register, host, self.usual)
+
+    @property
+    def _register(self) -> register.DefectRegister:
+        # Not before there is need of it: it takes a while to read.
+        return self.defects or register.shipped()
+
+    def hitting(self, operation: defect_model.Operation,
+                place: hits.GuestOnHost) -> Iterator[DefectHit]:
+        """What goes wrong with an operation on a guest where it is.
+
+        Defects of what only two releases side by side have are left out, and
+        none is told where the version is not known.
+        """
+        version = self.version_of(place.host)
+        if version is None:
+            return
+        for defect in self._register.defects:
+            if (operation not in defect.operations or defect.beside
+                    or not defect.affects(version)):
+                continue
+            reason = hits.GUEST_HITS[defect.hits](place) if (
+                defect.hits in hits.GUEST_HITS) else ''
+            if reason:
+                yield DefectHit(defect, reason, is_sure=(
+                    defect.started_before is None))
+
+
+def version_of(
+    defects: register.DefectRegister, host: snapshot.FleetHost,
+    *likely: nova_version.NovaVersion | None,
+) -> nova_version.NovaVersion | None:
+    """What a host runs.
+
+    :param likely: versions that the host runs if it is of their release; the
+        first of them is what it runs if its release is not known
+    """
+    if host.nova_release is None:
+        return likely[0] if likely else None
+    for version in likely:
+        if (version is not None and version.release is not None
+                and version.release.name == host.nova_release):
+            return version
+    return defects.of_release(host.nova_release)
+
+
+def unknown_place(uuid: str, host: str,
+                  guest_class: hostclass.HostClass) -> hits.GuestOnHost:
+    """A guest of which nothing is known but its class.
+
+    A dedicated one is taken to have a NUMA cell with a pinned CPU, on a host
+    of whose cells nothing is known.
+    """
+    topology = model.Guest(
+        (model.GuestCell((0,), (), 0),), model.CpuPolicy.DEDICATED)
+    return hits.GuestOnHost(
+        snapshot.FleetGuest(
+            uuid=uuid, host=host, vcpus=1, memory_mib=0,
+            guest_class=guest_class, topology=topology
+            if guest_class is hostclass.HostClass.DEDICATED else None),
+        snapshot.FleetHost(name=host, cells=()))
+
+
+def told(found: Iterable[DefectHit]) -> str:
+    """What keeps a guest where it is, in a clause; '' if nothing does.
+
+    What goes wrong without that is left out.
+    """
+    return '; '.join(hit.sentence for hit in found
+                     if hit.defect.severity is check_rule.Severity.ERROR)

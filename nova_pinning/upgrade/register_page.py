@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the documentation that lists the register of defects."""
+
+from collections.abc import Iterator
+import textwrap
+
+from nova_pinning.upgrade import defect_model
+from nova_pinning.upgrade import register
+
+_NOTE = """\
+.. Generated from nova_pinning/upgrade/register.yaml: this file is written by
+   tools/write_check_references.py
+"""
+_LAUNCHPAD = 'https://bugs.launchpad.net/nova/+bug'
+_OPENDEV = 'https://opendev.org/openstack/nova/commit'
+
+
+def page(defects: register.DefectRegister) -> str:
+    """A section for each defect, under the headings of groups, as reST."""
+    return _NOTE + '\n'.join(_lines(defects)) + '\n'
+
+
+def _lines(defects: register.DefectRegister) -> Iterator[str]:
+    group = ''
+    for defect in sorted(defects.defects, key=lambda one: one.code):
+        if defect.code[:2] != group:
+            group = defect.code[:2]
+            yield from _heading(defects.groups[group], '-')
+        yield from _heading(f'{defect.code}: {defect.title}', '~')
+        yield from _paragraph(
+            f'*{defect.severity.capitalize()}*: {defect.why}.')
+        yield from _fields(defect)
+        yield from _paragraph('Before the upgrade: ' if defect.after
+                              else 'Remedy: ', f'{defect.before}.')
+        if defect.after:
+            yield from _paragraph('After it: ', f'{defect.after}.')
+
+
+def _fields(defect: defect_model.Defect) -> Iterator[str]:
+    yield ''
+    if defect.bug:
+        yield f':bug: `{defect.bug} <{_LAUNCHPAD}/{defect.bug}>`__'
+    releases = ', '.join(map(str, defect.in_releases))
+    yield f':releases that have it: {releases or "older than all known ones"}'
+    yield f':right in: {defect.fixed_text}'
+    yield f':concerns: {", ".join(defect.operations)}'
+    yield f':whose code: {defect.service}'
+    if defect.proof_kind is defect_model.ProofKind.TEST:
+        yield f':shown by: a test, ``{defect.proof}``'
+    else:
+        yield (':shown by: the commit that mends it, '
+               f'`{defect.proof} <{_OPENDEV}/{defect.proof}>`__')
+
+
+def _heading(text: str, line: str) -> Iterator[str]:
+    yield from ('', text, line * len(text))
+
+
+def _paragraph(*parts: str) -> Iterator[str]:
+    yield ''
+    yield from textwrap.wrap(''.join(parts), 79, break_long_words=False,
+                             break_on_hyphens=False)
