@@ -153,7 +153,7 @@ def several_cells_with_devices(subject: GuestOnHost) -> str:
     topology = subject.topology
     if topology is None or len(topology.cells) < 2:
         return ''
-    return cells_with_devices(place)
+    return cells_with_devices(subject)
 
 
 @_guests
@@ -230,7 +230,7 @@ def changed_by_a_fit(subject: GuestOnHost) -> str:
         return ''
     if len(topology.cells) > 1 and (text := _unlike(topology)):
         return text
-    return open_page_size(place)
+    return open_page_size(subject)
 
 
 @_guests
@@ -247,7 +247,7 @@ def many_orders(subject: GuestOnHost) -> str:
 @_guests
 def pinned_before_victoria(subject: GuestOnHost) -> str:
     return ('it is pinned, and as old as nova before Victoria'
-            if pinned(place) and _is_older(subject.guest, _VICTORIA) else '')
+            if pinned(subject) and _is_older(subject.guest, _VICTORIA) else '')
 
 
 @_guests
@@ -278,31 +278,31 @@ NEED_LAUNCHED_AT = frozenset({
 # Hosts.
 
 @_hosts
-def has_guests(place: HostWithGuests) -> str:
+def has_guests(subject: HostWithGuests) -> str:
     return 'it has guests' if subject.guests else ''
 
 
 @_hosts
-def sells_dedicated_cpus(place: HostWithGuests) -> str:
+def sells_dedicated_cpus(subject: HostWithGuests) -> str:
     return ('it has dedicated CPUs, where it manages their power'
             if subject.host.dedicated_cpus else '')
 
 
 @_hosts
-def sells_no_dedicated_cpus(place: HostWithGuests) -> str:
+def sells_no_dedicated_cpus(subject: HostWithGuests) -> str:
     host = subject.host
     return ('it has no dedicated CPUs, where it manages their power'
             if host.cells and not host.dedicated_cpus else '')
 
 
 @_hosts
-def dedicates_cpu_0(place: HostWithGuests) -> str:
+def dedicates_cpu_0(subject: HostWithGuests) -> str:
     return ('CPU 0 is dedicated, where it manages the power of CPUs'
             if 0 in subject.host.dedicated_cpus else '')
 
 
 @_hosts
-def guests_without_cpus(place: HostWithGuests) -> str:
+def guests_without_cpus(subject: HostWithGuests) -> str:
     """As nova's _validate_pinning_configuration, of what the host sells."""
     host = subject.host
     if not host.cells:
@@ -325,7 +325,7 @@ def guests_without_cpus(place: HostWithGuests) -> str:
 
 
 @_hosts
-def pins_outside(place: HostWithGuests) -> str:
+def pins_outside(subject: HostWithGuests) -> str:
     dedicated = subject.host.dedicated_cpus
     if not dedicated:
         return ''
