@@ -117,7 +117,7 @@ def choose_cells(
             return Refusal(Reason.BROKEN_TOPOLOGY,
                            detail='two cells have the same id')
         if len(cells) > count:
-            cells = order_cells(cells, guest, pack, pci)
+            cells = order_cells(cells, guest, pack, _ranking(host, pci))
     check = set_check(host, guest, pci)
     finder = _Finder(host, guest, cells)
     if check is None:
@@ -155,6 +155,8 @@ def order_cells(
 
     Cells without devices first, unless the guest asks for devices; then the
     emptiest by CPU (the fullest if packing), then by memory.
+
+    :param pci: None if devices do not matter
     """
     sign = 1 if pack else -1
 
@@ -169,6 +171,24 @@ def order_cells(
 
     is_pinned = guest.is_pinned
     return tuple(sorted(cells, key=rank))
+
+
+def _ranking(host: model.Host, pci: PciCheck | None) -> PciCheck | None:
+    """The devices by which host cells are ordered, None if by none."""
+    if (pci is not None and not pci.is_requested and
+            host.claim_order is model.CellOrder.ANY_DEVICES):
+        return None
+    return pci
+
+
+def is_order_known(
+    host: model.Host, guest: model.Guest, pci: PciCheck | None,
+) -> bool:
+    """Whether nova-compute is sure to try the host cells in one order."""
+    return (host.claim_order is not model.CellOrder.UNKNOWN
+            or pci is None or pci.is_requested
+            or len(host.cells) <= len(guest.cells)
+            or len({pci.device_count(cell.id) for cell in host.cells}) < 2)
 
 
 class _Finder:

@@ -66,10 +66,44 @@ def decide(
        the first in order, which nova finds too.
     3. Where the claim comes to another answer that is valid, that counts.
 
+    Where nova-compute may try the host cells in two orders, both are looked
+    at: each has to come out right, and if they do not come out alike that is
+    a drawback.
+
     :param pack: nova's packing_host_numa_cells_allocation_strategy
     :param pci: the host's PCI devices, None if it has no tracker of them
     :param bounds: for the search, and for the prediction of the claim
     """
+    if bounds.ask_nova is None or _cells.is_order_known(host, guest, pci):
+        return _decide(host, guest, pack, pci, bounds)
+    first, second = [
+        _decide(host._replace(claim_order=order), guest, pack, pci, bounds)
+        for order in (model.CellOrder.FEWEST_DEVICES,
+                      model.CellOrder.ANY_DEVICES)]
+    if isinstance(first, model.Refusal):
+        return first
+    if isinstance(second, model.Refusal):
+        return second
+    drawbacks = [known.drawback for known in (first, second)
+                 if known.drawback is not None]
+    if first.cells != second.cells or first.fit != second.fit:
+        ids, others = [
+            ', '.join([str(cell.id) for cell in known.cells])
+            for known in (first, second)]
+        drawbacks.append(model.Refusal(
+            model.Reason.NOVA_UNKNOWN,
+            detail=f'host cells {ids} or host cells {others}'))
+    # The worst of them.
+    first.drawback = next(
+        filter(comes_alone, drawbacks), drawbacks[0] if drawbacks else None)
+    return first
+
+
+def _decide(
+    host: model.Host, guest: model.Guest, pack: bool,
+    pci: _cells.PciCheck | None, bounds: known_defects.ClaimBounds,
+) -> Decision | model.Refusal:
+    """The same where the order of the host cells is known."""
     choice = _cells.choose_cells(
         host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
     if isinstance(choice, model.Refusal):

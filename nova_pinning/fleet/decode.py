@@ -20,6 +20,7 @@ from nova_pinning.fleet import encode
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.model import nova_release
 
 _PAGES = {name: number for number, name in encode.PAGE_NAMES.items()}
 _CLASSES = {str(host_class): host_class for host_class in hostclass.HostClass}
@@ -196,7 +197,17 @@ class _Decoder:
             reserved_memory_mib=value.get('reserved_memory_mib', 0),
             disk_gib=value.get('disk_gib'),
             is_enabled=value.get('is_enabled', True),
-            disabled_reason=value.get('disabled_reason', ''))
+            disabled_reason=value.get('disabled_reason', ''),
+            nova_release=self._release(value, (*path, 'nova_release')))
+
+    def _release(self, value: _Json, path: source.Path) -> str | None:
+        """The name of a release of nova, None if it is not given."""
+        if 'nova_release' not in value:
+            return None
+        try:
+            return nova_release.of_name(value['nova_release']).name
+        except nova_release.UnknownRelease as error:
+            raise self._document.error(str(error), path) from None
 
     def _guest(self, value: _Json, number: int,
                topologies: Sequence[model.Guest]) -> snapshot.FleetGuest:

@@ -187,6 +187,7 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'disk_gib': host.disk_gib,
             'is_enabled': host.is_enabled,
             'disabled_reason': _printable(host.disabled_reason, '\n'),
+            'nova_release': host.nova_release,
         }, traits=None, cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
             disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
 

@@ -16,6 +16,7 @@ from nova_pinning import errors
 from nova_pinning.fit import devices
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
+from nova_pinning.model import cell_order
 from nova_pinning.model import hostclass
 
 
@@ -62,6 +63,8 @@ class FleetHost:
     :param disk_gib: all that guests' disks share, None if not known
     :param is_enabled: whether nova-scheduler may choose it
     :param disabled_reason: as whoever disabled it says; '' for none
+    :param nova_release: of its nova-compute, '2025.1' or such; None if it is
+        not known, and then it is taken to be the newest
     """
 
     name: str
@@ -78,11 +81,19 @@ class FleetHost:
     disk_gib: int | None = None
     is_enabled: bool = True
     disabled_reason: str = ''
+    nova_release: str | None = None
 
     @property
     def known_class(self) -> hostclass.HostClass | None:
         """The class that HostClassFilter takes it to be of, if it can tell."""
         return self.host_class or hostclass.class_of_cpus(self.cells)
+
+    @property
+    def engine(self) -> model.Host:
+        """The host for the engine, with nothing on it."""
+        return model.Host(
+            self.cells, self.cpu_allocation_ratio, self.ram_allocation_ratio,
+            cell_order.of_release(self.nova_release))
 
     @property
     def dedicated_cpus(self) -> cpuset.CpuSet:

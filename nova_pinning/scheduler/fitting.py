@@ -4,6 +4,7 @@
 from typing import Any
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
@@ -125,15 +126,18 @@ class _ScheduledHost:
         request take
     :ivar pci_stats: nova.pci.stats.PciDeviceStats, likewise
     :ivar outcome: None if it has to be found anew
+    :ivar service: what nova has in its database of the nova-compute, by the
+        names of columns; None or empty if nothing is known
     """
 
     __slots__ = ('_instances', '_nova_topology', '_pools', 'outcome',
-                 'pci_stats', 'topology')
+                 'pci_stats', 'service', 'topology')
 
     def __init__(self, host_state: Any) -> None:
         self.topology = host_state.numa_topology
         self.pci_stats = host_state.pci_stats
         self.outcome: FittedGuest | Refusal | None = None
+        self.service = host_state.service
         self._pools: Any = None
         self._nova_topology = self.topology
         self._instances = host_state.num_instances
@@ -273,14 +277,18 @@ class _HostAttempt:
         request, stats = self._request, self._seen.pci_stats
         guest = request.guest
         assert guest is not None
-        check = None
+        host, check = self.host, None
         if stats is not None and (request.pci_requests or stats.pools):
             check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-
+            if not request.pci_requests:
+                service = self._seen.service or {}
+                host = host._replace(
+                    claim_order=nova_claim.order_of_compute(
+                        service.get('version')))
         options = request.options
         try:
             return fit.decide(
-                self.host, guest, pack=self._packs_cells, pci=check,
+                host, guest, pack=self._packs_cells, pci=check,
                 bounds=fit.ClaimBounds(
                     options.nova_claim_max_seconds, request.is_retried,
                     request.budget.is_over, self._is_patient,
