@@ -137,7 +137,8 @@ class _ScheduledHost:
         self.topology = host_state.numa_topology
         self.pci_stats = host_state.pci_stats
         self.outcome: FittedGuest | Refusal | None = None
-        self.service = host_state.service
+        # Not there in a HostState that was never updated.
+        self.service = getattr(host_state, 'service', None)
         self._pools: Any = None
         self._nova_topology = self.topology
         self._instances = host_state.num_instances
