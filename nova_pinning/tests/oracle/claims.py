@@ -307,8 +307,7 @@ def claim(case: oracle_case.Case, host: objects.NUMATopology,
     """
     ids = list(ids)
     return set().union(*[
-        _wrong_with(case, host, _claimed(
-            case, host, ids, sees_devices))
+        _wrong_with(case, host, claimed(case, host, ids, sees_devices))
         for sees_devices in _ways(case)])
 
 
@@ -317,7 +316,7 @@ def is_certain(case: oracle_case.Case, ids: ty.Iterable[int]) -> bool:
     ways = _ways(case)
     if len(ways) < 2:
         return True
-    answers = {repr(_claimed(case, case.host(), list(ids), sees_devices))
+    answers = {repr(claimed(case, case.host(), list(ids), sees_devices))
                for sees_devices in ways}
     return len(answers) == 1
 
@@ -328,8 +327,8 @@ def _ways(case: oracle_case.Case) -> tuple[bool, ...]:
     return (True, False) if sees_devices is None else (sees_devices,)
 
 
-def _claimed(case: oracle_case.Case, host: objects.NUMATopology,
-             ids: list[int], sees_devices: bool) -> ty.Any:
+def claimed(case: oracle_case.Case, host: objects.NUMATopology,
+            ids: ty.Iterable[int], sees_devices: bool) -> ty.Any:
     """What a claim answers; the exception if it raises one.
 
     nova.compute.claims.Claim._test_numa_topology says what the fit is given.
@@ -382,7 +381,7 @@ def is_luck(case: oracle_case.Case) -> bool:
         host = case.host()
         ids = list(range(len(case.data['guest']['cells'])))
         return any(
-            _is_lucky(case, host, _claimed(case, host, ids, sees_devices))
+            _is_lucky(case, host, claimed(case, host, ids, sees_devices))
             for sees_devices in _ways(case))
 
 

@@ -85,13 +85,20 @@ def _scheduled(case):
 
 def _answer(ask, case):
     try:
-        topology = ask(case)
+        return plain(ask(case))
     except Exception as error:
-        return type(error).__name__
-    return topology and [
-        [cell.id, sorted((cell.cpu_pinning or {}).items()),
+        return plain(error)
+
+
+def plain(answer):
+    """What a fit has found, as JSON has it; or what it raised."""
+    if isinstance(answer, Exception):
+        return type(answer).__name__
+    return answer and [
+        [cell.id, [[vcpu, cpu] for vcpu, cpu in sorted(
+            (cell.cpu_pinning or {}).items())],
          sorted(cell.cpuset_reserved or ()), cell.pagesize]
-        for cell in topology.cells]
+        for cell in answer.cells]
 
 
 def main():
