@@ -16,8 +16,8 @@ that is sent to nova-scheduler, and as instance_extra has it after the claim.
 import json
 import types
 
-from nova import objects
 from nova.compute import claims
+from nova import objects
 from nova.objects import service
 from nova.virt import hardware
 

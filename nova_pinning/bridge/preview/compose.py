@@ -12,8 +12,8 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.bridge import claim
-from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import nova_claim
+from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import order
 from nova_pinning.bridge import pci

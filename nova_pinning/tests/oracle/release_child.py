@@ -34,9 +34,9 @@ import json
 import sys
 import types
 
+from nova.compute import claims
 import nova.conf
 from nova import objects
-from nova.compute import claims
 from nova.objects import base
 from nova.objects import service
 from nova.pci import stats

@@ -71,9 +71,10 @@ class Release:
     def __init__(self, name: str, python: str) -> None:
         self.name = name
         # Nothing of this project may be found there by accident, nor what
-        # this Python has installed.
+        # this Python has installed; and names of networks come in one order.
         environment = {key: value for key, value in os.environ.items()
                        if key not in ('PYTHONPATH', 'PYTHONHOME')}
+        environment['PYTHONHASHSEED'] = '0'
         self._process = subprocess.Popen(
             [python, '-W', 'ignore', release_child.__file__],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -172,6 +173,7 @@ def is_as_predicted(claimed: ty.Any, case: oracle_case.Case,
 class Comparison:
     """Releases, and how often they differ.
 
+    :ivar devices: cases by what they have of PCI devices
     :ivar claims: by pair of names, cases in which the claims differ
     :ivar fits: the same of what NUMATopologyFilter finds
     :ivar written: the same of the JSON into which they put what they read
@@ -186,6 +188,7 @@ class Comparison:
                 {**pythons, installed_release().name: sys.executable}.items())]
         self.cases = 0
         self.claimed = 0
+        self.devices: collections.Counter[str] = collections.Counter()
         self.kinds: collections.Counter[tuple[str, str, str]] = (
             collections.Counter())
         self.claims: collections.Counter[tuple[str, str]] = (
@@ -210,6 +213,7 @@ class Comparison:
         answers = {release.name: release.answer()
                    for release in self._releases}
         self.cases += 1
+        self.devices[_devices(case)] += 1
         self.claimed += any(
             isinstance(answer['claim'], list) for answer in answers.values())
         for release in self._releases:
@@ -237,6 +241,7 @@ class Comparison:
         """What was seen, for JSON."""
         return {
             'cases': self.cases, 'claimed': self.claimed,
+            'cases_by_devices': self.devices,
             'releases': self.names,
             'pairs': [
                 {'releases': [one, other],

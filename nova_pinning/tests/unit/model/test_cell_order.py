@@ -5,8 +5,8 @@ from unittest import mock
 from oslotest import base as oslotest
 
 from nova_pinning.model import cell_order
-from nova_pinning.model import nova_release
 from nova_pinning.model.cell_order import CellOrder
+from nova_pinning.model import nova_release
 
 
 class TestCellOrder(oslotest.BaseTestCase):
