@@ -12,6 +12,10 @@ from nova_pinning.fit import known_defects
 from nova_pinning import model
 
 
+# To look up a member of an enum takes longer than to compare it.
+_UNKNOWN = model.CellOrder.UNKNOWN
+
+
 def comes_alone(drawback: model.Refusal) -> bool:
     """Whether a host with it is left only if it is the one host left.
 
@@ -74,10 +78,37 @@ def decide(
     :param pci: the host's PCI devices, None if it has no tracker of them
     :param bounds: for the search, and for the prediction of the claim
     """
-    if bounds.ask_nova is None or _cells.is_order_known(host, guest, pci):
-        return _decide(host, guest, pack, pci, bounds)
+    if (host.claim_order is _UNKNOWN and bounds.ask_nova is not None
+            and _cells.is_order_of_matter(host, guest, pci)):
+        return _decide_either_way(host, guest, pack, pci, bounds)
+    choice = _cells.choose_cells(
+        host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
+    if isinstance(choice, model.Refusal):
+        return choice
+    if bounds.ask_nova is None or choice.is_first:
+        return Decision(guest, choice.cells)
+    attempt = known_defects.ClaimAttempt(host, guest, pci)
+    claim = known_defects.known_claim(attempt, choice, bounds)
+    if claim is None:
+        claim = bounds.ask_nova(attempt, choice, bounds)
+    if isinstance(claim, model.Refusal):
+        return claim
+    if claim.fit is None:
+        return Decision(guest, choice.cells, drawback=claim.drawback)
+    views = {cell.id: cell for cell in host.cells}
+    return Decision(
+        guest, tuple([views[cell.host_cell] for cell in claim.fit.cells]),
+        claim.fit, claim.drawback)
+
+
+def _decide_either_way(
+    host: model.Host, guest: model.Guest, pack: bool,
+    pci: _cells.PciCheck | None, bounds: known_defects.ClaimBounds,
+) -> Decision | model.Refusal:
+    """The decision where the claim may go by one order of cells or another."""
     first, second = [
-        _decide(host._replace(claim_order=order), guest, pack, pci, bounds)
+        decide(host._replace(claim_order=order), guest, pack=pack, pci=pci,
+               bounds=bounds)
         for order in (model.CellOrder.FEWEST_DEVICES,
                       model.CellOrder.ANY_DEVICES)]
     if isinstance(first, model.Refusal):
@@ -97,28 +128,3 @@ def decide(
     first.drawback = next(
         filter(comes_alone, drawbacks), drawbacks[0] if drawbacks else None)
     return first
-
-
-def _decide(
-    host: model.Host, guest: model.Guest, pack: bool,
-    pci: _cells.PciCheck | None, bounds: known_defects.ClaimBounds,
-) -> Decision | model.Refusal:
-    """The same where the order of the host cells is known."""
-    choice = _cells.choose_cells(
-        host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
-    if isinstance(choice, model.Refusal):
-        return choice
-    if bounds.ask_nova is None or choice.is_first:
-        return Decision(guest, choice.cells)
-    attempt = known_defects.ClaimAttempt(host, guest, pci)
-    claim = known_defects.known_claim(attempt, choice, bounds)
-    if claim is None:
-        claim = bounds.ask_nova(attempt, choice, bounds)
-    if isinstance(claim, model.Refusal):
-        return claim
-    if claim.fit is None:
-        return Decision(guest, choice.cells, drawback=claim.drawback)
-    views = {cell.id: cell for cell in host.cells}
-    return Decision(
-        guest, tuple([views[cell.host_cell] for cell in claim.fit.cells]),
-        claim.fit, claim.drawback)

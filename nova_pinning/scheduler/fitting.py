@@ -126,19 +126,15 @@ class _ScheduledHost:
         request take
     :ivar pci_stats: nova.pci.stats.PciDeviceStats, likewise
     :ivar outcome: None if it has to be found anew
-    :ivar service: what nova has in its database of the nova-compute, by the
-        names of columns; None or empty if nothing is known
     """
 
     __slots__ = ('_instances', '_nova_topology', '_pools', 'outcome',
-                 'pci_stats', 'service', 'topology')
+                 'pci_stats', 'topology')
 
     def __init__(self, host_state: Any) -> None:
         self.topology = host_state.numa_topology
         self.pci_stats = host_state.pci_stats
         self.outcome: FittedGuest | Refusal | None = None
-        # Not there in a HostState that was never updated.
-        self.service = getattr(host_state, 'service', None)
         self._pools: Any = None
         self._nova_topology = self.topology
         self._instances = host_state.num_instances
@@ -203,9 +199,13 @@ def _place(
     limits = request.limits(ratios)
     try:
         packs_cells = layout.packs_cells(host_state, request.packs_cells)
+        engine_host = topology.host_from_nova(host.topology, *ratios)
+        stats = host.pci_stats
+        if stats is not None and stats.pools and not request.pci_requests:
+            engine_host = engine_host._replace(
+                claim_order=_claim_order(host_state))
         attempt = _HostAttempt(
-            host, request, limits, packs_cells,
-            topology.host_from_nova(host.topology, *ratios), is_patient)
+            host, request, limits, packs_cells, engine_host, is_patient)
         if not request.pci_requests:
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
@@ -219,6 +219,15 @@ def _place(
     if request.pci_requests and request.is_several:
         host.keep_pools()
     return FittedGuest(first, attempt.host.cells, limits, good)
+
+
+def _claim_order(host_state: Any) -> model.CellOrder:
+    """By the service version of its nova-compute, as it stands in nova's
+    database since that was started last.
+    """
+    # A HostState that was never updated has none.
+    service = getattr(host_state, 'service', None) or {}
+    return nova_claim.order_of_compute(service.get('version'))
 
 
 class _HostAttempt:
@@ -278,18 +287,13 @@ class _HostAttempt:
         request, stats = self._request, self._seen.pci_stats
         guest = request.guest
         assert guest is not None
-        host, check = self.host, None
+        check = None
         if stats is not None and (request.pci_requests or stats.pools):
             check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-            if not request.pci_requests:
-                service = self._seen.service or {}
-                host = host._replace(
-                    claim_order=nova_claim.order_of_compute(
-                        service.get('version')))
         options = request.options
         try:
             return fit.decide(
-                host, guest, pack=self._packs_cells, pci=check,
+                self.host, guest, pack=self._packs_cells, pci=check,
                 bounds=fit.ClaimBounds(
                     options.nova_claim_max_seconds, request.is_retried,
                     request.budget.is_over, self._is_patient,
