@@ -69,7 +69,8 @@ _HOSTS = strategies.builds(
     cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
     disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
     disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
-    disabled_reason=strategies.just('') | _WORDS)
+    disabled_reason=strategies.just('') | _WORDS,
+    nova_release=strategies.sampled_from([None, '2025.1', '2026.2']))
 
 
 @strategies.composite
