@@ -21,6 +21,7 @@ import uuid
 
 from nova import objects
 from nova.objects import pci_device_pool
+from nova.objects import service
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
@@ -295,7 +296,9 @@ def host_state(record: Record,
         ram_allocation_ratio=1.0, disk_allocation_ratio=1.0)
     state = host_manager.HostState(
         record.name, record.name, objects.CellMapping.CELL0_UUID)
-    state.update(compute=compute, aggregates=list(aggregates), inst_dict={})
+    state.update(
+        compute=compute, aggregates=list(aggregates), inst_dict={},
+        service={'version': service.SERVICE_VERSION})
     state.allocation_candidates = [
         json.loads(json.dumps(candidate)) for candidate in candidates]
     return state

@@ -21,6 +21,7 @@ from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import nova_release
 
 _NODE = models.ComputeNode
 _SERVICE = models.Service
@@ -68,9 +69,15 @@ class ComputeNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ComputeService:
-    """Why nova-scheduler does not choose the host, '' if it may."""
+    """A nova-compute.
+
+    :param disabled_reason: why nova-scheduler does not choose the host, '' if
+        it may
+    :param version: the service version that it reported when it started
+    """
 
     disabled_reason: str
+    version: int
 
 
 def nodes(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
@@ -103,10 +110,11 @@ def _services(cell: nova_database.CellDatabase, now: datetime.datetime,
     query = sa.select(
         _SERVICE.id, _SERVICE.host, _SERVICE.disabled,
         _SERVICE.disabled_reason, _SERVICE.forced_down,
-        _SERVICE.last_seen_up, _SERVICE.created_at,
+        _SERVICE.last_seen_up, _SERVICE.created_at, _SERVICE.version,
     ).where(_SERVICE.deleted == 0, _SERVICE.binary == 'nova-compute')
     return {
-        row.host: _ComputeService(_disabled_reason(row, now, down_seconds))
+        row.host: _ComputeService(
+            _disabled_reason(row, now, down_seconds), row.version)
         for page in nova_database.pages(cell.context, query, _SERVICE.id)
         for row in page}
 
@@ -132,6 +140,8 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
               else 'it has no compute service')
     if not cell.is_enabled:
         reason = reason or f'{cell} is disabled'
+    release = (nova_release.of_service_version(service.version or 0)
+               if service else None)
     problem = ''
     cells: tuple[model.HostCell, ...] = ()
     taken = cpuset.CpuSet()
@@ -148,7 +158,8 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
         reserved_memory_mib=conf.reserved_host_memory_mb,
         disk_gib=row.local_gb,
         is_enabled=not reason,
-        disabled_reason=reason)
+        disabled_reason=reason,
+        nova_release=release.name if release else None)
     return ComputeNode(row.id, row.hypervisor_hostname or '', row.uuid or '',
                        host, taken, problem)
 

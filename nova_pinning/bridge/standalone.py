@@ -4,6 +4,7 @@
 This module imports nothing of nova, so that it can be asked first.
 """
 
+from importlib import metadata
 import os
 import warnings
 
@@ -18,3 +19,8 @@ def prepare() -> None:
     os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
     for module in ('futurist._utils', 'nova.monkey_patch'):
         warnings.filterwarnings('ignore', module=module)
+
+
+def nova_version() -> str:
+    """The version of the nova that is installed: '34.0.0'."""
+    return metadata.version('nova')

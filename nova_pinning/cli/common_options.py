@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.model import nova_release
 
 
 def add_format(parser: argparse._ActionsContainer, default: str,
@@ -59,6 +60,19 @@ def cpu_list(text: str) -> cpuset.CpuSet:
     try:
         return cpuset.CpuSet.parse(text)
     except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def add_release(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add --release."""
+    parser.add_argument('--release', type=_release, metavar='RELEASE',
+                        help=help_text)
+
+
+def _release(text: str) -> nova_release.NovaRelease:
+    try:
+        return nova_release.of_name(text)
+    except nova_release.UnknownRelease as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

@@ -115,15 +115,15 @@ class Explain(display.Lister):
                 errors.Location('--record'))
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
+        defects = register.shipped()
+        known = known_hits.KnownDefects(
+            defects.version(parsed_args.release, '--release')
+            if parsed_args.release else None, defects)
         fleet = fleets.load(parsed_args)
         names = _hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
         scope = _scope(request, fleet, parsed_args.isolated_aggregates)
-        defects = register.shipped()
-        known = known_hits.KnownDefects(
-            defects.version(parsed_args.release, '--release')
-            if parsed_args.release else None, defects)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
         from nova_pinning.bridge import flavor_request

@@ -13,6 +13,7 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import release_support
 from nova_pinning.host import host_model
 
 
@@ -25,16 +26,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--hosts', metavar='DIR',
                         help='check against the host files in this directory '
                              'as well')
+    common_options.add_release(
+        parser, 'the release of nova that the cloud runs, such as 2025.1: '
+        'what it does not have is told as well')
     checking.add_options(parser)
     parser.add_argument('--strict', action='store_const', dest='fail_on',
                         const='note', help='the same as --fail-on note')
 
 
-def run(read_flavors: Callable[[], Sequence[flavor_model.Flavor]], source: str,
-        parsed_args: argparse.Namespace) -> int:
+def run(
+    read_flavors: Callable[[], tuple[Sequence[flavor_model.Flavor],
+                                     release_support.CloudRelease]],
+    source: str, parsed_args: argparse.Namespace,
+) -> int:
     """Check flavors and print what was found.
 
-    :param read_flavors: called once the options are known to be good
+    :param read_flavors: called once the options are known to be good; returns
+        them with the release that they are for
     :param source: what they are from, a catalogue or a cloud
     :returns: the exit status
     """
@@ -44,7 +52,7 @@ def run(read_flavors: Callable[[], Sequence[flavor_model.Flavor]], source: str,
         if parsed_args.hosts:
             from nova_pinning.host import host_loader
             hosts = host_loader.load_directory(parsed_args.hosts)
-        flavors = read_flavors()
+        flavors, cloud = read_flavors()
         # This loads most of nova, so not before all files are known to be
         # good.
         standalone.prepare()
@@ -52,7 +60,8 @@ def run(read_flavors: Callable[[], Sequence[flavor_model.Flavor]], source: str,
         from nova_pinning.flavors.checks import flavor_check_run
         return flavor_check_run.make_report(
             flavor_check_run.check(flavors, nova_judgement.judging, hosts,
-                                   properties), len(flavors), source)
+                                   properties, cloud=cloud),
+            len(flavors), source, cloud)
 
     return checking.run(parsed_args, check)
 
@@ -61,14 +70,16 @@ class CheckCatalogue(base_command.FileCommand):
     """Look for mistakes in a catalogue's flavors.
 
     Nova's own validators and constraints, and rules for what nova takes
-    without a word. Ends in status 1 if anything is found that --fail-on
-    counts.
+    without a word. With --release, or nova_release in the catalogue, also
+    what that release of nova does not have, whichever is installed. Ends in
+    status 1 if anything is found that --fail-on counts.
     """
 
     epilog = """
         Examples::
 
           nova-pinning flavor check flavors.yaml --hosts hosts/
+          nova-pinning flavor check flavors.yaml --release 2025.1
           nova-pinning flavor check flavors.yaml enterprise \\
               --image-property hw_cpu_policy=shared --format sarif
         """
@@ -82,6 +93,14 @@ class CheckCatalogue(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         path = parsed_args.catalogue
-        return run(lambda: select.named_flavors(catalogue.load(path).flavors,
-                                                parsed_args.names, path),
-                   path, parsed_args)
+
+        def read() -> tuple[Sequence[flavor_model.Flavor],
+                            release_support.CloudRelease]:
+            sold = catalogue.load(path)
+            return (
+                select.named_flavors(sold.flavors, parsed_args.names, path),
+                release_support.CloudRelease.of(
+                    parsed_args.release or sold.release,
+                    standalone.nova_version()))
+
+        return run(read, path, parsed_args)

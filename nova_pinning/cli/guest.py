@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 import sys
 import textwrap
 import typing
@@ -26,6 +27,7 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
+from nova_pinning.flavors import release_support
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
@@ -47,8 +49,11 @@ class ShowGuest(display.ShowOne):
 
     What nova would ask Placement, where the guest's vCPUs and memory would
     go or why they do not fit, the XML for libvirt, and a drawing of the
-    host. All of it comes from nova's own code; no cloud and no hypervisor
-    is needed. The exit status is 1 if the guest does not fit.
+    host. All of it comes from the code of the nova that is installed; no
+    cloud and no hypervisor is needed. With --release, or nova_release in the
+    catalogue, it is said what another release of nova does not know, and in
+    what its query and XML differ; they are not made for it. The exit status
+    is 1 if the guest does not fit.
     """
 
     epilog = """
@@ -57,6 +62,8 @@ class ShowGuest(display.ShowOne):
           nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
               --host host.yaml --svg guest.svg
           nova-pinning guest show --host host.yaml --used 2-5,42-45 \\
+              --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
+          nova-pinning guest show --host host.yaml --release 2025.1 \\
               --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
           virsh capabilities > capabilities.xml
           nova-pinning guest show --flavor flavors.yaml:enterprise.large \\
@@ -86,6 +93,10 @@ class ShowGuest(display.ShowOne):
             '--shared-cpus', type=common_options.cpu_list, metavar='CPUS',
             help="[compute] cpu_shared_set in place of the file's")
         common_options.add_image_properties(parser)
+        common_options.add_release(
+            parser, 'the release of nova that the cloud runs, such as 2025.1: '
+            'what it does not know, and in what it differs from the one that '
+            'is installed, is told')
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
         parser.add_argument('--only', choices=_PARTS, metavar='PART',
@@ -97,7 +108,9 @@ class ShowGuest(display.ShowOne):
         if parsed_args.only and parsed_args.formatter != 'table':
             raise errors.InputError('goes with the table only',
                                     errors.Location('--only'))
-        flavor = select.named_flavor(parsed_args.flavor)
+        flavor, release = select.flavor_and_release(parsed_args.flavor)
+        cloud = release_support.CloudRelease.of(
+            parsed_args.release or release, standalone.nova_version())
         host = host_loader.override(host_loader.load(parsed_args.host),
                                     dedicated=parsed_args.dedicated_cpus,
                                     shared=parsed_args.shared_cpus)
@@ -112,12 +125,19 @@ class ShowGuest(display.ShowOne):
         from nova_pinning.bridge import preview
         from nova_pinning.flavors.checks import flavor_check_run
         properties = common_options.image_properties(parsed_args)
-        seen = preview.preview_guest(flavor, properties, host,
-                                     parsed_args.used)
+        known_specs, known_properties = cloud.readable(
+            flavor.extra_specs, properties)
+        seen = preview.preview_guest(
+            dataclasses.replace(flavor, extra_specs=known_specs),
+            known_properties, host, parsed_args.used)
         findings = [finding for finding in flavor_check_run.check(
-                     [flavor], nova_judgement.judging, (), properties)
+                        [flavor], nova_judgement.judging, (), properties,
+                        cloud=cloud)
                     if finding.severity is not check_rule.Severity.NOTE]
-        shown = _Shown(flavor, host, parsed_args.used, seen, findings)
+        shown = _Shown(
+            flavor, host, parsed_args.used, seen, findings, cloud,
+            tuple(release_support.preview_differences(
+                cloud, flavor.extra_specs, properties)))
         if parsed_args.svg is not None:
             atomic_file.replace(parsed_args.svg, guest_svg.render(
                 host, parsed_args.used, shown.placement))
@@ -134,12 +154,16 @@ class _Shown:
     def __init__(self, flavor: flavor_model.Flavor,
                  host: host_model.HostDescription, used: cpuset.CpuSet,
                  seen: result.Preview,
-                 findings: list[check_rule.Finding]) -> None:
+                 findings: list[check_rule.Finding],
+                 cloud: release_support.CloudRelease,
+                 differences: tuple[str, ...]) -> None:
         self._flavor = flavor
         self._host = host
         self._used = used
         self._seen = seen
         self._found = findings
+        self._cloud = cloud
+        self._differences = differences
         #: What to draw.
         self.placement = seen.placement
         if seen.refusal is not None:
@@ -149,6 +173,9 @@ class _Shown:
     def print(self, only: str | None, console: rich.console.Console) -> None:
         """Print all parts with headings, or one of them without."""
         if only:
+            if only != 'fit':
+                for difference in self._differences:
+                    print(f'warning: {difference}', file=sys.stderr)
             getattr(self, f'_print_{only}')(console)
             return
         flavor = self._flavor
@@ -165,6 +192,8 @@ class _Shown:
             if part == 'xml' and self._seen.xml is None:
                 continue
             console.print()
+            if self._differences and part in ('placement', 'xml'):
+                heading += f', by {self._cloud.installed_title}'
             console.print(rich.text.Text(heading, 'bold underline'))
             getattr(self, f'_print_{part}')(console)
 
@@ -199,7 +228,7 @@ class _Shown:
                         line, console.width - 2, subsequent_indent='    ',
                         break_on_hyphens=False):
                     console.print(f'  {part}')
-        for remark in seen.remarks:
+        for remark in (*self._differences, *seen.remarks):
             console.print(f'Note: {remark}')
         for finding in self._found:
             console.print(f'{finding.severity.capitalize()} {finding.code}: '
@@ -213,6 +242,9 @@ class _Shown:
             'flavor': listing.as_dict(self._flavor),
             'host': self._host.name,
             'used_cpus': str(self._used),
+            'nova': self._cloud.installed,
+            'release': self._cloud.title or None,
+            'differences': list(self._differences),
             'fits': seen.refusal is None,
             'refusal': _refusal(seen.refusal),
             'placement': {

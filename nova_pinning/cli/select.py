@@ -12,6 +12,7 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
+from nova_pinning.model import nova_release
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
@@ -64,21 +65,32 @@ def named_flavor(
     :param source: where these are from
     :raises errors.InputError: if it is not one of these
     """
+    return flavor_and_release(text, among, source)[0]
+
+
+def flavor_and_release(
+    text: str,
+    among: Sequence[flavor_model.Flavor] | None = None,
+    source: str = '',
+) -> tuple[flavor_model.Flavor, nova_release.NovaRelease | None]:
+    """The same, with the release that its catalogue is for, if it says."""
     for flavor in among or ():
         if flavor.name == text:
-            return flavor
+            return flavor, None
     path, _colon, name = text.rpartition(':')
     if not os.path.exists(text) and path and os.path.exists(path):
-        return _only(catalogue.load(path).flavors, name, path)
+        sold = catalogue.load(path)
+        return _only(sold.flavors, name, path), sold.release
     if '=' in text and not os.path.exists(text):
-        return _written_out(text)
+        return _written_out(text), None
     if among is not None and not os.path.exists(text):
         raise errors.InputError(
             f'{source} has no flavor called {text!r}, and there is no such '
             'file', errors.Location('--flavor'),
             _nearest(text, among) if among else
             "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
-    return _only(catalogue.load(text).flavors, '', text)
+    sold = catalogue.load(text)
+    return _only(sold.flavors, '', text), sold.release
 
 
 def _only(among: Sequence[flavor_model.Flavor], name: str,

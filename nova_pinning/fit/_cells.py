@@ -31,6 +31,8 @@ from nova_pinning.model import Shortage
 #: Says why a set of host cells (given by their ids) will not do, or None.
 SetCheck = Callable[[tuple[int, ...]], Reason | None]
 
+_ANY_DEVICES = model.CellOrder.ANY_DEVICES
+
 #: Says whether the time for a search is up.
 IsOver = Callable[[], bool]
 
@@ -117,7 +119,10 @@ def choose_cells(
             return Refusal(Reason.BROKEN_TOPOLOGY,
                            detail='two cells have the same id')
         if len(cells) > count:
-            cells = order_cells(cells, guest, pack, pci)
+            sees_devices = pci is not None and (
+                pci.is_requested or host.claim_order is not _ANY_DEVICES)
+            cells = order_cells(
+                cells, guest, pack, pci if sees_devices else None)
     check = set_check(host, guest, pci)
     finder = _Finder(host, guest, cells)
     if check is None:
@@ -155,6 +160,8 @@ def order_cells(
 
     Cells without devices first, unless the guest asks for devices; then the
     emptiest by CPU (the fullest if packing), then by memory.
+
+    :param pci: None if devices do not matter
     """
     sign = 1 if pack else -1
 
@@ -169,6 +176,15 @@ def order_cells(
 
     is_pinned = guest.is_pinned
     return tuple(sorted(cells, key=rank))
+
+
+def is_order_of_matter(
+    host: model.Host, guest: model.Guest, pci: PciCheck | None,
+) -> bool:
+    """Whether the host cells come in one order by devices, else in another."""
+    return (pci is not None and not pci.is_requested
+            and len(host.cells) > len(guest.cells)
+            and len({pci.device_count(cell.id) for cell in host.cells}) > 1)
 
 
 class _Finder:

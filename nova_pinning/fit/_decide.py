@@ -12,6 +12,10 @@ from nova_pinning.fit import known_defects
 from nova_pinning import model
 
 
+# To look up a member of an enum takes longer than to compare it.
+_UNKNOWN = model.CellOrder.UNKNOWN
+
+
 def comes_alone(drawback: model.Refusal) -> bool:
     """Whether a host with it is left only if it is the one host left.
 
@@ -66,10 +70,17 @@ def decide(
        the first in order, which nova finds too.
     3. Where the claim comes to another answer that is valid, that counts.
 
+    Where nova-compute may try the host cells in two orders, both are looked
+    at: each has to come out right, and if they do not come out alike that is
+    a drawback.
+
     :param pack: nova's packing_host_numa_cells_allocation_strategy
     :param pci: the host's PCI devices, None if it has no tracker of them
     :param bounds: for the search, and for the prediction of the claim
     """
+    if (host.claim_order is _UNKNOWN and bounds.ask_nova is not None
+            and _cells.is_order_of_matter(host, guest, pci)):
+        return _decide_either_way(host, guest, pack, pci, bounds)
     choice = _cells.choose_cells(
         host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
     if isinstance(choice, model.Refusal):
@@ -88,3 +99,32 @@ def decide(
     return Decision(
         guest, tuple([views[cell.host_cell] for cell in claim.fit.cells]),
         claim.fit, claim.drawback)
+
+
+def _decide_either_way(
+    host: model.Host, guest: model.Guest, pack: bool,
+    pci: _cells.PciCheck | None, bounds: known_defects.ClaimBounds,
+) -> Decision | model.Refusal:
+    """The decision where the claim may go by one order of cells or another."""
+    first, second = [
+        decide(host._replace(claim_order=order), guest, pack=pack, pci=pci,
+               bounds=bounds)
+        for order in (model.CellOrder.FEWEST_DEVICES,
+                      model.CellOrder.ANY_DEVICES)]
+    if isinstance(first, model.Refusal):
+        return first
+    if isinstance(second, model.Refusal):
+        return second
+    drawbacks = [known.drawback for known in (first, second)
+                 if known.drawback is not None]
+    if first.cells != second.cells or first.fit != second.fit:
+        ids, others = [
+            ', '.join([str(cell.id) for cell in known.cells])
+            for known in (first, second)]
+        drawbacks.append(model.Refusal(
+            model.Reason.NOVA_UNKNOWN,
+            detail=f'host cells {ids} or host cells {others}'))
+    # The worst of them.
+    first.drawback = next(
+        filter(comes_alone, drawbacks), drawbacks[0] if drawbacks else None)
+    return first

@@ -21,6 +21,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import translate
+from nova_pinning.model import nova_release
 
 MAX_FLAVORS = 10_000
 
@@ -43,11 +44,13 @@ class Catalogue:
 
     :param name: what its flavors carry as ``pinning:catalogue``
     :param flavors: family by family, in the order of the file
+    :param release: of nova that the cloud runs, None if the file does not say
     :param source: the file's name
     """
 
     name: str
     flavors: tuple[flavor_model.Flavor, ...]
+    release: nova_release.NovaRelease | None = None
     source: str = dataclasses.field(default='', compare=False)
 
 
@@ -68,7 +71,19 @@ def parse(text: str, source_name: str) -> Catalogue:
     document = source.parse(text, source_name)
     _refuse_huge(document)
     schema.validate(document, schema.shipped(__package__, 'catalogue-1.json'))
-    return Catalogue(document.value['name'], _flavors(document), source_name)
+    return Catalogue(document.value['name'], _flavors(document),
+                     _release(document), source_name)
+
+
+def _release(document: source.YamlDocument) -> nova_release.NovaRelease | None:
+    named = document.value.get('nova_release')
+    if named is None:
+        return None
+    try:
+        # Without quotes it is a number to YAML.
+        return nova_release.of_name(str(named))
+    except nova_release.UnknownRelease as error:
+        raise document.error(str(error), ('nova_release',)) from None
 
 
 def _refuse_huge(document: source.YamlDocument) -> None:

@@ -60,6 +60,19 @@ class FlavorCloud:
         self._waits_s = waits_s
         self._sleep = sleep
 
+    def microversion(self) -> int | None:
+        """The highest version of its compute API, N of 2.N.
+
+        :returns: None if it does not say
+        :raises errors.CloudError: if it does not answer
+        """
+        try:
+            found = self._connection.compute.get_endpoint_data()
+        except ksa_exceptions.ClientException as error:
+            raise errors.CloudError(str(error)) from error
+        newest = found.max_microversion if found else None
+        return newest[1] if newest and newest[0] == 2 else None
+
     def flavors(
         self, with_projects: Callable[[flavor_model.Flavor], bool],
     ) -> tuple[flavor_model.Flavor, ...]:

@@ -226,8 +226,7 @@ class _FilledHost:
 
     def __init__(self, host: snapshot.FleetHost) -> None:
         self.host = host
-        self._engine = model.Host(host.cells, host.cpu_allocation_ratio,
-                                  host.ram_allocation_ratio)
+        self._engine = host.engine
         # Of floating guests; the others are in the engine's hands.
         self._free_mib = host.memory_mib
         self._uses: list[snapshot.PciUse] = []

@@ -28,8 +28,6 @@ def engine_host(
     guests: Iterable[snapshot.FleetGuest] = (),
 ) -> model.Host:
     """A host as the engine takes it, with these guests on it."""
-    empty = model.Host(host.cells, host.cpu_allocation_ratio,
-                       host.ram_allocation_ratio)
-    return usage.take_all(empty, (
+    return usage.take_all(host.engine, (
         (guest.topology, guest.fit) for guest in guests
         if guest.topology is not None and guest.fit is not None))

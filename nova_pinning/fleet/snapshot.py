@@ -16,6 +16,7 @@ from nova_pinning import errors
 from nova_pinning.fit import devices
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
+from nova_pinning.model import cell_order
 from nova_pinning.model import hostclass
 
 
@@ -86,6 +87,13 @@ class FleetHost:
     def known_class(self) -> hostclass.HostClass | None:
         """The class that HostClassFilter takes it to be of, if it can tell."""
         return self.host_class or hostclass.class_of_cpus(self.cells)
+
+    @property
+    def engine(self) -> model.Host:
+        """The host for the engine, with nothing on it."""
+        return model.Host(
+            self.cells, self.cpu_allocation_ratio, self.ram_allocation_ratio,
+            cell_order.of_release(self.nova_release))
 
     @property
     def dedicated_cpus(self) -> cpuset.CpuSet:

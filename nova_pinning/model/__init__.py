@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts, guests and how the one fits on the other: plain, frozen values."""
 
+from nova_pinning.model.cell_order import CellOrder
 from nova_pinning.model.guest import CpuPolicy
 from nova_pinning.model.guest import Demand
 from nova_pinning.model.guest import Guest
@@ -22,7 +23,7 @@ from nova_pinning.model.outcome import summarise
 
 __all__ = [
     'PAGES_ANY', 'PAGES_LARGE', 'PAGES_SMALL',
-    'CellFit', 'CellView', 'CpuPolicy', 'Demand', 'Fit', 'Guest', 'GuestCell',
-    'Host', 'HostCell', 'PagePool', 'Reason', 'Refusal', 'Shortage',
-    'ThreadPolicy', 'summarise',
+    'CellFit', 'CellOrder', 'CellView', 'CpuPolicy', 'Demand', 'Fit', 'Guest',
+    'GuestCell', 'Host', 'HostCell', 'PagePool', 'Reason', 'Refusal',
+    'Shortage', 'ThreadPolicy', 'summarise',
 ]

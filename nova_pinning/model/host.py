@@ -8,6 +8,7 @@ from typing import NamedTuple
 from typing import Protocol
 
 from nova_pinning import cpuset
+from nova_pinning.model import cell_order
 
 
 class PagePool(NamedTuple):
@@ -206,8 +207,10 @@ class Host(NamedTuple):
         limit
     :param ram_allocation_ratio: floating guests' memory per host memory, None
         for no limit
+    :param claim_order: in which nova-compute there tries the cells
     """
 
     cells: tuple[CellView, ...]
     cpu_allocation_ratio: float | None = None
     ram_allocation_ratio: float | None = None
+    claim_order: cell_order.CellOrder = cell_order.CellOrder.FEWEST_DEVICES

@@ -21,12 +21,15 @@ class NovaRelease:
     :param code_name: what nova.objects.service calls it: 'Epoxy'
     :param service_version: the highest one that its nova-compute reports,
         from nova.objects.service.SERVICE_VERSION
+    :param microversion: the highest of its compute API is 2.N, from
+        nova.api.openstack.api_version_request
     """
 
     major: int
     name: str
     code_name: str
     service_version: int
+    microversion: int
 
     @property
     def is_slurp(self) -> bool:
@@ -39,12 +42,12 @@ class NovaRelease:
 
 #: From the oldest to the newest that is known.
 RELEASES = (
-    NovaRelease(29, '2024.1', 'Caracal', 66),
-    NovaRelease(30, '2024.2', 'Dalmatian', 67),
-    NovaRelease(31, '2025.1', 'Epoxy', 68),
-    NovaRelease(32, '2025.2', 'Flamingo', 70),
-    NovaRelease(33, '2026.1', 'Gazpacho', 72),
-    NovaRelease(34, '2026.2', 'Hibiscus', 74),
+    NovaRelease(29, '2024.1', 'Caracal', 66, 96),
+    NovaRelease(30, '2024.2', 'Dalmatian', 67, 96),
+    NovaRelease(31, '2025.1', 'Epoxy', 68, 100),
+    NovaRelease(32, '2025.2', 'Flamingo', 70, 100),
+    NovaRelease(33, '2026.1', 'Gazpacho', 72, 103),
+    NovaRelease(34, '2026.2', 'Hibiscus', 74, 104),
 )
 
 #: The releases that everything here is tested with. Of 2024.1 it is filters,
@@ -87,8 +90,27 @@ def of_service_version(version: int) -> NovaRelease | None:
     :param version: Service.version of nova's API of objects
     :returns: None if it is newer than all that are known, or not of those
     """
-    # 2023.1 and 2023.2 report what 2024.1 does.
+    # 2023.1 and 2023.2 report what 2024.1 does, and later versions of 2024.1
+    # what 2024.2 does.
     if version < RELEASES[0].service_version:
         return None
     return next((release for release in RELEASES
                  if version <= release.service_version), None)
+
+
+def of_microversion(microversion: int) -> tuple[NovaRelease, ...]:
+    """The releases that a compute API may be of, by its highest version.
+
+    Several releases have the same one. One that none has is of what was
+    developed for the release that came next.
+
+    :param microversion: N of 2.N
+    :returns: from the oldest on; empty if it is newer or older than all that
+        are known
+    """
+    if microversion < RELEASES[0].microversion:
+        return ()
+    same = tuple(release for release in RELEASES
+                 if release.microversion == microversion)
+    return same or tuple(release for release in RELEASES
+                         if release.microversion > microversion)[:1]

@@ -68,6 +68,7 @@ class Reason(enum.StrEnum):
     NOVA_SLOW = 'nova-slow'
     NOVA_AGAIN = 'nova-again'
     NOVA_AGAIN_WRONG = 'nova-again-wrong'
+    NOVA_UNKNOWN = 'nova-unknown'
     NOVA_START = 'nova-start'
     NOVA_REFUSES = 'nova-refuses'
     BUDGET = 'budget'
@@ -135,6 +136,8 @@ _HOST_SENTENCES = {
                        'elsewhere was aborted before',
     Reason.NOVA_AGAIN_WRONG: "nova-compute's claim could come out wrong if "
                              'one elsewhere was aborted before',
+    Reason.NOVA_UNKNOWN: "nova-compute's claim may come to other cells, as "
+                         'its release is not known for sure',
     Reason.NOVA_START: 'nova-compute would refuse to start the guest',
     Reason.NOVA_REFUSES: "nova's own filter refuses the host",
     Reason.BUDGET: 'the time that a request may take was up before the host '

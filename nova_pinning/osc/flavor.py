@@ -5,9 +5,11 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Sequence
 import json
+import sys
 
 import rich.console
 
+from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
@@ -16,6 +18,7 @@ from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import export
+from nova_pinning.flavors import release_support
 from nova_pinning.flavors import sync
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
@@ -171,14 +174,17 @@ def _is_to_do(change: sync.FlavorChange) -> bool:
 class CheckFlavors(base.CloudCommand):
     """Check a cloud's flavors, whoever made them.
 
-    The rules are those of 'nova-pinning flavor check'. Ends in status 1 if
-    anything is found that --fail-on counts.
+    The rules are those of 'nova-pinning flavor check'. What the cloud's
+    release of nova does not have is told as far as its compute API tells the
+    release; --release tells it better. Ends in status 1 if anything is found
+    that --fail-on counts.
     """
 
     epilog = """
-        Example::
+        Examples::
 
           openstack --os-cloud north pinning flavor check --hosts hosts/
+          openstack pinning flavor check --release 2025.2
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -189,9 +195,23 @@ class CheckFlavors(base.CloudCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         source = f'cloud {self.cloud.name}'
         return flavor_check.run(
-            lambda: select.named_flavors(
+            lambda: (select.named_flavors(
                 self.cloud.flavors(lambda flavor: False), parsed_args.names,
-                source), source, parsed_args)
+                source), self._release(parsed_args)), source, parsed_args)
+
+    def _release(
+            self, parsed_args: argparse.Namespace,
+    ) -> release_support.CloudRelease:
+        installed = standalone.nova_version()
+        if parsed_args.release:
+            return release_support.CloudRelease.of(parsed_args.release,
+                                                   installed)
+        told = release_support.of_compute_api(
+            self.cloud.name, self.cloud.microversion(), installed)
+        if not told.releases:
+            for remark in told.remarks:
+                print(f'warning: {remark}', file=sys.stderr)
+        return told
 
 
 class ExportFlavors(base.CloudCommand):

@@ -34,6 +34,7 @@ from nova_pinning.fit import score
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import nova_release
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import mix
@@ -191,6 +192,8 @@ class SimulatedNova:
         host = node.host
         memory_mib, disk_gib = host.memory_mib, host.disk_gib or 0
         topology = self._topologies[index]
+        release = (nova_release.of_name(host.nova_release)
+                   if host.nova_release else nova_release.NEWEST)
         compute = objects.ComputeNode(
             uuid=str(uuid_module.uuid5(_NAMESPACE, host.name)),
             host=host.name, hypervisor_hostname=host.name,
@@ -211,7 +214,9 @@ class SimulatedNova:
         state = host_manager.HostState(
             host.name, host.name, objects.CellMapping.CELL0_UUID)
         state.update(
-            compute=compute, service={'disabled': False}, inst_dict={},
+            compute=compute, service={
+                'disabled': False, 'version': release.service_version},
+            inst_dict={},
             aggregates=[objects.Aggregate(
                 id=1, name=name, hosts=[], metadata=dict(metadata))
                 for name, metadata in node.aggregates])
@@ -241,11 +246,15 @@ class SimulatedNova:
         answer = None
         pci_requests = spec.pci_requests.requests
         if spec.numa_topology is not None:
+            pci_stats = state.pci_stats
+            if not pci_requests and (
+                    topology.claim_order is model.CellOrder.ANY_DEVICES):
+                pci_stats = None
             answer = hardware.numa_fit_instance_to_host(
                 self._topologies[index], spec.numa_topology.obj_clone(),
                 provider_mapping=None,
                 limits=state.limits.get('numa_topology'),
-                pci_requests=pci_requests, pci_stats=state.pci_stats)
+                pci_requests=pci_requests, pci_stats=pci_stats)
             if answer is None:
                 return None
             self._count(index, answer, topology)

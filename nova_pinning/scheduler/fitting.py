@@ -4,6 +4,7 @@
 from typing import Any
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
@@ -198,9 +199,13 @@ def _place(
     limits = request.limits(ratios)
     try:
         packs_cells = layout.packs_cells(host_state, request.packs_cells)
+        engine_host = topology.host_from_nova(host.topology, *ratios)
+        stats = host.pci_stats
+        if stats is not None and stats.pools and not request.pci_requests:
+            engine_host = engine_host._replace(
+                claim_order=_claim_order(host_state))
         attempt = _HostAttempt(
-            host, request, limits, packs_cells,
-            topology.host_from_nova(host.topology, *ratios), is_patient)
+            host, request, limits, packs_cells, engine_host, is_patient)
         if not request.pci_requests:
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
@@ -214,6 +219,15 @@ def _place(
     if request.pci_requests and request.is_several:
         host.keep_pools()
     return FittedGuest(first, attempt.host.cells, limits, good)
+
+
+def _claim_order(host_state: Any) -> model.CellOrder:
+    """By the service version of its nova-compute, as it stands in nova's
+    database since that was started last.
+    """
+    # A HostState that was never updated has none.
+    service = getattr(host_state, 'service', None) or {}
+    return nova_claim.order_of_compute(service.get('version'))
 
 
 class _HostAttempt:
@@ -276,7 +290,6 @@ class _HostAttempt:
         check = None
         if stats is not None and (request.pci_requests or stats.pools):
             check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-
         options = request.options
         try:
             return fit.decide(

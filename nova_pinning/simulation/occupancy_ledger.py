@@ -102,9 +102,7 @@ class OccupancyLedger:
 
     def engine_host(self, index: int) -> model.Host:
         """A host for the engine, of views."""
-        host = self.hosts[index]
-        return model.Host(self.cells[index], host.cpu_allocation_ratio,
-                          host.ram_allocation_ratio)
+        return self._engine[index]._replace(cells=self.cells[index])
 
     def take(self, uuid: str, placed_guest: PlacedGuest) -> None:
         """Put a guest on its host."""

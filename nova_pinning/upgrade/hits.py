@@ -65,41 +65,41 @@ def _hosts(test: HostTest) -> HostTest:
 # Guests.
 
 @_guests
-def any_guest(place: GuestOnHost) -> str:
+def any_guest(subject: GuestOnHost) -> str:
     return 'it is a guest'
 
 
 @_guests
-def pinned(place: GuestOnHost) -> str:
-    topology = place.topology
+def pinned(subject: GuestOnHost) -> str:
+    topology = subject.topology
     return 'it has pinned CPUs' if topology and topology.is_pinned else ''
 
 
 @_guests
-def floating(place: GuestOnHost) -> str:
-    return '' if place.topology else 'its vCPUs float over the whole host'
+def floating(subject: GuestOnHost) -> str:
+    return '' if subject.topology else 'its vCPUs float over the whole host'
 
 
 @_guests
-def mixed(place: GuestOnHost) -> str:
-    topology = place.topology
+def mixed(subject: GuestOnHost) -> str:
+    topology = subject.topology
     return ('some of its vCPUs are pinned and some float' if topology
             and topology.cpu_policy is model.CpuPolicy.MIXED else '')
 
 
 @_guests
-def emulator_isolated(place: GuestOnHost) -> str:
-    topology = place.topology
+def emulator_isolated(subject: GuestOnHost) -> str:
+    topology = subject.topology
     return ('its emulator threads have a CPU of their own'
             if topology and topology.emulator_isolated else '')
 
 
 @_guests
-def isolated_twice(place: GuestOnHost) -> str:
-    topology = place.topology
+def isolated_twice(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if (topology is None or not topology.emulator_isolated
             or topology.thread_policy is not model.ThreadPolicy.ISOLATE
-            or not _sells_twice(place.host.cells)):
+            or not _sells_twice(subject.host.cells)):
         return ''
     return ('it isolates its threads and its emulator threads, on a host that '
             'sells CPUs as shared and as dedicated')
@@ -111,8 +111,8 @@ def _sells_twice(cells: tuple[model.HostCell, ...]) -> bool:
 
 
 @_guests
-def under_limits(place: GuestOnHost) -> str:
-    topology = place.topology
+def under_limits(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if topology is None:
         return ''
     if any(cell.shared_vcpus for cell in topology.cells):
@@ -125,42 +125,42 @@ def under_limits(place: GuestOnHost) -> str:
 
 
 @_guests
-def pinned_beside_huge_pages(place: GuestOnHost) -> str:
-    topology = place.topology
+def pinned_beside_huge_pages(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if (topology is None or not topology.is_pinned
             or not any(cell.page_size_kib is None for cell in topology.cells)
-            or not any(len(cell.pages) > 1 for cell in place.host.cells)):
+            or not any(len(cell.pages) > 1 for cell in subject.host.cells)):
         return ''
     return 'it is pinned and asks for no page size, on a host with huge pages'
 
 
 @_guests
-def with_devices(place: GuestOnHost) -> str:
-    return 'it has PCI devices' if place.guest.devices else ''
+def with_devices(subject: GuestOnHost) -> str:
+    return 'it has PCI devices' if subject.guest.devices else ''
 
 
 @_guests
-def cells_with_devices(place: GuestOnHost) -> str:
-    topology = place.topology
-    if not place.guest.devices or topology is None:
+def cells_with_devices(subject: GuestOnHost) -> str:
+    topology = subject.topology
+    if not subject.guest.devices or topology is None:
         return ''
     return ('it has a NUMA cell and PCI devices' if len(topology.cells) == 1
             else 'it has several NUMA cells and PCI devices')
 
 
 @_guests
-def several_cells_with_devices(place: GuestOnHost) -> str:
-    topology = place.topology
+def several_cells_with_devices(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if topology is None or len(topology.cells) < 2:
         return ''
-    return cells_with_devices(place)
+    return cells_with_devices(subject)
 
 
 @_guests
-def beside_devices(place: GuestOnHost) -> str:
-    topology = place.topology
-    host = place.host
-    if (topology is None or place.guest.devices
+def beside_devices(subject: GuestOnHost) -> str:
+    topology = subject.topology
+    host = subject.host
+    if (topology is None or subject.guest.devices
             or len(topology.cells) >= len(host.cells)
             or not _has_uneven_devices(host.cells, host.pci_pools)):
         return ''
@@ -179,11 +179,11 @@ def _has_uneven_devices(cells: tuple[model.HostCell, ...],
 
 
 @_guests
-def unlike_cells(place: GuestOnHost) -> str:
-    topology = place.topology
+def unlike_cells(subject: GuestOnHost) -> str:
+    topology = subject.topology
     # On two cells nova goes wrong at a second attempt only.
     if (topology is None or len(topology.cells) < 2
-            or len(place.host.cells) < 3):
+            or len(subject.host.cells) < 3):
         return ''
     return _unlike(topology)
 
@@ -198,8 +198,8 @@ def _unlike(topology: model.Guest) -> str:
 
 
 @_guests
-def three_unlike_cells(place: GuestOnHost) -> str:
-    topology = place.topology
+def three_unlike_cells(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if topology is None or len(topology.cells) < 3:
         return ''
     return 'it has three NUMA cells or more, which differ' if (
@@ -207,62 +207,62 @@ def three_unlike_cells(place: GuestOnHost) -> str:
 
 
 @_guests
-def unlike_cells_with_devices(place: GuestOnHost) -> str:
-    topology = place.topology
-    if topology is None or not place.guest.devices or (
+def unlike_cells_with_devices(subject: GuestOnHost) -> str:
+    topology = subject.topology
+    if topology is None or not subject.guest.devices or (
             len(topology.cells) < 2 or not _unlike(topology)):
         return ''
     return 'it has NUMA cells that differ, and PCI devices'
 
 
 @_guests
-def open_page_size(place: GuestOnHost) -> str:
-    topology = place.topology
+def open_page_size(subject: GuestOnHost) -> str:
+    topology = subject.topology
     open_sizes = (model.PAGES_LARGE, model.PAGES_ANY)
     return ('it leaves its page size to the host' if topology and any(
         cell.page_size_kib in open_sizes for cell in topology.cells) else '')
 
 
 @_guests
-def changed_by_a_fit(place: GuestOnHost) -> str:
-    topology = place.topology
+def changed_by_a_fit(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if topology is None:
         return ''
     if len(topology.cells) > 1 and (text := _unlike(topology)):
         return text
-    return open_page_size(place)
+    return open_page_size(subject)
 
 
 @_guests
-def many_orders(place: GuestOnHost) -> str:
-    topology = place.topology
+def many_orders(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if topology is None:
         return ''
-    most, asked = len(place.host.cells), len(topology.cells)
+    most, asked = len(subject.host.cells), len(topology.cells)
     if asked < 2 or math.perm(most, asked) < _MANY_ORDERS:
         return ''
     return f'it has {asked} NUMA cells, and its host {most}'
 
 
 @_guests
-def pinned_before_victoria(place: GuestOnHost) -> str:
+def pinned_before_victoria(subject: GuestOnHost) -> str:
     return ('it is pinned, and as old as nova before Victoria'
-            if pinned(place) and _is_older(place.guest, _VICTORIA) else '')
+            if pinned(subject) and _is_older(subject.guest, _VICTORIA) else '')
 
 
 @_guests
-def floating_cells_before_victoria(place: GuestOnHost) -> str:
-    topology = place.topology
+def floating_cells_before_victoria(subject: GuestOnHost) -> str:
+    topology = subject.topology
     if topology is None or topology.is_pinned or not _is_older(
-            place.guest, _VICTORIA):
+            subject.guest, _VICTORIA):
         return ''
     return 'it has floating NUMA cells, and is as old as nova before Victoria'
 
 
 @_guests
-def cells_before_pike(place: GuestOnHost) -> str:
+def cells_before_pike(subject: GuestOnHost) -> str:
     return ('it has NUMA cells, and is as old as nova before Pike'
-            if place.topology and _is_older(place.guest, _PIKE) else '')
+            if subject.topology and _is_older(subject.guest, _PIKE) else '')
 
 
 def _is_older(guest: snapshot.FleetGuest, day: str) -> bool:
@@ -278,36 +278,36 @@ NEED_LAUNCHED_AT = frozenset({
 # Hosts.
 
 @_hosts
-def has_guests(place: HostWithGuests) -> str:
-    return 'it has guests' if place.guests else ''
+def has_guests(subject: HostWithGuests) -> str:
+    return 'it has guests' if subject.guests else ''
 
 
 @_hosts
-def sells_dedicated_cpus(place: HostWithGuests) -> str:
+def sells_dedicated_cpus(subject: HostWithGuests) -> str:
     return ('it has dedicated CPUs, where it manages their power'
-            if place.host.dedicated_cpus else '')
+            if subject.host.dedicated_cpus else '')
 
 
 @_hosts
-def sells_no_dedicated_cpus(place: HostWithGuests) -> str:
-    host = place.host
+def sells_no_dedicated_cpus(subject: HostWithGuests) -> str:
+    host = subject.host
     return ('it has no dedicated CPUs, where it manages their power'
             if host.cells and not host.dedicated_cpus else '')
 
 
 @_hosts
-def dedicates_cpu_0(place: HostWithGuests) -> str:
+def dedicates_cpu_0(subject: HostWithGuests) -> str:
     return ('CPU 0 is dedicated, where it manages the power of CPUs'
-            if 0 in place.host.dedicated_cpus else '')
+            if 0 in subject.host.dedicated_cpus else '')
 
 
 @_hosts
-def guests_without_cpus(place: HostWithGuests) -> str:
+def guests_without_cpus(subject: HostWithGuests) -> str:
     """As nova's _validate_pinning_configuration, of what the host sells."""
-    host = place.host
+    host = subject.host
     if not host.cells:
         return ''
-    topologies = [guest.topology for guest in place.guests]
+    topologies = [guest.topology for guest in subject.guests]
     if not host.shared_cpus and any(
             topology is None or not topology.is_pinned
             for topology in topologies):
@@ -325,12 +325,12 @@ def guests_without_cpus(place: HostWithGuests) -> str:
 
 
 @_hosts
-def pins_outside(place: HostWithGuests) -> str:
-    dedicated = place.host.dedicated_cpus
+def pins_outside(subject: HostWithGuests) -> str:
+    dedicated = subject.host.dedicated_cpus
     if not dedicated:
         return ''
     pins = cpuset.CpuSet(
-        cpu for guest in place.guests if guest.fit
+        cpu for guest in subject.guests if guest.fit
         for cell in guest.fit.cells for _vcpu, cpu in cell.pins)
     outside = pins - dedicated
     return (f'guests are pinned to CPUs {outside}, which it does not sell as '

@@ -76,20 +76,20 @@ class KnownDefects:
         return self.defects or register.shipped()
 
     def hitting(self, operation: defect_model.Operation,
-                place: hits.GuestOnHost) -> Iterator[DefectHit]:
+                guest_on_host: hits.GuestOnHost) -> Iterator[DefectHit]:
         """What goes wrong with an operation on a guest where it is.
 
         Defects of what only two releases side by side have are left out, and
         none is told where the version is not known.
         """
-        version = self.version_of(place.host)
+        version = self.version_of(guest_on_host.host)
         if version is None:
             return
         for defect in self._register.defects:
             if (operation not in defect.operations or defect.beside
                     or not defect.affects(version)):
                 continue
-            reason = hits.GUEST_HITS[defect.hits](place) if (
+            reason = hits.GUEST_HITS[defect.hits](guest_on_host) if (
                 defect.hits in hits.GUEST_HITS) else ''
             if reason:
                 yield DefectHit(defect, reason, is_sure=(

@@ -123,8 +123,8 @@ def check_path(before: NovaVersion, after: NovaVersion) -> None:
     where = errors.Location('--to')
     if after.is_older_than(before):
         raise errors.InputError(
-            f'{after} is older than {before}, which --from says; nova cannot '
-            'be downgraded', where)
+            f'{after} is older than {before}, which is to be upgraded; nova '
+            'cannot be downgraded', where)
     if before.release is None or after.release is None:
         return
     least = oldest_supported(after.release)

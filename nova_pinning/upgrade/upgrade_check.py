@@ -106,24 +106,24 @@ def _find(defect: defect_model.Defect,
     """All that a defect hits."""
     upgrade = subject.upgrade
     when: dict[nova_version.NovaVersion, tuple[UpgradePhase, ...]] = {}
-    for place in subject.hosts:
-        own = subject.versions[place.host.name]
+    for occupied in subject.hosts:
+        own = subject.versions[occupied.host.name]
         if own not in when:
             when[own] = phases(defect, upgrade, own)
         if not when[own]:
             continue
         if defect.hits in hits.HOST_HITS:
-            reason = hits.HOST_HITS[defect.hits](place)
+            reason = hits.HOST_HITS[defect.hits](occupied)
             if reason:
-                yield _violation(defect, upgrade, reason, own, place.host)
+                yield _violation(defect, upgrade, reason, own, occupied.host)
             continue
         hit = hits.GUEST_HITS[defect.hits]
-        for guest in place.guests:
-            reason = hit(hits.GuestOnHost(guest, place.host))
+        for guest in occupied.guests:
+            reason = hit(hits.GuestOnHost(guest, occupied.host))
             if reason:
                 reason = _as_started(defect, upgrade, own, guest, reason)
             if reason:
-                yield _violation(defect, upgrade, reason, own, place.host,
+                yield _violation(defect, upgrade, reason, own, occupied.host,
                                  guest)
 
 
@@ -214,8 +214,8 @@ def too_old(subject: UpgradedFleet) -> check_rule.Violations:
     if after.release is None:
         return
     least = nova_version.oldest_supported(after.release)
-    for place in subject.hosts:
-        host = place.host
+    for occupied in subject.hosts:
+        host = occupied.host
         own = subject.versions[host.name]
         if own.release is not None and own.release < least:
             yield check_rule.Violation(
@@ -232,8 +232,8 @@ def too_old(subject: UpgradedFleet) -> check_rule.Violations:
     advice='give --to the release that the hosts are to run')
 def too_new(subject: UpgradedFleet) -> check_rule.Violations:
     after = subject.upgrade.after
-    for place in subject.hosts:
-        host = place.host
+    for occupied in subject.hosts:
+        host = occupied.host
         own = subject.versions[host.name]
         if (own.release is not None and after.release is not None
                 and own.release > after.release):

@@ -12,6 +12,7 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import order
@@ -129,7 +130,9 @@ def _fit(
     if requests or tracker.stats.pools:
         check = pci.NovaPciCheck(tracker.stats, requests, None)
     try:
-        engine_host = topology.host_from_nova(host_topology, *ratios)
+        engine_host = topology.host_from_nova(
+            host_topology, *ratios)._replace(
+                claim_order=nova_claim.installed_order())
         engine_guest = topology.guest_from_nova(order.topology)
     except topology.BrokenTopology as error:
         return model.Refusal(

@@ -13,6 +13,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning import model
 from nova_pinning.model import flag
 from nova_pinning.model import hostclass
+from nova_pinning.model import nova_release
 from nova_pinning.placement import inventory
 
 #: How a place in the image's properties is called in findings.
@@ -67,6 +68,8 @@ class CheckedFlavor:
         or if nova refuses it
     :param is_accepted: whether nova accepts flavor and image
     :param hosts: to check against
+    :param releases: of nova, any of which the cloud may run; empty if that
+        is not known
     """
 
     flavor: flavor_model.Flavor
@@ -74,6 +77,7 @@ class CheckedFlavor:
     guest: model.Guest | None = None
     is_accepted: bool = True
     hosts: tuple[target.TargetHosts, ...] = ()
+    releases: tuple[nova_release.NovaRelease, ...] = ()
 
     @property
     def specs(self) -> Mapping[str, str]:

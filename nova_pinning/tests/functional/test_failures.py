@@ -31,6 +31,7 @@ from demo import threads  # noqa: F401 isort: skip
 from nova.compute import claims as nova_claims
 import nova.conf
 from nova import context as nova_context
+from nova.db.main import api
 from nova import objects
 from nova.scheduler import manager
 from nova import service
@@ -417,6 +418,21 @@ class TestClaims(test_nova_numa_fit.NovaNumaFitTestCase, _Case):
         self.nova.start_host('compute-2', case.EASY_HOST)
         self.assert_goes(self.boot(case.CROSSED, 6), 'compute-2')
         self.assert_goes(self.boot(case.CROSSED, 6), 'compute-1')
+
+    @shows('claim-unknown')
+    def test_release_not_known(self):
+        """The emptier cell of the host is the one with a device."""
+        self.start_host_with_devices(
+            'compute-1', hosts.HostShape(
+                sockets=2, cores_per_cell=4, threads=1, memory_mib=16 * GIB,
+                dedicated='0-3,4-5'), (test_nova_numa_fit.OTHER,))
+        self.assert_goes(self.boot_dedicated(vcpus=1), 'compute-1')
+        self.assertFalse(any(
+            'second choice' in record.getMessage() for record in self.said))
+        context = nova_context.get_admin_context()
+        compute = objects.Service.get_by_compute_host(context, 'compute-1')
+        api.service_update(context, compute.id, {'version': 73})
+        self.assert_goes(self.boot_dedicated(vcpus=1), 'compute-1')
 
     @shows('packing')
     def test_packing(self):

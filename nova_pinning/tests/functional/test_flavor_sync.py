@@ -15,6 +15,7 @@ import yaml
 
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import sync
+from nova_pinning.model import nova_release
 from nova_pinning.tests.functional import flavorsync
 from nova_pinning.tests.functional import functional_base
 
@@ -193,6 +194,10 @@ class TestCommands(CommandTestCase):
                                            'enterprise', status=1)
         found = json.loads(output)
         self.assertEqual(2, found['flavors'])
+        # As far as the API tells.
+        self.assertIn(str(nova_release.of_nova_version(found['nova'])),
+                      found['releases'])
+        self.assertIn('the compute API of cloud', found['remarks'][0])
         self.assertIn(f'cloud {self.api.url[7:-5]}',
                       found['findings'][0]['source'])
         output, _error = self.call_command('check', status=1)

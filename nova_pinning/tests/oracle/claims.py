@@ -47,6 +47,7 @@ NO_PLACE = 'it finds no host cells'
 RAISES = 'it raises'
 REJECTED = "nova's own accounting rejects it"
 FAR = 'devices or networks are out of reach'
+UNCERTAIN = 'it comes out in one of two ways'
 
 # What can be wrong with a choice.
 WRONG_LEFT = 'a host is left whose first claim is wrong: '
@@ -255,9 +256,12 @@ class Host:
     def second(self) -> set[str]:
         """What is wrong with a claim that follows an aborted one."""
         case = self._case
+        count = len(case.data['guest']['cells'])
         with case.configured():
-            return claim(
-                case, case.host(), [-1] * len(case.data['guest']['cells']))
+            wrong = claim(case, case.host(), [-1] * count)
+            # As good as a second attempt that is wrong.
+            return wrong if is_certain(case, range(count)) else {
+                *wrong, UNCERTAIN}
 
     def reason(self) -> str:
         """Why our filter refuses the host; others do not say."""
@@ -295,23 +299,62 @@ def claim(case: oracle_case.Case, host: objects.NUMATopology,
           ids: ty.Iterable[int]) -> set[str]:
     """What is wrong with nova-compute's claim; empty if it is right.
 
+    If it may be of either kind, what is wrong with the one or the other.
+
     :param host: not changed
     :param ids: what the ids of the guest's cells are to start with: from 0
         at the first attempt, -1 each at the next
     """
+    ids = list(ids)
+    return set().union(*[
+        _wrong_with(case, host, claimed(case, host, ids, sees_devices))
+        for sees_devices in _ways(case)])
+
+
+def is_certain(case: oracle_case.Case, ids: ty.Iterable[int]) -> bool:
+    """Whether claims of all kinds that there may be come out alike."""
+    ways = _ways(case)
+    if len(ways) < 2:
+        return True
+    answers = {repr(claimed(case, case.host(), list(ids), sees_devices))
+               for sees_devices in ways}
+    return len(answers) == 1
+
+
+def _ways(case: oracle_case.Case) -> tuple[bool, ...]:
+    """Whether nova-compute minds devices that are not asked for."""
+    sees_devices = case.data.get('sees_devices', True)
+    return (True, False) if sees_devices is None else (sees_devices,)
+
+
+def claimed(case: oracle_case.Case, host: objects.NUMATopology,
+            ids: ty.Iterable[int], sees_devices: bool) -> ty.Any:
+    """What a claim answers; the exception if it raises one.
+
+    nova.compute.claims.Claim._test_numa_topology says what the fit is given.
+    """
     guest = case.guest()
     for cell, cell_id in zip(guest.cells, ids, strict=True):
         cell.id = cell_id
-    limits = case.limits()
     pci_requests, pci_stats = pci(case)
     try:
-        answer = hardware.numa_fit_instance_to_host(
-            host, guest, provider_mapping=None, limits=limits,
-            pci_requests=pci_requests, pci_stats=pci_stats)
-    except Exception:
+        return hardware.numa_fit_instance_to_host(
+            host, guest, provider_mapping=None, limits=case.limits(),
+            pci_requests=pci_requests,
+            pci_stats=pci_stats if sees_devices or pci_requests else None)
+    except Exception as error:
+        return error
+
+
+def _wrong_with(case: oracle_case.Case, host: objects.NUMATopology,
+                answer: ty.Any) -> set[str]:
+    """What is wrong with the answer of a claim."""
+    if isinstance(answer, Exception):
         return {RAISES}
     if answer is None:
         return {NO_PLACE}
+    limits = case.limits()
+    pci_requests, pci_stats = pci(case)
     wrong: set[str] = set(oracle_check.faults(case, oracle.answer_of(answer)))
     if oracle_compare.is_rejected(host, answer):
         wrong.add(REJECTED)
@@ -335,23 +378,24 @@ def is_luck(case: oracle_case.Case) -> bool:
     two; with luck nothing is wrong about it.
     """
     with case.configured():
-        host, guest = case.host(), case.guest()
-        for number, cell in enumerate(guest.cells):
-            cell.id = number
-        limits = case.limits()
-        pci_requests, pci_stats = pci(case)
-        answer = hardware.numa_fit_instance_to_host(
-            host, guest, provider_mapping=None, limits=limits,
-            pci_requests=pci_requests, pci_stats=pci_stats)
-        if answer is None:
-            return False
-        by_id = {cell.id: cell for cell in host.cells}
-        isolates = guest.emulator_threads_isolated
+        host = case.host()
+        ids = list(range(len(case.data['guest']['cells'])))
         return any(
-            not _fits_alone(by_id[answered.id], asked, limits,
-                            int(isolates and not number))
-            for number, (answered, asked) in enumerate(
-                zip(answer.cells, case.guest().cells)))
+            _is_lucky(case, host, claimed(case, host, ids, sees_devices))
+            for sees_devices in _ways(case))
+
+
+def _is_lucky(case: oracle_case.Case, host: objects.NUMATopology,
+              answer: ty.Any) -> bool:
+    if answer is None:
+        return False
+    guest = case.guest()
+    by_id = {cell.id: cell for cell in host.cells}
+    return any(
+        not _fits_alone(by_id[answered.id], asked, case.limits(),
+                        int(guest.emulator_threads_isolated and not number))
+        for number, (answered, asked) in enumerate(
+            zip(answer.cells, guest.cells)))
 
 
 def _fits_alone(host_cell: ty.Any, cell: ty.Any, limits: ty.Any,

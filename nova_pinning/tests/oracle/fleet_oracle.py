@@ -12,6 +12,10 @@ emulator threads, PCI devices in several pools: more of each than the cases of
     ``odd`` is of the first host only
 ``hasty``
     whether any claim that has to try more than one way counts as too slow
+``sees_devices``
+    whether nova-compute minds devices that the guest does not ask for, as it
+    does from 2026.2 on; null if the host may be of either kind. Of the first
+    host; each of ``others`` has its own
 """
 
 import operator
@@ -33,7 +37,9 @@ _VENDOR = '8086'
 
 def fleet(seed: int, number: int) -> oracle_case.Case:
     """Return case ``number`` of the series that ``seed`` stands for."""
-    return oracle_case.Case(_Fleets(random.Random(f'{seed}/{number}')).case())
+    data = _Fleets(random.Random(f'{seed}/{number}')).case()
+    _Releases(random.Random(f'{seed}/{number}/releases')).mix(data)
+    return oracle_case.Case(data)
 
 
 def hosts(case: oracle_case.Case) -> list[oracle_case.Case]:
@@ -47,8 +53,24 @@ def hosts(case: oracle_case.Case) -> list[oracle_case.Case]:
             'mapping': other['mapping']}
         cases.append(oracle_case.Case({
             **data, 'host': other['host'], 'pci': pci, 'odd': False,
-            'others': []}))
+            'sees_devices': other.get('sees_devices', True), 'others': []}))
     return cases
+
+
+class _Releases(case_generator.Generator):
+    """Hosts of several releases of nova.
+
+    It draws for itself, so that the cases are otherwise those of the seed.
+    """
+
+    def mix(self, data: _Data) -> None:
+        """Say what each host is; some guests want no devices after all."""
+        if data['pci'] and self.chance(0.4):
+            data['pci'].update(requests=[], mapping=None)
+            for other in data['others']:
+                other['mapping'] = None
+        for host in (data, *data['others']):
+            host['sees_devices'] = self.weighted({True: 4, False: 4, None: 2})
 
 
 class _Fleets(case_generator.Generator):

@@ -7,8 +7,10 @@ import typing as ty
 import uuid
 
 from nova import objects
+from nova.objects import service
 from nova.scheduler import host_manager
 
+from nova_pinning.model import nova_release
 from nova_pinning.tests.oracle import oracle_case
 
 
@@ -24,6 +26,7 @@ def host_state(name: str = 'host1', topology: ty.Any = None,
     state.cpu_allocation_ratio = 16.0
     state.ram_allocation_ratio = 1.5
     state.allocation_candidates = [{'mappings': {}}]
+    state.service = {'version': service.SERVICE_VERSION}
     for key, value in values.items():
         setattr(state, key, value)
     return state
@@ -58,6 +61,10 @@ def state_of(case: oracle_case.Case,
 
     :param topology: nova.objects.NUMATopology, if it is there already
     """
+    sees_devices = case.data.get('sees_devices', True)
+    version = {True: nova_release.of_name('2026.2').service_version,
+               False: nova_release.of_name('2025.1').service_version,
+               None: None}[sees_devices]
     limits = case.data['limits']
     ratios = limits and {
         'cpu_allocation_ratio': limits['cpu'],
@@ -65,6 +72,7 @@ def state_of(case: oracle_case.Case,
     return host_state(
         topology=topology or case.host(), pci_stats=case.pci_stats(),
         allocation_candidates=[{'mappings': case.mapping()}],
+        service={'version': version},
         **(ratios or {}))
 
 

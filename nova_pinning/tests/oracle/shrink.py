@@ -99,6 +99,7 @@ def _forget_the_first(data: _Data) -> None:
     """Have the second host of a fleet in the place of the first."""
     other = data['others'].pop(0)
     data['host'] = other['host']
+    data['sees_devices'] = other.get('sees_devices', True)
     if data['pci']:
         data['pci'].update(pools=other['pools'], mapping=other['mapping'])
 

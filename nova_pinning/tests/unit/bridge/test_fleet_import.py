@@ -146,6 +146,17 @@ class HostTestCase(TestCase):
         self.assertFalse(host.is_enabled)
         self.assertEqual(reason, host.disabled_reason)
 
+    @ddt.data((68, '2025.1'), (69, '2025.2'), (74, '2026.2'), (0, None),
+              (1000, None))
+    @ddt.unpack
+    def test_release(self, version, release):
+        self.nova.add_host('cmp-1', service={'version': version})
+        self.assertEqual(release, self.host().nova_release)
+
+    def test_release_without_a_service(self):
+        self.nova.add_host('cmp-1', service={'deleted': 1})
+        self.assertIsNone(self.host().nova_release)
+
     def test_of_a_disabled_cell(self):
         self.nova.add_host('cmp-1')
         self.nova.execute('api', sa.update(api_models.CellMapping).values(

@@ -59,6 +59,15 @@ class GuestTestCase(TestCase):
             model.CellFit(0, ((2, 0),)))), guest.fit)
         self.assertTrue(guest.is_movable)
 
+    def test_launched(self):
+        self.nova.add_guest('web', 'cmp-1', launched_at=datetime.datetime(
+            2026, 5, 4, 10, 11, 12))
+        self.assertEqual('2026-05-04T10:11:12Z', self.guest().launched_at)
+
+    def test_never_launched(self):
+        self.nova.add_guest('web', 'cmp-1', launched_at=None)
+        self.assertEqual('', self.guest().launched_at)
+
     def test_all_of_a_cell(self):
         topology = novadatabase.guest_topology(
             'a', {0: [0, 16]}, pagesize=1048576, cpu_thread_policy='require',

@@ -53,7 +53,7 @@ class TestHost(oracle_cases.TestCase):
         """Verdict, pins and the figures of a refusal."""
         hypothesis.assume(not case.data['odd'])
         ours, guest = builders.model_of(case)
-        theirs = topology.host_from_nova(case.host(), *ours[1:])
+        theirs = topology.host_from_nova(case.host(), *ours[1:3])
         self.assertEqual(
             fit.fit_guest(ours, guest, pack=case.data['pack']),
             fit.fit_guest(theirs, guest, pack=case.data['pack']))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning flavor check, and the formats that all checks have."""
 
+from importlib import metadata
 import json
 
 import ddt
 
+from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.cli import cli_case
 
 # P105, a warning for each size.
@@ -77,3 +79,56 @@ class TestCheckFlavors(cli_case.TestCase):
         self.assertEqual((1, '', ''), (done.status, done.out, done.err))
         with open(path) as file:
             self.assertEqual(1, json.load(file)['version'])
+
+    def test_release(self):
+        self.path = self.write('f.yaml', CATALOGUE.replace(
+            'memory: 4GiB}',
+            "memory: 4GiB, extra_specs: {'hw:sound_model': virtio}}"))
+        done = self.check('--release', '2025.1')
+        self.assertEqual((1, ''), (done.status, done.err))
+        self.assertIn('N101 error: ', done.out)
+        self.assertIn('nova 2025.1 does not know hw:sound_model=virtio',
+                      ' '.join(done.out.split()))
+        self.assertNotIn('N101', self.check('--release', 'flamingo').out)
+        self.assertNotIn('N1', self.check().out)
+
+    def test_release_of_the_catalogue(self):
+        text = CATALOGUE.replace(
+            'memory: 4GiB}',
+            "memory: 4GiB, extra_specs: {'hw:sound_model': virtio}}")
+        for named in ('2025.1', "'2025.1'", 'Epoxy'):
+            self.path = self.write('f.yaml', text.replace(
+                'name: n', f'name: n\nnova_release: {named}'))
+            content = json.loads(self.check('--format', 'json').out)
+            self.assertEqual(['2025.1'], content['releases'])
+            self.assertIn('N101', {one['code']
+                                   for one in content['findings']})
+        # What the command line says comes first.
+        content = json.loads(
+            self.check('--format', 'json', '--release', '2025.2').out)
+        self.assertEqual(['2025.2'], content['releases'])
+        self.assertNotIn('N101', {one['code']
+                                  for one in content['findings']})
+
+    def test_which_nova_judged(self):
+        other = next(one for one in nova_release.RELEASES
+                     if one != nova_release.of_nova_version(
+                         metadata.version('nova')))
+        done = self.check('--release', other.name)
+        self.assertIn('says, which is installed here',
+                      ' '.join(done.out.split()))
+
+    @ddt.data(['--release', '2025.3'], ['--release', '31'])
+    def test_unknown_release(self, arguments):
+        done = self.check(*arguments)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(f'{arguments[1]!r} is not a release of nova', done.err)
+        self.assertIn('2025.1, 2025.2', done.err)
+
+    @ddt.data('2025.3', 'true', '[2025.1]')
+    def test_unknown_release_of_the_catalogue(self, named):
+        self.path = self.write('f.yaml', CATALOGUE.replace(
+            'name: n', f'name: n\nnova_release: {named}'))
+        done = self.check()
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('f.yaml:3:15: nova_release: ', done.err)

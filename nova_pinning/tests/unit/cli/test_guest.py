@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
+from importlib import metadata
 import json
 import os
 from xml.etree import ElementTree
 
+from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.cli import cli_case
 
 FLAVOR = f'{cli_case.CATALOGUE}:enterprise.2xlarge'
@@ -86,6 +88,59 @@ class TestShow(cli_case.TestCase):
         done = self._show('--only', 'fit', flavor='vcpus=2 ram=1GiB')
         self.assertEqual(1, done.status)
         self.assertIn('0 VCPU left', done.out)
+
+    def test_another_release(self):
+        flavor = ('vcpus=8 ram=16GiB hw:cpu_policy=dedicated '
+                  'hw:sound_model=virtio')
+        done = self._show('--release', '2024.1', flavor=flavor)
+        self.assertEqual((0, ''), (done.status, done.err))
+        out = ' '.join(done.out.split())
+        version = metadata.version('nova')
+        for words in (f'libvirt XML, by nova {version}',
+                      f'Note: this is what nova {version}',
+                      'XML of nova 2024.1 may differ',
+                      'Error N101: nova 2024.1 does not know'):
+            self.assertIn(words, out)
+        shown = json.loads(self._show(
+            '--release', '2024.1', '--format', 'json', flavor=flavor).out)
+        self.assertEqual((version, '2024.1'),
+                         (shown['nova'], shown['release']))
+        self.assertNotEqual([], shown['differences'])
+        # Whoever pipes the XML on is told as well.
+        done = self._show('--release', '2024.1', '--only', 'xml',
+                          flavor=flavor)
+        self.assertEqual('domain', ElementTree.fromstring(done.out).tag)
+        self.assertIn(f'warning: this is what nova {version}', done.err)
+
+    def test_the_release_that_is_installed(self):
+        release = nova_release.of_nova_version(metadata.version('nova'))
+        shown = json.loads(self._show('--release', str(release),
+                                      '--format', 'json').out)
+        self.assertEqual((release.name, []),
+                         (shown['release'], shown['differences']))
+        self.assertEqual(self._show().out,
+                         self._show('--release', str(release)).out)
+
+    def test_release_of_the_catalogue(self):
+        path = self.write('f.yaml', '''\
+version: 1
+name: n
+nova_release: 2024.1
+families:
+  f: {class: dedicated, sizes: {s: {vcpus: 2, memory: 4GiB}}}
+''')
+        for flavor in (path, f'{path}:f.s'):
+            shown = json.loads(self._show('--format', 'json',
+                                          flavor=flavor).out)
+            self.assertEqual('2024.1', shown['release'])
+        shown = json.loads(self._show('--format', 'json', '--release',
+                                      '2025.1', flavor=path).out)
+        self.assertEqual('2025.1', shown['release'])
+
+    def test_unknown_release(self):
+        done = self._show('--release', '2025.3')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn("'2025.3' is not a release of nova", done.err)
 
     def test_only(self):
         self.assertEqual('domain', ElementTree.fromstring(

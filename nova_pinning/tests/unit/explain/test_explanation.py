@@ -13,6 +13,7 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import explanation_report
+from nova_pinning.presentation import explanation_text
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit import unit_base
@@ -268,6 +269,25 @@ class TestMoves(unit_base.TestCase):
         self.assertEqual([('full-0-0', 'other')], [
             (move.guest.uuid, move.target) for move in clearing.moves])
         self.assertEqual((), found.pairs.hosts)
+
+    def test_told_what_keeps_it(self):
+        """A guest that this nova does not live-migrate."""
+        for release, expected in (
+                ('2026.1', ['U101']), ('2025.1', []), (None, [])):
+            full, other = (
+                dataclasses.replace(explain_cases.host(_cell(), name=name),
+                                    nova_release=release)
+                for name in ('full', 'other'))
+            guests = (*_taken(full, 4), *_taken(full, 1, start=4),
+                      *_taken(other, 4))
+            found = _explain(_fleet(full, other, guests=guests),
+                             explain_cases.flavor(7))
+            clearing, = found.remediation.single.shown
+            move, = clearing.moves
+            self.assertEqual(
+                expected, [hit.defect.code for hit in move.defects])
+            text = ' '.join(explanation_text._remediation(found.remediation))
+            self.assertEqual(bool(expected), 'not live: pinned guest' in text)
 
     def test_stays(self):
         full, other = (explain_cases.host(_cell(), name=name)

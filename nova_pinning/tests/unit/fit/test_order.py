@@ -6,6 +6,8 @@ from oslotest import base as oslotest
 
 from nova_pinning import fit
 from nova_pinning.fit import _cells
+from nova_pinning import model
+from nova_pinning.model import CellOrder
 from nova_pinning.model import CpuPolicy
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
@@ -79,6 +81,28 @@ class TestOrder(oslotest.BaseTestCase):
             _sorted_as_nova_does(
                 host_cells, policy is not CpuPolicy.SHARED, pack, devices),
             _cells.order_cells(host_cells, guest, pack, devices))
+
+    @unit_base.settings(100)
+    @hypothesis.given(
+        _host_cells(), strategies.sampled_from(list(CpuPolicy)),
+        strategies.booleans(), strategies.sampled_from(list(CellOrder)),
+        strategies.builds(
+            _Devices,
+            strategies.dictionaries(
+                strategies.integers(0, 4), strategies.integers(0, 2)),
+            strategies.booleans()))
+    def test_where_claims_are_not_told_of_devices(
+            self, host_cells, policy, pack, order, devices):
+        guest = builders.guest((1, 1), cpu_policy=policy)
+        host = builders.host(*host_cells, claim_order=order)
+        choice = fit.choose_cells(host, guest, pack=pack, pci=devices)
+        hypothesis.assume(not isinstance(choice, model.Refusal))
+        told = devices.is_requested or order is not CellOrder.ANY_DEVICES
+        self.assertEqual(
+            _sorted_as_nova_does(
+                host_cells, policy is not CpuPolicy.SHARED, pack,
+                devices if told else None),
+            choice.order)
 
     def _chosen(self, *memory_used, guest_cells=1, pack=False):
         host = builders.host(*(

@@ -4,11 +4,16 @@
 Nova takes part in all of it.
 """
 
+import contextlib
 import dataclasses
 
 import ddt
 
+from nova_pinning.bridge import standalone
 from nova_pinning.flavors.checks import flavor_check_run
+from nova_pinning.flavors.checks import nova_rules
+from nova_pinning.flavors import release_support
+from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors.check_samples import DEDICATED
 from nova_pinning.tests.unit.flavors.check_samples import GIB
@@ -22,6 +27,7 @@ class Case:
 
     :param specs: extra specs
     :param also: codes of other rules that find something as well
+    :param releases: that the cloud may run
     """
 
     specs: dict
@@ -33,12 +39,16 @@ class Case:
     aliases: tuple | None = None
     also: tuple = ()
     severity: str = ''
+    releases: tuple = ()
 
     def findings(self):
         return check_samples.check(
             [check_samples.flavor(self.specs, self.without, vcpus=self.vcpus,
                                   memory_mib=self.memory_mib)],
-            self.hosts, self.image, self.aliases)
+            self.hosts, self.image, self.aliases,
+            release_support.CloudRelease(
+                tuple(map(nova_release.of_name, self.releases)),
+                standalone.nova_version()))
 
 
 def dedicated(more=(), **values):
@@ -64,6 +74,11 @@ SMALL = check_samples.host(nodes=1)
 SHARED_HOST = check_samples.host(traits=('CUSTOM_PINNING_SHARED',))
 TOPOLOGY = ('hw:cpu_sockets', 'hw:cpu_cores', 'hw:cpu_threads')
 NVME = {'pci_passthrough:alias': 'nvme:1'}
+
+SOUND = {'hw:sound_model': 'virtio'}
+SNP = {'hw:mem_encryption_model': 'amd-sev-snp'}
+EPOXY = ('2025.1',)
+NEWEST = ('2026.2',)
 
 #: By code: flavors in which it is found, then some in which it is not.
 CASES = {
@@ -123,6 +138,52 @@ CASES = {
         [mixed('0-99999999999'),
          mixed('0-1,65536')],
         [mixed('0-6')]),
+    'N101': (
+        [dedicated(SOUND, releases=EPOXY),
+         dedicated(SOUND, releases=('2025.1', '2025.2'), severity='warning'),
+         dedicated({'hw:sound_model': 'odd'}, releases=NEWEST),
+         dedicated({'hw:redirected_usb_ports': '16'}, releases=NEWEST),
+         dedicated({**SNP, 'hw:mem_encryption': 'yes'}, releases=('2026.1',)),
+         dedicated({'hw:tpm_secret_security': 'host'}, releases=('2025.2',)),
+         dedicated({'hw:max_cpu_cores': '4'}, releases=EPOXY),
+         dedicated({'hw:max_cpu_cores': '4'}, releases=('2024.1',),
+                   severity='warning'),
+         dedicated({'hw:cpu_max_cores': '4'}, releases=('2024.1',))],
+        [dedicated(SOUND, releases=('2025.2',)),
+         dedicated({'hw:redirected_usb_ports': '15'}, releases=NEWEST),
+         dedicated({'hw:cpu_max_cores': '4'}, releases=EPOXY),
+         dedicated({**SNP, 'hw:mem_encryption': 'yes'}, releases=NEWEST),
+         # Which release it is is not known.
+         dedicated(SOUND)]),
+    'N102': (
+        [dedicated(image={'hw_sound_model': 'virtio'}, releases=EPOXY),
+         dedicated(image={'hw_firmware_stateless': 'true',
+                          'hw_firmware_type': 'uefi'},
+                   releases=('2024.1',)),
+         dedicated(image={'hw_vif_model': 'igb'}, releases=('2024.2',),
+                   severity='error'),
+         dedicated(image={'hw_vif_model': 'igb'},
+                   releases=('2024.2', '2025.1'), severity='warning'),
+         dedicated(image={'hw_mem_encryption_model': 'intel-tdx'},
+                   releases=('2026.1',), severity='error', also=('P209',))],
+        [dedicated(image={'hw_sound_model': 'virtio'},
+                   releases=('2025.2',)),
+         dedicated(image={'hw_vif_model': 'virtio'}, releases=('2024.2',)),
+         dedicated(image={'hw_vif_model': 'igb'}, releases=EPOXY)]),
+    'N103': (
+        [dedicated({'trait:OWNER_NOVA': 'required'}, releases=('2026.1',)),
+         dedicated(image={'trait:COMPUTE_SOUND_MODEL_USB': 'required'},
+                   releases=EPOXY),
+         dedicated({'trait2:HW_PCI_ONE_TIME_USE': 'required'},
+                   releases=('2025.1', '2025.2'), severity='warning')],
+        [dedicated({'trait:OWNER_NOVA': 'required'}, releases=NEWEST),
+         dedicated({'trait:OWNER_NOVA': 'forbidden'}, releases=EPOXY),
+         dedicated({'trait:HW_CPU_X86_AVX2': 'required'}, releases=EPOXY)]),
+    'N104': (
+        [dedicated(NVME, releases=('2026.1',)),
+         dedicated(NVME, releases=('2025.1', '2025.2'))],
+        [dedicated(NVME, releases=NEWEST), dedicated(NVME),
+         dedicated(releases=EPOXY)]),
     'P101': (
         [dedicated(vcpus=4098, without=TOPOLOGY, also=('P105',))],
         [dedicated(vcpus=4096, without=TOPOLOGY, also=('P105',))]),
@@ -259,9 +320,10 @@ CASES = {
                    severity='warning')],
         [dedicated(REALTIME), dedicated()]),
     'P209': (
-        [dedicated({'hw:mem_encryption_model': 'amd-sev'})],
+        # Novas before 2025.2 refuse the key, so the release is said.
+        [dedicated({'hw:mem_encryption_model': 'amd-sev'}, releases=NEWEST)],
         [dedicated({'hw:mem_encryption_model': 'amd-sev',
-                    'hw:mem_encryption': 'yes'})]),
+                    'hw:mem_encryption': 'yes'}, releases=NEWEST)]),
     'P210': (
         [shared(memory_mib=63)],
         [shared(memory_mib=64)]),
@@ -447,6 +509,32 @@ class RulesTest(unit_base.TestCase):
         for case in CASES[code][1]:
             self.assertNotIn(
                 code, [finding.code for finding in case.findings()], case)
+
+    def test_no_rule_fails_where_all_is_known(self):
+        for release in nova_release.RELEASES:
+            found = dedicated(releases=(release.name,)).findings()
+            self.assertEqual([], found)
+
+    def test_an_older_nova_is_not_asked_of_what_it_does_not_know(self):
+        """What the nova at hand does not know is not its to refuse."""
+        cloud = release_support.CloudRelease(
+            (nova_release.NEWEST,), '30.0.0')
+        flavor = check_samples.flavor({**DEDICATED, **SOUND})
+        asked = []
+
+        @contextlib.contextmanager
+        def judging(flavors, image, aliases):
+            asked.append(image)
+            yield lambda flavor: (
+                asked.append(dict(flavor.extra_specs)),
+                nova_rules.Judgement((), None, True))[1]
+
+        found = flavor_check_run.check(
+            [flavor], judging, image_properties={
+                'hw_usb_model': 'qemu-xhci', 'hw_vif_model': 'virtio'},
+            cloud=cloud)
+        self.assertEqual([{'hw_vif_model': 'virtio'}, DEDICATED], asked)
+        self.assertNotIn('N1', {one.code[:2] for one in found})
 
     def test_every_rule_has_cases(self):
         self.assertEqual(set(flavor_check_run.RULES), set(CASES))

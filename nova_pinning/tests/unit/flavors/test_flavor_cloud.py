@@ -61,6 +61,27 @@ class CloudTestCase(oslotest.BaseTestCase):
 
 
 @ddt.ddt
+class TestMicroversion(CloudTestCase):
+
+    @ddt.data(('2.102', 102), ('2.96', 96), ('', None))
+    @ddt.unpack
+    def test_of_the_api(self, version, expected):
+        document = {'version': VERSIONS['version'] | {'version': version}}
+        for url in (URL, f'{URL}/'):
+            self.nova.get(url, json=document)
+        self.assertEqual(expected, self.cloud.microversion())
+
+    def test_no_answer(self):
+        for url in (URL, f'{URL}/'):
+            self.nova.get(url, exc=requests.ConnectionError)
+        self.nova.get('http://nova.example/', exc=requests.ConnectionError)
+        try:
+            self.assertIsNone(self.cloud.microversion())
+        except errors.CloudError as error:
+            self.assertNotEqual('', str(error))
+
+
+@ddt.ddt
 class TestFlavors(CloudTestCase):
 
     def list(self, with_projects=no_projects):

@@ -69,7 +69,8 @@ _HOSTS = strategies.builds(
     cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
     disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
     disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
-    disabled_reason=strategies.just('') | _WORDS)
+    disabled_reason=strategies.just('') | _WORDS,
+    nova_release=strategies.sampled_from([None, '2025.1', '2026.2']))
 
 
 @strategies.composite
@@ -95,7 +96,9 @@ def _guests(draw):
         topology=topology, fit=topology and draw(_fits(topology)),
         devices=draw(_tuples(strategies.builds(
             snapshot.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
-        is_movable=draw(strategies.booleans()))
+        is_movable=draw(strategies.booleans()),
+        launched_at=draw(strategies.sampled_from(
+            ['', '2026-05-04T10:11:12Z'])))
 
 
 #: Whatever a snapshot can tell, most of which makes no sense.

@@ -200,6 +200,10 @@ class TestErrors(base.BaseTestCase):
         (('guests', 0, 'devices', 0, 'kind'), '8086', 'vendor and product'),
         (('hosts', 0, 'cpu_allocation_ratio'), 0, 'a number above 0'),
         (('hosts', 0, 'name'), 'a b', 'without blanks'),
+        (('hosts', 0, 'nova_release'), '31', 'a release of nova, such as'),
+        (('hosts', 0, 'nova_release'), '2019.2',
+         ".nova_release: '2019.2' is not a release of nova "
+         'that is known here; these are: 2024.1, '),
         (('hosts', 0), 'x', 'hosts[0]: x is not a mapping'),
         (('hosts',), {}, 'hosts: a mapping is not a list'),
         (('layouts', 0, 'cells', 1, 'id'), 0, 'a cell 0 stands here already'),

@@ -95,6 +95,29 @@ class TestStanding(unit_base.TestCase):
                 one.resources_used['PCPU'])
 
 
+class TestRelease(unit_base.TestCase):
+
+    def test_claims_follow_it(self):
+        """Nova before 2026.2 takes the emptier cell, devices or not."""
+        kind = snapshot.DeviceKind('8086', '1520')
+        one = explain_cases.wanted(explain_cases.pinned((2, 100)))
+        for release, cell in ((None, 1), ('2026.2', 1), ('2026.1', 0),
+                              ('2025.1', 0)):
+            host = explain_cases.host(
+                builders.host_cell(0, range(8)),
+                builders.host_cell(1, range(8, 12)), nova_release=release,
+                pci_pools=(snapshot.PciPool(kind, 0, 1),))
+            where = host_occupancy.of_host(host)
+            found = host_occupancy.fit_on(where, one)
+            self.assertEqual([cell], [part.host_cell for part in found.cells],
+                             release)
+            # Guests that come and go leave that as it is.
+            grown = where.with_guest(one, found)
+            self.assertEqual(where.engine.claim_order,
+                             grown.engine.claim_order)
+            self.assertEqual(where, grown.without(grown.guests[0]))
+
+
 class TestVerdict(unit_base.TestCase):
 
     def test_order(self):

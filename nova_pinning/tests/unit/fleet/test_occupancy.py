@@ -34,7 +34,7 @@ class TestOccupancy(oslotest.BaseTestCase):
             guests=(placed, _guest('2', 'a'), _guest('3', 'elsewhere')))
         hosts = builders.engine_hosts(fleet)
         self.assertEqual(['b', 'a'], list(hosts))
-        self.assertEqual((4.0, 1.5), hosts['a'][1:])
+        self.assertEqual((4.0, 1.5), hosts['a'][1:3])
         self.assertEqual(_host('b').cells, hosts['b'].cells)
         self.assertEqual(cpuset.CpuSet([0, 1]),
                          hosts['a'].cells[0].pinned_cpus)

@@ -95,7 +95,7 @@ class TestEngineHost(oslotest.BaseTestCase):
             ram_allocation_ratio=1.5))
         host = engine.engine_host(
             description, cpuset.CpuSet.parse('0,1,5,6'))
-        self.assertEqual((2.0, 1.5), host[1:])
+        self.assertEqual((2.0, 1.5), host[1:3])
         self.assertEqual(model.HostCell(
             id=0,
             shared_cpus=cpuset.CpuSet([4]),

@@ -56,3 +56,11 @@ class TestNovaRelease(base.BaseTestCase):
     def test_of_service_version(self, version, expected):
         release = nova_release.of_service_version(version)
         self.assertEqual(expected, release and release.name)
+
+    @ddt.data((95, ''), (96, '2024.1 2024.2'), (97, '2025.1'),
+              (100, '2025.1 2025.2'), (101, '2026.1'), (104, '2026.2'),
+              (105, ''))
+    @ddt.unpack
+    def test_of_microversion(self, microversion, expected):
+        self.assertEqual(expected, ' '.join(
+            map(str, nova_release.of_microversion(microversion))))

@@ -16,6 +16,8 @@ from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
 from nova_pinning.tests.unit.segregation import audit_cloud
 from nova_pinning.tests.unit import unit_base
+from nova_pinning.upgrade import known_hits
+from nova_pinning.upgrade import register
 
 DEDICATED, SHARED = audit_cloud.DEDICATED, audit_cloud.SHARED
 CLASSES = (DEDICATED, SHARED, None)
@@ -123,6 +125,19 @@ class TestAudit(unit_base.TestCase):
             audit_cloud.server('c', 'h0', SHARED)])
         self.assertEqual({'S101': 1}, codes(audit(cloud)))
         self.assertEqual(0, cloud.count('has_pinned_cpus'))
+
+    def test_what_keeps_a_server(self):
+        """A pinned server that this nova does not live-migrate."""
+        for release, status, expected in (
+                ('2026.1', 'ACTIVE', True), ('2025.1', 'ACTIVE', False),
+                ('2026.1', 'SHUTOFF', False), (None, 'ACTIVE', False)):
+            cloud = small_cloud()
+            cloud.all_servers += [audit_cloud.server(
+                'y', 'h1', DEDICATED, status=status)]
+            defects = register.shipped()
+            found, = audit(cloud, known=known_hits.KnownDefects(
+                defects.of_release(release) if release else None)).findings
+            self.assertEqual(expected, 'bug 2152697' in found.message)
 
     def test_some_hosts(self):
         cloud = small_cloud(flavors=[audit_cloud.flavor('bare')])

@@ -236,11 +236,13 @@ class TestServers(CloudTestCase):
         self.assertIn('an answer is not JSON' if 'text' in answer
                       else 'Not you', str(error))
 
-    @ddt.data({'status_code': 503}, {'exc': requests.ConnectionError},
-              {'status_code': 429})
-    def test_sent_again(self, answer):
+    # Without a connection, older openstacksdk sends a query again only once.
+    @ddt.data(({'status_code': 503}, 2), ({'status_code': 429}, 2),
+              ({'exc': requests.ConnectionError}, 1))
+    @ddt.unpack
+    def test_sent_again(self, answer, times):
         self.assertEqual(1, len(self.list(
-            answer, answer, self.page(server()))))
+            *[answer] * times, self.page(server()))))
 
     def test_one(self):
         self.http.get(f'{URL}/servers/id-s', json={'server': server()})

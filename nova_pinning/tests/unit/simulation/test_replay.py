@@ -12,6 +12,7 @@ from oslo_config import cfg
 import testtools
 
 from nova_pinning import errors
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import selftest
@@ -78,6 +79,24 @@ class TestBothDecideAlike(testtools.TestCase):
                            simulation_scenes.load(seed), one, seed)
         self.assertGreater(found.refused, 0)
         self.assertGreater(found.arrivals, found.refused)
+
+    def test_hosts_of_older_novas(self):
+        """Where their claims put guests, both find them."""
+        seed, one = 6, scheduler_configuration.NAMED['pinning']
+        fleet = simulation_scenes.fleet(seed)
+        kind = snapshot.DeviceKind('15b3', '1018')
+        found = []
+        for release in None, '2025.1':
+            hosts = tuple([
+                dataclasses.replace(
+                    host, nova_release=release,
+                    pci_pools=(snapshot.PciPool(
+                        kind, host.cells[0].id, 2),))
+                for host in fleet.hosts])
+            found.append(self._both(
+                dataclasses.replace(fleet, hosts=hosts),
+                simulation_scenes.load(seed), one, seed))
+        self.assertNotEqual(*found)
 
     def test_broken_off(self):
         one, decisions = scheduler_configuration.NAMED['pinning'], []

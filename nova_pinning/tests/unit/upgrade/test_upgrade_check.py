@@ -10,8 +10,8 @@ from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
-from nova_pinning.tests.unit.upgrade import test_hits
 from nova_pinning.tests.unit import unit_base
+from nova_pinning.tests.unit.upgrade import test_hits
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How nova-compute's claim goes about it, in the nova that is installed.
+
+``nova.compute.claims.Claim`` decides what nova's fit is given, and that is not
+the same in all releases; ``nova_pinning.model.cell_order`` has what differs.
+"""
+
+from collections.abc import Sequence
+import functools
+import types
+from typing import Any
+
+from nova.compute import claims
+from nova import objects
+from nova.objects import service
+
+from nova_pinning.bridge import nova_objects
+from nova_pinning import cpuset
+from nova_pinning import model
+from nova_pinning.model import cell_order
+
+
+def claimed_topology(
+    host_json: str, guest: Any, limits: Any = None,
+    pci_requests: Sequence[Any] = (), pci_stats: Any = None,
+) -> Any:
+    """What Claim makes of a guest's topology, without a resource tracker.
+
+    :param host_json: the topology of the host as nova's database has it
+    :param guest: nova.objects.InstanceNUMATopology; changed, as nova does
+    :param limits: nova.objects.NUMATopologyLimits or None
+    :param pci_requests: nova.objects.InstancePCIRequest
+    :param pci_stats: nova.pci.stats.PciDeviceStats of the host
+    :returns: nova.objects.InstanceNUMATopology, None if the claim fails
+    """
+    claim = types.SimpleNamespace(
+        numa_topology=guest, claimed_numa_topology=None,
+        _pci_requests=objects.InstancePCIRequests(
+            requests=list(pci_requests)),
+        tracker=types.SimpleNamespace(
+            pci_tracker=types.SimpleNamespace(stats=pci_stats)))
+    claims.Claim._test_numa_topology(
+        claim, objects.ComputeNode(numa_topology=host_json), limits)
+    return claim.claimed_numa_topology
+
+
+@functools.cache
+def installed_order() -> model.CellOrder:
+    """How claims of the nova that is installed order the host cells.
+
+    It is given a host of two cells that differ in their devices only.
+    """
+    host = model.Host(tuple([
+        model.HostCell(
+            id=number, shared_cpus=cpuset.CpuSet(),
+            dedicated_cpus=cpuset.CpuSet({number}),
+            pinned_cpus=cpuset.CpuSet(), cores=((number,),), memory_mib=1024)
+        for number in range(2)]))
+    guest = model.Guest((model.GuestCell((0,), (), 512),),
+                        model.CpuPolicy.DEDICATED)
+    answer = claimed_topology(
+        nova_objects.host_topology(host)._to_json(),
+        nova_objects.instance_topology(guest),
+        pci_stats=types.SimpleNamespace(pools=[{'numa_node': 0, 'count': 1}]))
+    return (model.CellOrder.FEWEST_DEVICES if answer.cells[0].id == 1
+            else model.CellOrder.ANY_DEVICES)
+
+
+@functools.cache
+def order_of_compute(version: int | None) -> model.CellOrder:
+    """How claims of a nova-compute order the host cells.
+
+    One that is of the installed release most likely has its very code. But
+    if a point release got a fix that others of this release have not, there
+    is no telling.
+
+    :param version: that its service reports, None if it is not known
+    """
+    order = cell_order.of_service_version(version)
+    if version == service.SERVICE_VERSION and order is not installed_order():
+        return model.CellOrder.UNKNOWN
+    return order

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which host cells nova-compute's claim tries first, by release of nova.
+
+Nova's fit is the same in all releases from 2025.1 to 2026.2. What differs is
+what nova.compute.claims.Claim gives it: before 2026.2 the host's PCI devices
+only for guests that ask for some, and so a claim has not kept other guests
+away from cells with devices, as the scheduler's fit always has (bug 2144660).
+"""
+
+import enum
+
+from nova_pinning.model import nova_release
+
+
+class CellOrder(enum.Enum):
+    """The host cells that come first for a guest that asks for no devices.
+
+    It only matters on hosts that have devices. Those who ask for some get the
+    cells with the most of them first in all releases.
+    """
+
+    FEWEST_DEVICES = 'those with the fewest free devices'
+    ANY_DEVICES = 'the emptiest, whatever devices they have'
+    UNKNOWN = 'either'
+
+
+_FIXED_IN = nova_release.of_name('2026.2')
+_LAST_BEFORE = nova_release.of_name('2026.1')
+
+#: Releases before that of which some point releases have the fix and others
+#: have not. There is none up to 31.3.1, 32.2.1 and 33.0.2. The service
+#: version does not tell point releases apart.
+PARTLY_FIXED: frozenset[nova_release.NovaRelease] = frozenset()
+
+
+def of_service_version(version: int | None) -> CellOrder:
+    """How a nova-compute that reports this service version claims.
+
+    :param version: None if it is not known
+    """
+    if version is None:
+        return CellOrder.UNKNOWN
+    if version >= _FIXED_IN.service_version:
+        return CellOrder.FEWEST_DEVICES
+    # Made while 2026.2 was developed: before the fix, or after it.
+    if version > _LAST_BEFORE.service_version:
+        return CellOrder.UNKNOWN
+    if nova_release.of_service_version(version) in PARTLY_FIXED:
+        return CellOrder.UNKNOWN
+    return CellOrder.ANY_DEVICES
+
+
+def of_release(name: str | None) -> CellOrder:
+    """How nova-compute of a release claims.
+
+    :param name: '2025.1' or such; None if it is not known, and then the
+        newest is assumed
+    :raises: nova_release.UnknownRelease
+    """
+    release = nova_release.of_name(name) if name else nova_release.NEWEST
+    return of_service_version(release.service_version)

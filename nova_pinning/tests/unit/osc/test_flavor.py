@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openstack pinning flavor check, without a cloud."""
+
+import contextlib
+import io
+import json
+from unittest import mock
+
+import ddt
+import fixtures
+from oslotest import base as oslotest
+
+from nova_pinning.osc import flavor
+from nova_pinning.tests.unit.flavors import check_samples
+
+SOUND = check_samples.flavor(
+    {**check_samples.DEDICATED, 'hw:sound_model': 'virtio'})
+
+
+@ddt.ddt
+class TestCheckFlavors(oslotest.BaseTestCase):
+
+    def run_command(self, microversion, *arguments):
+        """Run it against a cloud whose compute API ends at 2.N.
+
+        :returns: (exit status, output, error output)
+        """
+        self.useFixture(fixtures.FakeLogger())
+        app = mock.Mock()
+        app.client_manager.pinning = self.cloud = mock.Mock(**{
+            'flavors.return_value': (SOUND,),
+            'microversion.return_value': microversion})
+        self.cloud.name = 'north'
+        command = flavor.CheckFlavors(app, None)
+        output, error = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(output),
+              contextlib.redirect_stderr(error)):
+            parser = command.get_parser('check')
+            status = command.run(parser.parse_args(list(arguments)))
+        return status, output.getvalue(), error.getvalue()
+
+    @ddt.data(
+        (96, ['2024.1', '2024.2'], 'error'),
+        (100, ['2025.1', '2025.2'], 'warning'),
+        (103, ['2026.1'], None),
+        (95, ['2024.1'], 'error'))
+    @ddt.unpack
+    def test_what_the_api_tells(self, microversion, releases, severity):
+        _status, output, error = self.run_command(microversion, '-f', 'json')
+        found = json.loads(output)
+        self.assertEqual(releases, found['releases'])
+        self.assertEqual('', error)
+        self.assertIn(f'ends at version 2.{microversion}',
+                      found['remarks'][0])
+        self.assertEqual(severity, next(
+            (one['severity'] for one in found['findings']
+             if one['code'] == 'N101'), None))
+
+    @ddt.data((None, 'does not say which versions'), (110, 'newer than'))
+    @ddt.unpack
+    def test_a_release_that_is_not_known(self, microversion, words):
+        _status, output, error = self.run_command(microversion, '-f', 'json')
+        found = json.loads(output)
+        self.assertEqual([], found['releases'])
+        self.assertIn(f'warning: {found["remarks"][0]}\n', error)
+        self.assertIn(words, error)
+        self.assertNotIn('N1', [one['code'][:2]
+                                for one in found['findings']])
+
+    def test_a_release_that_is_named(self):
+        status, output, error = self.run_command(100, '--release', '2025.1')
+        self.assertEqual((1, ''), (status, error))
+        self.assertIn('N101 error', output)
+        self.cloud.microversion.assert_not_called()
+
+    def test_table(self):
+        _status, output, _error = self.run_command(100)
+        self.assertIn('does not tell 2025.1 from 2025.2; name the release '
+                      'with --release', ' '.join(output.split()))
+        self.assertIn('the cloud runs 2025.1 or 2025.2',
+                      ' '.join(output.split()))
