@@ -23,7 +23,7 @@ AFTER = '2026.1'
 HOSTS = ('pinning-1', 'pinning-2')
 
 # A pinned guest that has not been restarted since cannot be live-migrated.
-BUG = 2152697
+BUG = '2152697'
 # What nova-compute of 33.0 says of it, where the guest is.
 SYMPTOM = "'NoneType' object has no attribute 'set'"
 
@@ -31,6 +31,9 @@ SYMPTOM = "'NoneType' object has no attribute 'set'"
 # that counts what it has: here every few seconds, and an attempt takes some.
 COMPUTE = {'DEFAULT': {'update_resources_interval': 5}}
 ATTEMPTS = 20
+
+# Of migrations.
+FINISHED = {'completed', 'error', 'failed', 'cancelled'}
 
 
 def hit_by_bug(output):
@@ -93,16 +96,31 @@ class TestUpgrade(testtools.TestCase):
             # the scheduler found no room.
             self.cloud.run(f'openstack server migrate --live-migration '
                            f'--host {host} --wait {name} || true')
+            self.wait_for_migrations(name)
             found = self.place(name)
             if found == (host, 'ACTIVE'):
                 break
         return found
 
+    def wait_for_migrations(self, name):
+        """Wait until the host that a guest has left knows of it, too.
+
+        Its nova-compute would be stopped before it has given back all that
+        the guest had there.
+        """
+        for _attempt in range(ATTEMPTS):
+            status = {migration['Status'] for migration in self.read(
+                f'server migration list --server {name}')}
+            if status <= FINISHED:
+                return
+        self.fail(f'{name} still migrates: {status}')
+
     def qemus(self, host):
         """Return the QEMUs of a host, which are others after a restart."""
+        # These files have no line ends.
         return set(self.cloud.run_on(
-            host, 'sh', '-c', 'cat /run/libvirt/qemu/instance-*.pid'
-        ).split())
+            host, 'sh', '-c', 'for file in /run/libvirt/qemu/instance-*.pid; '
+            'do echo "$(cat "$file")"; done').split())
 
     def check(self, release, *options):
         """Have upgrade check look at the cloud, from its own controller.
