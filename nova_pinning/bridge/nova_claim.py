@@ -74,6 +74,7 @@ def forgets_pages() -> bool:
     So it is before 2025.1 (nova.virt.hardware._numa_fit_instance_cell), for
     guests that ask for no page size. It is given a host without free pages.
     """
+    objects.register_all()
     host = model.Host((model.HostCell(
         id=0, shared_cpus=cpuset.CpuSet(), dedicated_cpus=cpuset.CpuSet({0}),
         pinned_cpus=cpuset.CpuSet(), cores=((0,),), memory_mib=1024,
