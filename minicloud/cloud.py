@@ -19,12 +19,14 @@ from minicloud import messaging
 from minicloud import nova
 from minicloud import prepare
 from minicloud import process
+from minicloud import schemas
 from minicloud import service
 from minicloud import settings
 from minicloud import web
 
 CONTROLLER = (
-    prepare.Databases, database.MariaDB, messaging.Epmd, messaging.RabbitMQ,
+    prepare.Databases, database.MariaDB, schemas.Schemas,
+    messaging.Epmd, messaging.RabbitMQ,
     web.Keystone, web.Placement, web.Glance, web.NeutronStandIn,
     nova.NovaApi, nova.NovaConductor, nova.NovaScheduler, guest.Image)
 
@@ -71,6 +73,15 @@ class Cloud:
                 for part in self.parts.values():
                     part.given_up.set()
                 raise
+
+    def stop_writers(self) -> None:
+        """Take down what writes to databases, for these to be migrated.
+
+        Compute hosts write through nova-conductor, and wait for the next.
+        """
+        for part in self.parts.values():
+            if set(part.requires) & set(web.DATABASE):
+                part.down()
 
     def down(self) -> None:
         """Take everything down that is or may be there.

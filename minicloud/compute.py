@@ -51,6 +51,10 @@ class HostService(service.Service):
         self.data = state.cloud / 'hosts' / host.name
         self.requires = self.required()
 
+    @property
+    def release(self) -> str:
+        return self.host.release
+
     def required(self) -> tuple[str, ...]:
         """Return the names of the parts that have to be ready before."""
         return (f'host-{self.host.name}',)
@@ -89,9 +93,10 @@ def remove_providers(state: settings.State, name: str,
         path.unlink()
 
 
-def command(state: settings.State, name: str) -> list[str]:
+def command(state: settings.State, host: settings.HostSettings) -> list[str]:
     """Return the command line of a host's nova-compute."""
-    return [state.bin('nova-compute'), *config_files(state, name)]
+    return [state.bin('nova-compute', host.release),
+            *config_files(state, host.name)]
 
 
 def config_files(state: settings.State, name: str) -> list[str]:
@@ -144,7 +149,8 @@ def sections(state: settings.State, settings: settings.Settings,
     for name in PRIVILEGES:
         # It is root: sudo need not be there.
         sections[name] = {'helper_command': ' '.join(
-            [state.bin('privsep-helper'), *config_files(state, host.name)])}
+            [state.bin('privsep-helper', host.release),
+             *config_files(state, host.name)])}
     return sections
 
 

@@ -19,9 +19,11 @@ from minicloud import kernel
 from minicloud import options
 from minicloud import packages
 from minicloud import process
+from minicloud import schemas
 from minicloud import service
 from minicloud import settings
 from nova_pinning import kvm
+from nova_pinning.model import nova_release
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,8 +60,8 @@ def _avoid_proxies() -> None:
 
 def up(state: settings.State, args: argparse.Namespace) -> int:
     began = time.monotonic()
-    settings = options.settings_of(args)
     state.check_version()
+    settings = _given(args, state.load())
     checks.machine(state)
     if state.load() is None:
         checks.ports(settings)
@@ -67,29 +69,48 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
     state.create()
     with cloud.lock(state):
         there = state.load()
+        settings = _given(args, there)
         if there is not None:
-            if settings == options.settings_of(options.defaults()):
-                # Nothing was asked for but that it be up.
-                settings = there
             _check_same(state, there, settings)
-        _install(state, there is not None)
-        checks.libvirt(state)
+        _install(state, settings, there)
+        checks.hypervisor(state, settings)
         state.save(settings)
         try:
-            cloud.Cloud(state, settings).up(_Progress())
+            whole = cloud.Cloud(state, settings)
+            if schemas.release(state) not in (None, settings.release):
+                whole.stop_writers()
+            whole.up(_Progress())
         except BaseException:
-            _back_out(state, there)
+            _back_out(state, there, settings)
             raise
     print(f'up after {time.monotonic() - began:.0f} seconds. For openstack: '
           f'eval "$({sys.argv[0]} env)"')
     return 0
 
 
-def _back_out(state: settings.State,
-              there: settings.Settings | None) -> None:
+def _given(args: argparse.Namespace,
+           there: settings.Settings | None) -> settings.Settings:
+    """Return what the options ask for.
+
+    :param there: the cloud that there is, which keeps its release
+    :raises: MiniCloudError
+    """
+    if there is None:
+        return options.settings_of(args)
+    given = options.settings_of(args, there.release)
+    if args.release is None and given == options.settings_of(
+            options.defaults(), there.release):
+        # Nothing was asked for but that it be up.
+        return there
+    return given
+
+
+def _back_out(state: settings.State, there: settings.Settings | None,
+              given: settings.Settings) -> None:
     """Leave nothing behind of a cloud that did not come up.
 
     :param there: the cloud that there was before, if any
+    :param given: what it was to become
     """
     # This is not to be interrupted once more.
     for told in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -97,6 +118,11 @@ def _back_out(state: settings.State,
     if there is None:
         print('taking down what was started ...', file=sys.stderr)
         cloud.remove(state)
+    elif there.release != given.release:
+        # Databases are not migrated back.
+        print(f'the upgrade to {given.release} failed, what runs was left '
+              f'as it is; "tools/minicloud up" goes on with it',
+              file=sys.stderr)
     else:
         # A change that failed is not a reason to lose what ran before.
         state.save(there)
@@ -105,21 +131,23 @@ def _back_out(state: settings.State,
               file=sys.stderr)
 
 
-def _install(state: settings.State, runs: bool) -> None:
-    """Make the virtual environment, if it is not there as it should be.
+def _install(state: settings.State, given: settings.Settings,
+             there: settings.Settings | None) -> None:
+    """Make the virtual environments that are not there as they should be.
 
-    :param runs: whether there is a cloud that makes use of it
+    :param there: the cloud that makes use of some of them, if any
     :raises: MiniCloudError
     """
-    if packages.venv_is_ready(state):
-        return
-    if runs:
-        raise errors.MiniCloudError(
-            'what has to be installed has changed since the cloud came up',
-            'Take it down first: tools/minicloud down')
-    print('installing the OpenStack services, once: about two minutes ...',
-          flush=True)
-    packages.make_venv(state)
+    for release in given.releases:
+        if packages.venv_is_ready(state, release):
+            continue
+        if there is not None and release in there.releases:
+            raise errors.MiniCloudError(
+                'what has to be installed has changed since the cloud came '
+                'up', 'Take it down first: tools/minicloud down')
+        print(f'installing the OpenStack services of {release}, once: about '
+              f'two minutes ...', flush=True)
+        packages.make_venv(state, release)
 
 
 def _check_same(state: settings.State, there: settings.Settings,
@@ -136,6 +164,13 @@ def _check_same(state: settings.State, there: settings.Settings,
         raise errors.MiniCloudError(
             f'the cloud in {state.root} has other hosts, ports, huge pages '
             f'or another database',
+            'Take it down first: tools/minicloud down')
+    before, after = (nova_release.of_name(settings.release)
+                     for settings in (there, given))
+    if after < before:
+        raise errors.MiniCloudError(
+            f'the cloud in {state.root} is of {before}, whose databases '
+            f'{after} cannot read',
             'Take it down first: tools/minicloud down')
 
 
@@ -212,13 +247,15 @@ def status(state: settings.State, args: argparse.Namespace) -> int:
 
 
 def env(state: settings.State, args: argparse.Namespace) -> int:
-    variables = environment(state, _load(state))
+    settings = _load(state)
+    variables = environment(state, settings)
     if args.format == 'json':
         print(json.dumps(variables, indent=1))
     else:
         for name, value in variables.items():
             print(f'export {name}={shlex.quote(value)}')
-        print(f'export PATH={shlex.quote(str(state.venv / "bin"))}:"$PATH"')
+        programs = state.venv(settings.release) / 'bin'
+        print(f'export PATH={shlex.quote(str(programs))}:"$PATH"')
     return 0
 
 

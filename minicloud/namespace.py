@@ -142,8 +142,15 @@ class HostNamespace(compute.HostService):
 
     def command(self) -> list[str]:
         return ['unshare', '--mount', '--uts', '--pid', '--fork',
-                '--kill-child', '--mount-proc', self.state.bin('python'), '-m',
+                '--kill-child', '--mount-proc', str(self.python()), '-m',
                 'minicloud.hostinit', str(self.plan_file)]
+
+    def python(self) -> pathlib.Path:
+        """Return the Python that all releases' environments were made with.
+
+        Guests would end if the host were started anew with another release.
+        """
+        return pathlib.Path(self.state.bin('python', self.release)).resolve()
 
     def environment(self) -> dict[str, str]:
         return {'PYTHONPATH': str(PROJECT), 'PATH': PATH,
@@ -229,7 +236,7 @@ class _Inside(compute.HostService):
              *self.inner_command()])]
 
     def environment(self) -> dict[str, str]:
-        return {'PATH': f'{self.state.venv / "bin"}:{PATH}', 'HOME': '/root'}
+        return {'PATH': PATH, 'HOME': '/root'}
 
 
 class Libvirtd(_Inside):
@@ -293,8 +300,12 @@ class NovaCompute(_Inside):
         compute.remove_providers(
             self.state, self.host.name, set(self.config()))
 
+    def environment(self) -> dict[str, str]:
+        programs = self.state.venv(self.release) / 'bin'
+        return {**super().environment(), 'PATH': f'{programs}:{PATH}'}
+
     def inner_command(self) -> list[str]:
-        return compute.command(self.state, self.host.name)
+        return compute.command(self.state, self.host)
 
     def check(self) -> None:
         compute.check(self.state, self.settings, self.host.name, self.log)

@@ -7,6 +7,7 @@ import pathlib
 from minicloud import database
 from minicloud import files
 from minicloud import messaging
+from minicloud import packages
 from minicloud import service
 from minicloud import settings
 from minicloud import web
@@ -129,8 +130,14 @@ class NovaApi(web.WebService):
     def config(self) -> dict[pathlib.Path, str]:
         return config(self.state, self.settings)
 
+    @property
+    def threads(self) -> int:
+        return (super().threads
+                if packages.api_has_threads(self.state, self.release) else 1)
+
     def environment(self) -> dict[str, str]:
-        paste = self.state.venv / 'etc' / 'nova' / 'api-paste.ini'
+        paste = (self.state.venv(self.release) / 'etc' / 'nova' /
+                 'api-paste.ini')
         return {'OS_NOVA_CONFIG_DIR': str(directory(self.state)),
                 'OS_NOVA_CONFIG_FILES': f'{paste};nova.conf;extra.conf'}
 
@@ -144,7 +151,8 @@ class _Daemon(service.Service):
         return config(self.state, self.settings)
 
     def command(self) -> list[str]:
-        return [self.state.bin(self.name), *config_files(self.state)]
+        return [self.state.bin(self.name, self.release),
+                *config_files(self.state)]
 
     def check(self) -> None:
         """Wait for its line in the log.

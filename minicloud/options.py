@@ -13,6 +13,7 @@ from minicloud import libvirt
 from minicloud import packages
 from minicloud import settings
 from nova_pinning import cpuset
+from nova_pinning.model import nova_release
 
 STATE = packages.PROJECT / '.minicloud'
 
@@ -79,6 +80,14 @@ def _add_up(commands: typing.Any) -> None:
                     help='another compute host, in its own QEMU with so '
                          'many sockets, cores and threads, a NUMA node per '
                          'socket: virtual-1 and so on')
+    up.add_argument('--release', metavar='NAME',
+                    help='of OpenStack, such as 2025.1 (default: '
+                         f'{nova_release.NEWEST}); of a cloud that is there, '
+                         'the databases are migrated to it')
+    up.add_argument('--host-release', action='append', default=[],
+                    metavar='HOST=NAME',
+                    help='the release of a host\'s nova-compute, where it is '
+                         'older than the rest')
     up.add_argument('--host-cpus', action='append', default=[],
                     metavar='HOST=dedicated:CPUS,shared:CPUS',
                     help='the CPUs a host offers (default: the first quarter '
@@ -106,9 +115,11 @@ def _add_up(commands: typing.Any) -> None:
                          'until the cloud is down')
 
 
-def settings_of(options: argparse.Namespace) -> settings.Settings:
+def settings_of(options: argparse.Namespace,
+                there: str = nova_release.NEWEST.name) -> settings.Settings:
     """Return what the options of ``up`` ask for.
 
+    :param there: release of the cloud that is there already
     :raises: MiniCloudError
     """
     names = [(f'pinning-{number + 1}', '') for number in range(options.hosts)]
@@ -122,15 +133,48 @@ def settings_of(options: argparse.Namespace) -> settings.Settings:
     cpus = _by_host('--host-cpus', options.host_cpus, names)
     confs = _by_host('--host-conf', options.host_conf, names)
     providers = _by_host('--provider-config', options.provider_config, names)
+    release = _release('--release', options.release or there)
+    releases = _by_host('--host-release', options.host_release, names)
     return settings.Settings(
         hosts=tuple(settings.HostSettings(
             name, *_cpus(name, topology, cpus.get(name)), topology,
             _readable(confs.get(name, '')),
-            _readable(providers.get(name, ''))) for name, topology in names),
+            _readable(providers.get(name, '')),
+            _host_release(name, releases.get(name, release.name), release))
+            for name, topology in names),
         base_port=options.base_port, sqlite=options.sqlite,
         filters=_list(options.filters), weighers=_list(options.weighers),
         nova_conf=_readable(options.nova_conf),
-        huge_pages=options.huge_pages)
+        huge_pages=options.huge_pages, release=release.name)
+
+
+def _release(option: str, name: str) -> nova_release.NovaRelease:
+    """Return a release that a cloud can be brought up with.
+
+    :raises: MiniCloudError
+    """
+    try:
+        release = nova_release.of_name(name)
+        if release not in settings.RELEASES:
+            raise ValueError(f'{name!r} is a release that this does not '
+                             f'bring up')
+    except ValueError as e:
+        known = ', '.join(map(str, settings.RELEASES))
+        raise errors.MiniCloudError(
+            f'{option}: {e}', f'Give one of {known}') from e
+    return release
+
+
+def _host_release(host: str, name: str,
+                  newest: nova_release.NovaRelease) -> str:
+    option = f'--host-release {host}'
+    release = _release(option, name)
+    if release > newest:
+        raise errors.MiniCloudError(
+            f'{option}: {release} is newer than the cloud, which is of '
+            f'{newest}',
+            'Nova wants its conductor upgraded first: give --release')
+    return release.name
 
 
 def _check_numbers(options: argparse.Namespace, hosts: int) -> None:

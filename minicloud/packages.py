@@ -15,6 +15,7 @@ from minicloud import errors
 from minicloud import files
 from minicloud import process
 from minicloud import settings
+from nova_pinning import kvm
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -71,39 +72,46 @@ def install() -> None:
                 'See what it says above; only root can install packages')
 
 
-def venv_is_ready(state: settings.State) -> bool:
+def constraints(release: str) -> pathlib.Path:
+    """Return the file with the versions of all packages of a release."""
+    return PROJECT / 'upper-constraints' / f'{release}.txt'
+
+
+def venv_is_ready(state: settings.State, release: str) -> bool:
     try:
-        made_from = (state.venv / 'made-from').read_text()
+        made_from = (state.venv(release) / 'made-from').read_text()
     except FileNotFoundError:
         return False
     # Its Python is a link to one of the machine's.
-    return made_from == _made_from() and os.path.exists(state.bin('python'))
+    return (made_from == _made_from(release)
+            and os.path.exists(state.bin('python', release)))
 
 
-def _made_from() -> str:
-    constraints = (PROJECT / 'upper-constraints' / '2026.2.txt').read_bytes()
+def _made_from(release: str) -> str:
     with (PROJECT / 'pyproject.toml').open('rb') as file:
         project = json.dumps(tomllib.load(file)['project'])
     return hashlib.sha256(b'\0'.join([
-        constraints, project.encode(), str(PROJECT).encode()])).hexdigest()
+        constraints(release).read_bytes(), project.encode(),
+        str(PROJECT).encode()])).hexdigest()
 
 
-def make_venv(state: settings.State) -> None:
-    """Make the virtual environment that all OpenStack services run in.
+def make_venv(state: settings.State, release: str) -> None:
+    """Make the virtual environment that a release's services run in.
 
     :raises: MiniCloudError
     """
-    log = state.log / 'pip.log'
-    shutil.rmtree(state.venv, ignore_errors=True)
+    log = state.log / f'pip-{release}.log'
+    venv = state.venv(release)
+    shutil.rmtree(venv, ignore_errors=True)
     environment = dict(os.environ)
     if not (PROJECT / '.git').exists():
         # pbr cannot tell the version of an unpacked archive.
         environment.setdefault('PBR_VERSION', '0.0.0')
     commands = [
-        [sys.executable, '-m', 'venv', str(state.venv)],
-        [state.bin('python'), '-m', 'pip', 'install', '--quiet',
+        [sys.executable, '-m', 'venv', str(venv)],
+        [state.bin('python', release), '-m', 'pip', 'install', '--quiet',
          '--disable-pip-version-check', '--constraint',
-         str(PROJECT / 'upper-constraints' / '2026.2.txt'), '--editable',
+         str(constraints(release)), '--editable',
          f'{PROJECT}[minicloud]']]
     with log.open('w') as output:
         for command in commands:
@@ -112,9 +120,10 @@ def make_venv(state: settings.State) -> None:
                                   stderr=subprocess.STDOUT)
             if done.returncode:
                 raise errors.MiniCloudError(
-                    'the virtual environment could not be made',
+                    f'the virtual environment of {release} could not be '
+                    f'made',
                     detail=process.tail(log))
-    files.write(state.venv / 'made-from', _made_from())
+    files.write(venv / 'made-from', _made_from(release))
 
 
 def libvirt_version() -> tuple[int, ...]:
@@ -125,17 +134,44 @@ def libvirt_version() -> tuple[int, ...]:
     return _version(said)
 
 
-def oldest_libvirt(state: settings.State) -> tuple[int, ...]:
-    """Return the oldest version of libvirt that this nova works with.
+def qemu_version() -> tuple[int, ...]:
+    """Return the version of QEMU, () if it does not say."""
+    return _version(kvm.version())
 
-    Source: MIN_LIBVIRT_VERSION in nova.virt.libvirt.driver, which is read
-    and not imported, since that takes seconds.
+
+def oldest(state: settings.State, release: str,
+           program: str) -> tuple[int, ...]:
+    """Return the oldest version that the nova of a release works with.
+
+    Source: MIN_LIBVIRT_VERSION and MIN_QEMU_VERSION in
+    nova.virt.libvirt.driver, which is read and not imported, since that
+    takes seconds.
+
+    :param program: 'LIBVIRT' or 'QEMU'
     """
-    driver, = state.venv.glob(
-        'lib/python3*/site-packages/nova/virt/libvirt/driver.py')
-    match = re.search(r'^MIN_LIBVIRT_VERSION = \(([\d, ]+)\)',
-                      driver.read_text(), re.MULTILINE)
+    match = re.search(rf'^MIN_{program}_VERSION = \(([\d, ]+)\)',
+                      _nova(state, release, 'virt/libvirt/driver.py'),
+                      re.MULTILINE)
     return _version(match[1].replace(', ', '.')) if match else ()
+
+
+def api_has_threads(state: settings.State, release: str) -> bool:
+    """Tell whether the nova API of a release can answer in several threads.
+
+    Those up to 2025.2 have eventlet patch them, and whatever answers second
+    cannot switch back to the first.
+
+    Source: nova.wsgi.osapi_compute, and nova.api.openstack before it.
+    """
+    return "backend='threading'" in _nova(
+        state, release, 'wsgi/osapi_compute.py')
+
+
+def _nova(state: settings.State, release: str, path: str) -> str:
+    """Return the text of a module of a release's nova."""
+    module, = state.venv(release).glob(
+        f'lib/python3*/site-packages/nova/{path}')
+    return module.read_text()
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -22,6 +22,9 @@ from minicloud import service
 from minicloud import settings
 from minicloud import web
 
+# In the directory of the databases, the release that their schemas are of.
+RELEASE = 'release'
+
 # Service type and path below the service's URL, by service.
 SERVICES = {
     'placement': ('placement', ''),
@@ -33,13 +36,14 @@ SERVICES = {
 
 def key(state: settings.State, settings: settings.Settings) -> str:
     """Return what prepared databases depend on, as a digest."""
-    packages = sorted(path.name for path in state.venv.glob(
+    packages = sorted(path.name for path in state.venv(settings.release).glob(
         'lib/python3*/site-packages/*.dist-info'))
     parts = [*packages, str(settings.base_port), str(settings.sqlite),
              str(state.root), state.secret]
     parts += [path.read_text() for path in (
         pathlib.Path(__file__), pathlib.Path(database.__file__))]
-    return hashlib.sha256('\0'.join(parts).encode()).hexdigest()[:16]
+    digest = hashlib.sha256('\0'.join(parts).encode()).hexdigest()[:16]
+    return f'{settings.release}-{digest}'
 
 
 class Databases(service.Task):
@@ -65,23 +69,26 @@ class Databases(service.Task):
         try:
             for server in servers[1:]:
                 server.up()
-            _write_files(self.state, self.settings)
+            write_files(self.state, self.settings)
             _sync(self.state, self.settings)
             keystone.up()
             register(self.state, self.settings)
         finally:
             for server in servers:
                 server.down()
-        # Only what is finished gets the name.
-        for old in self.state.prepared.iterdir():
+        files.write(self.state.base / RELEASE, self.release)
+        for old in self.state.prepared.glob(f'{self.release}-*'):
             shutil.rmtree(old)
+        # Only what is finished gets the name.
         unfinished = self.state.prepared / 'unfinished'
+        shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(self.state.base, unfinished)
         unfinished.rename(kept)
 
 
-def _write_files(state: settings.State,
-                 settings: settings.Settings) -> None:
+def write_files(state: settings.State,
+                settings: settings.Settings) -> None:
+    """Write what the programs read that change schemas."""
     for part in (web.Keystone, web.Placement, web.Glance, nova.NovaConductor):
         for path, text in part(state, settings).config().items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +97,7 @@ def _write_files(state: settings.State,
 
 def _sync(state: settings.State, settings: settings.Settings) -> None:
     """Bring all schemas up; side by side, since they do not share a thing."""
-    keystone = ['keystone-manage', '--config-file',
-                str(state.etc / 'keystone' / 'keystone.conf')]
-    nova_manage = ['nova-manage', *nova.config_files(state)]
+    keystone, placement, glance, nova_manage = managers(state)
     for name in ('fernet', 'credential'):
         (state.base / 'keystone' / name).mkdir(parents=True)
     chains = [
@@ -106,30 +111,52 @@ def _sync(state: settings.State, settings: settings.Settings) -> None:
           *(option for kind in ('public', 'internal', 'admin')
             for option in (f'--bootstrap-{kind}-url',
                            settings.url('keystone') + '/v3'))]],
-        [['placement-manage', '--config-file',
-          str(state.etc / 'placement' / 'placement.conf'), 'db', 'sync'],
-         ['glance-manage', '--config-file',
-          str(state.etc / 'glance' / 'glance-api.conf'), 'db_sync'],
+        [[*placement, 'db', 'sync'],
+         [*glance, 'db_sync'],
          [*nova_manage, 'api_db', 'sync'],
          [*nova_manage, 'cell_v2', 'map_cell0'],
          [*nova_manage, 'cell_v2', 'create_cell', '--name', 'cell1'],
          [*nova_manage, 'db', 'sync']]]
+    run_chains(state, settings.release, chains, 'prepare')
+
+
+def managers(state: settings.State) -> list[list[str]]:
+    """Return the beginnings of keystone-manage's command line and so on.
+
+    :returns: of Keystone, Placement, Glance and Nova
+    """
+    return [
+        *([f'{name}-manage', '--config-file', str(state.etc / name / file)]
+          for name, file in (('keystone', 'keystone.conf'),
+                             ('placement', 'placement.conf'),
+                             ('glance', 'glance-api.conf'))),
+        ['nova-manage', *nova.config_files(state)]]
+
+
+def run_chains(state: settings.State, release: str,
+               chains: list[list[list[str]]], name: str) -> None:
+    """Run commands of a release, those of each chain one after the other.
+
+    :param name: of the logs
+    :raises: MiniCloudError
+    """
     with futures.ThreadPoolExecutor() as pool:
-        running = [pool.submit(_run, state, chain, number)
+        running = [pool.submit(_run, state, release, chain,
+                               state.log / f'{name}-{number}.log')
                    for number, chain in enumerate(chains)]
     for future in running:
         future.result()
 
 
-def _run(state: settings.State, commands: list[list[str]],
-         number: int) -> None:
+def _run(state: settings.State, release: str, commands: list[list[str]],
+         log: pathlib.Path) -> None:
     """Run commands one after the other, until one fails."""
-    log = state.log / f'prepare-{number}.log'
     environment = {**os.environ, 'OS_BOOTSTRAP_PASSWORD': state.secret}
     with log.open('w') as output:
         for program, *arguments in commands:
             done = subprocess.run(
-                [*process.ENDS_WITH_US, state.bin(program), *arguments],
+                [*process.ENDS_WITH_US, state.bin(program, release),
+                 *arguments],
                 stdout=output, stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL, env=environment)
             if done.returncode:

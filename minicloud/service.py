@@ -36,6 +36,11 @@ class Part:
         # Set when there is no point in waiting any longer.
         self.given_up = threading.Event()
 
+    @property
+    def release(self) -> str:
+        """Of OpenStack, such as '2025.1'."""
+        return self.settings.release
+
     def up(self) -> None:
         """Bring it up, or leave it as it is if it is up already.
 

@@ -9,10 +9,15 @@ import typing
 
 from minicloud import errors
 from minicloud import files
+from nova_pinning.model import nova_release
 
 # The layout of the state directory. A directory of another version is not
 # touched.
-VERSION = 1
+VERSION = 2
+
+# Of those before them only the scheduler's part of this project is supported.
+RELEASES = tuple(release for release in nova_release.TESTED
+                 if release.name >= '2025.1')
 
 CONTROLLER_ADDRESS = '127.0.0.1'
 
@@ -51,6 +56,7 @@ class HostSettings:
         last, '' for none
     :ivar provider_config: str, path of the provider.yaml of the host, ''
         for none
+    :ivar release: str, of its nova-compute, such as '2025.1'
     """
 
     name: str
@@ -59,6 +65,7 @@ class HostSettings:
     topology: str = ''
     nova_conf: str = ''
     provider_config: str = ''
+    release: str = nova_release.NEWEST.name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Settings:
     :ivar nova_conf: str, path of a file of options that the API, the
         scheduler and the conductor read last, '' for none
     :ivar huge_pages: int, 2 MiB pages to reserve on this machine
+    :ivar release: str, of all that is no compute host's
     """
 
     hosts: tuple[HostSettings, ...]
@@ -84,6 +92,12 @@ class Settings:
     weighers: tuple[str, ...] = ()
     nova_conf: str = ''
     huge_pages: int = 0
+    release: str = nova_release.NEWEST.name
+
+    @property
+    def releases(self) -> list[str]:
+        """All that some service is of, each once."""
+        return sorted({self.release, *(host.release for host in self.hosts)})
 
     def port(self, service: str) -> int:
         return self.base_port + PORTS[service]
@@ -107,7 +121,7 @@ class State:
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
         # Kept by ``down``: slow to make, the same for every cloud.
-        self.venv = root / 'venv'
+        self.venvs = root / 'venv'
         self.prepared = root / 'prepared'
         self.cache = root / 'cache'
         self.log = root / 'log'
@@ -119,8 +133,12 @@ class State:
         # What a new cloud starts from, see prepare.py.
         self.base = self.data / 'base'
 
-    def bin(self, program: str) -> str:
-        return str(self.venv / 'bin' / program)
+    def venv(self, release: str) -> pathlib.Path:
+        """Return the virtual environment of a release of OpenStack."""
+        return self.venvs / release
+
+    def bin(self, program: str, release: str) -> str:
+        return str(self.venv(release) / 'bin' / program)
 
     @functools.cached_property
     def secret(self) -> str:

@@ -332,8 +332,9 @@ class NovaCompute(_Inside):
             self.state, self.host.name, set(self.config()))
 
     def inner_command(self) -> list[str]:
-        return ['env', f'PATH={self.state.venv / "bin"}:{namespace.PATH}',
-                *compute.command(self.state, self.host.name)]
+        return ['env', f'PATH={self.state.venv(self.release) / "bin"}:'
+                       f'{namespace.PATH}',
+                *compute.command(self.state, self.host)]
 
     def check(self) -> None:
         compute.check(self.state, self.settings, self.host.name, self.log)

@@ -14,24 +14,28 @@ from minicloud import service
 from minicloud import settings
 
 REGION = 'minicloud'
-# Of these two, a cloud on SQLite has only the first.
-DATABASE = ('databases', 'mariadb')
+# What those wait for that write to databases.
+DATABASE = ('schemas',)
 
 
 class WebService(service.Service):
     """A WSGI application behind uWSGI.
 
     :cvar module: str, where uWSGI finds it
-    :cvar threads: int, requests that are answered at the same time
     """
 
     module: str
-    threads = 4
     requires: tuple[str, ...] = DATABASE
+
+    @property
+    def threads(self) -> int:
+        """How many requests are answered at the same time."""
+        return 4
 
     def command(self) -> list[str]:
         return [
-            self.state.bin('uwsgi'), '--virtualenv', str(self.state.venv),
+            self.state.bin('uwsgi', self.release),
+            '--virtualenv', str(self.state.venv(self.release)),
             '--http-socket',
             f'{settings.CONTROLLER_ADDRESS}:{self.settings.port(self.name)}',
             # No master process: that would be the application once more.
@@ -134,7 +138,8 @@ class Glance(WebService):
         state, settings = self.state, self.settings
         directory = state.etc / 'glance'
         data = state.data / 'glance'
-        paste = state.venv / 'etc' / 'glance' / 'glance-api-paste.ini'
+        paste = (state.venv(self.release) / 'etc' / 'glance' /
+                 'glance-api-paste.ini')
         return {directory / 'glance-api.conf': files.ini({
             'DEFAULT': {
                 **default(state, 'glance'), 'debug': False,
@@ -169,7 +174,7 @@ class NeutronStandIn(service.Service):
     name = 'neutron'
 
     def command(self) -> list[str]:
-        return [self.state.bin('python'),
+        return [self.state.bin('python', self.release),
                 str(pathlib.Path(__file__).with_name('neutron.py')),
                 settings.CONTROLLER_ADDRESS,
                 str(self.settings.port('neutron'))]

@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 from minicloud import files  # noqa: E402
 from minicloud import nova  # noqa: E402
 from minicloud import settings  # noqa: E402
+from nova_pinning.model import nova_release  # noqa: E402
 
 MINICLOUD = ROOT / 'tools' / 'minicloud'
 TESTS = r'^nova_pinning\.tempest_plugin\.'
@@ -63,10 +64,12 @@ class Cloud:
     """A minicloud, by its command.
 
     :param state: pathlib.Path, where it keeps everything
+    :param release: of OpenStack, such as '2025.1'
     """
 
-    def __init__(self, state):
+    def __init__(self, state, release):
         self.state = state
+        self.release = release
         self.command = [str(MINICLOUD), '--state', str(state)]
 
     def up(self, hosts, virtual, base_port, nova_conf):
@@ -74,7 +77,7 @@ class Cloud:
 
         :param nova_conf: pathlib.Path, more options for each nova-compute
         """
-        options = ['--base-port', str(base_port),
+        options = ['--release', self.release, '--base-port', str(base_port),
                    '--huge-pages', str(HUGE_PAGES)]
         for name, cpus in hosts.items():
             options += ['--host-cpus', f'{name}={cpus}',
@@ -199,6 +202,10 @@ def main():
                              'nodes and hardware threads; slow')
     parser.add_argument('--keep', action='store_true',
                         help='leave the cloud up in the end')
+    parser.add_argument('--release', default=nova_release.NEWEST.name,
+                        metavar='NAME',
+                        help='of the OpenStack that is tested, such as 2025.1 '
+                             '(default: %(default)s)')
     parser.add_argument('--state', type=pathlib.Path,
                         default=ROOT / '.minicloud',
                         help='where minicloud keeps everything')
@@ -207,7 +214,7 @@ def main():
     options = parser.parse_args()
     hosts = VIRTUAL_HOSTS if options.virtual else HOSTS
     regex = options.regex or (VIRTUAL_TESTS if options.virtual else TESTS)
-    cloud = Cloud(options.state.resolve())
+    cloud = Cloud(options.state.resolve(), options.release)
     with tempfile.TemporaryDirectory(prefix='tempest-') as directory:
         scratch = pathlib.Path(directory)
         nova_conf = scratch / 'nova-compute.conf'

@@ -10,6 +10,9 @@ import sys
 
 import fixtures
 
+from minicloud import options
+from minicloud import settings
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = str(ROOT / 'tools' / 'minicloud')
 
@@ -54,6 +57,17 @@ class MiniCloud(fixtures.Fixture):
         """
         return _run(['bash', '-c', command], (status,), env=self.environment,
                     **options)
+
+    @property
+    def state(self):
+        """Where its files are."""
+        return settings.State(
+            options.parser().parse_args(['env']).state.resolve())
+
+    def log(self, service):
+        """Return the log of a service."""
+        path = self.state.log / f'{service}.log'
+        return path.read_text(errors='replace')
 
     def _call(self, *arguments, statuses=(0,)):
         return _run([sys.executable, PROGRAM, *arguments], statuses)

@@ -13,8 +13,10 @@ from minicloud import checks
 from minicloud import cloud
 from minicloud import errors
 from minicloud import main
+from minicloud import prepare
 from minicloud import service
 from minicloud import settings
+from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 HOSTS = (settings.HostSettings('pinning-1', '1', '0'),)
@@ -107,6 +109,22 @@ class TestCloud(minicloud_case.StateTestCase):
                     set(), set(part.requires) - set(made.parts) - absent,
                     part.name)
 
+    def test_stop_writers(self):
+        made = self.cloud(
+            Part('schemas', ('databases',)), Part('nova', ('schemas',)),
+            Part('nova-compute-1', ('nova',)), Part('rabbitmq'))
+        made.stop_writers()
+        self.assertEqual(['-nova'], self.events)
+
+    def test_all_that_write_to_databases(self):
+        with mock.patch.object(service.Service, 'down', autospec=True) as down:
+            cloud.Cloud(self.state, settings.Settings(
+                hosts=HOSTS)).stop_writers()
+        self.assertEqual(
+            {'keystone', 'placement', 'glance', 'nova', 'nova-conductor',
+             'nova-scheduler'}, {call.args[0].name for call in
+                                 down.mock_calls})
+
     def test_lock(self):
         with cloud.lock(self.state):
             with mock.patch.object(cloud.Cloud, 'up') as up:
@@ -190,15 +208,28 @@ class TestChecks(minicloud_case.DirectoryTestCase):
         self.assertIn('7340 MiB of memory are available, 7342 MiB are '
                       'needed', str(error))
 
-    def test_old_libvirt(self):
-        with (mock.patch.object(checks.packages, 'libvirt_version',
-                                return_value=(7, 10, 0)),
-              mock.patch.object(checks.packages, 'oldest_libvirt',
-                                return_value=(8, 0, 0))):
+    def test_old_hypervisor(self):
+        mixed = settings.Settings(hosts=(
+            settings.HostSettings('pinning-1', '1', '0', release='2025.1'),
+            settings.HostSettings('pinning-2', '1', '0', release='2026.1')))
+        needed = {('2025.1', 'LIBVIRT'): (8, 0), ('2026.1', 'LIBVIRT'): (9, 0),
+                  ('2025.1', 'QEMU'): (6, 2), ('2026.1', 'QEMU'): (7, 2)}
+        self.patch(checks.packages, 'oldest',
+                   side_effect=lambda _, *what: needed[what])
+        libvirt = self.patch(checks.packages, 'libvirt_version',
+                             return_value=(9, 0))
+        qemu = self.patch(checks.packages, 'qemu_version',
+                          return_value=(7, 2))
+        checks.hypervisor(self.state, mixed)
+        for version, found, words in (
+                (qemu, (7, 1),
+                 'QEMU 7.1 is too old: the nova of 2026.1 needs 7.2'),
+                (libvirt, (8, 10, 1),
+                 'libvirt 8.10.1 is too old: the nova of 2026.1 needs 9.0')):
+            version.return_value = found
             error = self.assertRaises(
-                errors.MiniCloudError, checks.libvirt, self.state)
-        self.assertIn('libvirt 7.10.0 is too old: this nova needs 8.0.0',
-                      str(error))
+                errors.MiniCloudError, checks.hypervisor, self.state, mixed)
+            self.assertIn(words, str(error))
 
     def test_port_in_use(self):
         wanted = settings.Settings(hosts=HOSTS, base_port=61800)
@@ -220,9 +251,11 @@ class TestUp(minicloud_case.DirectoryTestCase):
         super().setUp()
         self.root = self.directory / 'state'
         for target, name in (
-                (main.checks, 'machine'), (main.checks, 'libvirt'),
+                (main.checks, 'machine'), (main.checks, 'hypervisor'),
                 (main.checks, 'ports'), (main.checks, 'memory'),
                 (main.packages, 'venv_is_ready'),
+                (main.packages, 'make_venv'),
+                (cloud.Cloud, 'stop_writers'),
                 (cloud.Cloud, 'up'), (cloud.Cloud, 'down')):
             setattr(self, name, self.patch(target, name))
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -273,6 +306,55 @@ class TestUp(minicloud_case.DirectoryTestCase):
         self.run_main('up')
         self.venv_is_ready.return_value = False
         self.assertEqual(2, self.run_main('up'))
+        self.down.assert_not_called()
+
+    def test_each_release_is_installed(self):
+        self.venv_is_ready.side_effect = (
+            lambda state, release: release == '2026.1')
+        self.assertEqual(0, self.run_main(
+            'up', '--release', '2026.1', '--host-release',
+            'pinning-1=2025.1'))
+        self.make_venv.assert_called_once_with(mock.ANY, '2025.1')
+
+    def upgrade(self, *arguments):
+        """Have a cloud of 2025.1, and bring it up with options."""
+        self.assertEqual(0, self.run_main('up', '--release', '2025.1'))
+        self.state = settings.State(self.root)
+        self.state.base.mkdir(parents=True)
+        (self.state.base / prepare.RELEASE).write_text('2025.1')
+        self.stop_writers.assert_not_called()
+        return self.run_main('up', *arguments)
+
+    def test_upgrade(self):
+        self.assertEqual(0, self.upgrade(
+            '--release', '2026.1', '--host-release', 'pinning-2=2025.1'))
+        self.stop_writers.assert_called_once_with()
+        self.assertEqual(['2025.1', '2026.1'], self.state.load().releases)
+
+    def test_upgrade_to_the_default(self):
+        self.assertEqual(0, self.upgrade(
+            '--release', nova_release.NEWEST.name))
+        self.assertEqual([nova_release.NEWEST.name],
+                         self.state.load().releases)
+
+    def test_release_is_kept(self):
+        self.assertEqual(0, self.upgrade())
+        self.assertEqual(0, self.run_main(
+            'up', '--host-cpus', 'pinning-1=shared:0'))
+        self.stop_writers.assert_not_called()
+        self.assertEqual(['2025.1'], self.state.load().releases)
+
+    def test_upgrade_failed(self):
+        self.up.side_effect = [None, errors.MiniCloudError('no luck')]
+        self.assertEqual(2, self.upgrade('--release', '2026.1'))
+        self.down.assert_not_called()
+        # Its databases may be those of the other release by now.
+        self.assertEqual('2026.1', self.state.load().release)
+
+    def test_no_way_back(self):
+        self.assertEqual(0, self.upgrade('--release', '2026.1'))
+        self.assertEqual(2, self.run_main('up', '--release', '2025.1'))
+        self.assertEqual('2026.1', self.state.load().release)
         self.down.assert_not_called()
 
     def test_no_permission(self):

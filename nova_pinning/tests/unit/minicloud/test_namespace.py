@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import os
 import pathlib
 import select
@@ -14,6 +15,7 @@ from minicloud import errors
 from minicloud import hostinit
 from minicloud import namespace
 from minicloud import process
+from minicloud import service
 from minicloud import settings
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
@@ -111,6 +113,31 @@ class TestHost(Base):
              '127.0.0.12': 'pinning-2'},
             dict(line.split() for line in namespace.hosts_text(
                 self.settings).splitlines()))
+
+
+class TestRelease(Base):
+    """A host that gets another nova-compute keeps its guests."""
+
+    def digests(self, release):
+        for one in ('2025.1', '2026.1'):
+            python = pathlib.Path(self.state.bin('python', one))
+            python.parent.mkdir(parents=True, exist_ok=True)
+            if not python.exists():
+                python.symlink_to(sys.executable)
+        made = settings.Settings(hosts=tuple(
+            dataclasses.replace(host, release=release) for host in HOSTS),
+            release=release)
+        self.patch(accelerator, 'virt_type', return_value='qemu')
+        self.patch(namespace.HostNamespace, 'init_pid', return_value=7)
+        return {part.name: part.made_from() for part in namespace.parts(
+            self.state, made, made.hosts[0])
+            if isinstance(part, service.Service)}
+
+    def test_what_starts_anew(self):
+        before, after = map(self.digests, ('2025.1', '2026.1'))
+        self.assertEqual(
+            {'nova-compute-pinning-1'},
+            {name for name in before if before[name] != after[name]})
 
 
 class TestInitPid(Base):

@@ -21,6 +21,7 @@ from minicloud import hugepages
 from minicloud import messaging
 from minicloud import neutron
 from minicloud import nova
+from minicloud import packages
 from minicloud import prepare
 from minicloud import settings
 from nova_pinning.tests.unit.minicloud import minicloud_case
@@ -32,6 +33,8 @@ class Base(minicloud_case.StateTestCase):
         super().setUp()
         self.settings = settings.Settings(
             hosts=(settings.HostSettings('pinning-1', '1', '0'),))
+        # It looks into a nova that is installed.
+        self.api_has_threads = self.patch(packages, 'api_has_threads')
 
     def serve(self, handler):
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
@@ -200,6 +203,13 @@ class TestConfig(Base):
         text, _ = nova.config(self.state, made).values()
         self.assertIn('enabled_filters = A,B\n', text)
 
+    def test_threads(self):
+        for has_threads, expected in ((True, '4'), (False, '1')):
+            self.api_has_threads.return_value = has_threads
+            command = nova.NovaApi(self.state, self.settings).command()
+            self.assertEqual(expected,
+                             command[command.index('--threads') + 1])
+
     def test_options_of_ones_own(self):
         path = self.state.root / 'my.conf'
         path.write_text('[DEFAULT]\ndebug = False\n')
@@ -211,8 +221,9 @@ class TestConfig(Base):
         keys = {prepare.key(self.state, made) for made in (
             self.settings,
             settings.Settings(hosts=(), base_port=2000),
-            settings.Settings(hosts=(), sqlite=True))}
-        self.assertEqual(3, len(keys))
+            settings.Settings(hosts=(), sqlite=True),
+            settings.Settings(hosts=(), release='2025.1'))}
+        self.assertEqual(4, len(keys))
         # How many hosts there are does not matter.
         self.assertIn(prepare.key(self.state, settings.Settings(hosts=())),
                       keys)

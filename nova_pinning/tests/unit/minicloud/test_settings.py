@@ -10,6 +10,7 @@ from minicloud import errors
 from minicloud import options
 from minicloud import settings
 from nova_pinning import cpuset
+from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 NAMES = ['pinning-1', 'pinning-2']
@@ -80,7 +81,9 @@ class TestState(minicloud_case.DirectoryTestCase):
     def test_save_and_load(self):
         self.state.create()
         self.assertIsNone(self.state.load())
-        made = parse('--virtual-host', '2x2x2', '--filters', 'A,B')
+        made = parse('--virtual-host', '2x2x2', '--filters', 'A,B',
+                     '--release', '2026.1', '--host-release',
+                     'pinning-2=2025.1')
         self.state.save(made)
         self.assertEqual(made, self.state.load())
 
@@ -97,6 +100,27 @@ class TestOptions(oslo_base.BaseTestCase):
     def test_ports_differ(self):
         ports = [parse().port(name) for name in settings.PORTS]
         self.assertEqual(len(ports), len(set(ports)))
+
+    def test_release(self):
+        newest = nova_release.NEWEST.name
+        made = parse()
+        self.assertEqual([newest], made.releases)
+        made = parse('--release', 'epoxy')
+        self.assertEqual('2025.1', made.release)
+        self.assertEqual(['2025.1'], made.releases)
+        made = parse('--release', '2026.1', '--host-release',
+                     'pinning-2=2025.1')
+        self.assertEqual(['2026.1', '2025.1'],
+                         [host.release for host in made.hosts])
+        self.assertEqual(['2025.1', '2026.1'], made.releases)
+
+    def test_release_of_the_cloud_that_is_there(self):
+        args = options.parser().parse_args(
+            ['up', '--host-release', 'pinning-1=2025.1'])
+        made = options.settings_of(args, '2026.1')
+        self.assertEqual('2026.1', made.release)
+        self.assertEqual(['2025.1', '2026.1'],
+                         [host.release for host in made.hosts])
 
     def test_virtual_host(self):
         made = parse('--hosts', '0', '--virtual-host', '2x2x2')
@@ -148,6 +172,15 @@ class TestOptions(oslo_base.BaseTestCase):
                 (['--hosts', '-1'], 'without a compute host'),
                 (['--hosts', '245'], 'there can be 244 at most'),
                 (['--huge-pages', '-1'], '--huge-pages -1'),
+                (['--release', '2031.1'], "'2031.1' is not a release"),
+                (['--release', '2024.1'], 'this does not bring up. '
+                 'Give one of 2025.1, '),
+                (['--host-release', 'pinning-1=x'],
+                 "--host-release pinning-1: 'x' is not a release"),
+                (['--host-release', 'pinning-9=2025.1'], 'no host'),
+                (['--release', '2025.1', '--host-release',
+                  'pinning-1=2026.1'],
+                 '2026.1 is newer than the cloud, which is of 2025.1'),
                 (['--base-port', '22'], '1024 to 65396'),
                 (['--base-port', '65397'], '1024 to 65396')):
             error = self.assertRaises(

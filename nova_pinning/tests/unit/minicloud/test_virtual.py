@@ -304,7 +304,7 @@ class TestInside(Base):
 
     def test_nova_compute_is_the_same_program_as_on_other_hosts(self):
         line = self.part(virtual.NovaCompute).command()[-1]
-        program = compute.command(self.state, 'virtual-1')
+        program = compute.command(self.state, self.host)
         self.assertEqual(program, shlex.split(line)[-len(program):])
 
     def test_nova_compute(self):
