@@ -13,6 +13,7 @@ from typing import Any
 from nova.compute import claims
 from nova import objects
 from nova.objects import service
+from nova.virt import hardware
 
 from nova_pinning.bridge import nova_objects
 from nova_pinning import cpuset
@@ -64,6 +65,25 @@ def installed_order() -> model.CellOrder:
         pci_stats=types.SimpleNamespace(pools=[{'numa_node': 0, 'count': 1}]))
     return (model.CellOrder.FEWEST_DEVICES if answer.cells[0].id == 1
             else model.CellOrder.ANY_DEVICES)
+
+
+@functools.cache
+def forgets_pages() -> bool:
+    """Whether claims of pinned guests do not see which pages are free.
+
+    So it is before 2025.1 (nova.virt.hardware._numa_fit_instance_cell), for
+    guests that ask for no page size. It is given a host without free pages.
+    """
+    objects.register_all()
+    host = model.Host((model.HostCell(
+        id=0, shared_cpus=cpuset.CpuSet(), dedicated_cpus=cpuset.CpuSet({0}),
+        pinned_cpus=cpuset.CpuSet(), cores=((0,),), memory_mib=1024,
+        pages=(model.PagePool(4, 262144, 262144),)),))
+    guest = model.Guest((model.GuestCell((0,), (), 512),),
+                        model.CpuPolicy.DEDICATED)
+    return hardware.numa_fit_instance_to_host(
+        nova_objects.host_topology(host),
+        nova_objects.instance_topology(guest), None) is not None
 
 
 @functools.cache

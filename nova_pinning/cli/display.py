@@ -17,7 +17,6 @@ from importlib import metadata
 import json
 import re
 from typing import Any
-from typing import TYPE_CHECKING
 
 from cliff import display
 from cliff.formatters import base as formatters
@@ -122,13 +121,6 @@ class _CSVFormatter(commaseparated.CSVLister):
             help='when to include quotes, defaults to minimal')
 
 
-if TYPE_CHECKING:
-    _DisplayCommand = display.DisplayCommandBase[Any]
-else:
-    # Before release 4.10 cliff does not say of what type its options are.
-    _DisplayCommand = display.DisplayCommandBase
-
-
 class _WholeFormatter(formatters.ListFormatter, formatters.SingleFormatter):
     """A format that has an answer as a whole or not at all."""
 
@@ -144,7 +136,8 @@ class _WholeFormatter(formatters.ListFormatter, formatters.SingleFormatter):
     emit_one = emit_list
 
 
-class Display(_DisplayCommand):
+# Before release 4.10 cliff does not say of what type its options are.
+class Display(display.DisplayCommandBase):
     """Shows an Answer as a whole, unless columns were chosen."""
 
     #: Formats of a command's own: those of ``Answer.texts``.

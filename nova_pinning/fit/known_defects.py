@@ -61,6 +61,8 @@ class ClaimBounds(NamedTuple):
         claim may take
     :param ask_nova: called where only nova itself can tell what its claim
         does; None to leave the claim out of account
+    :param forgets_pages: whether the claim of a pinned guest that asks for no
+        page size does not see which pages of a cell are free
     """
 
     max_seconds: float = math.inf
@@ -68,6 +70,7 @@ class ClaimBounds(NamedTuple):
     is_over: _cells.IsOver | None = None
     is_patient: bool = False
     ask_nova: AskNova | None = None
+    forgets_pages: bool = False
 
 
 def permutations_before(order: Sequence[int], chosen: Sequence[int]) -> int:
@@ -123,7 +126,8 @@ def known_claim(
     if _is_sticky(attempt) and not _is_odd(attempt):
         return _sticky_claim(attempt, choice, bounds)
     slow = _slow(attempt, choice, choice.cells, bounds)
-    if not is_defect_prone(attempt):
+    if not (is_defect_prone(attempt)
+            or bounds.forgets_pages and _is_of_forgotten_pages(attempt)):
         return Claim(drawback=slow)
     if slow is not None and not bounds.is_patient:
         return slow
@@ -194,6 +198,18 @@ def _is_odd(attempt: ClaimAttempt) -> bool:
     # two vCPUs to one CPU on the other.
     return any(cell.dedicated_count and not cell.free_in_cores and
                cell.free_count for cell in attempt.host.cells)
+
+
+def _is_of_forgotten_pages(attempt: ClaimAttempt) -> bool:
+    """Whether free memory may be in pages that the guest cannot have."""
+    guest = attempt.guest
+    if not guest.is_pinned or all(
+            cell.page_size_kib is not None for cell in guest.cells):
+        return False
+    return any(
+        cell.smallest_pages is not None and cell.smallest_pages.free_kib
+        < 1024 * (cell.memory_mib - cell.memory_used_mib)
+        for cell in attempt.host.cells)
 
 
 def is_defect_prone(attempt: ClaimAttempt) -> bool:

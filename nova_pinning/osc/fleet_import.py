@@ -14,7 +14,33 @@ from nova_pinning.osc import applying
 from nova_pinning.osc import base
 
 
-class ImportFleet(base.CloudCommand):
+class CloudFleetCommand(base.CloudCommand):
+    """Reads the fleet of a cloud through its compute API and Placement.
+
+    :cvar tells: what the files of --hosts tell that the API does not
+    """
+
+    tells = 'cells and CPUs'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        fleet_import_nova.add_hosts(parser, self.tells)
+        parser.add_argument(
+            '--jobs', metavar='N',
+            type=common_options.number(1, compute_run.MOST_JOBS),
+            default=compute_run.JOBS,
+            help='requests that are made at once, up to '
+            f'{compute_run.MOST_JOBS} (default: %(default)s)')
+        return parser
+
+    @functools.cached_property
+    def fleet_cloud(self) -> compute_api.ComputeCloud:
+        """The cloud to read."""
+        return compute_api.ComputeCloud(
+            self.app.client_manager.sdk_connection, self.cloud.name)
+
+
+class ImportFleet(CloudFleetCommand):
     """Take a snapshot of a cloud through its compute API and Placement.
 
     For those who cannot read nova's database, which nova-pinning fleet import
@@ -26,6 +52,7 @@ class ImportFleet(base.CloudCommand):
     What is odd is told on the error output.
     """
 
+    tells = 'cells, CPUs and L3 domains'
     epilog = """
         Examples::
 
@@ -38,22 +65,7 @@ class ImportFleet(base.CloudCommand):
         parser.add_argument('output', metavar='FLEET',
                             help='the snapshot to write; packed if its name '
                             'ends in .zst; - for the standard output')
-        fleet_import_nova.add_hosts(parser, 'cells, CPUs and L3 domains')
-        parser.add_argument('--jobs',
-                            metavar='N',
-                            type=common_options.number(1,
-                                                       compute_run.MOST_JOBS),
-                            default=compute_run.JOBS,
-                            help='requests that are made at once, up to '
-                            f'{compute_run.MOST_JOBS} (default: '
-                            '%(default)s)')
         return parser
-
-    @functools.cached_property
-    def fleet_cloud(self) -> compute_api.ComputeCloud:
-        """The cloud to read."""
-        return compute_api.ComputeCloud(
-            self.app.client_manager.sdk_connection, self.cloud.name)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)

@@ -2,20 +2,17 @@
 """openstack pinning upgrade check."""
 
 import argparse
-import functools
 
 from nova_pinning.checks import report
 from nova_pinning.cli import checking
-from nova_pinning.cli import common_options
 from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import upgrade_check
-from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
-from nova_pinning.osc import base
+from nova_pinning.osc import fleet_import
 
 
-class CheckUpgrade(base.CloudCommand):
+class CheckUpgrade(fleet_import.CloudFleetCommand):
     """Tell which guests and hosts of a cloud an upgrade of nova hits.
 
     Reads hosts and servers of all projects through the compute API and
@@ -36,21 +33,7 @@ class CheckUpgrade(base.CloudCommand):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         upgrade_check.add_options(parser)
-        fleet_import_nova.add_hosts(parser, 'cells and CPUs')
-        parser.add_argument('--jobs', metavar='N',
-                            type=common_options.number(
-                                1, compute_run.MOST_JOBS),
-                            default=compute_run.JOBS,
-                            help='requests that are made at once, up to '
-                            f'{compute_run.MOST_JOBS} (default: '
-                            '%(default)s)')
         return parser
-
-    @functools.cached_property
-    def fleet_cloud(self) -> compute_api.ComputeCloud:
-        """The cloud to read."""
-        return compute_api.ComputeCloud(
-            self.app.client_manager.sdk_connection, self.cloud.name)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         upgrade_check.check_options(parsed_args)

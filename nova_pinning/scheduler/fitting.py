@@ -297,7 +297,8 @@ class _HostAttempt:
                 bounds=fit.ClaimBounds(
                     options.nova_claim_max_seconds, request.is_retried,
                     request.budget.is_over, self._is_patient,
-                    self._ask_nova if options.check_nova_claim else None))
+                    self._ask_nova if options.check_nova_claim else None,
+                    nova_claim.forgets_pages()))
         finally:
             request.budget.pause()
 

@@ -108,6 +108,7 @@ class TestMixedVersions(unit_base.TestCase, oracle_cases.TestCase):
             self.assertEqual(cells, taken, version)
 
 
+@unit_base.needs_claims_by_pages
 class TestAgainstClaims(unit_base.TestCase, oracle_cases.TestCase):
     """Cases of the claims fuzz that went wrong where releases were ignored."""
 
