@@ -294,13 +294,13 @@ refuse_nova() {
 }
 
 @test "stack ends with a nova that is too old" {
-    nova_version 33.0.1
-    refuse_nova 'nova-pinning needs nova>=34.0.0, and this is 33.0.1'
+    nova_version 28.3.0
+    refuse_nova 'nova-pinning needs nova>=29.0.0, and this is 28.3.0'
 }
 
 @test "a release candidate is too old for pip, and for us" {
-    nova_version 34.0.0.0rc1
-    refuse_nova 'and this is 34.0.0.0rc1; set NOVA_BRANCH'
+    nova_version 29.0.0.0rc1
+    refuse_nova 'and this is 29.0.0.0rc1; set NOVA_BRANCH'
 }
 
 @test "the Python of devstack's environment is asked" {
