@@ -30,6 +30,7 @@ import nova.conf
 from nova import objects
 from nova import service
 from nova.tests.fixtures import libvirt as fakelibvirt
+from nova.tests.functional import fixtures as functional_fixtures
 from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import host as libvirt_host
@@ -320,6 +321,13 @@ class Stage(base.ServersTestBase):
             number: running for number, running in
             source._running_vms.items() if running is not domain}
         domain.complete_job()
+
+    def useFixture(self, fixture: ty.Any) -> ty.Any:
+        used = super().useFixture(fixture)
+        if isinstance(fixture, functional_fixtures.PlacementFixture):
+            # Before 2026.1 nova's harness forgets it.
+            self.placement_fixture = used
+        return used
 
     def _setup_services(self) -> None:
         # The first place where nova's test options are loaded and no
