@@ -24,6 +24,7 @@ from minicloud import service
 from minicloud import settings
 from nova_pinning import kvm
 from nova_pinning.model import nova_release
+from nova_pinning.upgrade import nova_version
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -172,6 +173,14 @@ def _check_same(state: settings.State, there: settings.Settings,
             f'the cloud in {state.root} is of {before}, whose databases '
             f'{after} cannot read',
             'Take it down first: tools/minicloud down')
+    least = nova_version.oldest_supported(after)
+    for host in there.hosts:
+        # Nova's services do not start while it is there.
+        if nova_release.of_name(host.release) < least:
+            raise errors.MiniCloudError(
+                f'{host.name} is of {host.release}, and {after} supports '
+                f'nova-compute from {least} on',
+                f'Upgrade all of it to {least} first: --release {least}')
 
 
 class _Progress:

@@ -14,6 +14,7 @@ from minicloud import packages
 from minicloud import settings
 from nova_pinning import cpuset
 from nova_pinning.model import nova_release
+from nova_pinning.upgrade import nova_version
 
 STATE = packages.PROJECT / '.minicloud'
 
@@ -174,6 +175,12 @@ def _host_release(host: str, name: str,
             f'{option}: {release} is newer than the cloud, which is of '
             f'{newest}',
             'Nova wants its conductor upgraded first: give --release')
+    least = nova_version.oldest_supported(newest)
+    if release < least:
+        raise errors.MiniCloudError(
+            f'{option}: {release} is too old for a cloud of {newest}, which '
+            f'supports nova-compute from {least} on',
+            'Upgrade the cloud by way of that release')
     return release.name
 
 

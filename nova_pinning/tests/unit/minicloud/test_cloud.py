@@ -332,10 +332,22 @@ class TestUp(minicloud_case.DirectoryTestCase):
         self.assertEqual(['2025.1', '2026.1'], self.state.load().releases)
 
     def test_upgrade_to_the_default(self):
-        self.assertEqual(0, self.upgrade(
-            '--release', nova_release.NEWEST.name))
+        self.assertEqual(0, self.upgrade('--release', '2026.1'))
+        self.assertEqual(0, self.run_main(
+            'up', '--release', nova_release.NEWEST.name))
         self.assertEqual([nova_release.NEWEST.name],
                          self.state.load().releases)
+
+    def test_upgrade_past_a_slurp_release(self):
+        self.assertEqual(2, self.upgrade('--release', '2026.2'))
+        self.stop_writers.assert_not_called()
+        self.assertEqual(['2025.1'], self.state.load().releases)
+        # Nova looks at each host, so it is the last one that counts.
+        self.assertEqual(0, self.run_main(
+            'up', '--release', '2026.1', '--host-release',
+            'pinning-1=2025.1'))
+        self.assertEqual(2, self.run_main('up', '--release', '2026.2'))
+        self.assertEqual('2026.1', self.state.load().release)
 
     def test_release_is_kept(self):
         self.assertEqual(0, self.upgrade())

@@ -181,6 +181,10 @@ class TestOptions(oslo_base.BaseTestCase):
                 (['--release', '2025.1', '--host-release',
                   'pinning-1=2026.1'],
                  '2026.1 is newer than the cloud, which is of 2025.1'),
+                (['--release', '2026.2', '--host-release',
+                  'pinning-1=2025.1'],
+                 '2025.1 is too old for a cloud of 2026.2, which supports '
+                 'nova-compute from 2026.1 on'),
                 (['--base-port', '22'], '1024 to 65396'),
                 (['--base-port', '65397'], '1024 to 65396')):
             error = self.assertRaises(
