@@ -2,28 +2,33 @@
 """nova-pinning advise: what to run a workload on."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import itertools
 import pathlib
 import sys
 
 import rich.console
 
+from nova_pinning.bridge import standalone
+from nova_pinning.checks import check_rule
 from nova_pinning.cli import display
 from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning import extras
 from nova_pinning.flavors import catalogue
+from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
 from nova_pinning.host import words
 from nova_pinning.instance_bench.advise import advisor
-from nova_pinning.instance_bench.advise import hosts
-from nova_pinning.instance_bench.advise import model
-from nova_pinning.instance_bench.advise import own_results
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
@@ -40,27 +45,18 @@ _DATABASES = frozenset(('mysql', 'mariadb', 'postgres', 'postgresql'))
 _DATABASE = ('a relational database is of class disk, with --load very-io if '
              'it does little but IO')
 
-_TOPICS: Mapping[model.Topic, str] = {
-    model.Topic.CLASS: 'class',
-    model.Topic.SIZE: 'size',
-    model.Topic.FLAVOR: 'flavor',
-    model.Topic.EMULATOR: 'emulator threads',
-    model.Topic.MULTIQUEUE: 'multi-queue',
-    model.Topic.GAIN: 'gain of pinning',
-    model.Topic.CAUTION: 'mind',
-}
-
 
 class Advise(display.Lister):
     """Say what to run a workload on, why, and how sure that is.
 
-    Class, size, flavor, where emulator threads run, multi-queue, and what
-    pinning gains. From published best practice, each with its source and the
-    condition under which it held, and from the results of nova-pinning bench
-    run, which count more where they decide.
+    Class, size, where emulator threads run, multi-queue, memory pages, NUMA
+    cells, thread policy and realtime, each with its source, how strong that
+    is, and where it holds; the results of nova-pinning bench run override it
+    where they decide. Then the flavor that agrees with all of that, or what
+    stands in the way of one.
 
-    Sizes go by the ratio of an instance's CPUs to its host's (CHR), and take
-    a host. It is taken to be empty.
+    The host is taken to be empty. Sizes of containers go by the ratio of
+    their CPUs to the host's (CHR), and take one.
     """
 
     epilog = """
@@ -81,7 +77,7 @@ class Advise(display.Lister):
                  'a class: '
                  f'{", ".join(bench_model.WorkloadClass)}')
         parser.add_argument(
-            '--load', choices=[str(bound) for bound in model.WorkloadBound],
+            '--load', choices=[str(bound) for bound in advisor.WorkloadBound],
             help='what it is bound by, if that is not what its class says')
         parser.add_argument(
             '--platform', choices=_PLATFORMS, default=_PLATFORMS[0],
@@ -105,36 +101,42 @@ class Advise(display.Lister):
             help="file with one's own workloads; may be given several times")
         parser.add_argument(
             '--results', metavar='FILE', action='extend', nargs='+',
-            default=[], help='results of nova-pinning bench run')
+            default=[], help='results of nova-pinning bench run; those of a '
+            'self-test widen the intervals of the others')
         return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         if parsed_args.results:
             extras.need('an interval', 'scipy')
-        results = [results_file.read(path) for path in parsed_args.results]
+        read = {path: results_file.read(path) for path in parsed_args.results}
+        # Those of a self-test say what the others' intervals are worth.
+        stretch = max((self_test.calibrate(result).stretch
+                       for result in read.values() if _is_self_test(result)),
+                      default=1.0)
+        own = {path: result for path, result in read.items()
+               if not _is_self_test(result)}
+        results = list(own.values())
         question = ask(parsed_args, results)
-        for path, result in zip(parsed_args.results, results):
-            if not own_results.are_about(result, question):
+        for path, result in own.items():
+            if not any(_is_about(result, tenant, question)
+                       for tenant in _measured(result)):
                 print(f'{path}: not used: {_not_about(result, question)}',
                       file=sys.stderr)
-        room = None
-        if parsed_args.host is not None:
-            room = hosts.bare_host(host_loader.load(parsed_args.host))
         advice = advisor.advise(
-            question, room=room,
-            flavors=catalogue.load(
+            question, flavors=catalogue.load(
                 parsed_args.catalogue or shipped_catalogue()).flavors,
-            summaries=[statistics.summarise(result) for result in results])
+            summaries=[statistics.summarise(result, stretch)
+                       for result in results],
+            **({'refusals': refusals(question.host)} if question.host else {}))
         return display.Answer(
-            ('topic', 'value', 'low', 'high', 'unit', 'why', 'evidence',
-             'held', 'rule', 'sources'),
-            map(advisor.line_as_dict, advice.lines),
-            lambda console: show(advice, room, console),
-            lambda: advisor.as_dict(advice))
+            ('topic', 'answer', 'low', 'high', 'unit', 'why', 'strength',
+             'holds', 'sources'),
+            map(line_as_dict, advice.lines),
+            lambda console: show(advice, console), lambda: as_dict(advice))
 
 
 def ask(parsed_args: argparse.Namespace,
-        results: Iterable[bench_model.Results]) -> model.Question:
+        results: Iterable[bench_model.Results]) -> advisor.Question:
     """What the options ask.
 
     :raises errors.InputError: if there is no such workload
@@ -154,19 +156,59 @@ def ask(parsed_args: argparse.Namespace,
             errors.Location(_OPTION),
             _DATABASE if name.lower() in _DATABASES else schema.nearest(
                 name, [*known, *bench_model.WorkloadClass]))
-    return model.Question(
-        workload=name,
-        workload_class=workload_class,
-        load=model.WorkloadBound(parsed_args.load
-                                 or model.LOADS[workload_class]),
+    return advisor.Question(
+        workload=name, workload_class=workload_class,
+        load=advisor.WorkloadBound(parsed_args.load
+                                   or advisor.LOADS[workload_class]),
         platform=bench_model.PlatformName(parsed_args.platform),
-        is_steady=parsed_args.steady)
+        is_steady=parsed_args.steady,
+        host=host_loader.load(parsed_args.host) if parsed_args.host else None)
+
+
+def refusals(
+    host: host_model.HostDescription,
+) -> Callable[[Sequence[flavor_model.Flavor]], Mapping[str, str]]:
+    """Why flavors do not go on a host, as flavor check has it."""
+    def refused(flavors: Sequence[flavor_model.Flavor]) -> Mapping[str, str]:
+        # This loads most of nova.
+        standalone.prepare()
+        from nova_pinning.bridge import nova_judgement
+        from nova_pinning.flavors.checks import flavor_check_run
+        return {
+            finding.name: finding.message.removeprefix(
+                'does not fit on the host given; ')
+            for finding in reversed(
+                flavor_check_run.check(flavors, nova_judgement.judging,
+                                       [host]))
+            if finding.severity is check_rule.Severity.ERROR}
+
+    return refused
+
+
+def _is_self_test(result: bench_model.Results) -> bool:
+    return result.experiment.table == self_test.TABLE
+
+
+def _measured(results: bench_model.Results) -> Iterator[bench_model.Tenant]:
+    """The tenants that there are figures of."""
+    done = {statistics.key(measurement.factors)
+            for measurement in results.measurements}
+    for case in results.experiment.cases:
+        if statistics.key(case.factors) in done:
+            yield from (tenant for tenant in case.tenants
+                        if tenant.role is bench_model.Role.MEASURED)
+
+
+def _is_about(results: bench_model.Results, tenant: bench_model.Tenant,
+              question: advisor.Question) -> bool:
+    return advisor.is_about(results.workloads[tenant.workload], tenant,
+                            question)
 
 
 def _not_about(results: bench_model.Results,
-               question: model.Question) -> str:
+               question: advisor.Question) -> str:
     """What results are of, and what is asked about."""
-    tenants = list(own_results.measured(results))
+    tenants = list(_measured(results))
     what = 'nothing'
     if tenants:
         what = ' on '.join(words.listed(sorted(names)) for names in (
@@ -191,32 +233,55 @@ def shipped_catalogue(roots: Sequence[pathlib.Path] = _ROOTS) -> str:
         'name a catalogue')
 
 
-def show(advice: model.Advice, room: hosts.BareHost | None,
-         console: rich.console.Console) -> None:
-    """Print it for people."""
+def as_dict(advice: advisor.Advice) -> Mapping[str, object]:
+    """As JSON has it; amounts are numbers."""
     question = advice.question
+    return {
+        'version': 2,
+        'workload': question.workload,
+        'workload_class': question.workload_class.value,
+        'load': question.load.value,
+        'platform': question.platform.value,
+        'is_steady': question.is_steady,
+        'host': question.host.name if question.host else None,
+        'flavor': advice.flavors[0] if advice.flavors else '',
+        'flavors': list(advice.flavors),
+        'flavor_why': advice.why,
+        'advice': list(map(line_as_dict, advice.lines)),
+        'sources': {
+            source.key: {
+                **dataclasses.asdict(source), 'year': source.year or None}
+            for source in advice.sources}}
+
+
+def line_as_dict(line: advisor.AdviceLine) -> Mapping[str, object]:
+    """A line of it, as JSON has it."""
+    return {
+        'topic': line.topic, 'answer': str(line),
+        'answers': list(line.answers), 'low': line.low, 'high': line.high,
+        'unit': line.unit if line.low is not None else '',
+        'why': line.why, 'strength': line.strength, 'holds': line.holds,
+        'sources': [source.key for source in line.sources],
+        'remark': line.remark}
+
+
+def show(advice: advisor.Advice, console: rich.console.Console) -> None:
+    """Print it for people."""
+    question, host = advice.question, advice.question.host
     printing.title(
         f'{question.workload or question.workload_class} '
         f'({question.load}) on {question.platform}'
-        + (f', host {room.name} with {room.cpus} CPUs' if room else ''),
+        + (f', host {host.name} with {len(host.cpus)} CPUs' if host else ''),
         console)
     numbers = {source: number for number, source
                in enumerate(advice.sources, 1)}
-    printing.table(
-        ('on', 'advice', 'because', 'evidence'),
-        [(_TOPICS[line.topic], str(line.value), _because(line),
-          _evidence(line, [numbers[source] for source in line.sources]))
-         for line in advice.lines], console)
-    thin: dict[str, list[str]] = {}
-    for line in advice.lines:
-        for remark in line.thin:
-            topics = thin.setdefault(remark, [])
-            if _TOPICS[line.topic] not in topics:
-                topics.append(_TOPICS[line.topic])
-    if thin:
-        printing.heading('Where the evidence is thin', console)
-        for remark, topics in thin.items():
-            printing.say(f'{", ".join(topics)}: {remark}', console, '  ')
+    rows = [(advisor.TOPICS[line.topic], str(line), _because(line), ' '.join(
+        [line.strength, *(f'[{numbers[source]}]' for source in line.sources)]))
+        for line in advice.lines]
+    if advice.why:
+        rows.insert(0, ('flavor', advice.flavors[0] if advice.flavors
+                        else 'none', advice.why, ''))
+    printing.table(('on', 'advice', 'because', 'strength'), rows, console)
     if numbers:
         printing.heading('Sources', console)
         for source, number in numbers.items():
@@ -225,10 +290,6 @@ def show(advice: model.Advice, room: hosts.BareHost | None,
             console.print(f'      {source.url}', soft_wrap=True)
 
 
-def _because(line: model.AdviceLine) -> str:
-    return f'{line.why} (held for: {line.held})' if line.held else line.why
-
-
-def _evidence(line: model.AdviceLine, numbers: Sequence[int]) -> str:
-    return ' '.join(
-        [line.evidence.value, *(f'[{number}]' for number in numbers)])
+def _because(line: advisor.AdviceLine) -> str:
+    holds = f' ({line.holds})' if line.holds else ''
+    return '; '.join(filter(None, (line.why + holds, line.remark)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to run a workload on: published best practice, and one's own results.
+"""What to run a workload on: rules, one's own results, and the flavor.
 
-rules.yaml has what is published, rules-1.json is its schema.
+rules.yaml has the rules, each with its condition, sources and strength;
+rules-1.json is its schema.
 """

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import json
 import pathlib
 from unittest import mock
 
 from nova_pinning.cli import advise
 from nova_pinning import errors
+from nova_pinning.instance_bench.advise import advisor
 from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import self_test
 from nova_pinning.tests.unit.cli import cli_case
-from nova_pinning.tests.unit.instance_bench import test_advise_results
+from nova_pinning.tests.unit.instance_bench import test_advise
 
 
 class AdviseTest(cli_case.TestCase):
@@ -30,9 +33,10 @@ class AdviseTest(cli_case.TestCase):
         return json.loads(done.out)
 
     def results(self, pinned=100, floating=50):
-        summary = test_advise_results.pair(
-            test_advise_results.around(pinned),
-            test_advise_results.around(floating))
+        summary = test_advise.pair(
+            test_advise.around(pinned),
+            floating if isinstance(floating, list)
+            else test_advise.around(floating))
         path = str(self.dir / 'results.jsonl')
         with results_file.ResultsWriter(path, summary.experiment,
                                         summary.results.workloads) as writer:
@@ -42,28 +46,47 @@ class AdviseTest(cli_case.TestCase):
         return path
 
     def test_table(self):
-        done = self.advise('--workload', 'web', '--host', cli_case.HOST)
+        done = self.advise('--workload', 'memory', '--host', cli_case.HOST)
         self.assertEqual((0, ''), (done.status, done.err))
-        self.assertIn('web (io) on nova, host xeon-80-dedicated with 80 CPUs',
-                      done.out)
-        self.assertIn('enterprise.4xlarge', done.out)
-        self.assertIn('cited [1]', done.out)
-        self.assertIn('Where the evidence is thin', done.out)
-        self.assertIn('\n      https://arxiv.org/abs/2006.02055\n', done.out)
+        self.assertIn('memory (memory) on nova, host xeon-80-dedicated with '
+                      '80 CPUs', done.out)
+        self.assertIn('enterprise.large', done.out)
+        self.assertIn('measured [1] [2]', done.out)
+        self.assertIn('\n      https://docs.openstack.org/nova/latest/admin/'
+                      'cpu-topologies.html\n', done.out)
 
     def test_json(self):
-        found = self.as_json('--workload', 'nosql', '--host', cli_case.HOST)
+        found = self.as_json('--workload', 'memory', '--host', cli_case.HOST)
         self.assertEqual(
-            ('dedicated', 32, 'enterprise.8xlarge', 'very-io', 'nosql', ''),
+            ('enterprise.large', 'memory', 'memory', '', 'xeon-80-dedicated'),
             tuple(found[key] for key in (
-                'class', 'vcpus', 'flavor', 'load', 'workload_class',
-                'workload')))
-        topics = [one['topic'] for one in found['advice']]
-        self.assertEqual(['class', 'size', 'flavor', 'emulator', 'multiqueue',
-                          'gain'], topics[:6])
+                'flavor', 'load', 'workload_class', 'workload', 'host')))
+        self.assertEqual(6, len(found['flavors']))
+        self.assertEqual(
+            list(advisor.TOPICS), [one['topic'] for one in found['advice']])
         self.assertEqual(
             {key for one in found['advice'] for key in one['sources']},
             set(found['sources']))
+
+    def test_no_flavor(self):
+        """The host has no shared CPUs, so that isolate is advised."""
+        found = self.as_json('--workload', 'nosql', '--host', cli_case.HOST)
+        self.assertEqual(('', []), (found['flavor'], found['flavors']))
+        self.assertEqual(
+            'enterprise.large comes nearest; in the way: emulator threads '
+            'isolate, it has on-vcpus', found['flavor_why'])
+
+    def test_no_room(self):
+        found = self.as_json('--workload', 'cpu', '--host', cli_case.HOST)
+        self.assertIn('xeon-80-dedicated: it has trait '
+                      'CUSTOM_PINNING_DEDICATED', found['flavor_why'])
+
+    def test_containers_have_no_flavor(self):
+        found = self.as_json('--workload', 'web', '--platform', 'cn',
+                             '--host', cli_case.HOST)
+        self.assertEqual(('', ''), (found['flavor'], found['flavor_why']))
+        self.assertEqual((12, 22), tuple(
+            found['advice'][1][key] for key in ('low', 'high')))
 
     def test_workload_and_options(self):
         found = self.as_json('--workload', 'sysbench-cpu', '--load', 'very-io',
@@ -83,9 +106,8 @@ families:
     class: shared
     sizes: {one: {vcpus: 10, memory: 1GiB}}
 ''')
-        found = self.as_json('--workload', 'cpu', '--host', cli_case.HOST,
-                             '--catalogue', path)
-        self.assertEqual(('big.one', 10), (found['flavor'], found['vcpus']))
+        found = self.as_json('--workload', 'cpu', '--catalogue', path)
+        self.assertEqual(['big.one'], found['flavors'])
 
     def test_own_workloads(self):
         path = self.write('own.yaml', '''
@@ -104,11 +126,31 @@ workloads:
         # Its workload is known from the results alone.
         path = self.results()
         found = self.as_json('--workload', 'primes', '--results', path)
-        self.assertEqual('dedicated', found['class'])
-        self.assertEqual('own results', found['advice'][0]['evidence'])
+        self.assertEqual(
+            ('class', ['dedicated'], 'own results'), tuple(
+                found['advice'][0][key]
+                for key in ('topic', 'answers', 'strength')))
         done = self.advise('--workload', 'primes', '--results', path)
         self.assertIn('own results', done.out)
-        self.assertIn('pinning gains 100%', done.out)
+
+    def test_results_that_a_self_test_widens(self):
+        path = self.results(100, [
+            80 + offset for offset in (1, -2, 3, -1, 2, -3, 1, 0, -1, 2)])
+        argv = '--workload', 'primes', '--results', path
+        self.assertIn('own results', self.advise(*argv).out)
+        tested = str(self.dir / 'self-test.jsonl')
+        results = results_file.read(path)
+        calibration = self_test.Calibration(comparisons=(), stretch=20.0)
+        with (mock.patch.object(self_test, 'calibrate',
+                                return_value=calibration) as calibrate,
+              results_file.ResultsWriter(tested, dataclasses.replace(
+                  results.experiment, table=self_test.TABLE),
+                  results.workloads) as writer):
+            writer.add(results.measurements[0])
+            done = self.advise(*argv, tested)
+        self.assertEqual((0, ''), (done.status, done.err))
+        calibrate.assert_called_once()
+        self.assertIn('own results do not decide', ' '.join(done.out.split()))
 
     def test_results_of_something_else(self):
         path = self.results()
@@ -148,10 +190,10 @@ workloads:
             self.assertIn('a relational database is of class disk', done.err)
 
     def test_redis_is_no_cassandra(self):
-        done = self.advise('--workload', 'redis')
-        self.assertIn('such as redis', ' '.join(done.out.split()))
-        self.assertNotIn('such as redis', ' '.join(
-            self.advise('--workload', 'web').out.split()))
+        for workload, expected in (('redis', (2, 4)),
+                                   ('nosql', (None, None))):
+            size = self.as_json('--workload', workload)['advice'][1]
+            self.assertEqual(expected, (size['low'], size['high']))
 
     def test_unknown_workload(self):
         done = self.advise('--workload', 'sysbench-cpus')
