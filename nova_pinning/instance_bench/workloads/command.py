@@ -19,6 +19,7 @@ from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.workloads import programs
 
 #: What every command can name, besides the parameters of its workload.
 VALUES = ('vcpus', 'cpus', 'cpu0', 'cpu1', 'memory_mib', 'programs', 'work',
@@ -26,6 +27,9 @@ VALUES = ('vcpus', 'cpus', 'cpu0', 'cpu1', 'memory_mib', 'programs', 'work',
 #: Those of them that are whole numbers. A parameter can stand for one:
 #: ``threads: '{vcpus}'``.
 NUMBERS = ('vcpus', 'memory_mib')
+#: What a peer can name: it runs on the host, where directories of instances
+#: are not.
+PEER_VALUES = (*NUMBERS, 'peer', 'sources')
 
 _REFERENCE = re.compile(r'\{(' + '|'.join(NUMBERS) + r')\}')
 
@@ -140,6 +144,8 @@ def _value(name: str, parameters: Mapping[str, bench_model.Parameter],
                 f'the command needs {index + 1} CPUs, and the instance has '
                 f'{len(cpus)}', 'give it a larger size')
         return cpus[index]
+    if name == 'sources':
+        return programs.sources()
     if name not in VALUES:
         raise bench_errors.WorkloadError(
             f'the command names {{{name}}}, which is not a parameter')

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from importlib import resources
 import os
 import pathlib
@@ -29,15 +30,15 @@ def sources() -> pathlib.Path:
         str(resources.files('nova_pinning.instance_bench'))) / 'programs'
 
 
-def missing(workload: bench_model.Workload,
+def missing(programs: Mapping[str, str],
             which: Which = shutil.which) -> tuple[str, ...]:
     """The Debian packages of the programs that are not there.
 
-    :param which: finds a program where the workload is to run, as
-        shutil.which does
+    :param programs: of a workload or its peer, each with its package
+    :param which: finds a program where they are to run, as shutil.which does
     """
     return tuple(dict.fromkeys(
-        package for names, package in workload.programs.items()
+        package for names, package in programs.items()
         if not any(which(name) for name in names.split('|'))))
 
 
@@ -84,9 +85,21 @@ def require(workload: bench_model.Workload,
 
     :raises errors.InputError: with the line that installs what is not
     """
-    absent = missing(workload, which)
+    absent = missing(workload.programs, which)
     if absent:
         raise _not_there(f'workload {workload.name}', absent)
+
+
+def require_peer(workload: bench_model.Workload,
+                 which: Which = shutil.which) -> None:
+    """See that the programs of a workload's peer are on this host.
+
+    :raises errors.InputError: with the line that installs what is not
+    """
+    absent = missing(workload.peer_programs, which)
+    if absent:
+        raise _not_there(
+            f'the peer of workload {workload.name}, on this host,', absent)
 
 
 def require_builder(workload: bench_model.Workload) -> None:

@@ -122,6 +122,7 @@ def _workload(name: str, value: Mapping[str, Any]) -> bench_model.Workload:
         source=value.get('source', ''), build=value.get('build', ''),
         prepare=tuple(command.strip() for command in value.get('prepare', ())),
         peer=value.get('peer', '').strip(),
+        peer_programs=dict(value.get('peer_programs', {})),
         parameters=dict(value.get('parameters', {})),
         seconds=float(value.get('seconds', 30)))
 
@@ -169,8 +170,7 @@ def _allowed(key: str | int,
     if key == 'build':
         return ('programs',)
     if key == 'peer':
-        # It runs on the host, where directories of instances are not.
-        return (*workload.parameters, *command.NUMBERS, 'peer')
+        return (*workload.parameters, *command.PEER_VALUES)
     return (*workload.parameters, *command.VALUES)
 
 
@@ -230,7 +230,7 @@ def _own_parameter_problems(document: source.YamlDocument, path: source.Path,
     texts = ' '.join(text for _below, text in _commands(workload))
     for name, value in workload.parameters.items():
         below = (*path, 'parameters', name)
-        if name in command.VALUES:
+        if name in (*command.VALUES, *command.PEER_VALUES):
             yield document.error(
                 f'{name} is a name that every command gets from its instance',
                 below,

@@ -14,44 +14,52 @@ from nova_pinning.instance_bench.workloads import workload_catalogue
 OUTPUTS = pathlib.Path(__file__).parent / 'outputs'
 _OUTSIDE_SECONDS = 4.5
 _SEEN = {
-    'sysbench-cpu': {'events': 802.3, 'latency_mean': 2.48,
-                     'latency_p95': 6.55, 'latency_max': 22.27},
-    'sysbench-cpu-fixed': {'seconds': _OUTSIDE_SECONDS, 'inside': 0.0896},
-    'bursts': {'turns': 4},
-    'sysbench-memory-read': {'moved': 6090.17},
-    'sysbench-memory-write': {'moved': 11495.9},
-    'stream': {'triad': 2230.9, 'copy': 939.8, 'scale': 1187.0,
-               'add': 1332.5},
-    'mutex-up': {'seconds': _OUTSIDE_SECONDS, 'inside': 0.057311,
-                 'handovers': 18},
-    'mutex-smp': {'seconds': _OUTSIDE_SECONDS, 'inside': 0.248801,
-                  'handovers': 4647},
-    'cyclictest': {'max': 870, 'p99': 303, 'mean': 61.542},
-    'iperf3': {'received': 22448.0, 'retransmits': 10},
-    # The sums of all streams.
-    'iperf3-8': {'received': 20856.0, 'retransmits': 22},
+    'stress-cpu': {'operations': 375.17},
+    'bursts': {'operations': 28.46},
+    'stress-cache': {'operations': 71073.33},
+    'stress-memory': {'operations': 30.52},
+    'stress-disk': {'operations': 12092.91},
+    'stress-network': {'operations': 410.7},
+    'sysbench-cpu': {'events': 222.5, 'latency_mean': 8.82,
+                     'latency_p95': 33.72, 'latency_max': 112.25},
+    'sysbench-cpu-fixed': {'seconds': _OUTSIDE_SECONDS, 'inside': 0.2346},
+    'ffmpeg': {'frames': 41.4023},
+    'ffmpeg-30': {'frames': 23.4605},
+    'mpi-primes': {'rounds': 15.481},
+    'mpi-search': {'rounds': 2811.659},
     'fio-read': {'iops': 179147.852148, 'latency_mean': 175.128734764,
                  'latency_p99': 593.92},
+    'fio-latency': {'latency_mean': 137.976075644, 'latency_p50': 80.384,
+                    'latency_p99': 2146.304, 'latency_p99_9': 6979.584},
     'fio-write': {'iops': 79395.604396, 'latency_mean': 395.488223844,
                   'latency_p99': 2834.432},
-    'ffmpeg': {'seconds': _OUTSIDE_SECONDS},
-    'ffmpeg-pieces': {'seconds': _OUTSIDE_SECONDS},
-    'mpi-primes': {'seconds': _OUTSIDE_SECONDS, 'inside': 0.041631},
-    'mpi-search': {'seconds': _OUTSIDE_SECONDS, 'inside': 0.000793},
-    'web': {'requests': 380.34, 'latency_mean': 219.692,
-            'latency_p99': 598.784, 'failures': 0},
-    'redis': {'set': 53763.44, 'get': 70422.53, 'set_p99': 4.839,
-              'get_p99': 4.383},
+    'cyclictest': {'max': 9110, 'p99': 57, 'p99_9': 3343, 'p99_99': 9110,
+                   'p99_999': 9110, 'p50': 25},
+    'oslat': {'max': 25110, 'p99': 1, 'p99_9': 1, 'p99_99': 1, 'p99_999': 52,
+              'p50': 1},
+    # No machine at hand has the tracer; this is the form of its report in
+    # rt-tests 2.4.
+    'hwlatdetect': {'max': 0, 'samples': 0},
+    'sysbench-memory-read': {'moved': 1692.14},
+    'sysbench-memory-write': {'moved': 5123.4},
+    'stream': {'triad': 2851.8, 'copy': 2050.0, 'scale': 1652.8,
+               'add': 3225.9},
+    'iperf3': {'received': 8407.0, 'retransmits': 8},
+    # The sums of all streams.
+    'iperf3-8': {'received': 4748.0, 'retransmits': 24},
+    'iperf3-reverse': {'received': 8334.0, 'retransmits': 1},
+    'sockperf': {'p50': 6.826, 'p99': 46.939, 'p99_9': 2158.3,
+                 'mean': 13.369},
+    'web': {'requests': 1180.34, 'latency_mean': 41.729,
+            'latency_p99': 67.312, 'failures': 0},
+    'redis': {'set': 63091.48, 'get': 71684.59, 'set_p99': 5.675,
+              'get_p99': 4.055},
+    'mutex-up': {'handover': 1310.4, 'inside': 1310.4, 'switches': 1.0},
+    'mutex-smp': {'handover': 71144.9, 'inside': 71140.8,
+                  'switches': 0.998},
+    'sched-pipe': {'handover': 1873.13},
+    'ping-pong': {'handover': 84215.0},
 }
-# Cassandra has not been run; these are the forms that its releases print.
-_CASSANDRA = (
-    ('op rate                   : 16386 [WRITE:16386]\n'
-     'latency mean              : 0.6 [WRITE:0.6]\n'
-     'latency 99th percentile   : 3.4 [WRITE:3.4]\n', 16386),
-    ('Op rate                   :   12,345 op/s  [READ: 6,170 op/s]\n'
-     'Latency mean              :    0.6 ms [READ: 0.5 ms]\n'
-     'Latency 99th percentile   :    3.4 ms [READ: 3.0 ms]\n', 12345),
-)
 
 
 def workload(pattern, scale=1.0, **values):
@@ -67,25 +75,16 @@ def workload(pattern, scale=1.0, **values):
 class TestRead(oslotest.BaseTestCase):
 
     def test_shipped_are_all_here(self):
-        self.assertEqual(set(workload_catalogue.shipped()),
-                         {*_SEEN, 'cassandra'})
+        self.assertEqual(set(workload_catalogue.shipped()), set(_SEEN))
 
     @ddt.data(*sorted(_SEEN))
     def test_shipped(self, name):
-        path = OUTPUTS / f'{name}.txt'
-        text = path.read_text() if path.exists() else ''
+        text = (OUTPUTS / f'{name}.txt').read_text()
         found = figures.read(workload_catalogue.shipped()[name], text,
                              _OUTSIDE_SECONDS)
         self.assertEqual(set(_SEEN[name]), set(found))
         for figure, value in _SEEN[name].items():
             self.assertAlmostEqual(value, found[figure], msg=figure)
-
-    @ddt.data(*_CASSANDRA)
-    @ddt.unpack
-    def test_cassandra(self, text, rate):
-        self.assertEqual(
-            {'operations': rate, 'latency_mean': 0.6, 'latency_p99': 3.4},
-            figures.read(workload_catalogue.shipped()['cassandra'], text, 1))
 
     def test_last_match_counts(self):
         self.assertEqual({'f': 3.0}, figures.read(

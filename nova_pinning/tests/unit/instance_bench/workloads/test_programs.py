@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import fractions
+import math
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
+import time
 
 import ddt
 import fixtures
+import hypothesis
+from hypothesis import strategies as st
 from oslotest import base as oslotest
 
 from nova_pinning import errors
@@ -14,6 +20,7 @@ from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.tests.unit import unit_base
 
 
 def workload(**values):
@@ -25,15 +32,14 @@ def workload(**values):
 class TestMissing(oslotest.BaseTestCase):
 
     def test_each_package_once(self):
-        found = workload(programs={
-            'a': 'one', 'b': 'two', 'c': 'one', 'd': 'three'})
+        found = {'a': 'one', 'b': 'two', 'c': 'one', 'd': 'three'}
         self.assertEqual((), programs.missing(found, lambda name: name))
         self.assertEqual(
             ('one', 'three'),
             programs.missing(found, lambda name: 'b' if name == 'b' else None))
 
     def test_one_of_several_will_do(self):
-        found = workload(programs={'x9|x8|x': 'x'})
+        found = {'x9|x8|x': 'x'}
         for there in ('x9', 'x8', 'x'):
             self.assertEqual((), programs.missing(
                 found, {there: '/usr/bin/x'}.get))
@@ -47,6 +53,16 @@ class TestMissing(oslotest.BaseTestCase):
         self.assertEqual(
             'workload w needs what is not installed: one, two; install it '
             'with: apt-get install one two', str(error))
+
+    def test_require_peer(self):
+        found = workload(programs={'a': 'one'}, peer_programs={'b': 'two'})
+        programs.require_peer(found, {'b': '/usr/bin/b'}.get)
+        error = self.assertRaises(
+            errors.InputError, programs.require_peer, found, {}.get)
+        self.assertEqual(
+            'the peer of workload w, on this host, needs what is not '
+            'installed: two; install it with: apt-get install two',
+            str(error))
 
 
 class TestVersions(oslotest.BaseTestCase):
@@ -166,8 +182,8 @@ class TestPrograms(oslotest.BaseTestCase):
             check=False, timeout=60, env={**os.environ, **environment})
 
     @ddt.data(
-        ((), 2, 'usage'), ((0, 1, 0), 2, '2 repetitions'),
-        ((-1, 2, 0), 2, '1 MiB'), ((100, 2, 300), 1, 'do not fit'))
+        ((), 2, 'usage'), ((0, 1, 0), 2, 'some time'),
+        ((1, -1, 0), 2, '1 MiB'), ((1, 100, 300), 1, 'do not fit'))
     @ddt.unpack
     def test_stream_refuses(self, words, status, said):
         done = self.run_it(self.built('stream') / 'stream', *words)
@@ -175,24 +191,114 @@ class TestPrograms(oslotest.BaseTestCase):
         self.assertIn(said, done.stderr)
 
     def test_stream(self):
-        done = self.run_it(self.built('stream') / 'stream', 1, 2, 8,
+        # It checks its own results.
+        done = self.run_it(self.built('stream') / 'stream', 0.01, 1, 8,
                            OMP_NUM_THREADS='3')
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn('threads: 3\n', done.stdout)
-        self.assertIn('results are right', done.stdout)
+        self.assertRegex(done.stdout, '(?m)^rounds: [1-9]')
 
-    @ddt.data((), (1,), ('x', 0), (10, -1), (10, '0x'), (1, 0, 0, 0))
+    def mutex(self, *cpus, reply=None):
+        """Run it with a peer of ours.
+
+        :param reply: what that answers; the time that passed if None
+        """
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            server.settimeout(60)
+            process = subprocess.Popen(
+                [self.built('mutex-up') / 'mutex', '0.05', '127.0.0.1',
+                 str(server.getsockname()[1]), *map(str, cpus)], text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            with process, server.accept()[0] as wire:
+                file = wire.makefile('rw')
+                started = time.monotonic()
+                file.write('\n')
+                file.flush()
+                handovers = file.readline()
+                seconds = time.monotonic() - started
+                file.write(f'{seconds:.9f}\n' if reply is None else reply)
+                file.flush()
+                wire.shutdown(socket.SHUT_WR)
+                stdout, stderr = process.communicate(timeout=60)
+        return process.returncode, stdout, stderr, handovers, seconds
+
+    def test_mutex(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        for on in (cpus[:1], cpus[:2]):
+            status, stdout, stderr, handovers, seconds = self.mutex(*on)
+            self.assertEqual(0, status, stderr)
+            found = dict(line.split(': ') for line in stdout.splitlines())
+            self.assertEqual(handovers.strip(), found['handovers'])
+            self.assertAlmostEqual(
+                seconds / int(handovers) * 1e9,
+                float(found['outside'].split()[0]), delta=0.06)
+            # Each takes a turn of its own, and on one CPU has to have it.
+            self.assertEqual(0, int(handovers) % 2)
+            if len(on) == 1:
+                self.assertGreaterEqual(float(found['switches']), 0.99)
+
+    @ddt.data('', '0\n', 'x\n')
+    def test_mutex_without_a_time(self, reply):
+        status, stdout, stderr, *_rest = self.mutex(
+            min(os.sched_getaffinity(0)), reply=reply)
+        self.assertEqual((1, ''), (status, stdout))
+        self.assertIn('did not say how long', stderr)
+
+    @ddt.data((), (1,), (1, '127.0.0.1', 1), (1, '127.0.0.1', 1, 0, 0, 0),
+              (1, 'localhost', 1, 0))
     def test_mutex_refuses(self, words):
         done = self.run_it(self.built('mutex-up') / 'mutex', *words)
         self.assertEqual(2, done.returncode)
 
-    def test_mutex_without_the_cpu(self):
-        done = self.run_it(self.built('mutex-up') / 'mutex', 1, 4095)
-        self.assertEqual(1, done.returncode)
-        self.assertIn('cannot run on CPU 4095', done.stderr)
 
-    def test_mutex(self):
-        cpu = min(os.sched_getaffinity(0))
-        done = self.run_it(self.built('mutex-smp') / 'mutex', 500, cpu, cpu)
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn('rounds: 1000\n', done.stdout)
+@ddt.ddt
+class TestPercentiles(oslotest.BaseTestCase):
+    """Against all values in order."""
+
+    PROGRAM = programs.sources() / 'percentiles.awk'
+
+    def found(self, text):
+        done = subprocess.run(
+            ['awk', '-f', str(self.PROGRAM)], input=text, text=True,
+            capture_output=True, check=True, timeout=60)
+        return {name: int(value) for name, value in (
+            line.split(': ') for line in done.stdout.splitlines())}
+
+    def expected(self, values):
+        ordered = sorted(values)
+        found = {f'p{part}': ordered[
+            math.ceil(fractions.Fraction(part) / 100 * len(ordered)) - 1]
+            for part in ('50', '99', '99.9', '99.99', '99.999')}
+        return {**found, 'max': ordered[-1]}
+
+    @unit_base.settings(20)
+    @hypothesis.given(counts=st.lists(
+        st.tuples(st.integers(0, 900), st.integers(0, 900)), min_size=1,
+        max_size=9).filter(lambda counts: any(map(any, counts))),
+        has_longer=st.booleans())
+    def test_as_both_print_it(self, counts, has_longer):
+        values = [us for us, both in enumerate(counts)
+                  for _one in range(sum(both))]
+        if has_longer:
+            values.append(20000)
+        longest = max(values)
+        cyclictest = ''.join(
+            f'{us:06} {a:06}\t{b:06}\n' for us, (a, b) in enumerate(counts))
+        self.assertEqual(self.expected(values), self.found(
+            f'# Histogram\n{cyclictest}# Total: 000001 000002\n'
+            f'# Max Latencies: {longest:05} 00000\n'
+            f'# Histogram Overflows: {has_longer:05} 00000\n'))
+        oslat = ''.join(
+            f'    {us:03} (us):\t {a} {b}\n'
+            for us, (a, b) in enumerate(counts))
+        self.assertEqual(self.expected(values), self.found(
+            f'        Core:\t 0 1\n{oslat}    1024 (us):\t '
+            f'{int(has_longer)} 0 (including overflows)\n'
+            f'     Minimum:\t 0 0 (us)\n     Maximum:\t {longest} 0 (us)\n'
+            f'     Max-Min:\t 99999 0 (us)\n'))
+
+    def test_nothing(self):
+        done = subprocess.run(
+            ['awk', '-f', str(self.PROGRAM)], input='x\n', text=True,
+            capture_output=True, check=False, timeout=60)
+        self.assertEqual((1, ''), (done.returncode, done.stdout))

@@ -30,7 +30,8 @@ workloads:
                  threads: '{vcpus}'}
     prepare:
       - head -c {megabytes}M /dev/urandom > {work}/data
-    peer: sleep {megabytes} {peer}
+    peer: sleep {megabytes} {peer} {sources}
+    peer_programs: {sleep: coreutils}
     command: >-
       xz -{level} --threads={threads} --keep {work}/data {mode} {ratio}
     figures:
@@ -80,6 +81,13 @@ class TestShipped(oslotest.BaseTestCase):
                 self.assertIn('{peer}', workload.peer)
                 self.assertIn('{peer}', workload.command)
 
+    def test_all_can_be_short(self):
+        """What loops for a window takes as long as it is told to."""
+        for name, workload in workload_catalogue.shipped().items():
+            self.assertEqual(name != 'sysbench-cpu-fixed',
+                             isinstance(workload.parameters.get('duration'),
+                                        int), name)
+
     def test_table_of_the_documentation(self):
         path = DOC / 'bench-workloads.inc'
         if not path.is_file():
@@ -110,7 +118,8 @@ class TestParse(oslotest.BaseTestCase):
             parameters={'megabytes': 64, 'level': 6, 'ratio': 1.5,
                         'mode': 'a b', 'threads': '{vcpus}'},
             prepare=('head -c {megabytes}M /dev/urandom > {work}/data',),
-            peer='sleep {megabytes} {peer}',
+            peer='sleep {megabytes} {peer} {sources}',
+            peer_programs={'sleep': 'coreutils'},
             command='xz -{level} --threads={threads} --keep {work}/data '
                     '{mode} {ratio}',
             figures=(
@@ -182,6 +191,12 @@ class TestParse(oslotest.BaseTestCase):
          'a name in braces; a brace that stands for itself is written twice'),
         ("peer: 'a \"{peer}\"'", 'own.yaml:8:11: workloads.w.peer: {peer} '
          'stands in quotes, and values bring their own'),
+        ('peer_programs: {a: b}', 'own.yaml:8:5: workloads.w.peer_programs: '
+         'peer_programs goes only together with peer'),
+        ('prepare: ["{sources}"]', 'own.yaml:8:15: workloads.w.prepare[0]: '
+         '{sources} names nothing'),
+        ('parameters: {sources: 1}', 'own.yaml:8:18: workloads.w.parameters.'
+         'sources: sources is a name that every command gets'),
         ("peer: 'x {work}'", 'own.yaml:8:11: workloads.w.peer: {work} names '
          'nothing'),
         # Programs in source.
