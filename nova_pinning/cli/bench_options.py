@@ -19,14 +19,6 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
                         help='what nova-pinning bench image build made')
     guests.add_argument('--accelerator', choices=('kvm', 'tcg'), default='',
                         help='if not given, KVM where a guest boots with it')
-    containers = parser.add_argument_group('containers (cn)')
-    containers.add_argument('--container', choices=('crun', 'runc', 'podman'),
-                            default='',
-                            help='what runs them; by default the first of '
-                            'these that works')
-    containers.add_argument('--container-root', metavar='DIR', default='',
-                            help="root directory of containers; the host's "
-                            'own, read-only, the default')
     cloud = parser.add_argument_group('servers of a cloud (nova)')
     cloud.add_argument('--cloud', metavar='NAME', default='',
                        help='in clouds.yaml; OS_CLOUD and the like by '
@@ -63,8 +55,7 @@ def read_settings(
         accelerator=parsed_args.accelerator,
         channel=settings.ChannelKind(parsed_args.channel),
         ssh_user=parsed_args.ssh_user, ssh_key=parsed_args.ssh_key,
-        container=parsed_args.container,
-        container_root=parsed_args.container_root, cloud=parsed_args.cloud,
+        cloud=parsed_args.cloud,
         server_image=parsed_args.server_image,
         server_network=parsed_args.server_network,
         hypervisor=parsed_args.hypervisor,

@@ -145,6 +145,11 @@ def parse_thread(stat: str, cpus: cpuset.CpuSet) -> QemuThread:
         int(numbers[_LAST_CPU]), not int(numbers[_FLAGS]) & _MUST_STAY)
 
 
+def is_vcpu(name: str) -> bool:
+    """Whether a thread of QEMU that has this name is a vCPU."""
+    return _VCPU.fullmatch(name) is not None
+
+
 def is_guest_memory(line: str) -> bool:
     """Whether a line of /proc/PID/numa_maps may be about guest memory."""
     return (' file=' not in line or ' huge ' in line or

@@ -24,6 +24,12 @@ from nova_pinning.instance_bench import cpu_layout
 # A load of less than this, one minute's, is what looking at a host makes.
 _QUIET_LOAD = 0.5
 _DMI = '/sys/class/dmi/id'
+_CLOCKS = '/sys/devices/system/clocksource/clocksource0/available_clocksource'
+# By a part of the name that their clock has in the kernel.
+_HYPERVISORS = {'kvm-clock': 'KVM', 'hyperv': 'Hyper-V', 'xen': 'Xen'}
+# What DMI says of machines that are none.
+_VIRTUAL = ('QEMU', 'KVM', 'VMware', 'VirtualBox', 'Xen', 'OpenStack',
+            'Virtual Machine')
 # What /proc/cpuinfo calls the model on x86, POWER, s390 and old ARM.
 _MODEL_KEYS = ('model name', 'cpu', 'processor 0', 'Processor')
 
@@ -126,20 +132,22 @@ def _governor(machine: host_model.HostDescription) -> str:
 def _virtualised(tree: machine_files.Tree, info: Mapping[str, str]) -> str:
     """What the machine runs on, '' if nothing says that it is virtual.
 
-    The hypervisor flag of x86, what Xen tells, and DMI for what has neither.
+    Its hypervisor by its clock, which only its guests have, or by what Xen
+    tells; then the maker and model that DMI has. The hypervisor flag is of
+    x86; what has neither is known by DMI alone.
     """
-    names = list(filter(None, (
-        tree.text(f'{_DMI}/{name}') for name in ('sys_vendor',
-                                                 'product_name'))))
-    hypervisor = tree.text('/sys/hypervisor/type')
+    clocks = tree.text(_CLOCKS) or ''
+    hypervisor = next(
+        (name for clock, name in _HYPERVISORS.items() if clock in clocks),
+        (tree.text('/sys/hypervisor/type') or '').capitalize())
+    said = ' '.join(filter(None, (
+        hypervisor, *(tree.text(f'{_DMI}/{name}')
+                      for name in ('sys_vendor', 'product_name')))))
     if hypervisor:
-        return ' '.join((hypervisor, *names))
+        return said
     if 'hypervisor' in info.get('flags', '').split():
-        return ' '.join(names) or 'of an unknown kind'
-    known = ('QEMU', 'KVM', 'VMware', 'VirtualBox', 'Xen', 'OpenStack',
-             'Virtual Machine')
-    said = ' '.join(names)
-    return said if any(word in said for word in known) else ''
+        return said or 'by what hypervisor it does not tell'
+    return said if any(word in said for word in _VIRTUAL) else ''
 
 
 def _own_versions() -> dict[str, str]:

@@ -31,6 +31,12 @@ class InstanceCpus:
     network: cpuset.CpuSet | None = None
 
     @property
+    def are_pinned(self) -> bool:
+        """Whether each vCPU has a CPU, and no other vCPU has it."""
+        return (len(self.cpus) == len(self.vcpus)
+                and all(len(cpus) == 1 for cpus in self.vcpus))
+
+    @property
     def cpus(self) -> cpuset.CpuSet:
         """All CPUs that vCPUs may use."""
         union = cpuset.CpuSet()
@@ -59,17 +65,11 @@ class CommandOutcome:
     """How a command ended.
 
     :param status: its exit status; negative for a signal
-    :param inside_seconds: None if the instance's clock was not asked
-    :param tolerance_seconds: how exact outside_seconds is as a measure of
-        the command: what starting it and noticing its end took at most
     """
 
     status: int
     stdout: str
     stderr: str
-    outside_seconds: float
-    inside_seconds: float | None
-    tolerance_seconds: float
 
 
 class RunningJob(Protocol):
@@ -103,6 +103,20 @@ class Instance(Protocol):
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
         """Where its threads may run now, as the host's kernel says."""
+
+    def clock(self) -> bench_model.ClockReading:
+        """Its clock and the controller's, the best of a few handshakes.
+
+        ``date`` inside shows the same clock.
+
+        :raises errors.InstanceError: if it does not answer
+        """
+
+    def counters(self) -> dict[str, float]:
+        """What the kernel has counted of it so far.
+
+        :returns: those of :data:`bench_model.COUNTERS` that can be had
+        """
 
     def close(self) -> None:
         """End it and put back what was changed for it."""

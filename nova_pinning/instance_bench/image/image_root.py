@@ -12,11 +12,11 @@ import shlex
 
 from nova_pinning.instance_bench import bench_model
 
-#: In every image. The kernel for clouds has virtio; crun is for containers in
+#: In every image. The kernel for clouds has virtio; runc is for containers in
 #: guests; procps, coreutils and the like are what commands expect.
 PACKAGES = (
-    'busybox-static', 'crun', 'iproute2', 'kmod', 'linux-image-cloud-amd64',
-    'openssh-server', 'procps', 'qemu-guest-agent')
+    'busybox-static', 'iproute2', 'kmod', 'linux-image-cloud-amd64',
+    'openssh-server', 'procps', 'qemu-guest-agent', 'runc')
 #: Where our own files are inside.
 HOME = 'usr/local/lib/nova-pinning-bench'
 _EXECUTABLE = ('boot', 'agent', 'dhcp', 'initrd-init', 'make-initrd')

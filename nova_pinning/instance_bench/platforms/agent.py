@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import remote
@@ -54,9 +55,7 @@ class Agent:
                  clock: Callable[[], float] = time.monotonic,
                  sleep: Callable[[float], None] = time.sleep) -> None:
         self.domain = domain
-        self.clock = clock
-        #: Of running a command, known when it is ready.
-        self.overhead_seconds = 0.0
+        self._monotonic = clock
         self._virsh = tuple(virsh)
         self._work = work
         self._hint = hint or f'see its console: virsh console {domain}'
@@ -69,13 +68,13 @@ class Agent:
 
         :raises errors.InstanceError: if it does not within so many seconds
         """
-        limit = self.clock() + seconds
+        limit = self._monotonic() + seconds
         while True:
             try:
                 self.call('guest-ping', seconds=_PING_SECONDS)
-                break
+                return
             except bench_errors.InstanceError as error:
-                if self.clock() >= limit:
+                if self._monotonic() >= limit:
                     raise bench_errors.InstanceError(
                         f'the guest agent of domain {self.domain} is silent '
                         f'after {seconds:g} s: {error}',
@@ -83,8 +82,6 @@ class Agent:
                         'and the domain to have the channel '
                         'org.qemu.guest_agent.0') from None
             self._sleep(_LOOK_SECONDS)
-        self.overhead_seconds = remote.overhead_seconds(
-            self.start, self._sleep)
 
     def call(self, name: str, arguments: dict[str, Any] | None = None,
              seconds: float = ANSWER_SECONDS) -> Any:
@@ -122,12 +119,33 @@ class Agent:
             'path': path, 'arg': rest, 'capture-output': capture})
         return int(answer['pid'])
 
+    def carry_out(self, arguments: Sequence[str]) -> None:
+        """Run a program inside, to its end.
+
+        :raises errors.InstanceError: if it does not come
+        """
+        pid = self.execute(arguments, capture=False)
+        limit = self._monotonic() + ANSWER_SECONDS
+        while not self.call('guest-exec-status', {'pid': pid})['exited']:
+            if self._monotonic() >= limit:
+                raise self._error('guest-exec', f'{arguments[0]} does not end')
+            self._sleep(_LOOK_SECONDS)
+
     def start(self, command: str) -> 'AgentJob':
         """Run a command of /bin/sh inside.
 
         :raises errors.InstanceError: if it cannot be started
         """
         return AgentJob(self, remote.script(command, self._work))
+
+    def clock(self) -> bench_model.ClockReading:
+        """The guest's clock and ours.
+
+        :raises errors.InstanceError: if it does not answer
+        """
+        return remote.handshake(
+            f'domain {self.domain}',
+            lambda: int(self.call('guest-get-time')) / 1e9)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -148,31 +166,24 @@ class AgentJob:
         self._agent = agent
         self._script = script
         self._outcome: platform_interface.CommandOutcome | None = None
-        self._begun = agent.clock()
         self._pid = agent.execute(script.start, capture=True)
-        #: When it has run for certain, then when it last did.
-        self._running = agent.clock()
-        self._start_seconds = self._running - self._begun
 
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        began = self._agent.clock()
         answer = self._agent.call('guest-exec-status', {'pid': self._pid})
-        seen = self._agent.clock()
         if not answer['exited']:
-            self._running = began
             return None
         self._outcome = remote.outcome(
-            f'domain {self._agent.domain}', _text(answer.get('out-data', '')),
-            _text(answer.get('err-data', '')), seen - self._begun,
-            max(self._start_seconds, self._agent.overhead_seconds)
-            + seen - self._running)
+            f'domain {self._agent.domain}',
+            answer.get('exitcode', answer.get('signal', 1)),
+            _text(answer.get('out-data', '')),
+            _text(answer.get('err-data', '')))
         return self._outcome
 
     def stop(self) -> None:
         if self._outcome is None:
-            self._agent.execute(self._script.stop, capture=False)
+            self._agent.carry_out(self._script.stop)
 
 
 def _text(encoded: str) -> str:

@@ -28,7 +28,8 @@ PARENT = '/nova-pinning-bench'
 PERIOD_US = 100_000
 _NEEDED = ('cpu', 'cpuset', 'memory')
 _USUAL_SHARES = 1024
-_USUAL_WEIGHT = 100
+#: Of what is neither heavier nor lighter than others.
+USUAL_WEIGHT = 100
 _WEIGHTS = range(1, 10_001)
 _GONE_SECONDS = 5.0
 _MIB = 1024 * 1024
@@ -55,7 +56,7 @@ class CgroupLimits:
 
 def shares(weight: int) -> int:
     """A weight as version 1 counts it, which takes no less than 2."""
-    return max(2, weight * _USUAL_SHARES // _USUAL_WEIGHT)
+    return max(2, weight * _USUAL_SHARES // USUAL_WEIGHT)
 
 
 def limits(tenant: bench_model.Tenant, cpus: cpuset.CpuSet) -> CgroupLimits:
@@ -122,18 +123,6 @@ def resources(given: CgroupLimits, version: int) -> dict[str, Any]:
     return limits
 
 
-def podman_options(given: CgroupLimits, version: int) -> list[str]:
-    """The same as options of ``podman run``."""
-    options = ['--cpuset-cpus', str(given.cpus),
-               '--memory', f'{given.memory_mib}m']
-    if given.quota_us is not None:
-        options += ['--cpu-period', str(PERIOD_US),
-                    '--cpu-quota', str(given.quota_us)]
-    return options + (
-        ['--cpu-shares', str(given.shares)] if version == 1
-        else ['--cgroup-conf', f'cpu.weight={given.weight}'])
-
-
 def sweep(tree: machine_files.Tree, prefix: str) -> None:
     """Remove groups whose names begin so, and then PARENT if it is empty.
 
@@ -149,10 +138,8 @@ def sweep(tree: machine_files.Tree, prefix: str) -> None:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.01)
-        # podman puts its own helpers beside the containers.
-        for left in (top / 'conmon', top):
-            with contextlib.suppress(OSError):
-                left.rmdir()
+        with contextlib.suppress(OSError):
+            top.rmdir()
 
 
 def _remove(group: pathlib.Path) -> None:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import guest_shape
 from nova_pinning.instance_bench.platforms import hypervisor
 
 _AGENT = 'org.qemu.guest_agent.0'
@@ -46,8 +47,6 @@ class DomainSpec:
     """A guest that is wanted.
 
     :param accelerator: 'kvm' or 'tcg'
-    :param shares: of CPU time, as libvirt has them; None for the usual ones
-    :param nodes: host NUMA nodes that memory has to come from, empty for any
     :param arguments: for the kernel
     :param cache: of the disk, as libvirt has it
     :param console: file for what the guest says on its serial console
@@ -57,8 +56,7 @@ class DomainSpec:
     accelerator: str
     memory_mib: int
     instance_cpus: platform_interface.InstanceCpus
-    shares: int | None
-    nodes: cpuset.CpuSet
+    shape: guest_shape.GuestShape
     kernel: pathlib.Path
     initrd: pathlib.Path
     arguments: str
@@ -74,21 +72,20 @@ def domain_xml_of(spec: DomainSpec) -> str:
     root = ElementTree.Element('domain', {'type': 'kvm' if is_kvm else 'qemu'})
     _add(root, 'name', spec.name)
     _add(root, 'memory', str(spec.memory_mib), unit='MiB')
-    _add(root, 'vcpu', str(len(spec.instance_cpus.vcpus)),
-         cpuset=str(spec.instance_cpus.cpus))
+    places = spec.instance_cpus
+    _add(root, 'vcpu', str(len(places.vcpus)), **(
+        {} if places.are_pinned else {'cpuset': str(places.cpus)}))
     _tune(root, spec)
-    if spec.nodes:
-        _add(_add(root, 'numatune'), 'memory', mode='strict',
-             nodeset=str(spec.nodes))
+    _memory(root, spec.shape)
     system = _add(root, 'os')
     _add(system, 'type', 'hvm', machine='q35')
     _add(system, 'kernel', str(spec.kernel))
     _add(system, 'initrd', str(spec.initrd))
     _add(system, 'cmdline', spec.arguments)
     _add(_add(root, 'features'), 'acpi')
-    if is_kvm:
-        # What TCG has by default is what it emulates fastest.
-        _add(root, 'cpu', mode='host-passthrough')
+    # What TCG has by default is what it emulates fastest.
+    _processor(_add(root, 'cpu', **(
+        {'mode': 'host-passthrough'} if is_kvm else {})), spec.shape)
     # A panic or reboot is the end of it.
     _add(root, 'on_reboot', 'destroy')
     _add(root, 'on_crash', 'destroy')
@@ -105,12 +102,43 @@ def _add(parent: ElementTree.Element, tag: str, text: str = '',
 
 def _tune(root: ElementTree.Element, spec: DomainSpec) -> None:
     tune = _add(root, 'cputune')
-    if spec.shares is not None:
-        _add(tune, 'shares', str(spec.shares))
-    for number, cpus in enumerate(spec.instance_cpus.vcpus):
-        _add(tune, 'vcpupin', vcpu=str(number), cpuset=str(cpus))
-    if spec.instance_cpus.emulator:
-        _add(tune, 'emulatorpin', cpuset=str(spec.instance_cpus.emulator))
+    if spec.shape.shares is not None:
+        _add(tune, 'shares', str(spec.shape.shares))
+    places = spec.instance_cpus
+    if places.are_pinned:
+        for number, cpus in enumerate(places.vcpus):
+            _add(tune, 'vcpupin', vcpu=str(number), cpuset=str(cpus))
+    # Where vCPUs float, what is not pinned floats with them.
+    if places.emulator and (places.are_pinned
+                            or places.emulator != places.cpus):
+        _add(tune, 'emulatorpin', cpuset=str(places.emulator))
+
+
+def _memory(root: ElementTree.Element, shape: guest_shape.GuestShape) -> None:
+    """Where memory comes from, and in which pages."""
+    if shape.page_size_kib:
+        _add(_add(_add(root, 'memoryBacking'), 'hugepages'), 'page',
+             size=str(shape.page_size_kib), unit='KiB',
+             nodeset=str(cpuset.CpuSet(cell.id for cell in shape.cells)))
+    if not shape.cells:
+        return
+    tune = _add(root, 'numatune')
+    _add(tune, 'memory', mode='strict', nodeset=str(shape.nodes))
+    for cell in shape.cells:
+        _add(tune, 'memnode', cellid=str(cell.id), mode=cell.mode,
+             nodeset=str(cell.host_nodes))
+
+
+def _processor(cpu: ElementTree.Element,
+               shape: guest_shape.GuestShape) -> None:
+    """What the guest is told of its sockets and NUMA cells."""
+    topology = dataclasses.asdict(shape.topology)
+    _add(cpu, 'topology', **{
+        word: str(number) for word, number in topology.items()})
+    numa = _add(cpu, 'numa') if shape.cells else cpu
+    for cell in shape.cells:
+        _add(numa, 'cell', id=str(cell.id), cpus=str(cell.cpus),
+             memory=str(cell.memory_kib), unit='KiB')
 
 
 def _devices(devices: ElementTree.Element, spec: DomainSpec) -> None:
@@ -129,7 +157,10 @@ def _devices(devices: ElementTree.Element, spec: DomainSpec) -> None:
         interface = _add(devices, 'interface', type='ethernet')
         _add(interface, 'target', dev=spec.link.device)
         _add(interface, 'model', type='virtio')
-        _add(interface, 'driver', name='vhost' if spec.link.vhost else 'qemu')
+        _add(interface, 'driver',
+             name='vhost' if spec.link.vhost else 'qemu', **(
+                 {'queues': str(spec.shape.queues)}
+                 if spec.shape.queues > 1 else {}))
 
 
 class TransientDomain:

@@ -7,6 +7,7 @@ import shlex
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.model import hostclass
 
 SHARES_KEY = 'quota:cpu_shares'
@@ -87,10 +88,10 @@ def _misfits(
             misfits.append(f'its class is {its_class}, not '
                            f'{tenant.guest_class}')
     shares = specs.get(SHARES_KEY)
-    if shares != str(tenant.weight) and (
-            shares is not None or weights_differ or tenant.weight != 100):
+    if shares != _shares(tenant) and (
+            shares is not None or _names_shares(tenant, weights_differ)):
         misfits.append(f'its {SHARES_KEY} is {shares or "not set"}, not '
-                       f'{tenant.weight}')
+                       f'{_shares(tenant)}')
     if tenant.emulator_threads is not None:
         emulator_policy = _EMULATOR[tenant.emulator_threads]
         if specs.get(EMULATOR_KEY) != emulator_policy:
@@ -104,6 +105,15 @@ def _misfits(
 def _policy(tenant: bench_model.Tenant) -> str:
     return ('dedicated' if tenant.provisioning
             is bench_model.Provisioning.PINNED else 'shared')
+
+
+def _shares(tenant: bench_model.Tenant) -> str:
+    """As the catalogue has them: a tenant's weight is that of a vCPU."""
+    return str(tenant.weight * tenant.size.vcpus)
+
+
+def _names_shares(tenant: bench_model.Tenant, weights_differ: bool) -> bool:
+    return weights_differ or tenant.weight != cgroups.USUAL_WEIGHT
 
 
 def _needs(tenant: bench_model.Tenant) -> str:
@@ -121,8 +131,8 @@ def _advice(tenant: bench_model.Tenant, weights_differ: bool) -> str:
         properties.append(f'{POLICY_KEY}=dedicated')
     elif tenant.guest_class is hostclass.HostClass.DEDICATED:
         properties.append(f'{flavor_model.CLASS_KEY}=dedicated')
-    if weights_differ or tenant.weight != 100:
-        properties.append(f'{SHARES_KEY}={tenant.weight}')
+    if _names_shares(tenant, weights_differ):
+        properties.append(f'{SHARES_KEY}={_shares(tenant)}')
     if tenant.emulator_threads is not None:
         if policy := _EMULATOR[tenant.emulator_threads]:
             properties.append(f'{EMULATOR_KEY}={policy}')

@@ -2,8 +2,8 @@
 """Guests under libvirt, booted from the image of 'bench image build'.
 
 Their kernel is booted directly and their disk is an overlay, so that nothing
-of one guest is left for the next. What the emulator threads do, and where, is
-what a place says.
+of one guest is left for the next. Its shape is that of a guest which the
+catalogue sells; where its threads run is what the layout says.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-from typing import Protocol
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -21,10 +20,12 @@ from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import image_manifest
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import agent
 from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import domain
+from nova_pinning.instance_bench.platforms import guest_shape
 from nova_pinning.instance_bench.platforms import holder
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import link
@@ -39,17 +40,6 @@ LEAST_MEMORY_MIB = 256
 _TOOLS = {'virsh': 'libvirt-clients', 'qemu-img': 'qemu-utils',
           'ip': 'iproute2', 'ssh': 'openssh-client'}
 _CONSOLE_LINES = 5
-_USUAL_WEIGHT = 100
-
-
-class GuestChannel(Protocol):
-    """How commands get into a guest."""
-
-    def await_ready(self, seconds: float) -> None: ...
-
-    def start(self, command: str) -> platform_interface.RunningJob: ...
-
-    def close(self) -> None: ...
 
 
 class GuestInstance:
@@ -67,7 +57,7 @@ class GuestInstance:
     def __init__(
         self, request: platform_interface.InstanceRequest,
         spec: domain.DomainSpec, libvirt: hypervisor.ComputeHypervisor,
-        running: domain.TransientDomain, channel: GuestChannel,
+        running: domain.TransientDomain, channel: remote.Channel,
     ) -> None:
         self.name = request.name
         self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
@@ -111,6 +101,24 @@ class GuestInstance:
             affinities += link.affinities(machine_files.Tree(), self._pid(),
                                           self._spec.instance_cpus.network)
         return affinities
+
+    def clock(self) -> bench_model.ClockReading:
+        return self._channel.clock()
+
+    def counters(self) -> dict[str, float]:
+        """Those of the vCPUs' threads and of the guest's cgroup.
+
+        And what the guest is told of time that was stolen, which only KVM
+        tells it.
+        """
+        tree, pid = machine_files.Tree(), self._pid()
+        counted = kernel_counters.of_cgroup(tree, pid)
+        for path in kernel_counters.vcpu_threads(tree, pid):
+            counted = kernel_counters.add(
+                counted, kernel_counters.of_thread(tree, path))
+        if self._spec.accelerator == 'kvm':
+            counted |= remote.counters(self._channel, self.name)
+        return counted
 
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -223,7 +231,7 @@ class GuestPlatform(holder.Holder):
             self,
             request: platform_interface.InstanceRequest) -> domain.DomainSpec:
         assert request.instance_cpus is not None
-        tenant, tree = request.tenant, machine_files.Tree()
+        tenant = request.tenant
         name = (f'{self._directory.name}-{next(self._numbers)}-'
                 f'{request.name}')
         stem = self._directory / name
@@ -237,17 +245,15 @@ class GuestPlatform(holder.Holder):
             name=name, accelerator=self.accelerator,
             memory_mib=tenant.size.memory_mib,
             instance_cpus=request.instance_cpus,
-            shares=_shares(tree, tenant.weight),
-            nodes=nodes(tree, request.instance_cpus.cpus)
-            if tenant.provisioning is bench_model.Provisioning.PINNED else
-            cpuset.CpuSet(),
+            shape=guest_shape.for_tenant(
+                tenant, request.instance_cpus, machine_files.Tree()),
             kernel=self._image / image_manifest.KERNEL,
             initrd=self._image / image_manifest.INITRD, arguments=arguments,
             disk=stem.with_name(f'{name}.qcow2'), cache=_cache(stem.parent),
             console=stem.with_name(f'{name}.console'), link=chosen)
 
     def _channel(self, request: platform_interface.InstanceRequest,
-                 spec: domain.DomainSpec) -> GuestChannel:
+                 spec: domain.DomainSpec) -> remote.Channel:
         if self._how.channel is settings.ChannelKind.AGENT:
             return agent.Agent(self._libvirt.virsh, spec.name)
         assert spec.link is not None
@@ -270,34 +276,10 @@ def overlay(disk: pathlib.Path, target: pathlib.Path) -> None:
             f'{target} cannot be made: {" ".join(done.stderr.split())}')
 
 
-def nodes(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> cpuset.CpuSet:
-    """The NUMA nodes of CPUs; empty if the host has but one."""
-    cpus_of = {}
-    for name in tree.names('/sys/devices/system/node'):
-        number = name.removeprefix('node')
-        if number.isdigit():
-            cpus_of[int(number)] = tree.cpus(
-                f'/sys/devices/system/node/{name}/cpulist') or (
-                    cpuset.CpuSet())
-    if len(cpus_of) < 2:
-        return cpuset.CpuSet()
-    return cpuset.CpuSet(number for number, own in cpus_of.items()
-                         if not own.isdisjoint(cpus))
-
-
 def _needs_link(request: platform_interface.InstanceRequest,
                 how: settings.PlatformSettings) -> bool:
     return bool(request.workload.peer) or (
         how.channel is settings.ChannelKind.SSH)
-
-
-def _shares(tree: machine_files.Tree, weight: int) -> int | None:
-    """A weight as libvirt has it, which is as control groups have it."""
-    if weight == _USUAL_WEIGHT:
-        return None
-    if cgroups.version(tree) == 1:
-        return cgroups.shares(weight)
-    return weight
 
 
 def _cache(directory: pathlib.Path) -> str:
@@ -321,6 +303,8 @@ def _check_requests(
     :raises errors.InputError: if not
     """
     for request in requests:
+        cgroups.check_weight(request.name, request.tenant.weight
+                             * request.tenant.size.vcpus)
         memory_mib = request.tenant.size.memory_mib
         if memory_mib < LEAST_MEMORY_MIB:
             raise errors.InputError(

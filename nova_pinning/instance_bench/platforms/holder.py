@@ -7,7 +7,7 @@ import pathlib
 from typing import Self
 
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import runtimes
+from nova_pinning.instance_bench.platforms import runc
 from nova_pinning.instance_bench import workspace
 
 
@@ -20,7 +20,7 @@ class Holder:
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
-        workspace.clear_left_over(runtimes.clear)
+        workspace.clear_left_over(runc.clear)
         self._workspace = workspace.Workspace()
         return self
 
@@ -30,7 +30,7 @@ class Holder:
         with contextlib.ExitStack() as stack:
             if self._workspace:
                 stack.callback(self._workspace.unlock)
-                stack.callback(runtimes.clear, self._workspace.path)
+                stack.callback(runc.clear, self._workspace.path)
             for instance in self._instances:
                 stack.callback(instance.close)
         self._instances.clear()

@@ -16,10 +16,10 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import local
 from nova_pinning.instance_bench.platforms import process
 
-_USUAL_WEIGHT = 100
 # Tells its id as the host has it before it gets its own /proc.
 _FIRST = ('read -r pid rest </proc/self/stat; mount -t proc proc /proc && '
           f'echo "$pid"; {process.KEEPER}')
@@ -85,7 +85,7 @@ class HostPlatform(local.LocalPlatform):
               requests: Sequence[platform_interface.InstanceRequest]) -> None:
         super().check(requests)
         for request in requests:
-            if request.tenant.weight != _USUAL_WEIGHT:
+            if request.tenant.weight != cgroups.USUAL_WEIGHT:
                 raise errors.InputError(
                     f'{request.name} has weight {request.tenant.weight}, and '
                     'processes of the host cannot be weighted', None,

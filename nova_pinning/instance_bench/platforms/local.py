@@ -15,17 +15,15 @@ from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import affinity
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import holder
 from nova_pinning.instance_bench.platforms import process
+from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench import workspace
 
-# What the controller's own thread may need to see the end of a command, on
-# a host with more to do than it has CPUs for.
-_NOTICE_SECONDS = 0.1
-_TRIALS = 3
 _SETTLED_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
 
@@ -49,11 +47,10 @@ class LocalInstance:
         self.programs = programs_directory
         self.work = f'{root}/work'
         self._directory = directory
-        self._root = root
         self._tree = machine_files.Tree()
         self._numbers = itertools.count()
         self._jobs: list[process.ProcessJob] = []
-        self._tolerance = _NOTICE_SECONDS
+        self._counters = kernel_counters.ThreadCounters()
 
     def _enter(self, variables: Mapping[str, str]) -> Sequence[str]:
         """What to put before a command so that it runs inside."""
@@ -77,8 +74,7 @@ class LocalInstance:
                 f'{directory} cannot be made: {error.strerror}') from None
         job = process.ProcessJob(
             enter=self._enter, command=command, work=self.work,
-            directory=directory, inside=f'{self._root}/jobs/{number}',
-            members=self._members, tolerance_seconds=self._tolerance)
+            directory=directory, members=self._members)
         self._jobs.append(job)
         return job
 
@@ -89,6 +85,17 @@ class LocalInstance:
             time.sleep(_SETTLED_SECONDS)
             affinities = self._affinities()
         return affinities
+
+    def clock(self) -> bench_model.ClockReading:
+        """One clock, asked once: time namespaces leave this one alone.
+
+        See time_namespaces(7); it is what ``date`` shows.
+        """
+        now = time.time()
+        return bench_model.ClockReading(before=now, inside=now, after=now)
+
+    def counters(self) -> dict[str, float]:
+        return self._counters.read(self._tree, self._members())
 
     def close(self) -> None:
         # Each of these is done, whatever becomes of the others; the last
@@ -101,31 +108,22 @@ class LocalInstance:
         self._jobs.clear()
 
     def settle(self) -> None:
-        """Wait until it runs commands, and see how long entering it takes.
+        """Wait until it runs commands.
 
         :raises errors.InstanceError: if it does not
         """
-        took = [self._trial() for _number in range(_TRIALS)]
-        self._tolerance = max(took) + _NOTICE_SECONDS
-
-    def _trial(self) -> float:
-        job = self.start(':')
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while (outcome := job.poll()) is None:
-            if time.monotonic() > deadline:
-                raise bench_errors.InstanceError(
-                    f'{self.name} does not run commands within '
-                    f'{_ANSWER_SECONDS:g} seconds')
-            time.sleep(0.005)
+        outcome = remote.wait(self.start(':'), _ANSWER_SECONDS,
+                              f'{self.name} does not run commands')
         if outcome.status:
             raise bench_errors.InstanceError(
                 f'{self.name} does not run commands: '
                 f'{outcome.stderr.strip() or outcome.status}')
-        return outcome.outside_seconds
 
     def _affinities(self) -> tuple[bench_model.Affinity, ...]:
-        return tuple(affinity.of_processes(
-            self._tree, self._members(), self.cpus))
+        members = self._members()
+        # A look that counts, since threads may have ended before the next.
+        self._counters.read(self._tree, members)
+        return tuple(affinity.of_processes(self._tree, members, self.cpus))
 
     def _members(self) -> Sequence[int]:
         first = self._first()
@@ -154,7 +152,7 @@ class LocalPlatform(holder.Holder):
                     'measure it with platform vm')
         for workload in {request.workload.name: request.workload
                          for request in requests}.values():
-            programs.require(workload, self._which)
+            programs.require(workload, _which)
             programs.require_builder(workload)
             self._packages |= programs.packages(workload)
 
@@ -185,9 +183,6 @@ class LocalPlatform(holder.Holder):
                directory: pathlib.Path) -> LocalInstance:
         raise NotImplementedError
 
-    def _which(self, name: str) -> str | None:
-        return shutil.which(name, path=process.environment('/')['PATH'])
-
     def _prepared(self,
                   request: platform_interface.InstanceRequest) -> pathlib.Path:
         """The directory of an instance, with what it needs in it."""
@@ -203,3 +198,7 @@ class LocalPlatform(holder.Holder):
     def _programs(self, workload: bench_model.Workload) -> pathlib.Path:
         """Where the programs of a workload are built, once for all."""
         return self._directory / '.programs' / workload.name
+
+
+def _which(name: str) -> str | None:
+    return shutil.which(name, path=process.environment('/')['PATH'])

@@ -3,8 +3,8 @@
 
 Each guest gets one container that runs as long as the guest does, with the
 guest's own root, not writable, as its root. What gets commands into the guest
-gets them into the container, by way of ``crun exec``; so both clocks count
-what that takes.
+gets them into the container, by way of ``runc exec``. Its clock is the
+guest's, and its threads are among the guest's vCPUs.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import guest
 from nova_pinning.instance_bench.platforms import oci
 from nova_pinning.instance_bench.platforms import process
+from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import settings
 
 NAME = 'nova-pinning-nested'
@@ -32,24 +33,22 @@ _MARK = 'NOVA_PINNING_BENCH_NESTED'
 
 _SET_UP = r"""
 set -e
-command -v crun >/dev/null || {{ echo 'there is no crun' >&2; exit 1; }}
+command -v runc >/dev/null || {{ echo 'there is no runc' >&2; exit 1; }}
 mkdir -p {bundle}/root {work}
 mountpoint -q {bundle}/root || mount --bind / {bundle}/root
 printf %s {config} >{bundle}/config.json
-crun run --detach --bundle {bundle} {name} \
+runc run --detach --bundle {bundle} {name} \
     </dev/null >{bundle}/log 2>&1 || {{ cat {bundle}/log >&2; exit 1; }}
 """
 # Those that came of a command have its mark, wherever they are.
 _STOP = r"""
 for _try in 1 2 3 4 5; do
-    found=
-    for process in /proc/[0-9]*; do
-        if grep -qzsx {mark} "$process/environ"; then
-            found=yes
-            kill -KILL "${{process#/proc/}}" 2>/dev/null
-        fi
-    done
+    found=$(grep -lzsx {mark} /proc/[0-9]*/environ)
     [ "$found" ] || exit 0
+    for path in $found; do
+        path=${{path%/environ}}
+        kill -KILL "${{path#/proc/}}" 2>/dev/null
+    done
     sleep 0.1
 done
 exit 1
@@ -57,7 +56,6 @@ exit 1
 
 _SET_UP_SECONDS = 120.0
 _STOP_SECONDS = 60.0
-_LOOK_SECONDS = 0.1
 
 
 class NestedJob:
@@ -79,7 +77,7 @@ class NestedJob:
     def stop(self) -> None:
         if self._job.poll() is not None:
             return
-        # To end crun would leave alone what it has started.
+        # To end runc would leave alone what it has started.
         self._instance.end(self._mark)
         self._job.stop()
 
@@ -126,7 +124,7 @@ class NestedInstance:
     def start(self, command: str) -> NestedJob:
         mark = f'{_MARK}={next(self._numbers)}'
         job = self._inner.start(
-            f'exec crun exec --env {mark} '
+            f'exec runc exec --env {mark} '
             f'--cwd {shlex.quote(self.work)} {NAME} '
             f'/bin/sh -c {shlex.quote(command)}')
         return NestedJob(self, job, mark)
@@ -142,26 +140,27 @@ class NestedInstance:
     def affinities(self) -> Sequence[bench_model.Affinity]:
         return self._inner.affinities()
 
+    def clock(self) -> bench_model.ClockReading:
+        return self._inner.clock()
+
+    def counters(self) -> dict[str, float]:
+        return self._inner.counters()
+
     def close(self) -> None:
         # With the guest goes the container.
         self._inner.close()
 
     def _run(self, command: str, seconds: float, failure: str) -> None:
         """Run a command in the guest, and wait for it."""
-        job = self._inner.start(command)
-        limit = self._clock() + seconds
-        while (outcome := job.poll()) is None:
-            if self._clock() > limit:
-                job.stop()
-                raise bench_errors.InstanceError(
-                    f'{self.name}: {failure} within {seconds:.0f} s')
-            self._sleep(_LOOK_SECONDS)
+        outcome = remote.wait(
+            self._inner.start(command), seconds, f'{self.name}: {failure}',
+            clock=self._clock, sleep=self._sleep)
         if outcome.status:
             said = outcome.stderr.strip().splitlines()[-1:] or [
                 f'status {outcome.status}']
             raise bench_errors.InstanceError(
                 f'{self.name}: {failure}: {said[0]}',
-                'the image of the guest needs crun and control groups')
+                'the image of the guest needs runc and control groups')
 
 
 class NestedPlatform:

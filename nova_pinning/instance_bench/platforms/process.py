@@ -19,7 +19,6 @@ import pathlib
 import select
 import signal
 import subprocess
-import threading
 import time
 
 from nova_pinning.host import machine_files
@@ -29,9 +28,7 @@ from nova_pinning.instance_bench import platform_interface
 #: What the first process of an instance runs: it reaps what is orphaned, and
 #: ends with the pipe that is its standard input.
 KEEPER = 'exec 3<&0; cat <&3 >/dev/null & wait $!'
-# Writes the clock to file $1 before and after command $2, in directory $3.
-_TIMED = ('cd "$3" && date +%s%N >"$1" && { /bin/sh -c "$2"; status=$?; '
-          'date +%s%N >>"$1"; exit $status; }')
+_IN_WORK = 'cd "$1" && exec /bin/sh -c "$2"'
 _MARK = 'NOVA_PINNING_BENCH_JOB'
 _MOST_OUTPUT = 16 * 1024 * 1024
 _END_SECONDS = 10.0
@@ -46,41 +43,32 @@ _numbers = itertools.count(1)
 class ProcessJob:
     """A command of /bin/sh that runs in an instance.
 
-    A thread waits for it, so that its end is noticed when it comes and not
-    when somebody looks.
-
     :param enter: what to put before a command so that it runs inside, given
         environment variables
     :param command: for /bin/sh
     :param work: the directory it runs in, as it is inside
-    :param directory: an empty one for its output and its clock
-    :param inside: the same directory as it is inside
+    :param directory: an empty one for its output
     :param members: the processes of the instance now, by the host's ids
-    :param tolerance_seconds: what entering takes
     :raises errors.InstanceError: if it cannot be started
     """
 
     def __init__(
         self, *, enter: Callable[[Mapping[str, str]], Sequence[str]],
-        command: str, work: str, directory: pathlib.Path, inside: str,
-        members: Callable[[], Collection[int]], tolerance_seconds: float,
+        command: str, work: str, directory: pathlib.Path,
+        members: Callable[[], Collection[int]],
     ) -> None:
         self._mark = f'{os.getpid()}-{next(_numbers)}'
         self._directory = directory
         self._members = members
-        self._tolerance = tolerance_seconds
         self._outcome: platform_interface.CommandOutcome | None = None
-        self._ended = 0.0
         arguments = [
             *enter(environment(work) | {_MARK: self._mark}),
-            '/bin/sh', '-c', _TIMED, 'bench', f'{inside}/clock', command,
-            work]
+            '/bin/sh', '-c', _IN_WORK, 'bench', work, command]
         with contextlib.ExitStack() as stack:
             try:
                 stdout, stderr = (
                     stack.enter_context((directory / name).open('wb'))
                     for name in ('stdout', 'stderr'))
-                self._started = time.monotonic()
                 self._process = subprocess.Popen(
                     arguments, stdin=subprocess.DEVNULL, stdout=stdout,
                     stderr=stderr, start_new_session=True,
@@ -88,20 +76,15 @@ class ProcessJob:
             except OSError as error:
                 raise bench_errors.InstanceError(
                     f'{command!r} cannot be started: {error}') from None
-        self._waiter = threading.Thread(target=self._wait, daemon=True)
-        self._waiter.start()
 
     def poll(self) -> platform_interface.CommandOutcome | None:
-        if self._waiter.is_alive():
+        status = self._process.poll()
+        if status is None:
             return None
         if self._outcome is None:
-            status = self._process.returncode
             self._outcome = platform_interface.CommandOutcome(
                 status=128 - status if status in _SIGNALS else status,
-                stdout=self._read('stdout'), stderr=self._read('stderr'),
-                outside_seconds=self._ended - self._started,
-                inside_seconds=self._inside_seconds(),
-                tolerance_seconds=self._tolerance)
+                stdout=self._read('stdout'), stderr=self._read('stderr'))
         return self._outcome
 
     def stop(self) -> None:
@@ -115,24 +98,20 @@ class ProcessJob:
         while time.monotonic() < deadline:
             environments = _environments(self._members())
             left = _having(environments, f'{_MARK}={self._mark}')
-            clear = 0 if left or self._waiter.is_alive() else clear + 1
+            clear = (0 if left or self._process.poll() is None
+                     else clear + 1)
             if clear >= (_CLEAR_LOOKS if all(environments.values())
                          else _BARE_LOOKS):
                 return
             kill(left)
             # What gets a command inside ends when the command does; where it
             # has not got so far, it has to be told.
-            self._waiter.join(_LOOK_SECONDS)
             if not left:
                 self._process.kill()
-                time.sleep(_LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)
         raise bench_errors.InstanceError(
             f'process {self._process.pid} does not end, nor do {left}',
             'kill them by hand')
-
-    def _wait(self) -> None:
-        self._process.wait()
-        self._ended = time.monotonic()
 
     def _read(self, name: str) -> str:
         """The output, or the end of it if there is very much."""
@@ -140,14 +119,6 @@ class ProcessJob:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MOST_OUTPUT))
             return file.read().decode(errors='replace')
-
-    def _inside_seconds(self) -> float | None:
-        try:
-            first, last = (self._directory / 'clock').read_text().split()
-            return (int(last) - int(first)) / 1e9
-        except (OSError, ValueError):
-            # It was ended, or did not get so far.
-            return None
 
 
 def environment(work: str) -> dict[str, str]:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is run inside a guest around a command, whatever gets it there.
 
-It takes the guest's own time, by /proc/uptime, which nobody sets while a
-command runs, and keeps what the command prints in memory, so that what moves
-it does not run beside the command.
+What the command prints is kept in memory until it ends, so that what moves it
+does not run beside the command.
 """
 
 from collections.abc import Callable
@@ -11,44 +10,45 @@ from collections.abc import Sequence
 import dataclasses
 import itertools
 import os
+import time
+from typing import Protocol
 
 from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 
 #: Empty when an instance starts; commands run there.
 WORK = '/var/tmp/nova-pinning-bench'
 #: Where 'bench image build' puts the programs of this project.
 PROGRAMS = '/usr/local/lib/nova-pinning-bench'
-#: Of /proc/uptime, twice.
-_CLOCK_SECONDS = 0.02
 #: What of an output is kept: its end, since the last match counts. libvirt
 #: passes on no longer answer of an agent than 4 MiB, in base64.
 MOST_STDOUT = 2 * 1024 * 1024
 MOST_STDERR = 256 * 1024
 
+_HANDSHAKES = 5
+# By how much a clock may run fast or slow while it is kept right.
+_SLEW = 0.001
+_LOOK_SECONDS = 0.1
+_ANSWER_SECONDS = 60.0
 _SIGNALS = range(129, 193)
-_TRIALS = 3
-_TRIAL_LOOK_SECONDS = 0.02
+# The first line says how the command ended. The status of all of it is 0 when
+# everything has been printed.
 _SCRIPT = """
-read -r first _ </proc/uptime
 export HOME=/root LC_ALL=C
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mkdir "$2" && echo $$ >"$2/pid" && mkdir -p "$1" && cd "$1" || exit 1
-read -r begun _ </proc/uptime
 /bin/sh -c "$3" </dev/null >"$2/stdout" 2>"$2/stderr"
-status=$?
-read -r ended _ </proc/uptime
-echo "$status $begun $ended"
-tail -c {stdout} "$2/stdout"
-tail -c {stderr} "$2/stderr" >&2
+echo $?
+tail -c {stdout} "$2/stdout" && tail -c {stderr} "$2/stderr" >&2 &&
 rm -r "$2"
-read -r last _ </proc/uptime
-echo "
-$first $last"
 """.format(stdout=MOST_STDOUT, stderr=MOST_STDERR)
+# Where the directory is not there the script has ended, or has not got so far,
+# and will not if another has made it.
 _STOP = """
+mkdir "$1" 2>/dev/null && exit 0
 for try in 1 2 3 4 5 6 7 8 9 10; do
-    [ -d "$1" ] || exit 0
     [ -s "$1/pid" ] && break
     sleep 0.1
 done
@@ -58,6 +58,18 @@ rm -r "$1"
 """
 
 _numbers = itertools.count(1)
+
+
+class Channel(Protocol):
+    """How commands get into a guest."""
+
+    def await_ready(self, seconds: float) -> None: ...
+
+    def start(self, command: str) -> platform_interface.RunningJob: ...
+
+    def clock(self) -> bench_model.ClockReading: ...
+
+    def close(self) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,52 +94,84 @@ def script(command: str, work: str) -> Script:
         stop=('/bin/sh', '-c', _STOP, 'bench', directory))
 
 
-def outcome(
-    name: str, stdout: str, stderr: str,
-    outside_seconds: float = 0.0, slack_seconds: float = 0.0,
-) -> platform_interface.CommandOutcome:
+def outcome(name: str, status: int, stdout: str,
+            stderr: str) -> platform_interface.CommandOutcome:
     """Read what the script has printed.
 
-    What the script takes before and after the command is tolerated: on a busy
-    machine that is far more than on an idle one.
-
     :param name: of the instance, for errors
-    :param outside_seconds: what the command took by the clock here
-    :param slack_seconds: by how much more than the command that may be
+    :param status: of the script
     :raises errors.InstanceError: if the script has not come to its end
     """
-    head, _newline, rest = stdout.partition('\n')
-    printed, _newline, tail = rest.rstrip('\n').rpartition('\n')
-    try:
-        status, begun, end = head.split()
-        first, last = tail.split()
-        number = int(status)
-        seconds = float(end) - float(begun)
-        around = float(last) - float(first) - seconds
-    except ValueError:
+    head, _newline, printed = stdout.partition('\n')
+    if status or not head.isdecimal():
         raise bench_errors.InstanceError(
             f'{name}: a command was cut off, or could not be started: '
             f'{" ".join(stderr.split()) or "it does not say why"}',
-            'the guest needs setsid, and space in /dev/shm') from None
+            'the guest needs setsid, and space in /dev/shm')
+    number = int(head)
     return platform_interface.CommandOutcome(
         status=128 - number if number in _SIGNALS else number,
-        stdout=printed, stderr=stderr, outside_seconds=outside_seconds,
-        inside_seconds=seconds,
-        tolerance_seconds=around + slack_seconds + _CLOCK_SECONDS)
+        stdout=printed, stderr=stderr)
 
 
-def overhead_seconds(start: Callable[[str], platform_interface.RunningJob],
-                     sleep: Callable[[float], None]) -> float:
-    """What it takes to run nothing, of which the guest's clock sees nothing.
+def wait(job: platform_interface.RunningJob, seconds: float, name: str, *,
+         clock: Callable[[], float] = time.monotonic,
+         sleep: Callable[[float], None] = time.sleep,
+         ) -> platform_interface.CommandOutcome:
+    """How a command ends.
 
-    :param start: runs a command inside
-    :raises errors.InstanceError: if it cannot be run
+    :param name: of what runs, for errors
+    :raises errors.InstanceError: if it does not end in so many seconds; it
+        has been stopped
     """
-    most = 0.0
-    for _number in range(_TRIALS):
-        job = start(':')
-        while (outcome := job.poll()) is None:
-            sleep(_TRIAL_LOOK_SECONDS)
-        most = max(most, outcome.outside_seconds
-                   - (outcome.inside_seconds or 0.0))
-    return most
+    limit = clock() + seconds
+    while (ended := job.poll()) is None:
+        if clock() > limit:
+            job.stop()
+            raise bench_errors.InstanceError(
+                f'{name} within {seconds:g} s')
+        sleep(_LOOK_SECONDS)
+    return ended
+
+
+def counters(channel: Channel, name: str) -> dict[str, float]:
+    """What the kernel inside tells; empty if it cannot be asked.
+
+    :param name: of the instance, for errors
+    """
+    try:
+        return kernel_counters.steal(wait(
+            channel.start('cat /proc/stat'), _ANSWER_SECONDS,
+            f'{name} does not tell of its CPUs').stdout)
+    except bench_errors.InstanceError:
+        # It is no figure, and those there are do not depend on it.
+        return {}
+
+
+def handshake(name: str, ask: Callable[[], float], *,
+              now: Callable[[], float] = time.time,
+              monotonic: Callable[[], float] = time.monotonic,
+              ) -> bench_model.ClockReading:
+    """A guest's clock and ours: of a few handshakes the quickest.
+
+    One during which our own clock was set is not taken.
+
+    :param name: of the instance, for errors
+    :param ask: what the guest's clock says, in seconds since the epoch
+    :raises errors.InstanceError: if none can be taken, and what ``ask``
+        raises
+    """
+    readings = []
+    for _number in range(_HANDSHAKES):
+        began, before = monotonic(), now()
+        inside = ask()
+        after, passed = now(), monotonic() - began
+        if 0 <= after - before and (
+                abs(after - before - passed) <= _SLEW * (1 + passed)):
+            readings.append(bench_model.ClockReading(
+                before=before, inside=inside, after=after))
+    if not readings:
+        raise bench_errors.InstanceError(
+            f'{name}: the clock of this host is being set, so that its own '
+            'cannot be compared with it', 'let it be set slowly, see chrony')
+    return min(readings, key=lambda reading: reading.uncertainty)

@@ -14,7 +14,6 @@ import contextlib
 import logging
 import shutil
 import time
-from typing import Protocol
 from typing import Self
 
 from nova_pinning import cpuset
@@ -37,20 +36,10 @@ LOG = logging.getLogger(__name__)
 _CLOUD_ADVICE = 'name one of clouds.yaml, or set OS_AUTH_URL and its like'
 
 
-class ServerChannel(Protocol):
-    """How commands get into a server."""
-
-    def await_ready(self, seconds: float) -> None: ...
-
-    def start(self, command: str) -> platform_interface.RunningJob: ...
-
-    def close(self) -> None: ...
-
-
 Connect = Callable[[settings.PlatformSettings], server_cloud.ServerCloud]
 Open = Callable[[
     settings.PlatformSettings, server_cloud.
-    BootedServer, hypervisor.ComputeHypervisor | None], ServerChannel]
+    BootedServer, hypervisor.ComputeHypervisor | None], remote.Channel]
 
 
 def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
@@ -69,7 +58,7 @@ def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
 def open_channel(
     how: settings.PlatformSettings, server: server_cloud.BootedServer,
     host: hypervisor.ComputeHypervisor | None,
-) -> ServerChannel:
+) -> remote.Channel:
     """The way into a server that is active.
 
     :param host: None if it is not known
@@ -102,7 +91,7 @@ class ServerInstance:
 
     def __init__(
         self, request: platform_interface.InstanceRequest,
-        channel: ServerChannel, host: hypervisor.ComputeHypervisor | None,
+        channel: remote.Channel, host: hypervisor.ComputeHypervisor | None,
         definition: domain_xml.DomainXml | None, delete: Callable[[], None],
     ) -> None:
         self.name = request.name
@@ -129,6 +118,13 @@ class ServerInstance:
         if self._host is None or self._definition is None:
             return ()
         return self._host.affinities(self._definition)
+
+    def clock(self) -> bench_model.ClockReading:
+        return self._channel.clock()
+
+    def counters(self) -> dict[str, float]:
+        """What the server itself is told; its host belongs to the cloud."""
+        return remote.counters(self._channel, self.name)
 
     def close(self) -> None:
         with contextlib.ExitStack() as stack:

@@ -21,10 +21,6 @@ class PlatformSettings:
     :param accelerator: 'kvm' or 'tcg'; '' finds out by booting
     :param channel: how commands get into guests and servers
     :param ssh_user: and the two after it, for SSH
-    :param container: 'crun', 'runc' or 'podman'; '' for the first of these
-        that starts a container
-    :param container_root: directory that containers have as their root; ''
-        for the host's own, not writable
     :param cloud: name in clouds.yaml; '' for the environment's
     :param server_image: name or ID of the image that servers boot
     :param server_network: name or ID of their network, '' for none
@@ -40,8 +36,6 @@ class PlatformSettings:
     channel: ChannelKind = ChannelKind.AGENT
     ssh_user: str = 'root'
     ssh_key: str = ''
-    container: str = ''
-    container_root: str = ''
     cloud: str = ''
     server_image: str = 'nova-pinning-bench'
     server_network: str = ''

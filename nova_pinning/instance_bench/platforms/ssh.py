@@ -17,12 +17,14 @@ import tempfile
 import time
 
 from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import remote
 
 _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 60.0
 _CONNECT_SECONDS = 5
+_CLOCK_SECONDS = 60.0
 #: ssh itself fails with this one.
 _OWN_STATUS = 255
 
@@ -59,9 +61,7 @@ class Ssh:
                  sleep: Callable[[float], None] = time.sleep) -> None:
         self.name = name
         self.target = target
-        self.clock = clock
-        #: Of running a command, known when it is ready.
-        self.overhead_seconds = 0.0
+        self._monotonic = clock
         self._sleep = sleep
         self._work = work
         # The path of a socket may have 108 bytes.
@@ -98,20 +98,18 @@ class Ssh:
 
         :raises errors.InstanceError: if it does not within so many seconds
         """
-        limit = self.clock() + seconds
+        limit = self._monotonic() + seconds
         while True:
             done = self.run(('true',), _CONNECT_SECONDS * 4)
             if not done.returncode:
-                break
-            if self.clock() >= limit:
+                return
+            if self._monotonic() >= limit:
                 raise bench_errors.InstanceError(
                     f'{self.name}: {self.target} did not accept a login after '
                     f'{seconds:g} s: {_said(done.stderr)}',
                     'see whether its console shows that sshd is running, and '
                     'whether it accepts the key')
             self._sleep(_LOOK_SECONDS)
-        self.overhead_seconds = remote.overhead_seconds(
-            self.start, self._sleep)
 
     def run(self, arguments: Sequence[str],
             seconds: float) -> subprocess.CompletedProcess[bytes]:
@@ -119,24 +117,25 @@ class Ssh:
         line = self.command(arguments)
         # The first ssh leaves the shared connection behind, which would hold
         # a pipe open.
-        with tempfile.TemporaryFile(dir=self.directory) as said:
+        with (tempfile.TemporaryFile(dir=self.directory) as printed,
+              tempfile.TemporaryFile(dir=self.directory) as said):
             try:
                 done = subprocess.run(
-                    line, stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, stderr=said, timeout=seconds,
-                    start_new_session=True)
+                    line, stdin=subprocess.DEVNULL, stdout=printed,
+                    stderr=said, timeout=seconds, start_new_session=True)
                 status = done.returncode
             except subprocess.TimeoutExpired:
                 return subprocess.CompletedProcess(
-                    line, _OWN_STATUS, stderr=b'it does not answer')
+                    line, _OWN_STATUS, b'', b'it does not answer')
             except OSError as error:
                 raise bench_errors.InstanceError(
                     f'{line[0]}: {error.strerror}',
                     'install it with: apt-get install openssh-client',
                 ) from None
+            printed.seek(0)
             said.seek(0)
             return subprocess.CompletedProcess(
-                line, status, stderr=said.read())
+                line, status, printed.read(), said.read())
 
     def start(self, command: str) -> 'SshJob':
         """Run a command of /bin/sh inside.
@@ -144,6 +143,22 @@ class Ssh:
         :raises errors.InstanceError: if it cannot be started
         """
         return SshJob(self, remote.script(command, self._work))
+
+    def clock(self) -> bench_model.ClockReading:
+        """The clock inside and ours.
+
+        :raises errors.InstanceError: if it does not answer
+        """
+        return remote.handshake(self.name, self._date)
+
+    def _date(self) -> float:
+        done = self.run(('date', '+%s%N'), _CLOCK_SECONDS)
+        try:
+            return int(done.stdout) / 1e9
+        except ValueError:
+            raise bench_errors.InstanceError(
+                f'{self.name}: {self.target} does not tell its time: '
+                f'{_said(done.stderr)}') from None
 
     def close(self) -> None:
         """End the shared connection."""
@@ -170,7 +185,6 @@ class SshJob:
         self._stdout = pathlib.Path(at) / 'stdout'
         self._stderr = pathlib.Path(at) / 'stderr'
         with self._stdout.open('wb') as out, self._stderr.open('wb') as err:
-            self._begun = self._running = ssh.clock()
             try:
                 self._process = subprocess.Popen(
                     ssh.command(script.start), stdin=subprocess.DEVNULL,
@@ -183,16 +197,13 @@ class SshJob:
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        began = self._ssh.clock()
-        if self._process.poll() is None:
-            self._running = began
+        status = self._process.poll()
+        if status is None:
             return None
-        seen = self._ssh.clock()
         stdout, stderr = (path.read_bytes().decode(errors='replace')
                           for path in (self._stdout, self._stderr))
         self._outcome = remote.outcome(
-            self._ssh.name, stdout, stderr, seen - self._begun,
-            seen - self._running + self._ssh.overhead_seconds)
+            self._ssh.name, status, stdout, stderr)
         return self._outcome
 
     def stop(self) -> None:

@@ -97,12 +97,18 @@ class ConditionsTestCase(unit_base.TestCase):
 
     @ddt.data(
         ({}, ''),
-        ({'proc/cpuinfo': _INFO.format('hypervisor')}, 'of an unknown kind'),
+        ({'proc/cpuinfo': _INFO.format('hypervisor')},
+         'by what hypervisor it does not tell'),
+        ({conditions._CLOCKS[1:]: 'tsc kvm-clock acpi_pm'}, 'KVM'),
+        ({conditions._CLOCKS[1:]: 'hyperv_clocksource_tsc_page tsc',
+          'sys/class/dmi/id/sys_vendor': 'Microsoft Corporation'},
+         'Hyper-V Microsoft Corporation'),
+        ({conditions._CLOCKS[1:]: 'tsc hpet acpi_pm'}, ''),
         ({'proc/cpuinfo': _INFO.format('hypervisor'),
           'sys/class/dmi/id/sys_vendor': 'QEMU',
           'sys/class/dmi/id/product_name': 'Standard PC'},
          'QEMU Standard PC'),
-        ({'sys/hypervisor/type': 'xen'}, 'xen'),
+        ({'sys/hypervisor/type': 'xen'}, 'Xen'),
         # Without the flag, as on other architectures.
         ({'sys/class/dmi/id/product_name': 'KVM Virtual Machine'},
          'KVM Virtual Machine'),

@@ -33,8 +33,7 @@ def request(number=0, workload=WORKLOAD, instance_cpus=None, **changes):
 
 def outcome(status=0, stdout='', stderr=''):
     return platform_interface.CommandOutcome(
-        status=status, stdout=stdout, stderr=stderr, outside_seconds=1.0,
-        inside_seconds=None, tolerance_seconds=0.1)
+        status=status, stdout=stdout, stderr=stderr)
 
 
 class Job:

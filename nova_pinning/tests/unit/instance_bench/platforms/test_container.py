@@ -20,7 +20,7 @@ from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import container
 from nova_pinning.instance_bench.platforms import process
-from nova_pinning.instance_bench.platforms import runtimes
+from nova_pinning.instance_bench.platforms import runc
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench import workspace
@@ -72,19 +72,12 @@ class LimitsTestCase(unit_base.TestCase):
                      'quota': 150_000},
              'memory': {'limit': 512 * 1024 * 1024}},
             cgroups.resources(LIMITS, 1))
-        self.assertEqual(
-            ['--cpuset-cpus', '2,10', '--memory', '512m', '--cpu-period',
-             '100000', '--cpu-quota', '150000', '--cpu-shares', '512'],
-            cgroups.podman_options(LIMITS, 1))
 
     def test_version_2(self):
         found = cgroups.resources(LIMITS, 2)
 
         self.assertEqual({'cpu.weight': '50'}, found['unified'])
         self.assertNotIn('shares', found['cpu'])
-        self.assertEqual(['--cgroup-conf', 'cpu.weight=50'],
-                         cgroups.podman_options(LIMITS, 2)[-2:])
-        self.assertNotIn('--cpu-shares', cgroups.podman_options(LIMITS, 2))
 
     @ddt.data((100, 1024), (50, 512), (1, 10), (10_000, 102_400))
     @ddt.unpack
@@ -149,7 +142,7 @@ class HierarchiesTestCase(unit_base.TestCase):
     def test_sweep(self):
         self.mounted(V1)
         top = self.root / 'sys/fs/cgroup/cpuset/nova-pinning-bench'
-        for name in ('run-a-0/below', 'run-a-1', 'conmon'):
+        for name in ('run-a-0/below', 'run-a-1'):
             (top / name).mkdir(parents=True)
         other = self.root / 'sys/fs/cgroup/memory/nova-pinning-bench/run-b-0'
         other.mkdir(parents=True)
@@ -170,7 +163,7 @@ class RootTestCase(unit_base.TestCase):
         (of / 'bin').symlink_to('usr/bin')
         (of / 'vmlinuz').write_text('')
 
-        binds = runtimes.make_root(root, of)
+        binds = runc.make_root(root, of)
 
         self.assertEqual({f'/{name}': str(of / name)
                           for name in ('etc', 'usr')}, binds)
@@ -200,7 +193,7 @@ class FakeProcess:
 
     def run(self, arguments, seconds=0.0):
         self.ran.append(list(arguments))
-        if 'state' in arguments or 'inspect' in arguments:
+        if 'state' in arguments:
             state = self.states.pop(0) if self.states else None
             if state is None:
                 raise bench_errors.BenchError('there is none')
@@ -228,7 +221,7 @@ class RuntimesTestCase(unit_base.TestCase):
         fake = self.use(FakeProcess([
             None, '{"status": "created", "pid": 7}',
             '{"status": "running", "pid": 7}']))
-        runtime = runtimes.Oci('runc', self.bundle / 'state', 2)
+        runtime = runc.Runc(self.bundle / 'state', 2)
 
         runtime.start('one-0', self.bundle, self.binds, LIMITS)
 
@@ -253,29 +246,15 @@ class RuntimesTestCase(unit_base.TestCase):
         self.assertNotIn({'type': 'network'}, found['linux']['namespaces'])
         self.assertIn({'type': 'pid'}, found['linux']['namespaces'])
 
-    def test_exec_in_each(self):
-        for runtime in (runtimes.Oci('crun', pathlib.Path('/s'), 1),
-                        runtimes.Podman(1)):
-            found = runtime.exec('one-0', {'A': 'b c'})
-            self.assertEqual(('exec', '--env', 'A=b c', 'one-0'), found[3:])
-
-    def test_podman(self):
-        fake = self.use(FakeProcess(['0', '4711']))
-        runtimes.Podman(2).start('one-0', self.bundle, self.binds, LIMITS)
-
-        found = fake.started[0]
-        for option in cgroups.podman_options(LIMITS, 2):
-            self.assertIn(option, found)
-        for word in ('--rm', '--interactive', '--read-only',
-                     '--volume=/usr:/usr:ro',
-                     f'--volume={self.bundle}:/bench:rw'):
-            self.assertIn(word, found)
-        self.assertEqual('host', found[found.index('--network') + 1])
+    def test_exec(self):
+        self.assertEqual(
+            ('exec', '--env', 'A=b c', 'one-0'),
+            runc.Runc(pathlib.Path('/s'), 1).exec('one-0', {'A': 'b c'})[3:])
 
     def test_one_that_does_not_start(self):
         fake = self.use(FakeProcess(said=(
             b'time="now" level=error msg="no such cgroup"\n'), status=1))
-        runtime = runtimes.Oci('runc', self.bundle / 'state', 1)
+        runtime = runc.Runc(self.bundle / 'state', 1)
 
         error = self.assertRaises(
             bench_errors.InstanceError, runtime.start, 'one-0', self.bundle,
@@ -286,11 +265,11 @@ class RuntimesTestCase(unit_base.TestCase):
 
     def test_one_that_says_nothing(self):
         self.use(FakeProcess(status=1))
-        runtime = runtimes.Oci('crun', self.bundle / 'state', 1)
+        runtime = runc.Runc(self.bundle / 'state', 1)
         error = self.assertRaises(
             bench_errors.InstanceError, runtime.start, 'one-0', self.bundle,
             self.binds, LIMITS)
-        self.assertEqual('crun: it does not start', str(error))
+        self.assertEqual('runc: it does not start', str(error))
 
 
 @ddt.ddt
@@ -312,50 +291,43 @@ class PlatformTestCase(unit_base.TestCase):
             instance_cpus=platform_interface.InstanceCpus(vcpus=(cpus('1'),),
                                                           emulator=cpus('1')))
 
-    def platform(self, **values):
-        platform = container.ContainerPlatform(
-            settings.PlatformSettings(**values))
+    def platform(self):
+        platform = container.ContainerPlatform(settings.PlatformSettings())
         self.useFixture(fixtures.MockPatchObject(
-            platform, '_try', side_effect=self.trial))
+            platform, '_trial', side_effect=self.trial))
         self.addCleanup(platform.__exit__)
         return platform.__enter__()
 
-    def trial(self, runtime, _cpus):
-        if runtime.name in self.broken:
-            raise bench_errors.BenchError(f'{runtime.name}: cannot')
+    def trial(self, _runtime, _cpus):
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
 
-    broken = ()
-    installed = ('crun', 'runc', 'podman')
+    #: The CPUs that the trial gets.
+    outcome = cpus('1')
+    installed = ('runc', 'spin')
 
-    def check(self, *requests, **values):
+    def check(self, *requests):
         with mock.patch('shutil.which', side_effect=lambda name, path=None:
                         name if name in self.installed else None):
-            platform = self.platform(**values)
+            platform = self.platform()
             platform.check(requests or [self.request()])
-        return platform._runtime.name
+        return platform
 
-    @ddt.data(
-        ({}, (), 'crun'), ({}, ('crun',), 'runc'),
-        ({}, ('crun', 'runc'), 'podman'),
-        ({'container': 'podman'}, (), 'podman'))
-    @ddt.unpack
-    def test_the_first_that_works(self, values, broken, expected):
-        self.broken = broken
-        self.assertEqual(expected, self.check(**values))
+    def refused(self, *requests):
+        return self.assertRaises(errors.InputError, self.check, *requests)
 
-    def test_none_works(self):
-        self.broken = self.installed
-        error = self.assertRaises(errors.InputError, self.check)
-        for name in self.installed:
-            self.assertIn(f'{name}: cannot', str(error))
+    def test_one_that_does_not_work(self):
+        self.outcome = bench_errors.BenchError('runc: not permitted')
+        self.assertIn('runc: not permitted', str(self.refused()))
 
-    @ddt.data(({}, 'install crun'), ({'container': 'runc'}, 'install runc'))
-    @ddt.unpack
-    def test_none_is_installed(self, values, words):
+    def test_other_cpus(self):
+        self.outcome = cpus('0')
+        self.assertIn('got CPUs 0 instead of 1', str(self.refused()))
+
+    def test_it_is_not_installed(self):
         self.installed = ()
-        error = self.assertRaises(errors.InputError, self.check,
-                                  **values)
-        self.assertIn(words, error.advice)
+        self.assertIn('install runc', self.refused().advice)
 
     @ddt.data(
         ({'weight': 0}, 'weight 0'),
@@ -366,47 +338,18 @@ class PlatformTestCase(unit_base.TestCase):
                                   self.request(**values))
         self.assertIn(words, str(error))
 
-    def test_programs_of_another_root(self):
-        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        (root / 'bin').mkdir()
-        (root / 'bin/sh').touch()
-        workload = dataclasses.replace(local_instances.WORKLOAD,
-                                       programs={
-                                           'there': 'a',
-                                           'not-there': 'b'})
-        request = dataclasses.replace(self.request(), workload=workload)
-        (root / 'usr/bin').mkdir(parents=True)
-        # From here this link leads nowhere.
-        (root / 'usr/bin/there').symlink_to('/etc/alternatives/there')
-        error = self.assertRaises(
-            errors.InputError, self.check, request,
-            container_root=str(root))
-        self.assertIn('not installed: b', str(error))
-
-    @ddt.data('/', 'another')
-    def test_versions_of_what_is_measured(self, root):
-        if root != '/':
-            root = self.useFixture(fixtures.TempDir()).path
-            pathlib.Path(root, 'bin').mkdir()
-            pathlib.Path(root, 'bin/sh').touch()
-            pathlib.Path(root, 'bin/spin').touch(mode=0o755)
+    def test_versions_of_what_is_measured(self):
         workload = dataclasses.replace(
             local_instances.WORKLOAD, programs={'spin': 'spinner'})
-        self.installed = ('crun', 'spin')
         self.useFixture(fixtures.MockPatchObject(
-            runtimes.Oci, 'version', return_value='1.8'))
-        asked = self.useFixture(fixtures.MockPatchObject(
-            programs, 'versions', side_effect=lambda names, root='/': {
-                name: '1.0' for name in names})).mock
-        with mock.patch('shutil.which', side_effect=lambda name, path=None:
-                        name if name in self.installed else None):
-            platform = self.platform(container_root=root)
-            platform.check([dataclasses.replace(
-                self.request(), workload=workload)])
-        name = 'spinner' if root == '/' else 'spinner (container)'
-        self.assertEqual({name: '1.0', 'crun': '1.8'}, platform.versions())
-        self.assertEqual(() if root == '/' else (pathlib.Path(root),),
-                         asked.call_args.args[1:])
+            runc.Runc, 'version', return_value='1.1'))
+        self.useFixture(fixtures.MockPatchObject(
+            programs, 'versions', side_effect=lambda names: {
+                name: '1.0' for name in names}))
+        platform = self.check(dataclasses.replace(
+            self.request(), workload=workload))
+        self.assertEqual({'spinner': '1.0', 'runc': '1.1'},
+                         platform.versions())
 
     def test_no_compiler(self):
         workload = dataclasses.replace(
@@ -423,7 +366,7 @@ class PlatformTestCase(unit_base.TestCase):
         runtime = mock.Mock()
         runtime.start.return_value = keeper
         runtime.delete.side_effect = bench_errors.BenchError(
-            'podman: it hangs')
+            'runc: it hangs')
         made = container.ContainerInstance(
             name='a-0', directory=directory / 'own', runtime=runtime,
             identity='x', limits=LIMITS, binds={})
@@ -436,19 +379,13 @@ class PlatformTestCase(unit_base.TestCase):
 
     def test_a_full_disk(self):
         with mock.patch('shutil.which', side_effect=lambda name: name):
-            platform = self.platform()
+            platform = self.check()
             with mock.patch.object(pathlib.Path, 'mkdir', side_effect=OSError(
                     28, 'No space left on device')):
                 error = self.assertRaises(bench_errors.InstanceError,
                                           platform.launch, [self.request()])
         self.assertIn('a-0', str(error))
         self.assertIn('No space left', str(error))
-
-    def test_a_root_that_is_none(self):
-        error = self.assertRaises(
-            errors.InputError, self.check,
-            container_root=self.useFixture(fixtures.TempDir()).path)
-        self.assertIn('/bin/sh', str(error))
 
 
 class WorkspaceTestCase(unit_base.TestCase):

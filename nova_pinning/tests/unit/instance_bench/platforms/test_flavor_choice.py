@@ -74,6 +74,14 @@ class TestChoose(testtools.TestCase):
         self.assertEqual('f', choose(
             shared(), flavor(quota__cpu_shares='100')))
 
+    def test_a_weight_is_of_each_vcpu(self):
+        """As the shipped catalogue has it, so that its flavors will do."""
+        wanted = shared(size=bench_model.InstanceSize(
+            vcpus=2, memory_mib=512))
+        self.assertEqual('b', choose(
+            wanted, flavor('a', vcpus=2, quota__cpu_shares='100'),
+            flavor('b', vcpus=2, quota__cpu_shares='200')))
+
     def test_usual_weight_beside_another(self):
         wanted = shared()
         self.assertEqual('b', choose(

@@ -10,13 +10,13 @@ import testtools
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import domain_xml
-from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import domain
 from nova_pinning.instance_bench.platforms import guest
+from nova_pinning.instance_bench.platforms import guest_shape
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import link
 from nova_pinning.instance_bench.platforms import settings
@@ -28,8 +28,12 @@ PLACE = platform_interface.InstanceCpus(vcpus=(CPUS('2'), CPUS('3')),
                                         emulator=CPUS('0-1'))
 WISH = domain.DomainSpec(
     name='one', accelerator='tcg', memory_mib=512, instance_cpus=PLACE,
-    shares=512,
-    nodes=CPUS('1'), kernel=pathlib.Path('/i/vmlinuz'),
+    shape=guest_shape.GuestShape(
+        topology=domain_xml.DomainTopology(1, 2, 1), shares=512,
+        cells=(domain_xml.DomainCell(0, CPUS('0-1'), 524288, CPUS('1'),
+                                     'strict'),),
+        page_size_kib=2048, queues=2),
+    kernel=pathlib.Path('/i/vmlinuz'),
     initrd=pathlib.Path('/i/initrd'), arguments='a=b',
     disk=pathlib.Path('/w/one.qcow2'), cache='none',
     console=pathlib.Path('/w/one.console'))
@@ -73,6 +77,10 @@ class XmlTestCase(testtools.TestCase):
         self.assertEqual(CPUS('0-1'), found.emulator_pin)
         self.assertEqual(512, found.shares)
         self.assertEqual(CPUS('1'), found.memory_nodes)
+        self.assertEqual(WISH.shape.cells, found.cells)
+        self.assertEqual(WISH.shape.topology, found.topology)
+        self.assertEqual((domain_xml.HugePages(2048, CPUS('0')),),
+                         found.huge_pages)
         self.assertEqual((), found.interfaces)
 
     def test_link(self):
@@ -80,7 +88,8 @@ class XmlTestCase(testtools.TestCase):
         self.assertEqual(('npbench1', '198.18.0.5', '198.18.0.6'),
                          (made.device, made.host, made.guest))
         text = domain.domain_xml_of(dataclasses.replace(WISH, link=made))
-        self.assertEqual(1, len(domain_xml.parse(text).interfaces))
+        interface, = domain_xml.parse(text).interfaces
+        self.assertEqual(2, interface.queues)
 
     def test_kvm(self):
         text = domain.domain_xml_of(
@@ -180,24 +189,3 @@ class CheckTestCase(testtools.TestCase):
         how = settings.PlatformSettings(connect=uri)
         self.assertRaises(errors.InputError,
                           guest.GuestPlatform(how)._check_libvirt)
-
-
-@ddt.ddt
-class HostTestCase(testtools.TestCase):
-
-    def tree(self, **files):
-        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name, text in files.items():
-            path = home / 'sys/devices/system/node' / name / 'cpulist'
-            path.parent.mkdir(parents=True)
-            path.write_text(text)
-        return machine_files.Tree(home)
-
-    @ddt.data(('0-3', '0'), ('4', '1'), ('3-4', '0-1'))
-    @ddt.unpack
-    def test_nodes(self, cpus, nodes):
-        tree = self.tree(node0='0-3\n', node1='4-7\n')
-        self.assertEqual(CPUS(nodes), guest.nodes(tree, CPUS(cpus)))
-
-    def test_one_node(self):
-        self.assertFalse(guest.nodes(self.tree(node0='0-3'), CPUS('1')))

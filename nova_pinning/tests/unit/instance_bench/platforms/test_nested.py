@@ -116,10 +116,10 @@ class TestNestedInstance(testtools.TestCase):
     def test_set_up_failed(self):
         _guest, instance = container(
             platform_fakes.Job(status=1,
-                               stderr='at first\nthere is no crun\n'))
+                               stderr='at first\nthere is no runc\n'))
         error = self.assertRaises(bench_errors.InstanceError, instance.set_up)
         self.assertEqual('a-0: its container cannot be started: there is no '
-                         'crun', str(error))
+                         'runc', str(error))
 
     def test_set_up_does_not_end(self):
         job = platform_fakes.Job(None)
@@ -135,7 +135,7 @@ class TestNestedInstance(testtools.TestCase):
         self.assertIsNone(job.poll())
         self.assertEqual((3, 'yes'), (job.poll().status, job.poll().stdout))
         words = shlex.split(guest.commands[0])
-        self.assertEqual(['exec', 'crun', 'exec'], words[:3])
+        self.assertEqual(['exec', 'runc', 'exec'], words[:3])
         self.assertEqual(['/bin/sh', '-c', 'echo "it\'s" $HOME'], words[-3:])
         # Nothing is left to be ended.
         job.stop()
@@ -151,7 +151,7 @@ class TestNestedInstance(testtools.TestCase):
         marks = [word for word in shlex.split(guest.commands[1])
                  if word.startswith('NOVA_')]
         self.assertNotIn(marks[0], guest.commands[0])
-        self.assertIn(f'grep -qzsx {marks[0]} ', guest.commands[2])
+        self.assertIn(f'grep -lzsx {marks[0]} ', guest.commands[2])
 
     def test_what_cannot_be_stopped(self):
         outer = platform_fakes.Job(None)

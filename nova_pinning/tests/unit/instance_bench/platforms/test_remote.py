@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
+import os
 import subprocess
 
 import fixtures
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import remote
+from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 from nova_pinning.tests.unit import unit_base
 
 
@@ -17,7 +20,8 @@ class TestScript(unit_base.TestCase):
         done = subprocess.run(
             remote.script(command, work).start, capture_output=True,
             text=True, timeout=60)
-        return remote.outcome('guest-0', done.stdout, done.stderr)
+        return remote.outcome('guest-0', done.returncode, done.stdout,
+                              done.stderr)
 
     def test_output_is_the_commands_own(self):
         for printed in ('', 'one', 'one\n', '\none\n\n', '1 2 3\n4 5\n'):
@@ -27,22 +31,98 @@ class TestScript(unit_base.TestCase):
     def test_signal(self):
         self.assertEqual(-9, self._run('kill -KILL $$').status)
 
-    def test_what_is_around_is_not_the_commands(self):
-        outcome = self._run('sleep 0.3')
-        self.assertGreaterEqual(outcome.inside_seconds, 0.28)
-        self.assertLess(outcome.tolerance_seconds, 60)
-        self.assertGreater(outcome.tolerance_seconds, 0)
+    def test_one_that_is_stopped_before_it_starts(self):
+        work = self.useFixture(fixtures.TempDir()).path
+        made = remote.script('touch started', work)
+        self.addCleanup(os.rmdir, made.stop[-1])
+        subprocess.run(made.stop, check=True, timeout=60)
+        done = subprocess.run(made.start, capture_output=True, timeout=60)
+        self.assertEqual((1, []), (done.returncode, os.listdir(work)))
 
-    def test_around(self):
-        outcome = remote.outcome(
-            'guest-0', '0 12.5 20.0\nout\n10.0 21.25\n', '', 9.0, 1.0)
-        self.assertEqual((9.0, 7.5, 'out'), (
-            outcome.outside_seconds, outcome.inside_seconds, outcome.stdout))
-        # /proc/uptime has hundredths of a second.
-        self.assertAlmostEqual(4.75, outcome.tolerance_seconds, delta=0.05)
+    def test_no_room(self):
+        line = remote.script('true', '/proc/none').start
+        done = subprocess.run(line, capture_output=True, text=True,
+                              timeout=60)
+        self.assertRaises(
+            bench_errors.InstanceError, remote.outcome, 'guest-0',
+            done.returncode, done.stdout, done.stderr)
 
     def test_cut_off(self):
-        for printed in ('', '0 1.0 2.0\n', '0 1.0 2.0\nout\n',
-                        '1.0 2.0\nout\n1.0 2.0\n'):
-            self.assertRaises(bench_errors.InstanceError, remote.outcome,
-                              'guest-0', printed, 'no')
+        for status, printed in (0, ''), (255, '0\nout'), (0, 'what\n'):
+            error = self.assertRaises(
+                bench_errors.InstanceError, remote.outcome, 'guest-0',
+                status, printed, 'broken pipe')
+            self.assertIn('broken pipe', str(error))
+
+
+class TestWait(unit_base.TestCase):
+
+    def wait(self, job):
+        ticks = itertools.count()
+        return remote.wait(job, 5, 'it', clock=lambda: next(ticks),
+                           sleep=lambda seconds: None)
+
+    def test_its_end(self):
+        self.assertEqual(3, self.wait(platform_fakes.Job(2, status=3)).status)
+
+    def test_no_end(self):
+        job = platform_fakes.Job(None)
+        error = self.assertRaises(bench_errors.InstanceError, self.wait, job)
+        self.assertEqual('it within 5 s', str(error))
+        self.assertTrue(job.is_stopped)
+
+
+class World:
+    """A clock of this host, one of a guest, and how long it takes to ask.
+
+    :param trips: seconds there and back, for each time that it is asked
+    :param steps: by how much this host's clock is set meanwhile
+    """
+
+    def __init__(self, trips, steps=(0.0,), ahead=0.0):
+        self.elapsed = 0.0
+        self.set = 1000.0
+        self._trips = iter(trips)
+        self._steps = itertools.cycle(steps)
+        self._ahead = ahead
+
+    def ask(self):
+        trip = next(self._trips)
+        self.elapsed += trip / 2
+        inside = 1000.0 + self.elapsed + self._ahead
+        self.elapsed += trip / 2
+        self.set += next(self._steps)
+        return inside
+
+    def reading(self):
+        return remote.handshake(
+            'guest-0', self.ask, now=lambda: self.set + self.elapsed,
+            monotonic=lambda: self.elapsed)
+
+
+class TestHandshake(unit_base.TestCase):
+
+    def test_the_quickest_counts(self):
+        reading = World([1, 0.5, 0.02, 2, 3], ahead=7).reading()
+        self.assertAlmostEqual(7, reading.offset)
+        self.assertAlmostEqual(0.01, reading.uncertainty)
+
+    def test_one_during_which_the_clock_was_set_does_not_count(self):
+        for step in 0.5, -0.5, -60.0:
+            reading = World([0.01, 1, 1, 0.8, 1],
+                            [step, 0, 0, 0, 0]).reading()
+            self.assertAlmostEqual(0.4, reading.uncertainty)
+
+    def test_a_clock_that_is_set_all_the_time(self):
+        error = self.assertRaises(bench_errors.InstanceError,
+                                  World([1] * 5, [0.5, -0.5]).reading)
+        self.assertIn('clock of this host is being set', str(error))
+
+    def test_it_does_not_answer(self):
+        error = bench_errors.InstanceError('silent')
+
+        def ask():
+            raise error
+
+        self.assertIs(error, self.assertRaises(
+            bench_errors.InstanceError, remote.handshake, 'guest-0', ask))

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel counts while something is measured.
+
+All counts go up from some start that means nothing; their differences count.
+What a kernel does not count is left out.
+
+Of threads there is the run delay (/proc/PID/task/TID/schedstat, see the
+kernel's Documentation/scheduler/sched-stats.rst), context switches (status,
+proc(5)) and, with CONFIG_SCHED_DEBUG, migrations (sched). These are lost when
+a thread ends: what it had counted at the last look before stays in the sum,
+so that this is a lower bound where threads are short-lived. A cgroup of its
+own counts throttling (cpu.stat) and, under version 2, pressure (PSI, the
+'some' line; Documentation/accounting/psi.rst) for all that is in it, whatever
+has ended meanwhile.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import functools
+import re
+import shutil
+import signal
+import subprocess
+
+from nova_pinning import cpuset
+from nova_pinning.host import machine_files
+from nova_pinning.host import qemu_process
+
+# Of /proc/stat, the same on all architectures (USER_HZ).
+_TICKS_PER_SECOND = 100
+# Fields of a line of /proc/stat behind its name.
+_STEAL = 7
+_IDLE = 3
+_SWITCHES = re.compile(
+    r'^(voluntary|nonvoluntary)_ctxt_switches:\s*(\d+)', re.MULTILINE)
+_SWITCH_NAMES = {'voluntary': 'voluntary_switches',
+                 'nonvoluntary': 'involuntary_switches'}
+_MIGRATIONS = re.compile(r'^se\.nr_migrations\s*:\s*(\d+)', re.MULTILINE)
+_PRESSURE = re.compile(r'^some .*\btotal=(\d+)', re.MULTILINE)
+# Of cpu.stat: version 2 counts microseconds, version 1 nanoseconds.
+_THROTTLED = re.compile(
+    r'^throttled_(usec|time) (\d+)', re.MULTILINE)
+_THROTTLED_UNIT = {'usec': 1e6, 'time': 1e9}
+_EVENTS = ('instructions', 'cycles', 'LLC-load-misses')
+_PERF_SECONDS = 10.0
+
+
+class ThreadCounters:
+    """Those of threads that come and go; the sums never go down."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, float] = {}
+        self._last: dict[tuple[int, str], dict[str, float]] = {}
+
+    def read(self, tree: machine_files.Tree,
+             pids: Iterable[int]) -> dict[str, float]:
+        """The sums over all threads of processes, so far.
+
+        :param pids: those that have ended are left out
+        """
+        now = {(pid, tid): counted for pid in pids
+               for tid in tree.names(f'/proc/{pid}/task')
+               if (counted := of_thread(tree, f'/proc/{pid}/task/{tid}'))}
+        for thread, before in self._last.items():
+            after = now.get(thread)
+            # A number that is used anew counts from the start.
+            if after is None or any(after.get(name, 0.0) < value
+                                    for name, value in before.items()):
+                self._ended = add(self._ended, before)
+        self._last = now
+        return functools.reduce(add, now.values(), dict(self._ended))
+
+
+def add(first: Mapping[str, float],
+        second: Mapping[str, float]) -> dict[str, float]:
+    """Sums by name; what only one of them has counts."""
+    return {name: first.get(name, 0.0) + second.get(name, 0.0)
+            for name in {**first, **second}}
+
+
+def of_thread(tree: machine_files.Tree, path: str) -> dict[str, float]:
+    """What one thread has counted; empty if it has ended.
+
+    :param path: '/proc/7/task/8'
+    """
+    counted: dict[str, float] = {}
+    fields = (tree.text(f'{path}/schedstat') or '').split()
+    if len(fields) == 3:
+        counted['run_delay_seconds'] = int(fields[1]) / 1e9
+    for kind, number in _SWITCHES.findall(tree.text(f'{path}/status') or ''):
+        counted[_SWITCH_NAMES[kind]] = float(number)
+    moved = _MIGRATIONS.search(tree.text(f'{path}/sched') or '')
+    if moved:
+        counted['migrations'] = float(moved[1])
+    return counted
+
+
+def vcpu_threads(tree: machine_files.Tree, pid: int) -> list[str]:
+    """Directories of a QEMU's threads that are vCPUs."""
+    path = f'/proc/{pid}/task'
+    return [f'{path}/{tid}' for tid in tree.names(path)
+            if qemu_process.is_vcpu(tree.text(f'{path}/{tid}/comm') or '')]
+
+
+def of_cgroup(tree: machine_files.Tree, pid: int) -> dict[str, float]:
+    """What the cgroup of a process has counted, of all that is in it.
+
+    QEMU's main thread has one beside those of the vCPUs; what counts is the
+    one around these.
+    """
+    counted: dict[str, float] = {}
+    for path in _cgroups(tree, pid):
+        throttled = _THROTTLED.search(tree.text(f'{path}/cpu.stat') or '')
+        if throttled:
+            counted['throttled_seconds'] = (
+                int(throttled[2]) / _THROTTLED_UNIT[throttled[1]])
+        for name in ('cpu', 'memory', 'io'):
+            waited = _PRESSURE.search(tree.text(f'{path}/{name}.pressure')
+                                      or '')
+            if waited:
+                counted[f'{name}_pressure_seconds'] = int(waited[1]) / 1e6
+    return counted
+
+
+def _cgroups(tree: machine_files.Tree, pid: int) -> Iterator[str]:
+    """Directories of a process's cgroups that count CPU time or pressure."""
+    own = {}
+    for line in (tree.text(f'/proc/{pid}/cgroup') or '').splitlines():
+        _number, controllers, path = line.split(':', 2)
+        own[controllers] = path.removesuffix('/emulator')
+    for line in (tree.text('/proc/mounts') or '').splitlines():
+        _source, mount, kind, options, *_numbers = line.split()
+        if kind == 'cgroup2':
+            path = own.get('', '')
+        elif kind == 'cgroup' and 'cpu' in options.split(','):
+            path = next((path for names, path in own.items()
+                         if 'cpu' in names.split(',')), '')
+        else:
+            continue
+        # Of all processes together nothing is to be told.
+        if path not in ('', '/'):
+            yield mount + path
+
+
+def steal(stat: str, cpus: cpuset.CpuSet | None = None) -> dict[str, float]:
+    """What /proc/stat tells of CPU time that another guest had.
+
+    :param stat: its text
+    :param cpus: all CPUs unless given
+    """
+    names = {'cpu'} if cpus is None else {f'cpu{cpu}' for cpu in cpus}
+    ticks = [int(fields[_STEAL + 1]) for fields in
+             map(str.split, stat.splitlines())
+             if fields and fields[0] in names and len(fields) > _STEAL + 1]
+    return {'steal_seconds': sum(ticks) / _TICKS_PER_SECOND} if ticks else {}
+
+
+def host_counters(tree: machine_files.Tree,
+                  cpus: cpuset.CpuSet) -> dict[str, float]:
+    """What is known of a host's CPUs, by bench_model.HOST_COUNTERS.
+
+    :param cpus: those that are measured
+    :returns: steal_seconds so far; mhz is that of now, where the kernel has
+        a driver that tells it
+    """
+    counted = steal(tree.text('/proc/stat') or '', cpus)
+    frequencies = [khz for cpu in cpus if (khz := tree.number(
+        f'/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq'))]
+    if frequencies:
+        counted['mhz'] = sum(frequencies) / len(frequencies) / 1000
+    return counted
+
+
+def busy(stat: str) -> dict[int, float]:
+    """For how many seconds each CPU has not been idle, by its number.
+
+    :param stat: the text of /proc/stat
+    """
+    seconds = {}
+    for name, *ticks in map(str.split, stat.splitlines()):
+        if name.startswith('cpu') and name != 'cpu':
+            # Guests' time is in that of the processes that run them.
+            spent = sum(map(int, ticks[:_STEAL + 1]))
+            idle = sum(map(int, ticks[_IDLE:_IDLE + 2]))
+            seconds[int(name.removeprefix('cpu'))] = (
+                (spent - idle) / _TICKS_PER_SECOND)
+    return seconds
+
+
+@contextlib.contextmanager
+def observed(tree: machine_files.Tree,
+             cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
+    """What CPUs of the host count while the context lasts.
+
+    :returns: filled when it is left, by bench_model.HOST_COUNTERS
+    """
+    before = host_counters(tree, cpus)
+    with perf(cpus) as found:
+        yield found
+    after = host_counters(tree, cpus)
+    if 'steal_seconds' in before and 'steal_seconds' in after:
+        found['steal_seconds'] = (
+            after['steal_seconds'] - before['steal_seconds'])
+    if 'mhz' in before and 'mhz' in after:
+        found['mhz'] = (before['mhz'] + after['mhz']) / 2
+
+
+@contextlib.contextmanager
+def perf(cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
+    """What the CPUs' own counters say of the time that the context lasts.
+
+    :returns: filled when it is left, by bench_model.HOST_COUNTERS; it stays
+        empty where perf is not installed, or the CPUs have no counters, as
+        in most virtual machines
+    """
+    found: dict[str, float] = {}
+    if not has_cpu_counters():
+        yield found
+        return
+    with subprocess.Popen(
+            _perf('--cpu', str(cpus)), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            start_new_session=True) as process:
+        try:
+            yield found
+        finally:
+            # It is asked for its counts so.
+            process.send_signal(signal.SIGINT)
+            try:
+                _out, said = process.communicate(timeout=_PERF_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                said = ''
+            found |= read_perf(said)
+
+
+@functools.cache
+def has_cpu_counters() -> bool:
+    """Whether perf is installed and counts anything; looked at once."""
+    if shutil.which('perf') is None:
+        return False
+    try:
+        done = subprocess.run(
+            _perf('true'), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=_PERF_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return not done.returncode and bool(read_perf(done.stderr))
+
+
+def read_perf(said: str) -> dict[str, float]:
+    """Read what ``perf stat -x,`` prints.
+
+    Its fields are a count, its unit and the event's name, see perf-stat(1);
+    instead of a count it says '<not supported>' and the like.
+    """
+    counts = {}
+    for line in said.splitlines():
+        fields = line.split(',')
+        if len(fields) > 2 and fields[0].isdecimal():
+            # Without the permission to look into the kernel: 'cycles:u'.
+            counts[fields[2].partition(':')[0]] = int(fields[0])
+    found = {}
+    instructions, cycles, misses = map(counts.get, _EVENTS)
+    if instructions is not None and cycles:
+        found['instructions_per_cycle'] = instructions / cycles
+    if misses is not None:
+        found['llc_misses'] = float(misses)
+    return found
+
+
+def _perf(*arguments: str) -> list[str]:
+    return ['perf', 'stat', '--field-separator', ',', '--event',
+            ','.join(_EVENTS), *arguments]

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel counts, as far as it does."""
+
+import os
+import pathlib
+
+import ddt
+import fixtures
+
+from nova_pinning import cpuset
+from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import kernel_counters
+from nova_pinning.tests.unit import unit_base
+
+_STATUS = ('Name:\tx\nvoluntary_ctxt_switches:\t{}\n'
+           'nonvoluntary_ctxt_switches:\t{}\n')
+_SCHED = 'x (7, #threads: 1)\n---\nse.nr_migrations             :    {}\n'
+_STAT = ('cpu  10 0 10 70 1 0 1 {} 0 0\ncpu0 5 0 5 35 1 0 1 {} 0 0\n'
+         'cpu1 5 0 5 35 0 0 0 {} 0 0\nintr 1 2 3\n')
+_PERF = ('# started on Mon\n\n1500,,instructions,10,100.00,0.75,insn\n'
+         '2000,,cycles,10,100.00,,\n30,,LLC-load-misses:u,10,100.00,,\n')
+# A perf that says so when it is interrupted, or has ended its command.
+_PROGRAM = """#!/bin/sh
+trap 'cat {said} >&2; exit 0' INT
+case "$*" in
+*true) cat {said} >&2 ;;
+*) echo "$@" >{log}; while :; do sleep 0.01; done ;;
+esac
+"""
+
+
+class TestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.tree = machine_files.Tree(self.root)
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+@ddt.ddt
+class ThreadsTestCase(TestCase):
+
+    def thread(self, pid, tid, delay, switches=(1, 2), moved=3):
+        path = f'proc/{pid}/task/{tid}'
+        self.write(f'{path}/schedstat', f'9 {delay * 10**9} 4\n')
+        self.write(f'{path}/status', _STATUS.format(*switches))
+        self.write(f'{path}/sched', _SCHED.format(moved))
+
+    def end(self, path):
+        for file in (self.root / path).iterdir():
+            file.unlink()
+        (self.root / path).rmdir()
+
+    def test_a_thread(self):
+        self.thread(7, 8, 5)
+        counted = kernel_counters.of_thread(self.tree, '/proc/7/task/8')
+        self.assertEqual(
+            {'run_delay_seconds': 5.0, 'voluntary_switches': 1.0,
+             'involuntary_switches': 2.0, 'migrations': 3.0}, counted)
+        self.assertLessEqual(set(counted), set(bench_model.COUNTERS))
+
+    @ddt.data(('sched', 'migrations'), ('schedstat', 'run_delay_seconds'))
+    @ddt.unpack
+    def test_a_kernel_that_counts_less(self, file, name):
+        self.thread(7, 8, 5)
+        (self.root / 'proc/7/task/8' / file).unlink()
+        self.assertNotIn(name, kernel_counters.of_thread(
+            self.tree, '/proc/7/task/8'))
+
+    def test_threads_that_end_stay_in_the_sum(self):
+        counters = kernel_counters.ThreadCounters()
+
+        def read():
+            return counters.read(self.tree, [7, 9])['run_delay_seconds']
+
+        self.thread(7, 7, 1)
+        self.thread(7, 8, 2)
+        self.assertEqual(3, read())
+        self.thread(7, 7, 5)
+        self.end('proc/7/task/8')
+        self.assertEqual(7, read())
+        self.assertEqual(7, read())
+        self.thread(9, 9, 4)
+        self.assertEqual(11, read())
+        # Another thread that has got the same number.
+        self.thread(9, 9, 1)
+        self.assertEqual(12, read())
+
+    def test_none(self):
+        self.assertEqual({}, kernel_counters.ThreadCounters().read(
+            self.tree, [7]))
+
+    def test_vcpu_threads(self):
+        for tid, name in enumerate(
+                ('qemu-system-x86', 'CPU 0/KVM', 'CPU 1/TCG', 'vnc_worker'),
+                10):
+            self.write(f'proc/7/task/{tid}/comm', name)
+        self.assertEqual(
+            ['/proc/7/task/11', '/proc/7/task/12'],
+            kernel_counters.vcpu_threads(self.tree, 7))
+
+    def test_these_tests(self):
+        tree = machine_files.Tree()
+        counted = kernel_counters.ThreadCounters().read(tree, [os.getpid()])
+        self.assertGreater(counted['voluntary_switches']
+                           + counted['involuntary_switches'], 0)
+
+
+class CgroupTestCase(TestCase):
+
+    V1 = ('cgroup /c/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n'
+          'cgroup /c/cpuset cgroup rw,cpuset 0 0\n'
+          'cgroup2 /c/unified cgroup2 rw 0 0\n')
+
+    def counted(self):
+        return kernel_counters.of_cgroup(self.tree, 7)
+
+    def test_version_2(self):
+        self.write('proc/mounts', 'cgroup2 /c cgroup2 rw 0 0\n')
+        self.write('proc/7/cgroup', '0::/one/libvirt/emulator\n')
+        self.write('c/one/libvirt/cpu.stat',
+                   'usage_usec 5\nnr_throttled 2\nthrottled_usec 1500000\n')
+        for name, total in ('cpu', 2), ('memory', 3), ('io', 4):
+            self.write(f'c/one/libvirt/{name}.pressure',
+                       f'some avg10=1.00 avg60=0 avg300=0 total={total}000000'
+                       '\nfull avg10=0 avg60=0 avg300=0 total=9000000\n')
+        self.assertEqual(
+            {'throttled_seconds': 1.5, 'cpu_pressure_seconds': 2.0,
+             'memory_pressure_seconds': 3.0, 'io_pressure_seconds': 4.0},
+            self.counted())
+        self.assertLessEqual(set(self.counted()), set(bench_model.COUNTERS))
+
+    def test_version_1(self):
+        self.write('proc/mounts', self.V1)
+        self.write('proc/7/cgroup',
+                   '3:cpuset:/other\n2:cpu,cpuacct:/one\n0::/\n')
+        self.write('c/cpu,cpuacct/one/cpu.stat',
+                   'nr_periods 3\nnr_throttled 2\nthrottled_time 500000000\n')
+        self.write('c/unified/cpu.pressure', 'some avg10=1 total=5\n')
+        # Of the pressure on the host as a whole nothing is told.
+        self.assertEqual({'throttled_seconds': 0.5}, self.counted())
+
+    def test_no_cgroup_of_its_own(self):
+        self.write('proc/mounts', self.V1)
+        self.write('proc/7/cgroup', '2:cpu,cpuacct:/\n0::/\n')
+        self.write('c/cpu,cpuacct/cpu.stat', 'throttled_time 5\n')
+        self.assertEqual({}, self.counted())
+
+    def test_it_has_ended(self):
+        self.write('proc/mounts', self.V1)
+        self.assertEqual({}, self.counted())
+
+
+class HostTestCase(TestCase):
+
+    def test_steal_and_frequency(self):
+        self.write('proc/stat', _STAT.format(500, 200, 300))
+        for cpu, khz in (0, 1_000_000), (1, 3_000_000):
+            self.write(f'sys/devices/system/cpu/cpu{cpu}/cpufreq/'
+                       'scaling_cur_freq', f'{khz}\n')
+        for cpus, expected in (
+                ('0', {'steal_seconds': 2.0, 'mhz': 1000.0}),
+                ('0-1', {'steal_seconds': 5.0, 'mhz': 2000.0})):
+            found = kernel_counters.host_counters(
+                self.tree, cpuset.CpuSet.parse(cpus))
+            self.assertEqual(expected, found)
+            self.assertLessEqual(set(found), set(bench_model.HOST_COUNTERS))
+
+    def test_all_cpus(self):
+        self.assertEqual({'steal_seconds': 5.0}, kernel_counters.steal(
+            _STAT.format(500, 200, 300)))
+
+    def test_nothing_is_told(self):
+        for text in '', 'cpu 1 2\n', 'intr 5\n':
+            self.write('proc/stat', text)
+            self.assertEqual({}, kernel_counters.host_counters(
+                self.tree, cpuset.CpuSet([0])))
+
+
+@ddt.ddt
+class PerfTestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        kernel_counters.has_cpu_counters.cache_clear()
+        self.addCleanup(kernel_counters.has_cpu_counters.cache_clear)
+        self.useFixture(fixtures.EnvironmentVariable(
+            'PATH', f'{self.home}:{os.environ["PATH"]}'))
+
+    def program(self, said):
+        (self.home / 'said').write_text(said)
+        path = self.home / 'perf'
+        path.write_text(_PROGRAM.format(said=self.home / 'said',
+                                        log=self.home / 'log'))
+        path.chmod(0o755)
+
+    def test_counts(self):
+        self.program(_PERF)
+        with kernel_counters.perf(cpuset.CpuSet([1, 3])) as found:
+            while not (self.home / 'log').exists():
+                os.sched_yield()
+            self.assertEqual({}, found)
+        self.assertEqual({'instructions_per_cycle': 0.75, 'llc_misses': 30.0},
+                         found)
+        self.assertLessEqual(set(found), set(bench_model.HOST_COUNTERS))
+        self.assertIn('--cpu 1,3', (self.home / 'log').read_text())
+
+    def test_no_counters(self):
+        self.program('<not supported>,,instructions,0,100.00,,\n'
+                     '<not supported>,,cycles,0,100.00,,\n')
+        with kernel_counters.perf(cpuset.CpuSet([1])) as found:
+            pass
+        self.assertEqual({}, found)
+        self.assertFalse((self.home / 'log').exists())
+
+    def test_not_installed(self):
+        self.useFixture(fixtures.EnvironmentVariable('PATH', str(self.home)))
+        self.assertFalse(kernel_counters.has_cpu_counters())
+
+    def test_it_has_ended(self):
+        self.program(_PERF)
+        self.assertTrue(kernel_counters.has_cpu_counters())
+        (self.home / 'perf').write_text('#!/bin/sh\nexit 1\n')
+        with kernel_counters.perf(cpuset.CpuSet([1])) as found:
+            pass
+        self.assertEqual({}, found)
+
+    @ddt.data(
+        ('', {}), ('error\n', {}), ('5,,instructions\n', {}),
+        ('5,,instructions\n0,,cycles\n', {}),
+        ('<not counted>,,cycles\n7,,LLC-load-misses\n', {'llc_misses': 7.0}))
+    @ddt.unpack
+    def test_what_it_says(self, said, expected):
+        self.assertEqual(expected, kernel_counters.read_perf(said))
