@@ -15,13 +15,16 @@ from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning import extras
+from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 from nova_pinning.presentation import printing
 
@@ -33,8 +36,11 @@ class ReportBench(base_command.FileCommand):
     """Show what 'bench run' measured.
 
     Tables in the terminal, or with -o a page with tables and charts that
-    needs nothing else. What the run is too small, too noisy or too short for
-    is said first.
+    needs nothing else. The answer comes first, then what the run is too
+    small, too noisy or too short for.
+
+    With --self-test intervals are as much wider as this machine's own
+    comparisons of identical cases need to include 1.0 in 95%.
 
     With --baseline each figure is compared with that of an earlier run; the
     exit status is 1 if one got worse by more than the noise and the
@@ -49,6 +55,7 @@ class ReportBench(base_command.FileCommand):
           nova-pinning bench report *.jsonl -o report.html
           nova-pinning bench report after.jsonl --baseline before.jsonl
           nova-pinning bench report results.jsonl --claims --format json
+          nova-pinning bench report results.jsonl --self-test self-test.jsonl
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -59,6 +66,9 @@ class ReportBench(base_command.FileCommand):
                             help='write a page of HTML to this file')
         parser.add_argument('--baseline', metavar='OLD',
                             help='results of an earlier run to compare with')
+        parser.add_argument(
+            '--self-test', metavar='FILE', help='results of bench run '
+            'self-test on this machine, to widen intervals by')
         parser.add_argument(
             '--tolerance', type=_part, default=run_comparison.TOLERANCE,
             metavar='PART', help='change that is none, such as 0.02 '
@@ -125,21 +135,42 @@ def _parts(parsed_args: argparse.Namespace) -> list[page.Part]:
     :raises errors.InputError: if a file cannot be read, or the baseline is of
         none of the experiments
     """
+    calibration = None
+    options = {}
+    if parsed_args.self_test is not None:
+        calibration = _calibration(parsed_args.self_test)
+        options['stretch'] = calibration.stretch
     old = None
     if parsed_args.baseline is not None:
-        old = statistics.summarise(results_file.read(parsed_args.baseline))
+        old = statistics.summarise(results_file.read(parsed_args.baseline),
+                                   **options)
     parts = []
     for path in parsed_args.results:
-        summary = statistics.summarise(results_file.read(path))
+        summary = statistics.summarise(results_file.read(path), **options)
         is_same = (old is not None
                    and old.experiment.name == summary.experiment.name)
         parts.append(page.Part(
             path, summary, run_claims.claims(summary),
             run_comparison.compare(summary, old, parsed_args.tolerance)
-            if is_same and old is not None else None))
+            if is_same and old is not None else None, calibration))
     if old is not None:
         _check_compared(parts, old, parsed_args.baseline)
     return parts
+
+
+def _calibration(path: str) -> self_test.Calibration:
+    """What a self-test came to.
+
+    :raises errors.InputError: if it cannot be read, or is of another
+        experiment
+    """
+    try:
+        return self_test.calibrate(results_file.read(path))
+    except errors.InputError as error:
+        if error.where is not None:
+            raise
+        raise errors.InputError(error.message, errors.Location(path),
+                                error.advice) from None
 
 
 def _check_compared(parts: list[page.Part], old: statistics.RunSummary,
@@ -178,8 +209,12 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
     """
     summary = part.summary
     printing.title(name, console)
+    found = answer.answer(summary)
+    printing.say(' '.join((found.sentence, found.more)), console)
+    console.print()
     printing.say(summary.experiment.about, console)
     printing.say(page.extent(summary.results), console)
+    printing.say(part.widening, console)
     _show_list('Before you rely on this', run_caveats.caveats(summary),
                console)
     printing.heading(f'Claims: {run_claims.counted(part.claims)}', console)
@@ -192,13 +227,12 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
                    page.earlier_caveats(part), console)
         _show_comparison(part.comparison, console, has_tables)
     if has_tables:
-        for table in run_tables.tables(summary):
+        for table in study_tables.tables(summary):
             if not table.is_detail:
                 _show_table(table, console)
-        for other in (run_tables.flags(summary.results),
-                      run_tables.skipped(summary)):
-            if other is not None:
-                _show_table(other, console)
+        for table in page.details(summary):
+            if not table.is_detail:
+                _show_table(table, console)
         console.print()
         printing.say(page.method(summary), console)
 

@@ -8,7 +8,6 @@ measured figures for reference, and are never mixed with them.
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import enum
 import functools
 from importlib import resources
 from typing import Any
@@ -20,23 +19,13 @@ _FILE = 'figures.yaml'
 _SCHEMA = 'figures-1.json'
 
 
-class Basis(enum.StrEnum):
-    """What stands behind a figure."""
-
-    MEASURED = 'measured'
-    RECOMMENDED = 'recommended'
-    #: Worked out from a rule that the source states.
-    RECKONED = 'reckoned'
-    #: How those were set up who measured.
-    SET_UP = 'set-up'
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """Where something was published.
 
     :param year: 0 if it is not stated
     :param published_in: '' if the address says it all
+    :param url: '' if it is not to be had on the web
     """
 
     key: str
@@ -44,7 +33,7 @@ class Publication:
     title: str
     year: int = 0
     published_in: str = ''
-    url: str
+    url: str = ''
 
     def __str__(self) -> str:
         parts = [self.authors, self.title, self.published_in,
@@ -54,95 +43,118 @@ class Publication:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigure:
-    """A published figure, or a finding without one.
+    """A figure, or a finding without one, for below a table.
 
-    :param table: of the report, as in model.Experiment
-    :param workload: and the three after it: what it is about, in the words
-        of this project where it has some, '' for any
-    :param what: of which low and high are the figure; a whole finding if
-        there is none
-    :param low: None if there is no figure; equal to high unless it is a range
+    :param table: of the report, as in bench_model.Experiment
+    :param figure: with its unit, '' if there is none
     :param conditions: under which it was found or holds
-    :param is_checked: that it was read in its source, or in the abstract;
-        otherwise it was taken over from where it was cited
     """
 
     table: str
-    workload: str = ''
-    platform: str = ''
-    provisioning: str = ''
-    size: str = ''
     what: str
-    low: float | None = None
-    high: float | None = None
-    unit: str = ''
-    basis: Basis
+    figure: str = ''
     conditions: str
     source: Publication
-    is_checked: bool
-
-    @property
-    def amount(self) -> str:
-        """The figure for people: '0.07 to 0.14 CHR', '' if there is none."""
-        if self.low is None or self.high is None:
-            return ''
-        text = _number(self.low)
-        if self.high != self.low:
-            text += f' to {_number(self.high)}'
-        if self.unit == 'ratio':
-            return text
-        return f'{text}{"" if self.unit == "%" else " "}{self.unit}'
 
 
-def _number(value: float) -> str:
-    return f'{value:,.0f}' if abs(value) >= 1000 else f'{value:g}'
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """Figures for beside the rows of a table.
+
+    :param workload: that they are of, or how its name begins; '' for any
+    :param rows: by what the report calls them, a figure for each column;
+        None where there is none
+    :param better: '' unless ratios are to be made of them
+    :param note: what they are of, and where they were measured
+    :param disagrees: what the source says elsewhere, '' if it agrees with
+        itself
+    """
+
+    table: str
+    workload: str
+    source: Publication
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+    better: str = ''
+    unit: str = ''
+    note: str
+    disagrees: str = ''
+
+    def value(self, row: str, column: str) -> float | None:
+        return self.rows[row][self.columns.index(column)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Shipped:
+    sources: Mapping[str, Publication]
+    beside: tuple[PublishedTable, ...]
+    figures: tuple[PublishedFigure, ...]
 
 
 def figures(table: str) -> Sequence[PublishedFigure]:
     """What is published for one of the report's tables; may be nothing.
 
-    :param table: as in model.Experiment
+    :param table: as in bench_model.Experiment
     """
-    return [figure for figure in _shipped()[1] if figure.table == table]
+    return [figure for figure in shipped().figures if figure.table == table]
+
+
+def beside(table: str, workload: str) -> PublishedTable | None:
+    """What stands beside a table's rows of a workload, None for nothing."""
+    return next((found for found in shipped().beside if found.table == table
+                 and workload.startswith(found.workload)), None)
 
 
 def sources() -> Mapping[str, Publication]:
     """All sources by their keys."""
-    return _shipped()[0]
+    return shipped().sources
 
 
 @functools.cache
-def _shipped(
-) -> tuple[Mapping[str, Publication], tuple[PublishedFigure, ...]]:
+def shipped() -> _Shipped:
     text = resources.files(__package__).joinpath(_FILE).read_text('utf-8')
     return read(source.parse(text, _FILE))
 
 
-def read(
-    document: source.YamlDocument,
-) -> tuple[Mapping[str, Publication], tuple[PublishedFigure, ...]]:
+def read(document: source.YamlDocument) -> _Shipped:
     """Sources and figures of a document.
 
-    :raises nova_pinning.errors.InputError: for what the schema forbids, a
-        range that is upside down, or a source that is not there
+    :raises nova_pinning.errors.InputError: for what the schema forbids, a row
+        that has not a figure for each column, or a source that is not there
     """
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
-    sources = {key: Publication(key=key, **value)
-               for key, value in document.value['sources'].items()}
-    return sources, tuple(
-        _figure(document, index, value, sources)
-        for index, value in enumerate(document.value['figures']))
+    value = document.value
+    known = {key: Publication(key=key, **fields)
+             for key, fields in value['sources'].items()}
+    for index, table in enumerate(value['beside']):
+        for name, row in table['rows'].items():
+            if len(row) != len(table['columns']):
+                raise document.error(
+                    f'there are {len(row)} figures for '
+                    f'{len(table["columns"])} columns',
+                    ('beside', index, 'rows', name), 'write null for none')
+
+    def entries(key: str) -> list[dict[str, Any]]:
+        return [{**entry, 'source': _source(document, (key, index), entry,
+                                            known)}
+                for index, entry in enumerate(value[key])]
+
+    return _Shipped(
+        known, tuple(_table(**entry) for entry in entries('beside')),
+        tuple(PublishedFigure(**entry) for entry in entries('figures')))
 
 
-def _figure(document: source.YamlDocument, index: int, value: dict[str, Any],
-            known: Mapping[str, Publication]) -> PublishedFigure:
-    key = value['source']
-    path: source.Path = 'figures', index
+def _table(**entry: Any) -> PublishedTable:
+    return PublishedTable(**{
+        **entry, 'columns': tuple(entry['columns']),
+        'rows': {name: tuple(row) for name, row in entry['rows'].items()}})
+
+
+def _source(document: source.YamlDocument, path: source.Path,
+            entry: Mapping[str, Any],
+            known: Mapping[str, Publication]) -> Publication:
+    key = entry['source']
     if key not in known:
         raise document.error(f'there is no source called {key}',
                              (*path, 'source'), schema.nearest(key, known))
-    if value.get('low', 0) > value.get('high', 0):
-        raise document.error(f'{value["low"]} is more than {value["high"]}',
-                             (*path, 'low'), 'write the smaller one as low')
-    return PublishedFigure(**{**value, 'source': known[key],
-                              'basis': Basis(value['basis'])})
+    return known[key]

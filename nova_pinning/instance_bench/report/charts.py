@@ -7,6 +7,8 @@ are.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import html
@@ -15,7 +17,9 @@ import re
 import textwrap
 from typing import Any
 
+from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
@@ -33,8 +37,11 @@ _MARKERS = 'osD^vPX*'
 _LINES = ('-', '--', '-.', ':', (0, (5, 1)), (0, (3, 1, 1, 1)),
           (0, (1, 1)), (0, (8, 2)))
 _WIDTH = 8.2
+_NARROW = 4.6
 _ROW = 0.38
+_SMALL = 1.15
 _LABEL = 34
+_MOST_BARS = 16
 _SETTINGS = {
     'text.color': _INK, 'axes.labelcolor': _INK, 'axes.edgecolor': _INK,
     'xtick.color': _INK, 'ytick.color': _INK, 'grid.color': _FAINT,
@@ -83,8 +90,6 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
               if run_tables.is_main(summary, group)]
     styles = _styles(summary.rows)
     charts = []
-    if kind == 'priority' and (finishes := statistics.finishes(summary)):
-        charts.append(_finishes(summary, finishes))
     for group in groups:
         rows = [row for row in group if row.overhead is not None]
         if kind == 'overhead' and len({
@@ -93,9 +98,69 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
         elif kind == 'ladder' and len({
                 run_claims.tenant_threads(row.tenant) for row in rows}) > 1:
             charts.append(_ladder(summary, rows, styles))
-        elif not charts or kind != 'priority':
+        else:
             charts.append(_strip(group, styles))
+    if kind == 'levels':
+        charts.extend(_utilisations(summary))
     return charts
+
+
+def picture(found: answer.Answer, prefix: str) -> Chart | None:
+    """The answer's, None if there is nothing to draw."""
+    import matplotlib
+
+    bars = [bar for bar in found.bars if bar.ratio.value > 0]
+    if not bars:
+        return None
+    note = ''
+    if len(bars) > _MOST_BARS:
+        note = f' ({_MOST_BARS} of {len(bars)}, those furthest from 1)'
+        least = sorted(map(_distance, bars))[-_MOST_BARS]
+        bars = [bar for bar in bars if _distance(bar) >= least]
+    with chart_svg.settings(), matplotlib.rc_context(_SETTINGS):
+        svg = _ratios(bars, found.axis + note)
+    return Chart(title='The answer',
+                 svg=_inline(svg, f'{prefix}-answer-', found.sentence))
+
+
+def _distance(bar: answer.Bar) -> float:
+    return abs(math.log(bar.ratio.value))
+
+
+def _ratios(bars: Sequence[answer.Bar], axis: str) -> str:
+    """A line for each ratio and its interval, about 1."""
+    from matplotlib import ticker
+
+    figure = _figure(len(bars), narrow=True)
+    axes = figure.add_subplot()
+    axes.axvline(1, color=_INK, linewidth=1)
+    kinds = list(dict.fromkeys(bar.kind for bar in bars))
+    styles = [_Style(colour, marker, '-')
+              for colour, marker in zip(_SERIES, _MARKERS)]
+    for index, bar in enumerate(bars):
+        style = styles[kinds.index(bar.kind) % len(styles)]
+        if bar.ratio.is_known and not bar.ratio.is_vague:
+            axes.plot([bar.ratio.low, bar.ratio.high], [index, index], '-',
+                      color=style.colour, linewidth=2.4)
+        axes.plot([bar.ratio.value], [index], style.marker,
+                  color=style.colour, markeredgecolor=_INK, markersize=7)
+    axes.set_xscale('log')
+    _rows(axes, [
+        f'{textwrap.fill(bar.label, _LABEL - 6)}\n{words.ratio(bar.ratio)}'
+        for bar in bars])
+    ends = [end for bar in bars for end in (
+        bar.ratio.value, bar.ratio.low, bar.ratio.high)
+        if end > 0 and not bar.ratio.is_vague]
+    low, high = min([1.0, *ends]) / 1.05, max([1.0, *ends]) * 1.05
+    axes.set_xlim(low, high)
+    if high / low < 20:
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.set_xlabel(textwrap.fill(axis, _LABEL))
+    if len(kinds) > 1:
+        _legend(figure, [(kind, styles[number % len(styles)])
+                         for number, kind in enumerate(kinds)], 2)
+    return chart_svg.render(figure)
 
 
 def _styles(rows: Sequence[statistics.FigureRow]) -> dict[str, _Style]:
@@ -106,12 +171,18 @@ def _styles(rows: Sequence[statistics.FigureRow]) -> dict[str, _Style]:
             for index, name in enumerate(names)}
 
 
-def _figure(rows: int, height: float | None = None) -> Any:
-    """A figure for so many rows, or of a height in inches."""
+def _figure(rows: int, height: float | None = None,
+            narrow: bool = False) -> Any:
+    """A figure for so many rows, or of a height in inches.
+
+    :param narrow: for rows of two lines, to be read on a telephone
+    """
     import matplotlib.figure
 
     return matplotlib.figure.Figure(
-        figsize=(_WIDTH, height or 1.0 + _ROW * rows), layout='constrained')
+        figsize=(_NARROW if narrow else _WIDTH,
+                 height or 1.2 + _ROW * rows * (1 + narrow / 4)),
+        layout='constrained')
 
 
 def _wrapped(label: Sequence[str]) -> str:
@@ -164,6 +235,58 @@ def _strip(group: run_tables.Group, styles: dict[str, _Style]) -> Chart:
     return Chart(title=run_tables.title(group), svg=chart_svg.render(figure))
 
 
+def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
+    """How busy CPUs were over time, by what they are for: one a workload.
+
+    Of each case the last measurement: where several CPUs are for the same,
+    the mean of them, and from the idlest to the busiest.
+    """
+    conditions = summary.results.conditions
+    layout = {name: cpus for name, cpus in conditions[-1].layout.items()
+              if cpus and name != 'host'} if conditions else {}
+    last = {statistics.key(measurement.factors): measurement
+            for measurement in summary.results.measurements
+            if len(measurement.utilisation) > 1}
+    by_workload: dict[str, list[bench_model.Case]] = {}
+    for case in summary.experiment.cases:
+        if statistics.key(case.factors) in last:
+            by_workload.setdefault(case.tenants[0].workload, []).append(case)
+    for workload, cases in by_workload.items() if layout else ():
+        figure = _figure(0, 0.7 + _SMALL * len(cases))
+        for index, (case, axes) in enumerate(zip(
+                cases, figure.subplots(len(cases), sharex=True,
+                                       squeeze=False)[:, 0])):
+            _busy(axes, last[statistics.key(case.factors)].utilisation,
+                  layout)
+            axes.set_title(summary.name(case), loc='left', fontsize='small')
+            if not index:
+                axes.legend(fontsize='small')
+        axes.set_xlabel('seconds')
+        yield Chart(
+            title=f'{workload}: how busy CPUs were, %',
+            svg=chart_svg.render(figure), note='The last measurement of each '
+            'case. Of several CPUs for the same the mean, and the range from '
+            'the idlest to the busiest.')
+
+
+def _busy(axes: Any, samples: Sequence[bench_model.UtilisationSample],
+          layout: Mapping[str, cpuset.CpuSet]) -> None:
+    seconds = [sample.seconds for sample in samples]
+    for number, (name, cpus) in enumerate(layout.items()):
+        parts = [[100 * sample.busy.get(str(cpu), 0.0) for cpu in cpus]
+                 for sample in samples]
+        colour = _SERIES[number % len(_SERIES)]
+        axes.plot(seconds, [sum(part) / len(part) for part in parts],
+                  _LINES[number % len(_LINES)], color=colour,
+                  label=f'{name} CPUs {cpus}')
+        if len(cpus) > 1:
+            axes.fill_between(seconds, list(map(min, parts)),
+                              list(map(max, parts)), color=colour, alpha=0.25,
+                              linewidth=0)
+    axes.set_ylim(0, 105)
+    axes.set_yticks([0, 50, 100])
+
+
 def _rows(axes: Any, labels: Sequence[str]) -> None:
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
@@ -171,52 +294,20 @@ def _rows(axes: Any, labels: Sequence[str]) -> None:
     axes.spines['left'].set_visible(False)
     axes.grid(True)
     axes.set_axisbelow(True)
-    axes.locator_params(axis='x', nbins=7)
+    if axes.get_xscale() == 'linear':
+        axes.locator_params(axis='x', nbins=7)
     axes.xaxis.set_major_formatter(lambda value, _position: f'{value:,.10g}')
 
 
-def _legend(figure: Any, series: Sequence[tuple[str, _Style]]) -> None:
+def _legend(figure: Any, series: Sequence[tuple[str, _Style]],
+            columns: int = 4) -> None:
     from matplotlib import lines
 
     figure.legend(handles=[
         lines.Line2D([], [], color=style.colour, marker=style.marker,
                      markeredgecolor=_INK, linestyle='none', label=name)
         for name, style in series], loc='outside lower center',
-        ncols=min(len(series), 4))
-
-
-def _finishes(summary: statistics.RunSummary,
-              finishes: Sequence[statistics.Finish]) -> Chart:
-    figure = _figure(len(finishes) * 2, 1.3 + 0.7 * len(finishes))
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    heavy, light = (_Style(_SERIES[index], _MARKERS[index], '-')
-                    for index in range(2))
-    for index, finish in enumerate(finishes):
-        for row, style, offset in ((finish.heavy, heavy, -0.17),
-                                   (finish.light, light, 0.17)):
-            _dots(left, index + offset, row.estimate.values, row.estimate,
-                  style)
-        _dots(right, index, finish.ratio.values, finish.ratio,
-              _Style(_SERIES[2], _MARKERS[2], '-'))
-        cpus = run_claims.contended_cpus(summary, finish.case)
-        if cpus:
-            right.plot([run_claims.expected_ratio(
-                finish.heavy.tenant, finish.light.tenant, cpus)], [index], '|',
-                color=_INK, markersize=24, markeredgewidth=1.4)
-    factors = statistics.varying([finish.case for finish in finishes])
-    _rows(left, [_wrapped([f'{name} {finish.case.factors.get(name, "")}'
-                           for name in factors]) for finish in finishes])
-    left.set_xlabel(f'finish time, {finishes[0].heavy.figure.unit}')
-    left.set_xlim(left=0)
-    right.spines['left'].set_visible(False)
-    right.tick_params(axis='y', length=0)
-    right.grid(True)
-    right.set_xlabel('heavier / lighter\n(the bar: by the weights)')
-    first = finishes[0]
-    _legend(figure, [(f'weight {first.heavy.tenant.weight}', heavy),
-                     (f'weight {first.light.tenant.weight}', light)])
-    return Chart(title='Finish times, and their ratio',
-                 svg=chart_svg.render(figure))
+        ncols=min(len(series), columns))
 
 
 def _ladder(summary: statistics.RunSummary,

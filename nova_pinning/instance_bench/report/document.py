@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_claims
@@ -26,9 +27,15 @@ def _part(part: page.Part) -> dict[str, Any]:
     entry: dict[str, Any] = {
         'source': part.source,
         'experiment': summary.experiment.name,
+        'answer': answer.answer(summary).sentence,
+        'self_test': part.calibration and {
+            'comparisons': len(part.calibration.comparisons),
+            'including_one': part.calibration.including_one,
+            'largest': part.calibration.largest,
+            'stretch': part.calibration.stretch},
         'warnings': list(run_caveats.caveats(summary)),
         'claims': [_claim(claim) for claim in part.claims],
-        'figures': [_row(row) for row in summary.rows],
+        'figures': [_row(summary, row) for row in summary.rows],
         'finishes': [{
             'case': dict(finish.case.factors),
             'heavy': finish.heavy.tenant.name,
@@ -64,16 +71,17 @@ def _claim(run_claim: run_claims.RunClaim) -> dict[str, Any]:
         'evidence': run_claim.evidence}
 
 
-def _row(row: statistics.FigureRow) -> dict[str, Any]:
+def _row(summary: statistics.RunSummary,
+         row: statistics.FigureRow) -> dict[str, Any]:
     estimate = row.estimate
     return {
         'case': dict(row.case.factors), 'tenant': row.tenant.name,
+        'platform': run_tables.platform(summary, row.tenant),
         'workload': row.tenant.workload, 'figure': row.figure.name,
         'unit': row.figure.unit, 'better': str(row.figure.better),
         'count': estimate.count, 'mean': _number(estimate.mean),
         'low': _number(estimate.low), 'high': _number(estimate.high),
         'method': str(estimate.method),
-        'resampled': str(estimate.sample.unit),
         'deviation': _number(estimate.deviation),
         'variation': _interval(estimate.variation),
         'minimum': estimate.minimum, 'maximum': estimate.maximum,

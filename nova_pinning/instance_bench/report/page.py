@@ -15,12 +15,16 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import published
+from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import charts
+from nova_pinning.instance_bench.report import outlier_reasons
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
 _NAMES_SHOWN = 5
@@ -35,6 +39,8 @@ _TONES = {
 # The kernel's words, where they are not words.
 _SMT = {'notsupported': 'not supported', 'forceoff': 'off, for good',
         'notimplemented': 'not implemented'}
+# Experiments by how much they say of what pinning buys.
+_TELLING = ('levels', 'neighbours', 'overhead', 'latency')
 # So that verdicts can be told apart without colours.
 _MARKS = {'good': '✓', 'bad': '✗', 'unsure': '?'}
 
@@ -45,12 +51,22 @@ class Part:
 
     :param source: the file's name
     :param comparison: with an earlier run, None if there is none
+    :param calibration: what the machine's self-test came to, None if it is
+        not given
     """
 
     source: str
     summary: statistics.RunSummary
     claims: tuple[run_claims.RunClaim, ...]
     comparison: run_comparison.Comparison | None = None
+    calibration: self_test.Calibration | None = None
+
+    @property
+    def widening(self) -> str:
+        """By how much intervals are widened, and why."""
+        if self.summary.experiment.table == 'self-test':
+            return ''
+        return answer.calibration_words(self.calibration)
 
 
 def check() -> None:
@@ -78,11 +94,15 @@ def render(parts: Sequence[Part], version: str) -> str:
     template = environment.from_string(
         resources.files(__package__).joinpath(_TEMPLATE).read_text('utf-8'))
     shown = part_names(parts)
+    sections = [_section(part, name, f'part-{number}')
+                for number, (part, name) in enumerate(zip(parts, shown), 1)]
+    tables = [part.summary.experiment.table for part in parts]
+    telling = next((tables.index(table) for table in _TELLING
+                    if table in tables), 0)
     text: str = template.render(
         title=shown[0] if len(parts) == 1 else 'CPU pinning, measured',
-        subtitle=_subtitle(parts),
-        sections=[_section(part, name, f'part-{number}')
-                  for number, (part, name) in enumerate(zip(parts, shown), 1)],
+        headline=sections[telling], sections=sections,
+        runs=_runs(parts, shown),
         tones={str(name): tone for name, tone in _TONES.items()}, marks=_MARKS,
         footer=f'nova-pinning {version}, bench report')
     return text
@@ -106,12 +126,35 @@ def _platforms(part: Part) -> str:
         for tenant in case.tenants))
 
 
-def _subtitle(parts: Sequence[Part]) -> str:
-    hosts = dict.fromkeys(
-        f'{condition.cpu_model}, {words.count(condition.cpus, "CPU")}, '
-        f'{condition.kernel}'
-        for part in parts for condition in part.summary.results.conditions)
-    return '; '.join(hosts)
+def _runs(parts: Sequence[Part],
+          names: Sequence[str]) -> run_tables.ReportTable:
+    """Each run with its host, a row for each time that it was started."""
+    rows = []
+    for part, name in zip(parts, names):
+        results = part.summary.results
+        for conditions in results.conditions or (None,):
+            kinds = dict.fromkeys(
+                words.platform(tenant.platform, conditions)
+                for case in results.experiment.cases if not case.skipped
+                for tenant in case.tenants)
+            rows.append((
+                name, part.source, _when(results.measurements),
+                ', '.join(kinds), *((
+                    conditions.cpu_model, f'{conditions.cpus:,}',
+                    conditions.kernel, hypervisor(conditions),
+                    f'{conditions.load:.2f}') if conditions
+                    else (words.NONE,) * 5)))
+    return run_tables.ReportTable(
+        title='The runs', columns=(
+            'run', 'file', 'when', 'platforms', 'host CPU', 'CPUs', 'kernel',
+            'the host itself runs on', 'load before'),
+        numbers=frozenset(('CPUs', 'load before')), rows=tuple(rows))
+
+
+def hypervisor(conditions: bench_model.Conditions) -> str:
+    """What the host itself runs on."""
+    return (f'a hypervisor: {conditions.virtualised}'
+            if conditions.virtualised else 'bare metal')
 
 
 def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
@@ -119,32 +162,58 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
     results = summary.results
     experiment = summary.experiment
     comparison = part.comparison
-    figures = published.figures(experiment.table)
-    sources = list(dict.fromkeys(figure.source for figure in figures))
+    found = answer.answer(summary)
+    caveats = run_caveats.caveats(summary)
+    sources = published_sources(summary)
     return {
         'anchor': anchor,
         'name': name,
         'about': experiment.about,
+        'answer': found.sentence,
+        'more': found.more,
+        'picture': charts.picture(found, anchor),
+        'widening': part.widening,
         'extent': f'{extent(results)} From {part.source}.',
-        'caveats': run_caveats.caveats(summary),
+        'caveats': caveats,
         'claims': part.claims,
         'verdicts': run_claims.counted(part.claims),
         'changes': run_tables.changes(comparison) if comparison else None,
         'changed': comparison_sentences(comparison) if comparison else '',
         'differing': comparison.differing if comparison else (),
         'earlier_caveats': earlier_caveats(part),
-        'tables': run_tables.tables(summary),
+        'tables': study_tables.tables(summary),
         'charts': charts.draw(summary, anchor),
-        'published': _published(figures, sources) if figures else None,
+        'published': _published(experiment.table, sources),
         'is_shipped': experiment.name in experiment_file.shipped(),
         'sources': [{
             'text': str(source), 'url': source.url} for source in sources],
-        'flags': run_tables.flags(results),
-        'skipped': run_tables.skipped(summary),
+        'details': details(summary),
         'conditions': [
             _conditions(condition) for condition in results.conditions],
         'commands': _commands(results),
         'method': method(summary)}
+
+
+def details(
+    summary: statistics.RunSummary
+) -> list[run_tables.ReportTable]:
+    """What is doubtful, unusual, or not there."""
+    return [table for table in (
+        outlier_reasons.table(summary), run_tables.flags(summary.results),
+        run_tables.skipped(summary), outlier_reasons.counters(summary))
+        if table is not None]
+
+
+def published_sources(
+    summary: statistics.RunSummary
+) -> list[published.Publication]:
+    """Of all that stands beside or below the tables."""
+    table = summary.experiment.table
+    tables = (published.beside(table, name)
+              for name in summary.results.workloads)
+    return list(dict.fromkeys((
+        *(found.source for found in tables if found is not None),
+        *(figure.source for figure in published.figures(table)))))
 
 
 def extent(results: bench_model.Results) -> str:
@@ -157,12 +226,18 @@ def extent(results: bench_model.Results) -> str:
             f' after {words.count(experiment.warm_ups, "warm-up")}; '
             f'{words.count(len(results.measurements), "measurement")}')
     if results.measurements:
-        started = [measurement.started for measurement in results.measurements]
-        first, last = (datetime.datetime.fromtimestamp(
-            seconds, datetime.UTC).strftime('%Y-%m-%d %H:%M')
-            for seconds in (min(started), max(started)))
-        text += f', {first} to {last} UTC'
+        text += f', {_when(results.measurements)}'
     return text + f'; seed {experiment.seed}.{_sizes(experiment)}'
+
+
+def _when(measurements: Sequence[bench_model.Measurement]) -> str:
+    if not measurements:
+        return words.NONE
+    started = [measurement.started for measurement in measurements]
+    first, last = (datetime.datetime.fromtimestamp(
+        seconds, datetime.UTC).strftime('%Y-%m-%d %H:%M')
+        for seconds in (min(started), max(started)))
+    return f'{first} to {last} UTC'
 
 
 def _sizes(experiment: bench_model.Experiment) -> str:
@@ -214,24 +289,15 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _published(
-        figures: Sequence[published.PublishedFigure],
-        sources: Sequence[published.Publication]) -> run_tables.ReportTable:
-    columns = {
-        'what': [figure.what for figure in figures],
-        'figure': [figure.amount for figure in figures],
-        'workload': [figure.workload for figure in figures],
-        'platform': [f'{figure.platform} {figure.provisioning}'.strip()
-                     for figure in figures],
-        'size': [figure.size for figure in figures],
-        'conditions': [figure.conditions for figure in figures],
-        'basis': [figure.basis + ('' if figure.is_checked else ', as cited')
-                  for figure in figures],
-        'source': [f'[{sources.index(figure.source) + 1}]'
-                   for figure in figures]}
-    columns = {name: cells for name, cells in columns.items() if any(cells)}
-    return run_tables.ReportTable(title='Published figures',
-                                  columns=tuple(columns),
-                                  rows=tuple(zip(*columns.values())))
+        table: str, sources: Sequence[published.Publication]
+) -> run_tables.ReportTable | None:
+    """What has no row to stand beside."""
+    rows = tuple((figure.what, figure.figure or words.NONE, figure.conditions,
+                  f'[{sources.index(figure.source) + 1}]')
+                 for figure in published.figures(table))
+    return run_tables.ReportTable(
+        title='Published figures without a row above', rows=rows,
+        columns=('what', 'figure', 'conditions', 'source')) if rows else None
 
 
 def _conditions(conditions: bench_model.Conditions) -> list[tuple[str, str]]:
@@ -241,7 +307,7 @@ def _conditions(conditions: bench_model.Conditions) -> list[tuple[str, str]]:
             ('governor', conditions.governor or 'the kernel has none'),
             ('SMT', _SMT.get(conditions.smt, conditions.smt)),
             ('load before', f'{conditions.load:.2f}'),
-            ('virtualised', conditions.virtualised or 'no'),
+            ('the host itself runs on', hypervisor(conditions)),
             ('guests emulated', 'yes' if conditions.emulated else 'no'),
             *((f'CPUs, {name}', str(cpus) or 'none')
               for name, cpus in conditions.layout.items()),
@@ -267,15 +333,7 @@ def _commands(results: bench_model.Results) -> list[tuple[str, str]]:
 
 def method(summary: statistics.RunSummary) -> str:
     """How this run's intervals were found."""
-    units = dict.fromkeys(row.estimate.sample.unit for row in summary.rows)
     methods = dict.fromkeys(row.estimate.method for row in summary.rows)
-    by_unit = {
-        intervals.ClusterUnit.ROUNDS:
-            'whole rounds, since all of a round shares instances and the host '
-            'as it was then',
-        intervals.ClusterUnit.REPETITIONS:
-            'whole repetitions with all instances, taken for independent of '
-            'each other, since there was one round'}
     return ' '.join((
         'Intervals have 95% confidence, by: ' + (
             ', '.join(methods) or 'none') + '.',
@@ -283,8 +341,8 @@ def method(summary: statistics.RunSummary) -> str:
         f'({intervals.LEAST_RESAMPLED_SPREAD} for a spread) it is the BCa '
         'bootstrap; with fewer the jackknife’s standard error and '
         'Student’s t.',
-        'What counts as independent, and is resampled: '
-        + ('; '.join(by_unit[unit] for unit in units) or 'nothing') + '.',
+        'What counts as independent, and is resampled, are whole rounds: all '
+        'of a round shares instances and the host as it was then.',
         'Variation is the coefficient of variation, deviation by average. '
         'Ratios are turned so that above 1 is worse, whether a figure is '
         'better higher or lower. Under neighbours: against the same kind '

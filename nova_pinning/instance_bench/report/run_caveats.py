@@ -12,8 +12,8 @@ from nova_pinning.instance_bench import statistics
 
 #: Fewer CPUs leave none for the host beside two instances.
 _LEAST_CPUS = 4
-#: Fewer are too few for a bootstrap.
-_LEAST_REPETITIONS = 10
+#: Fewer say little of what differs from one round to the next.
+_LEAST_ROUNDS = 5
 #: Of a case without neighbours, above which the host itself is restless.
 _NOISE = 0.05
 
@@ -72,11 +72,13 @@ def _of_run(summary: statistics.RunSummary) -> Iterator[str]:
         yield 'Nothing has been measured.'
         return
     yield from _of_baseline(experiment)
-    runs = experiment.repetitions * experiment.rounds
-    if runs < _LEAST_REPETITIONS:
-        yield (f'Each case was measured {words.count(runs, "time")}: '
-               'intervals are wide, and rest on the t distribution in place '
-               'of the bootstrap.')
+    if experiment.rounds < _LEAST_ROUNDS:
+        yield (f'Each case was measured in '
+               f'{words.count(experiment.rounds, "round")}, fewer than '
+               f'{_LEAST_ROUNDS}: ' + (
+                   'intervals are wide.' if experiment.rounds > 1 else
+                   'what differs from one round to the next is in no '
+                   'interval.'))
     restless = [row for row in summary.rows
                 if not row.has_neighbours and row.is_measured
                 and row.figure == summary.results.workloads[

@@ -15,18 +15,27 @@ import enum
 import itertools
 import re
 
-from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
 #: By how much a ratio of finish times may be beside what weights should give.
 BAND = 0.10
 #: What a platform may be faster than bare metal, huge pages and all.
 _MARGIN = 0.05
-# Threads beside those that an instance's work runs in.
-_NOT_ITS_OWN = ('emulator', 'vhost')
+# By how much a clock may go wrong beside what its handshakes leave open, and
+# how much these may.
+_RATE = 0.001
+_VAGUE_RATE = 0.01
+# Comparisons of which one in 20 can be seen.
+_LEAST_COMPARISONS = 20
+_NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
+             'for each CPU')
+# Platforms with a thread of the host for each vCPU.
+_BY_VCPUS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
 _SMP = re.compile(r'\b(SMP|smp)\b')
 
 
@@ -56,7 +65,7 @@ class RunClaim:
 def claims(summary: statistics.RunSummary) -> tuple[RunClaim, ...]:
     """All that the run can be held to."""
     run_claims = [_affinities(summary.results.measurements),
-                  _clocks(summary.results.measurements), _complete(summary)]
+                  _clocks(summary.results.clocks), _complete(summary)]
     for own in _OF_TABLE.get(summary.experiment.table, ()):
         run_claims.extend(own(summary))
     return tuple(run_claims)
@@ -114,33 +123,37 @@ def _has_unseen(measurement: bench_model.Measurement) -> bool:
         reading.instance not in seen for reading in measurement.readings)
 
 
-def _clocks(measurements: Sequence[bench_model.Measurement]) -> RunClaim:
-    readings = [reading for measurement in measurements
-                for reading in measurement.readings]
-    both = [
-        reading for reading in readings if reading.inside_seconds is not None]
-    apart = [reading for reading in both if not reading.clocks_agree]
-    if apart:
-        # A slow way in can make the time outside longer, as a clock inside
-        # that lags does. Nothing but the clock makes it shorter.
-        verdict = (ClaimVerdict.DOES_NOT_HOLD if any(
-            (reading.inside_seconds or 0.0) > reading.outside_seconds
-            for reading in apart) else ClaimVerdict.INCONCLUSIVE)
-        worst = max(apart, key=lambda reading: abs(
-            reading.outside_seconds - (reading.inside_seconds or 0.0)))
-        evidence = (
-            f'{len(apart):,} of {len(both):,} disagree; {worst.instance}: '
-            f'{worst.outside_seconds:.2f} s outside, '
-            f'{worst.inside_seconds:.2f} s inside')
-    elif not both:
+def _clocks(clocks: Sequence[bench_model.ClockCheck]) -> RunClaim:
+    """Rates by handshakes before and after, within what these leave open."""
+    off = [check for check in clocks
+           if abs(check.rate - 1) > check.uncertainty + _RATE]
+    vague = [check for check in clocks if check.uncertainty > _VAGUE_RATE]
+    if not clocks:
         verdict = ClaimVerdict.INCONCLUSIVE
         evidence = 'no clock inside was read'
+    elif off:
+        verdict = ClaimVerdict.DOES_NOT_HOLD
+        worst = max(off, key=lambda check: abs(check.rate - 1))
+        evidence = f'{len(off):,} of {len(clocks):,} do not; {_rate(worst)}'
+    elif vague:
+        verdict = ClaimVerdict.INCONCLUSIVE
+        evidence = (
+            f'{len(vague):,} of {len(clocks):,} cannot be told; '
+            + _rate(max(vague, key=lambda check: check.uncertainty)))
     else:
         verdict = ClaimVerdict.HOLDS
-        evidence = f'{words.count(len(both), "pair")} of times agree'
+        evidence = (f'{words.count(len(clocks), "clock")}; '
+                    + _rate(max(clocks, key=lambda check: abs(check.rate - 1))
+                            ))
     return RunClaim(
         name='clocks', verdict=verdict, evidence=evidence,
-        statement=("The controller's clock and those inside instances agree"))
+        statement="The clocks inside instances go as the controller's does, "
+                  f'within {words.percent(_RATE)}')
+
+
+def _rate(check: bench_model.ClockCheck) -> str:
+    return (f'{check.instance}: {check.rate:.5f} s inside for 1 s outside, '
+            f'give or take {check.uncertainty:.5f}')
 
 
 def _complete(summary: statistics.RunSummary) -> RunClaim:
@@ -167,79 +180,53 @@ def _complete(summary: statistics.RunSummary) -> RunClaim:
         'often as they should be')
 
 
-def below(interval: intervals.Interval, bound: float) -> ClaimVerdict:
-    """Whether a figure is less than a bound, its interval being the margin."""
-    if not interval.is_known or interval.low <= bound <= interval.high:
+def above(interval: intervals.Interval | None,
+          bound: float) -> ClaimVerdict:
+    """Whether a figure is more than a bound, its interval being the margin."""
+    if interval is None or not interval.excludes(bound):
         return ClaimVerdict.INCONCLUSIVE
-    return (ClaimVerdict.HOLDS if interval.high < bound
+    return (ClaimVerdict.HOLDS if interval.low > bound
             else ClaimVerdict.DOES_NOT_HOLD)
-
-
-def _figure_rows(summary: statistics.RunSummary) -> list[statistics.FigureRow]:
-    """Rows of measured tenants, of their workloads' first figures."""
-    return [row for row in summary.rows if row.is_measured
-            and row.figure == summary.results.workloads[
-                row.tenant.workload].figures[0]]
 
 
 def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Dedicated instances among neighbours against shared ones."""
-    crowded = [row for row in _figure_rows(summary) if row.has_neighbours]
-    floating = [row for row in crowded if row.tenant.provisioning
-                is bench_model.Provisioning.VANILLA]
-    pinned = [row for row in crowded if row.tenant.provisioning
-              is bench_model.Provisioning.PINNED]
-    # Neighbours of another kind are the harder test, if there are any.
-    for row in [row for row in pinned if len(row.case.tenants) > 1] or pinned:
-        # What ran beside it had the same neighbours; elsewhere floating
-        # instances should suffer most where most vCPUs are.
-        other = max((beside for beside in floating
-                     if beside.tenant.workload == row.tenant.workload
-                     and beside.tenant.platform is row.tenant.platform),
-                    key=lambda beside: (
-                        beside.case == row.case, _vcpus(beside.case)),
-                    default=None)
-        if other is not None:
-            yield _level(summary, row, other)
-            yield _spread(summary, row, other)
+    for pair in equal_density.isolations(summary):
+        texts = [_NO_EQUAL] * 2
+        if pair.other is not None:
+            texts = [
+                f'floating by pinned {words.ratio(pair.level)}',
+                'coefficients of variation '
+                f'{words.percent(pair.row.estimate.variation.value)} and '
+                f'{words.percent(pair.other.estimate.variation.value)}; the '
+                f'floating one by the other {words.ratio(pair.spread)}']
+            if pair.row.slowdown and pair.other.slowdown:
+                texts[0] += (
+                    f'; neighbours slow them {words.ratio(pair.row.slowdown)} '
+                    f'and {words.ratio(pair.other.slowdown)} times')
+        for name, ratio, text, does in (
+                ('level', pair.level, texts[0], 'gets more'),
+                ('spread', pair.spread, texts[1], 'varies less')):
+            yield RunClaim(
+                name=name, subject=_against(summary, pair.row, pair.other),
+                evidence=text, verdict=above(ratio, 1),
+                statement='Beside neighbours, with as many vCPUs for each '
+                          f'CPU, a pinned instance {does} than a floating one')
 
 
-def _vcpus(case: bench_model.Case) -> int:
-    return sum(tenant.count * tenant.size.vcpus for tenant in case.tenants)
-
-
-def _level(summary: statistics.RunSummary, row: statistics.FigureRow,
-           other: statistics.FigureRow) -> RunClaim:
-    verdict = ClaimVerdict.INCONCLUSIVE
-    evidence = 'one of the two was not measured on an idle host'
-    idle = [next((row for row in summary.rows if row.case.name == it.quiet
-                  and row.figure == it.figure), None) for it in (row, other)]
-    if idle[0] is not None and idle[1] is not None:
-        ratio = intervals.interval(
-            [measured.estimate.sample
-             for measured in (row, idle[0], other, idle[1])],
-            _ratio_of_slowdowns(row.figure.better),
-            seed=summary.experiment.seed, is_positive=True,
-            together=(0, 2) if _shares_runs(row, other) else ())
-        verdict = below(ratio, 1)
-        evidence = (f'slowdowns {words.ratio(row.slowdown)} and '
-                    f'{words.ratio(other.slowdown)}; their ratio '
-                    f'{words.ratio(ratio)}')
-    return RunClaim(
-        name='level', subject=_against(summary, row, other), verdict=verdict,
-        evidence=evidence, statement='Neighbours slow a pinned instance down '
-                                     'less than a floating one')
-
-
-def _shares_runs(row: statistics.FigureRow,
-                 other: statistics.FigureRow) -> bool:
-    """Whether two tenants ran at the same time, beside each other."""
-    return (row.case == other.case
-            and row.estimate.sample.unit is other.estimate.sample.unit)
+def _neighbours(summary: statistics.RunSummary) -> Iterator[RunClaim]:
+    """Of each victim its aggressors together, since there are many."""
+    pairs = [(pair.row, pair.level) for pair in
+             equal_density.isolations(summary) if pair.level is not None]
+    yield from _together(
+        'level', pairs, 1, 'Whatever its neighbour, a pinned instance gets '
+        'more than a floating one')
 
 
 def _against(summary: statistics.RunSummary, row: statistics.FigureRow,
-             other: statistics.FigureRow) -> str:
+             other: statistics.FigureRow | None) -> str:
+    if other is None:
+        return f'{summary.name(row.case)} ({row.tenant.name})'
     if row.case == other.case:
         return (f'{summary.name(row.case)}: {row.tenant.name} against '
                 f'{other.tenant.name}')
@@ -247,50 +234,28 @@ def _against(summary: statistics.RunSummary, row: statistics.FigureRow,
             f'{summary.name(other.case)} ({other.tenant.name})')
 
 
-def _ratio_of_slowdowns(better: bench_model.Better) -> intervals.Statistic:
-    def statistic(totals: Sequence[intervals.Totals]) -> object:
-        busy, idle, other_busy, other_idle = totals
-        ratio = (busy.mean / idle.mean) / (other_busy.mean / other_idle.mean)
-        return 1 / ratio if better is bench_model.Better.HIGHER else ratio
-
-    return statistic
-
-
-def _spread(summary: statistics.RunSummary, row: statistics.FigureRow,
-            other: statistics.FigureRow) -> RunClaim:
-    ratio = statistics.variation_ratio(
-        row.estimate.sample, other.estimate.sample, summary.experiment.seed,
-        together=(0, 1) if _shares_runs(row, other) else ())
-    return RunClaim(
-        name='spread', subject=_against(summary, row, other),
-        verdict=below(ratio, 1), statement=(
-            'A pinned instance varies less under neighbours than a floating '
-            'one'),
-        evidence=(f'coefficients of variation '
-                  f'{words.percent(row.estimate.variation.value)} and '
-                  f'{words.percent(other.estimate.variation.value)}; their '
-                  f'ratio {words.ratio(ratio)}'))
-
-
-def _mutex(summary: statistics.RunSummary) -> Iterator[RunClaim]:
-    """Pairs of cases that differ by SMP and UP."""
+def smp_pairs(
+    summary: statistics.RunSummary
+) -> Iterator[tuple[statistics.FigureRow, intervals.Interval]]:
+    """What ran on two CPUs (SMP), with its figure by that on one (UP)."""
     rows = {(statistics.key(row.case.factors), row.figure.name): row
-            for row in _figure_rows(summary)}
+            for row in equal_density.first_figures(summary)}
     for row in rows.values():
         factors = {name: _SMP.sub(_up, value)
                    for name, value in row.case.factors.items()}
         other = rows.get((statistics.key(factors), row.figure.name))
-        if other is None or other is row:
-            continue
-        ratio = statistics.ratio(
-            other.estimate.sample, row.estimate.sample,
-            summary.experiment.seed, row.figure.better)
+        if other is not None and other is not row:
+            yield row, equal_density.ratio(summary, row, other)
+
+
+def _mutex(summary: statistics.RunSummary) -> Iterator[RunClaim]:
+    for row, ratio in smp_pairs(summary):
         yield RunClaim(
             name='mutex', subject=summary.name(row.case),
-            verdict=below(ratio, 1),
+            verdict=above(ratio, 1),
             statement='Two threads at one mutex are done sooner on one CPU '
                       '(UP) than on two (SMP)',
-            evidence=f'time on one by time on two {words.ratio(ratio)}')
+            evidence=f'time on two by time on one {words.ratio(ratio)}')
 
 
 def _up(match: re.Match[str]) -> str:
@@ -334,34 +299,14 @@ def tenant_threads(tenant: bench_model.Tenant) -> int:
         return tenant.size.vcpus * tenant.count
 
 
-def contended_cpus(summary: statistics.RunSummary,
-                   case: bench_model.Case) -> int:
-    """How many host CPUs a case's instances were given, 0 if nobody knows.
-
-    Threads that work for a guest may run elsewhere and are left out.
-    """
-    name = statistics.key(case.factors)
-    given = cpuset.CpuSet()
-    for measurement in summary.results.measurements:
-        if statistics.key(measurement.factors) == name:
-            for affinity in measurement.affinities:
-                # 'enterprise-0: vCPU 1'
-                if affinity.thread.rpartition(': ')[2] not in _NOT_ITS_OWN:
-                    given |= affinity.asked
-    if given or not summary.results.conditions:
-        return len(given)
-    conditions = summary.results.conditions[-1]
-    return len(conditions.layout.get(str(case.tenants[0].guest_class), ()))
-
-
 def _priority(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     for finish in statistics.finishes(summary):
-        cpus = contended_cpus(summary, finish.case)
+        cpus = len(equal_density.given_cpus(summary, finish.case))
         if not cpus:
             continue
         expected = expected_ratio(finish.heavy.tenant, finish.light.tenant,
                                   cpus)
-        interval = finish.ratio.interval
+        interval = finish.ratio.interval.stretched(summary.stretch)
         low, high = expected - BAND, expected + BAND
         verdict = ClaimVerdict.INCONCLUSIVE
         if interval.is_known:
@@ -369,6 +314,13 @@ def _priority(summary: statistics.RunSummary) -> Iterator[RunClaim]:
                 verdict = ClaimVerdict.HOLDS
             elif interval.high < low or interval.low > high:
                 verdict = ClaimVerdict.DOES_NOT_HOLD
+        evidence = f'{words.ratio(interval)} on {words.count(cpus, "CPU")}'
+        # Threads of QEMU are what the kernel spreads over CPUs, and it may
+        # do so by guests: each has CPUs of its own then, whatever its weight.
+        if cpus > 1 and finish.heavy.tenant.platform in _BY_VCPUS:
+            verdict = ClaimVerdict.INCONCLUSIVE
+            evidence += (', over which the kernel may spread guests so that '
+                         'each has some of its own; cpu-weights has one')
         yield RunClaim(
             name='finish-ratio', subject=summary.name(finish.case),
             verdict=verdict,
@@ -376,8 +328,7 @@ def _priority(summary: statistics.RunSummary) -> Iterator[RunClaim]:
                 f'With weights {finish.heavy.tenant.weight} and '
                 f'{finish.light.tenant.weight}, finish times are as '
                 f'{expected:.2f} to 1, give or take {BAND:.2f}'),
-            evidence=f'{words.ratio(interval)} on '
-                     f'{words.count(cpus, "CPU")}')
+            evidence=evidence)
 
 
 def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
@@ -388,40 +339,62 @@ def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """
     provisioned = {row.case.name: row.tenant.provisioning
                    for row in summary.rows}
-    rows = [row for row in _figure_rows(summary) if row.overhead is not None
+    rows = [row for row in equal_density.first_figures(summary)
+            if row.overhead is not None
             and row.tenant.platform is not bench_model.PlatformName.BARE_METAL
             and row.tenant.provisioning is provisioned.get(row.baseline)]
-    rows.sort(key=lambda row: row.tenant.workload)
+    yield from _together(
+        'bare-metal', [(row, row.overhead) for row in rows if row.overhead],
+        1 - _MARGIN, 'No platform is faster than the baseline, provisioned '
+        f'alike, by more than {words.percent(_MARGIN)}')
+
+
+def _together(
+        name: str,
+        pairs: Iterable[tuple[statistics.FigureRow, intervals.Interval]],
+        bound: float, statement: str) -> Iterator[RunClaim]:
+    """One claim on each workload: that all of its ratios are above."""
     for workload, group in itertools.groupby(
-            rows, lambda row: row.tenant.workload):
-        ratios = [(row, row.overhead) for row in group if row.overhead]
-        verdicts = [_above(ratio) for _row, ratio in ratios]
+            sorted(pairs, key=lambda pair: pair[0].tenant.workload),
+            lambda pair: pair[0].tenant.workload):
+        ratios = list(group)
+        verdicts = [above(ratio, bound) for _row, ratio in ratios]
         least, ratio = min(ratios, key=lambda pair: pair[1].value)
         yield RunClaim(
-            name='bare-metal', subject=workload,
+            name=name, subject=workload, statement=statement,
             verdict=next(
                 verdict for verdict in (
                     ClaimVerdict.DOES_NOT_HOLD, ClaimVerdict.INCONCLUSIVE,
                     ClaimVerdict.HOLDS)
                 if verdict in verdicts),
-            statement='No platform is faster than the baseline, provisioned '
-            f'alike, by more than {words.percent(_MARGIN)}',
             evidence=f'{verdicts.count(ClaimVerdict.HOLDS)} of {len(ratios)} '
             f'ratios are above; the least is {words.ratio(ratio)}, '
             f'{least.case.name}')
 
 
-def _above(interval: intervals.Interval) -> ClaimVerdict:
-    return {ClaimVerdict.HOLDS: ClaimVerdict.DOES_NOT_HOLD,
-            ClaimVerdict.DOES_NOT_HOLD: ClaimVerdict.HOLDS}.get(
-        (verdict := below(interval, 1 - _MARGIN)), verdict)
+def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
+    found = self_test.calibrate(summary.results)
+    verdict = ClaimVerdict.INCONCLUSIVE
+    if len(found.comparisons) >= _LEAST_COMPARISONS:
+        verdict = (
+            ClaimVerdict.HOLDS if found.including_one
+            >= intervals.CONFIDENCE * len(found.comparisons)
+            else ClaimVerdict.DOES_NOT_HOLD)
+    yield RunClaim(
+        name='self-test', verdict=verdict,
+        statement='Of cases that are copies of each other, 95% of the '
+                  'intervals of their ratios include 1.0',
+        evidence=f'{found.including_one:,} of {len(found.comparisons):,} '
+                 f'do; the largest ratio is {found.largest:.2f}')
 
 
 _OF_TABLE: dict[str, tuple[
     Callable[[statistics.RunSummary], Iterator[RunClaim]], ...]] = {
         'levels': (_isolation,),
+        'neighbours': (_neighbours,),
         'mutex': (_mutex,),
         'priority': (_priority,),
         'ladder': (_bare_metal,),
         'overhead': (_bare_metal,),
+        'self-test': (_self_test,),
 }

@@ -2,13 +2,12 @@
 """Tables of a run, in the layout in which such figures are published."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import itertools
 
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import beside
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import statistics
@@ -55,33 +54,20 @@ _OVERHEAD: tuple[str, _Cell] = (
     'against baseline', lambda row: words.ratio(row.overhead))
 _SLOWDOWN: tuple[str, _Cell] = (
     'under neighbours', lambda row: words.ratio(row.slowdown))
-_OUTLIERS: tuple[str, _Cell] = (
-    'outliers', lambda row: _outliers(row.estimate.outliers))
-# Outliers that a table lists.
-_MOST_OUTLIERS = 3
 
-_LEVELS = (_RUNS, _MEAN, _DEVIATION, _INTERVAL, _VARIATION, _MINIMUM,
-           _MAXIMUM, _OVERHEAD, _SLOWDOWN, _OUTLIERS)
-_MUTEX = (_RUNS, _MEAN, _DEVIATION, _MINIMUM, _MAXIMUM, _INTERVAL, _OVERHEAD,
-          _OUTLIERS)
-_OTHERS = (_RUNS, _MEAN, _DEVIATION, _INTERVAL, _VARIATION, _MINIMUM,
-           _MAXIMUM, _OVERHEAD, _OUTLIERS)
+# What is published stands after the last of its like.
+_PUBLISHED: tuple[str, _Cell] = (beside.PREFIX, lambda row: '')
+_OTHERS = (_RUNS, _MEAN, _INTERVAL, _VARIATION, _MINIMUM, _MAXIMUM, _OVERHEAD,
+           _PUBLISHED, _SLOWDOWN)
+_MUTEX = (_RUNS, _MEAN, _DEVIATION, _MINIMUM, _MAXIMUM, _PUBLISHED, _INTERVAL,
+          _OVERHEAD)
 
 #: Columns that a narrow terminal can do without, first to last.
-DISPENSABLE = ('outliers', 'min', 'max', 'its deviation', 'deviation',
-               '95% interval')
+DISPENSABLE = ('min', 'max', 'its deviation', 'deviation', '95% interval',
+               'variation')
 
 #: One workload's rows of one figure.
 Group = tuple[statistics.FigureRow, ...]
-
-
-def _outliers(values: Sequence[float]) -> str:
-    """How many, and the first of them."""
-    if not values:
-        return ''
-    listed = [words.number(value) for value in values[:_MOST_OUTLIERS]]
-    more = ', ...' if len(values) > _MOST_OUTLIERS else ''
-    return f'{len(values)} ({", ".join(listed)}{more})'
 
 
 def groups(summary: statistics.RunSummary) -> list[Group]:
@@ -120,12 +106,14 @@ def title(group: Group) -> str:
 def labels(rows: Sequence[statistics.FigureRow]) -> list[tuple[str, ...]]:
     """What tells rows apart: the factors that vary, and the tenant's name.
 
-    The name is there only if a case has several tenants.
+    The name is there only if a case has several tenants, the platform always.
     """
-    factors = statistics.varying([row.case for row in rows])
+    factors = [name for name in statistics.varying([row.case for row in rows])
+               if name != 'platform']
     several = _has_several(rows)
     return [(*(row.case.factors.get(name, '') for name in factors),
-             *((row.tenant.name,) if several else ())) for row in rows]
+             *((row.tenant.name,) if several else ()),
+             str(row.tenant.platform)) for row in rows]
 
 
 def _has_several(rows: Sequence[statistics.FigureRow]) -> bool:
@@ -133,205 +121,77 @@ def _has_several(rows: Sequence[statistics.FigureRow]) -> bool:
     return len(cases) > len(set(cases))
 
 
-def _of_group(group: Group, columns: Iterable[tuple[str, _Cell]],
-              is_detail: bool) -> ReportTable:
-    factors = statistics.varying([row.case for row in group])
-    names = (*factors, *(('tenant',) if _has_several(group) else ()))
-    cells = [(name, [cell(row) for row in group]) for name, cell in columns]
-    # What no row has is not a column.
-    cells = [(name, column) for name, column in cells
-             if any(text not in ('', words.NONE) for text in column)]
+def named(summary: statistics.RunSummary,
+          rows: Sequence[statistics.FigureRow],
+          figures: Sequence[tuple[str, Sequence[str]]], *, title: str,
+          note: str = '', is_detail: bool = False) -> ReportTable:
+    """A table with what tells rows apart at their left, and their platform.
+
+    :param figures: headings, each with a cell for each row; what no row has
+        is left out
+    """
+    cases = [row.case for row in rows]
+    names = [name for name in statistics.varying(cases)
+             if name != 'platform']
+    heads = {
+        'platform': [platform(summary, row.tenant) for row in rows],
+        **{name: [case.factors.get(name, '') for case in cases]
+           for name in names}}
+    if _has_several(rows):
+        heads['tenant'] = [row.tenant.name for row in rows]
+    figures = [(name, cells) for name, cells in figures
+               if any(cell not in ('', words.NONE) for cell in cells)]
     return ReportTable(
-        title=title(group), columns=(*names, *(name for name, _ in cells)),
-        rows=tuple((*label, *figures) for label, figures in zip(
-            labels(group), zip(*(column for _name, column in cells)))),
-        numbers=frozenset(name for name, _column in cells),
+        title=title, columns=(*heads, *(name for name, _cells in figures)),
+        rows=tuple(zip(*heads.values(), *(cells for _name, cells in figures))),
+        numbers=frozenset(name for name, _cells in figures), note=note,
         is_detail=is_detail)
 
 
-def tables(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
-    """All of a run, what the experiment is about first."""
+def platform(summary: statistics.RunSummary,
+             tenant: bench_model.Tenant) -> str:
+    """'vm (KVM)': what the row ran on, whatever its scenario is called."""
+    conditions = summary.results.conditions
+    return words.platform(tenant.platform,
+                          conditions[-1] if conditions else None)
+
+
+def of_group(summary: statistics.RunSummary, group: Group,
+             is_detail: bool) -> ReportTable:
+    """Each row's levels, with what is published beside them."""
     kind = summary.experiment.table
-    columns = {'levels': _LEVELS, 'mutex': _MUTEX}.get(kind, _OTHERS)
-    special = _SPECIAL.get(kind)
-    main = special(summary) if special else ()
-    every = groups(summary)
-    levels = [_of_group(group, columns, bool(main)) for group in every
-              if is_main(summary, group)]
-    further = [_of_group(group, columns, True) for group in every
-               if not is_main(summary, group)]
-    return (*main, *levels, *further)
+    figures, note = [], ''
+    for name, cell in _MUTEX if kind == 'mutex' else _OTHERS:
+        if name != beside.PREFIX:
+            figures.append((name, [cell(row) for row in group]))
+        elif kind in ('levels', 'mutex', 'network') and is_main(summary,
+                                                                group):
+            more, note = published_columns(kind, group)
+            figures += more
+    return named(summary, group, figures, title=title(group), note=note,
+                 is_detail=is_detail)
 
 
-def _priority(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
-    finishes = statistics.finishes(summary)
-    if not finishes:
-        return ()
-    factors = statistics.varying([finish.case for finish in finishes])
-    unit = finishes[0].heavy.figure.unit
-    rows = []
-    for finish in finishes:
-        cpus = run_claims.contended_cpus(summary, finish.case)
-        rows.append((
-            *(finish.case.factors.get(name, '') for name in factors),
-            f'{finish.heavy.tenant.weight} : {finish.light.tenant.weight}',
-            str(finish.ratio.count),
-            words.number(finish.heavy.estimate.mean),
-            words.number(finish.light.estimate.mean),
-            words.ratio(finish.ratio.interval),
-            f'{run_claims.expected_ratio(finish.heavy.tenant, finish.light.tenant, cpus):.2f}'  # noqa: E501
-            if cpus else words.NONE))
-    columns = (*factors, 'weights', 'runs', f'heavier done, {unit}',
-               f'lighter done, {unit}', 'ratio', 'by the weights')
-    return (ReportTable(
-        title='Finish times, and their ratio', columns=columns,
-        rows=tuple(rows), numbers=frozenset(columns[len(factors):]),
-        note='The ratio is of each repetition’s two times. By the weights: '
-             'what shares of CPU time in proportion to the weights come to, '
-             'for equal work and so many threads on the CPUs that both may '
-             'use.'),)
-
-
-def _ladder(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
-    """Baseline and others side by side, a row for each rung."""
-    ladders = []
-    for group in groups(summary):
-        if not is_main(summary, group):
-            continue
-        rows = [row for row in group if row.overhead is not None]
-        bases = {row.case.name: row for row in group}
-        pairs = [(row, bases[row.baseline]) for row in rows
-                 if row.baseline in bases]
-        if not pairs:
-            continue
-        factors = statistics.varying([row.case for row in rows])
-        figures = ('runs', 'baseline', 'its deviation', 'measured',
-                   'deviation', 'ratio')
-        ladders.append(ReportTable(
-            title=title(group), columns=(*factors, *figures),
-            rows=tuple((
-                *(row.case.factors.get(name, '') for name in factors),
-                f'{row.estimate.count:,}',
-                words.number(base.estimate.mean),
-                words.number(base.estimate.deviation, 3),
-                words.number(row.estimate.mean),
-                words.number(row.estimate.deviation, 3),
-                words.ratio(row.overhead)) for row, base in pairs),
-            numbers=frozenset(figures),
-            note='A ratio above 1 is worse than the baseline.'))
-    return tuple(ladders)
-
-
-def _overhead(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
-    """Sizes downwards, platforms with their provisioning across."""
-    cpus = host_cpus(summary)
-    overheads = []
-    for group in groups(summary):
-        if not is_main(summary, group):
-            continue
-        rows = [row for row in group if row.overhead is not None]
-        if not rows:
-            continue
-        across = tuple(dict.fromkeys(map(series, rows)))
-        sizes = sorted({row.tenant.size.vcpus for row in rows})
-        cells = {(row.tenant.size.vcpus, series(row)): words.ratio(
-            row.overhead) for row in rows}
-        columns = ('vCPUs', 'CHR', *across)
-        overheads.append(ReportTable(
-            title=overhead_title(group[0]), columns=columns,
-            rows=tuple((str(size),
-                        words.number(size / cpus, 2) if cpus else words.NONE,
-                        *(cells.get((size, name), words.NONE)
-                          for name in across)) for size in sizes),
-            numbers=frozenset(columns),
-            note='Against the baseline of the same size, with 95% '
-                 'confidence; above 1 is worse. CHR is the ratio of an '
-                 'instance’s CPUs to the host’s.'))
-    return (*overheads, *_split(summary, cpus))
-
-
-def overhead_title(row: statistics.FigureRow) -> str:
-    return f'{row.tenant.workload}, {row.figure.name}: overhead ratio'
-
-
-def _split(summary: statistics.RunSummary,
-           cpus: int) -> tuple[ReportTable, ...]:
-    splits = statistics.split(summary, cpus) if cpus else ()
-    if not splits:
-        return ()
-    columns = ('workload', 'platform', 'provisioning', 'with the platform',
-               'with size, at 1 vCPU', 'largest residual')
-    return (ReportTable(
-        title='Overhead that comes with the platform, and that shrinks with '
-              'size', columns=columns, numbers=frozenset(columns[3:]),
-        rows=tuple((
-            *split.name, words.percents(split.platform),
-            words.percents(split.by_size), words.percent(split.residual))
-            for split in splits),
-        note='A straight line over 1 / vCPUs by least squares: overhead = '
-             'platform + size / vCPUs. This is our reading of the published '
-             'distinction between platform-type overhead (PTO) and '
-             'platform-size overhead (PSO). A residual as large as the parts '
-             'themselves says that no such line fits.'),)
-
-
-def _multitask(summary: statistics.RunSummary) -> tuple[ReportTable, ...]:
-    """The times that jobs took, workloads across."""
-    first = [row for group in groups(summary)
-             if group[0].figure == summary.results.workloads[
-                 group[0].tenant.workload].figures[0] for row in group]
-    jobs = tuple(dict.fromkeys(row.tenant.workload for row in first))
-    if len(jobs) < 2:
-        return ()
-    factors = [name for name in statistics.varying([row.case for row in first])
-               if not _tells_jobs(name, first)]
-    by_factors: dict[tuple[str, ...], dict[str, statistics.FigureRow]] = {}
-    for row in first:
-        by_factors.setdefault(tuple(row.case.factors.get(
-            name, '') for name in factors), {})[row.tenant.workload] = row
-    figures: dict[str, list[str]] = {}
-    for job in jobs:
-        there = [of_jobs.get(job) for of_jobs in by_factors.values()]
-        figures[job] = [_level(row) for row in there]
-        ratios = [words.ratio(row.overhead if row else None) for row in there]
-        if set(ratios) != {words.NONE}:
-            figures[f'{job} against baseline'] = ratios
-    return (ReportTable(
-        title='One large job against many small ones',
-        columns=(*factors, *figures), rows=tuple(
-            (*values, *cells) for values, cells in zip(
-                by_factors, zip(*figures.values()))),
-        numbers=frozenset(figures),
-        note='A ratio above 1 is worse than the baseline.'),)
-
-
-def _tells_jobs(factor: str, rows: Sequence[statistics.FigureRow]) -> bool:
-    """Whether a factor's value says which workload it is."""
-    pairs = {(row.case.factors.get(factor), row.tenant.workload)
-             for row in rows}
-    return len(pairs) == len({value for value, _workload in pairs})
-
-
-def _level(row: statistics.FigureRow | None) -> str:
-    if row is None:
-        return words.NONE
-    text = f'{words.number(row.estimate.mean)} {row.figure.unit}'
-    if row.estimate.interval.is_known:
-        text += f' ({words.interval(row.estimate.interval)})'
-    return text
-
-
-_SPECIAL: dict[str, Callable[[statistics.RunSummary],
-                             tuple[ReportTable, ...]]] = {
-                                 'priority': _priority,
-                                 'ladder': _ladder,
-                                 'overhead': _overhead,
-                                 'multitask': _multitask}
+def published_columns(
+    kind: str, rows: Sequence[statistics.FigureRow]
+) -> tuple[list[tuple[str, list[str]]], str]:
+    """Columns of published figures beside rows, and where they are from."""
+    cells = [beside.columns(kind, row) for row in rows]
+    names = dict.fromkeys(name for of_row in cells for name in of_row)
+    if not names:
+        return [], ''
+    return ([(name, [of_row.get(name, words.NONE) for of_row in cells])
+             for name in names],
+            beside.note(kind, rows[0].tenant.workload).strip())
 
 
 def series(row: statistics.FigureRow) -> str:
     """'vm pinned'."""
     return f'{row.tenant.platform} {row.tenant.provisioning}'
+
+
+def overhead_title(row: statistics.FigureRow) -> str:
+    return f'{row.tenant.workload}, {row.figure.name}: overhead ratio'
 
 
 def host_cpus(summary: statistics.RunSummary) -> int:

@@ -3,12 +3,15 @@
 
 import math
 
+from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 
 #: Where there is no figure.
 NONE = '–'
 #: In place of an interval that says next to nothing.
 TOO_FEW = 'too few runs'
+# What may run containers, as versions of a run name it.
+_RUNTIMES = ('runc', 'crun', 'docker', 'podman')
 # Digits that say something of what has a spread of a percent or so.
 _DIGITS = 4
 # Digits of what is larger say nothing: the end of an interval that is all but
@@ -73,6 +76,36 @@ def percents(interval: intervals.Interval) -> str:
 def count(number: int, singular: str, many: str = '') -> str:
     """'1 case', '2 cases'."""
     return f'{number:,} {singular if number == 1 else many or singular + "s"}'
+
+
+def platform(name: bench_model.PlatformName,
+             conditions: bench_model.Conditions | None) -> str:
+    """What a platform is on a host: 'vm (KVM)', 'bm (process)'."""
+    versions = conditions.versions if conditions else {}
+    guest = 'QEMU' if conditions is None else (
+        'TCG' if conditions.emulated or versions.get('accelerator') == 'tcg'
+        else 'KVM')
+    runtime = next(filter(versions.__contains__, _RUNTIMES), 'namespaces')
+    return f'{name} (' + {
+        bench_model.PlatformName.BARE_METAL: 'process',
+        bench_model.PlatformName.CONTAINER: runtime,
+        bench_model.PlatformName.CONTAINER_IN_GUEST:
+            f'{runtime} in {guest}'}.get(name, guest) + ')'
+
+
+def change(ratio: intervals.Interval, better: str = 'gains',
+           worse: str = 'loses') -> str:
+    """What a ratio above 1 is: 'gains 4.0% (1.0% to 7.0%)'."""
+    if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
+        return f'cannot be told to have an effect ({TOO_FEW})'
+    ends = (ratio.low - 1, ratio.high - 1)
+    if not ratio.excludes(1):
+        return (f'makes no difference that shows ({ends[0]:+.1%} to '
+                f'{ends[1]:+.1%})')
+    low, high = sorted(map(abs, ends))
+    return (f'{better if ratio.value > 1 else worse} '
+            f'{percent(abs(ratio.value - 1))} ({percent(low)} to '
+            f'{percent(high)})')
 
 
 def _short(value: float) -> str:

@@ -8,6 +8,7 @@ import fixtures
 
 from nova_pinning.cli import bench_report
 from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 
@@ -25,7 +26,8 @@ class ReportBenchTest(cli_case.TestCase):
         found = run.results()
         with results_file.ResultsWriter(path, found.experiment,
                                         found.workloads) as writer:
-            for line in (*found.conditions, *found.measurements):
+            for line in (*found.conditions, *found.measurements,
+                         *found.clocks):
                 writer.add(line)
         return path
 
@@ -35,7 +37,7 @@ class ReportBenchTest(cli_case.TestCase):
     def test_table(self):
         done = self.report(self.write('a.jsonl', report_scenes.mutex()))
         self.assertEqual(0, done.status, done.err)
-        self.assertIn('Claims: 5 hold\n', done.out)
+        self.assertRegex(done.out, 'Claims: 5 hold')
         self.assertIn('host SMP', done.out)
         self.assertIn('BCa bootstrap', done.out)
         self.assertTrue(all(len(line) <= 100 for line in
@@ -52,8 +54,8 @@ class ReportBenchTest(cli_case.TestCase):
     def test_page(self):
         path = self.dir / 'report.html'
         done = self.report(
-            self.write('a.jsonl', report_scenes.mutex(repetitions=3)),
-            self.write('b.jsonl', report_scenes.network(repetitions=3)),
+            self.write('a.jsonl', report_scenes.mutex(rounds=3)),
+            self.write('b.jsonl', report_scenes.network(rounds=3)),
             '-o', str(path))
         self.assertEqual(0, done.status, done.err)
         text = path.read_text()
@@ -66,7 +68,7 @@ class ReportBenchTest(cli_case.TestCase):
 
     def test_narrow_terminal(self):
         path = self.write('a.jsonl', report_scenes.levels())
-        for width, has_room in ((80, False), (200, True)):
+        for width, has_room in ((110, False), (220, True)):
             with fixtures.EnvironmentVariable('COLUMNS', str(width)):
                 done = self.report(path)
             lines = done.out.splitlines()
@@ -74,25 +76,25 @@ class ReportBenchTest(cli_case.TestCase):
             head = lines[lines.index(
                 'sysbench-cpu: events in 1/s, higher is better') + 1].split()
             self.assertEqual(has_room, 'min' in head)
-            self.assertLessEqual({'runs', 'average', 'variation'}, {*head})
+            self.assertLessEqual({'runs', 'average', 'platform'}, {*head})
             self.assertEqual(not has_room, 'There is no room for' in done.out)
 
     def test_page_with_a_comparison(self):
-        old = self.write('old.jsonl', report_scenes.levels(0.6, repetitions=8))
-        new = self.write('new.jsonl', report_scenes.levels(0.4, repetitions=9))
+        old = self.write('old.jsonl', report_scenes.levels(0.6, rounds=4))
+        new = self.write('new.jsonl', report_scenes.levels(0.4, rounds=9))
         done = self.report(new, '--baseline', old,
                            '-o', str(self.dir / 'report.html'))
         self.assertEqual(1, done.status)
         # What changed, and nothing else.
         self.assertIn(' regression', done.out)
         self.assertNotIn('within the noise', done.out)
-        self.assertIn('of 20 comparisons', ' '.join(done.out.split()))
+        self.assertIn('of 28 comparisons', ' '.join(done.out.split()))
         self.assertIn('Before you rely on the earlier run', done.out)
 
     def test_page_and_json(self):
         path = self.dir / 'report.html'
         done = self.report(
-            self.write('a.jsonl', report_scenes.mutex(repetitions=3)),
+            self.write('a.jsonl', report_scenes.mutex(rounds=3)),
             '-o', str(path), '--format', 'json')
         self.assertTrue(json.loads(done.out)['results'])
         self.assertTrue(path.exists())
@@ -114,11 +116,37 @@ class ReportBenchTest(cli_case.TestCase):
 
     def test_page_in_place_of_an_older_one(self):
         results_path = self.write('a.jsonl',
-                                  report_scenes.mutex(repetitions=3))
+                                  report_scenes.mutex(rounds=3))
         path = self.dir / 'report.html'
         for _time in range(2):
             done = self.report(results_path, '-o', str(path))
             self.assertEqual(0, done.status, done.err)
+
+    def test_self_test(self):
+        self.useFixture(report_scenes.SelfTest(
+            report_scenes.calibration(stretch=1.5)))
+        summarise, given = statistics.summarise, []
+
+        def stretched(results, stretch=1.0):
+            given.append(stretch)
+            return summarise(results)
+
+        self.useFixture(fixtures.MockPatchObject(statistics, 'summarise',
+                                                 stretched))
+        done = self.report(
+            self.write('a.jsonl', report_scenes.mutex(rounds=3)),
+            '--self-test', self.write('s.jsonl', report_scenes.copies()))
+        self.assertEqual(0, done.status, done.err)
+        self.assertIn('intervals stretched by 1.50.',
+                      ' '.join(done.out.split()))
+        self.assertEqual([1.5], given)
+
+    def test_self_test_of_another_experiment(self):
+        path = self.write('a.jsonl', report_scenes.mutex(rounds=3))
+        done = self.report(path, '--self-test', path)
+        self.assertEqual(2, done.status)
+        self.assertIn('a.jsonl: has results of an-experiment-of-mutex, which '
+                      'is not a self-test', done.err)
 
     def test_claims(self):
         path = self.write('a.jsonl', report_scenes.priority(ratio=1.0))
@@ -129,7 +157,7 @@ class ReportBenchTest(cli_case.TestCase):
 
     def test_inconclusive_is_told(self):
         done = self.report(self.write('a.jsonl', report_scenes.levels(
-            repetitions=2)), '--claims')
+            rounds=2)), '--claims')
         self.assertEqual(0, done.status)
         self.assertIn('inconclusive (not passed)', done.out)
 
@@ -145,7 +173,7 @@ class ReportBenchTest(cli_case.TestCase):
 
     def test_baseline_of_another_experiment(self):
         done = self.report(
-            self.write('a.jsonl', report_scenes.mutex(repetitions=2)),
+            self.write('a.jsonl', report_scenes.mutex(rounds=2)),
             '--baseline', self.write('b.jsonl', report_scenes.network()))
         self.assertEqual(2, done.status)
         self.assertIn('b.jsonl: has results of experiment '
@@ -155,7 +183,7 @@ class ReportBenchTest(cli_case.TestCase):
     def test_baseline_with_nothing_to_compare(self):
         def run(**changes):
             run = report_scenes.Run('network', [report_scenes.workload()],
-                                    repetitions=3)
+                                    rounds=3)
             run.add(
                 report_scenes.case(report_scenes.tenant(**changes),
                                    scenario='a'), {'measured': 1.0})

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Made-up runs of experiments for all kinds of tables."""
 
+import dataclasses
 import itertools
 import random
 
+import fixtures
+
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench import self_test
 from nova_pinning.model import hostclass
 
 BM = bench_model.PlatformName.BARE_METAL
@@ -55,28 +60,37 @@ def case(*tenants, skipped='', **factors):
     return bench_model.Case(factors=factors, tenants=tenants, skipped=skipped)
 
 
-class Run:
-    """Results in the making."""
+def _clock(time, ahead):
+    """A handshake that leaves half a millisecond open."""
+    return bench_model.ClockReading(before=time, inside=time + ahead + 0.0005,
+                                    after=time + 0.001)
 
-    def __init__(self, table, workloads, *, name='', seed=1, repetitions=12,
-                 rounds=1, baseline=None):
+
+class Run:
+    """Results in the making: 12 rounds, or one of so many repetitions."""
+
+    def __init__(self, table, workloads, *, name='', seed=1, repetitions=1,
+                 rounds=None, baseline=None):
         self._random = random.Random(f'{table} {seed}')
         self._workloads = {workload.name: workload for workload in workloads}
         self._table = table
         self._name = name or f'an-experiment-of-{table}'
         self._repetitions = repetitions
-        self._rounds = rounds
+        self._rounds = rounds or (12 if repetitions == 1 else 1)
         self._baseline = baseline or {}
         self._cases = []
         self.measurements = []
+        self.clocks = []
 
     def add(self, case, levels, *, spread=0.01, flags=(), affinity='4',
-            inside=0.0):
+            rate=1.0, cpus=None):
         """Measure a case.
 
         :param levels: for each tenant that is read the mean of its figures
         :param spread: standard deviation by mean, or for each tenant
         :param affinity: where the first vCPU is seen, asked for being 4 to 7
+        :param rate: of clocks inside
+        :param cpus: where each tenant's vCPUs were asked for, if not on 4-7
         """
         self._cases.append(case)
         if case.skipped:
@@ -87,18 +101,27 @@ class Run:
             for tenant in case.tenants:
                 if tenant.name in levels:
                     readings.extend(self._readings(
-                        tenant, levels[tenant.name], spread, inside))
+                        tenant, levels[tenant.name], spread))
             self.measurements.append(bench_model.Measurement(
                 factors=case.factors, round=round_, repetition=repetition,
                 started=1.75e9 + 60 * len(self.measurements), load=0.2,
                 readings=tuple(readings), flags=flags,
                 affinities=tuple(bench_model.Affinity(
                     thread=f'{reading.instance}: vCPU 0',
-                    asked=cpuset.CpuSet.parse('4-7'),
-                    seen=cpuset.CpuSet.parse(affinity))
-                    for reading in readings)))
+                    asked=cpuset.CpuSet.parse(asked),
+                    seen=cpuset.CpuSet.parse(seen))
+                    for reading in readings
+                    for asked, seen in [
+                        ('4-7', affinity) if cpus is None
+                        else (cpus[reading.tenant],) * 2])))
+        self.clocks.extend(
+            bench_model.ClockCheck(
+                factors=case.factors, round=self._rounds - 1,
+                instance=reading.instance, first=_clock(0.0, 0.0),
+                last=_clock(100.0, 100.0 * (rate - 1)))
+            for reading in self.measurements[-1].readings)
 
-    def _readings(self, tenant, level, spread, inside):
+    def _readings(self, tenant, level, spread):
         if isinstance(spread, dict):
             spread = spread[tenant.name]
         for number in range(tenant.count):
@@ -110,8 +133,9 @@ class Run:
             yield bench_model.Reading(
                 tenant=tenant.name, instance=f'{tenant.name}-{number}',
                 command=f'{tenant.workload} run --threads=2', figures=figures,
-                outside_seconds=10.1, inside_seconds=10.0 + inside,
-                tolerance_seconds=0.2)
+                started=1.75e9, ended=1.75e9 + 10.1,
+                counters={'run_delay_seconds': 0.02 + 0.001 * number,
+                          'migrations': 3.0})
 
     def results(self, conditions=CONDITIONS, failures=()):
         return bench_model.Results(
@@ -121,11 +145,16 @@ class Run:
                 baseline=self._baseline, repetitions=self._repetitions,
                 rounds=self._rounds),
             workloads=self._workloads, conditions=(conditions,),
-            measurements=tuple(self.measurements), failures=failures)
+            measurements=tuple(self.measurements), failures=failures,
+            clocks=tuple(self.clocks))
 
 
-def levels(slow=0.6, floating_spread=0.15, **options):
-    """Dedicated and shared instances, idle and among neighbours."""
+def levels(slow=0.8, floating_spread=0.15, **options):
+    """Dedicated and shared instances, idle and among neighbours.
+
+    :param slow: what floating instances get beside neighbours, of what they
+        get alone, with a CPU for each vCPU; with three a third of it
+    """
     stream = workload('stream', ('copy', 'MB/s', 'higher'),
                       ('scale', 'MB/s', 'higher'), ('latency', 'us', 'lower'))
     run = Run('levels', [workload(), stream],
@@ -135,16 +164,21 @@ def levels(slow=0.6, floating_spread=0.15, **options):
         pinned = tenant('enterprise', workload=name)
         shared = tenant('shared', provisioning=VANILLA, guest_class=SHARED,
                         workload=name)
-        for scenario, part, spread, tenants in (
-                ('bare metal', 1.0, 0.004, (bare,)),
-                ('enterprise, idle host', 0.97, 0.006, (pinned,)),
-                ('shared, idle host', 0.96, 0.01, (shared,)),
-                ('enterprise beside shared, 3x', 0.96, 0.007,
-                 (pinned, neighbours(count=6, guest_class=SHARED))),
-                ('shared beside enterprise, 3x', slow, floating_spread,
-                 (shared, neighbours(count=6, guest_class=SHARED)))):
+        for scenario, tenants, parts, spread in (
+                ('bare metal', (bare,), (1.0,), 0.004),
+                ('enterprise, idle host', (pinned,), (0.97,), 0.006),
+                ('shared, idle host', (shared,), (0.96,), 0.01),
+                *((f'shared at {times}x beside enterprise',
+                   (dataclasses.replace(pinned, count=4),
+                    dataclasses.replace(shared, count=2 * times)),
+                   (0.96, 0.96 * slow / times),
+                   {'enterprise': 0.007, 'shared': floating_spread})
+                  for times in (1, 3))):
             run.add(case(*tenants, scenario=scenario, workload=name),
-                    {tenants[0].name: level * part}, spread=spread)
+                    {tenant.name: level * part
+                     for tenant, part in zip(tenants, parts)}, spread=spread,
+                    cpus={'measured': '4-5', 'enterprise': '4-11',
+                          'shared': '12-15'} if len(tenants) > 1 else None)
     run.add(case(pinned, scenario='enterprise fills the host',
                  workload='stream', skipped='needs 32 CPUs, there are 16'),
             {})
@@ -159,18 +193,21 @@ def mutex(**options):
             ('host SMP', BM, 3.1), ('host UP', BM, 1.2),
             ('guest of 2 CPUs, SMP', VM, 7.4),
             ('guest of 2 CPUs, UP', VM, 1.4), ('guest of 1 CPU', VM, 1.35)):
-        run.add(case(tenant(platform=platform, workload='mutex'),
+        size = bench_model.InstanceSize(
+            vcpus=1 if '1 CPU' in scenario else 2, memory_mib=2048)
+        run.add(case(tenant(platform=platform, workload='mutex', size=size),
                      scenario=scenario), {'measured': level}, spread=0.04)
     return run
 
 
-def priority(ratio=0.75, spread=0.01, **options):
+def priority(ratio=0.75, spread=0.01, platform=CN, **options):
     fixed = workload('sysbench-cpu-fixed', ('seconds', 's', 'lower'))
     run = Run('priority', [fixed], **options)
     for threads, light, part in ((1, 20.0, 1.0), (4, 12.0, ratio),
                                  (6, 12.3, ratio)):
         size = bench_model.InstanceSize(vcpus=4, memory_mib=2048)
         both = [tenant(name, weight=weight, provisioning=VANILLA,
+                       platform=platform,
                        guest_class=SHARED, workload='sysbench-cpu-fixed',
                        size=size, parameters={'threads': threads})
                 for name, weight in (('heavy', 100), ('light', 50))]
@@ -238,7 +275,8 @@ def multitask(**options):
 
 def network(**options):
     run = Run('network', [workload('iperf3', ('rate', 'Gbit/s', 'higher'))],
-              baseline={'interrupts': 'none'}, **options)
+              baseline={'emulator': 'share', 'interrupts': 'same-cache'},
+              **options)
     for emulator, interrupts, level in (
             ('share', 'same-cache', 31.0), ('share', 'other-cache', 24.0),
             ('share', 'vcpus', 17.0), ('isolate', 'same-cache', 31.4),
@@ -251,6 +289,65 @@ def network(**options):
     return run
 
 
+def latency(**options):
+    run = Run('latency', [workload(
+        'cyclictest', ('p99.999', 'us', 'lower'), ('mean', 'us', 'lower'),
+        ('max', 'us', 'lower'))], **options)
+    for provisioning, level in ((PINNED, 20.0), (VANILLA, 90.0)):
+        run.add(case(tenant(workload='cyclictest', provisioning=provisioning),
+                     workload='cyclictest', provisioning=str(provisioning)),
+                {'measured': level}, spread=0.05)
+    return run
+
+
+def matrix(worst=2.0, **options):
+    """Victims beside aggressors; floating ones suffer, pinned ones less."""
+    victims = ('sysbench-cpu', 'stream')
+    run = Run('neighbours', map(workload, victims),
+              baseline={'aggressor': 'none'}, **options)
+    for name, aggressor, provisioning in itertools.product(
+            victims, ('none', 'cpu', 'memory'), (PINNED, VANILLA)):
+        slow = 1.0 if aggressor == 'none' else (
+            1.1 if provisioning is PINNED else worst)
+        victim = tenant('victim', workload=name, provisioning=provisioning)
+        run.add(case(*((victim,) if aggressor == 'none'
+                       else (victim, neighbours(count=2))),
+                     workload=name, aggressor=aggressor,
+                     provisioning=str(provisioning)),
+                {'victim': 1000.0 / slow})
+    return run
+
+
+def copies(**options):
+    run = Run('self-test', [workload()], **options)
+    for number in range(5):
+        run.add(case(tenant(), copy=str(number)), {'measured': 100.0})
+    return run
+
+
 ALL = {'levels': levels, 'mutex': mutex, 'priority': priority,
        'ladder': ladder, 'overhead': overhead, 'multitask': multitask,
-       'network': network}
+       'network': network, 'latency': latency, 'neighbours': matrix,
+       'self-test': copies}
+
+
+def calibration(comparisons=100, including_one=96, stretch=1.0):
+    """A self-test's answer; the largest ratio is 1.4."""
+    return self_test.Calibration(stretch=stretch, comparisons=tuple(
+        self_test.CopyComparison(
+            name=f'case {number}', figure='events', ratio=intervals.Interval(
+                value=1.4, low=0.9 if number < including_one else 1.1,
+                high=2.0, method=intervals.Method.STUDENT))
+        for number in range(comparisons)))
+
+
+class SelfTest(fixtures.Fixture):
+    """A self-test with an answer."""
+
+    def __init__(self, answer=None):
+        super().__init__()
+        self.answer = answer or calibration()
+
+    def _setUp(self):
+        self.useFixture(fixtures.MockPatchObject(
+            self_test, 'calibrate', lambda results: self.answer))

@@ -11,6 +11,7 @@ import ddt
 from lxml import html
 
 from nova_pinning import errors
+from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import charts
 from nova_pinning.instance_bench.report import document
@@ -40,7 +41,8 @@ class PageTest(unit_base.TestCase):
 
     @ddt.data(*report_scenes.ALL)
     def test_kind(self, kind):
-        text, root = _page(report_scenes.ALL[kind](repetitions=3))
+        self.useFixture(report_scenes.SelfTest())
+        text, root = _page(report_scenes.ALL[kind](rounds=3))
         self.assertTrue(text.startswith('<!DOCTYPE html>'))
         self.assertEqual([], root.xpath(
             '//script | //link | //img | //iframe | //object'))
@@ -54,7 +56,7 @@ class PageTest(unit_base.TestCase):
         self.assertNotRegex(text, '#0[12]01[0-9a-f]{2}')
 
     def test_nothing_is_loaded(self):
-        text, root = _page(report_scenes.levels(repetitions=3))
+        text, root = _page(report_scenes.levels(rounds=3))
         self.assertNotRegex(text, r'@import|src=|url\((?!#)')
         # Links to sources are there to be followed, if wanted.
         for link in root.xpath('//a/@href'):
@@ -62,7 +64,7 @@ class PageTest(unit_base.TestCase):
 
     def test_text_is_escaped(self):
         run = report_scenes.Run('network', [report_scenes.workload()],
-                                repetitions=2,
+                                rounds=2,
                                 name='<script>alert(1)</script>')
         run.add(report_scenes.case(report_scenes.tenant(), scenario='<b>&"\''),
                 {'measured': 1.0})
@@ -70,37 +72,48 @@ class PageTest(unit_base.TestCase):
                                    scenario='$\\frac{1}{2}$'),
                 {'measured': 1.0}, flags=('<i>',))
         _text, root = _page(run)
-        self.assertEqual([], root.xpath('//script | //i | //td/b'))
-        self.assertIn('<b>&"\'', root.xpath('//td/text()'))
+        self.assertEqual([], root.xpath('//script | //i | //td//b'))
+        self.assertIn('<b>&"\'', root.xpath('//td/span/text()'))
 
     def test_several(self):
-        text, root = _page(report_scenes.mutex(repetitions=3),
-                           report_scenes.mutex(repetitions=3))
+        text, root = _page(report_scenes.mutex(rounds=3),
+                           report_scenes.mutex(rounds=3))
         self.assertEqual(2, len(root.xpath('//section')))
         ids = root.xpath('//@id')
         self.assertEqual(len(set(ids)), len(ids))
         self.assertEqual(['#part-1', '#part-2'],
                          root.xpath('//nav//a/@href'))
 
-    def test_warnings_and_claims_come_first(self):
-        _text, root = _page(report_scenes.levels(repetitions=3))
+    def test_answer_comes_first(self):
+        _text, root = _page(report_scenes.levels(rounds=3))
         text = root.text_content()
         places = [text.index(one) for one in (
-            'Before you rely on this', 'What the run can be held to',
-            'Measured', 'Published elsewhere', 'Skipped', 'Conditions')]
+            'What density costs is apart', '⚠',
+            'floating varies more', 'no self-test of this machine was given',
+            'Measured, and what is published', 'Published elsewhere',
+            'What the run can be held to', 'Before you rely on this',
+            'Skipped', 'Conditions', 'The runs')]
         self.assertEqual(sorted(places), places)
         self.assertIn('? inconclusive', text)
 
     def test_published_figures_are_apart(self):
-        _text, root = _page(report_scenes.priority(repetitions=3))
+        _text, root = _page(report_scenes.priority(rounds=3))
+        table = published.beside('priority', '')
+        self.assertIn(table.source.url,
+                      root.xpath('//aside')[0].text_content())
+        marked = root.xpath('//td[contains(@class, " p ")]')
+        self.assertEqual(3 * len(table.columns), len(marked))
+        for cell in marked:
+            cell.drop_tree()
+        # Elsewhere there is none of them.
+        self.assertNotIn('85.923', root.text_content())
+
+    def test_figures_that_have_no_row(self):
+        _text, root = _page(report_scenes.mutex(rounds=3))
         inside = root.xpath('//aside')[0].text_content()
-        for figure in published.figures('priority'):
+        for figure in published.figures('mutex'):
             self.assertIn(figure.what, ' '.join(inside.split()))
             self.assertIn(figure.source.url, inside)
-        for aside in root.xpath('//aside'):
-            aside.drop_tree()
-        self.assertNotIn(published.figures('priority')[0].source.url,
-                         root.text_content())
 
     def test_published_beside_an_own_experiment(self):
         for name, title in (
@@ -108,7 +121,7 @@ class PageTest(unit_base.TestCase):
                 ('my-own', 'Published elsewhere of comparable experiments, '
                            'for reference')):
             _text, root = _page(
-                report_scenes.priority(repetitions=3, name=name))
+                report_scenes.priority(rounds=3, name=name))
             self.assertEqual([title], root.xpath('//aside/h3/text()'))
 
     def test_names(self):
@@ -137,7 +150,7 @@ class PageTest(unit_base.TestCase):
 
     def test_size_that_comes_out_otherwise(self):
         run = report_scenes.Run('network', [report_scenes.workload()],
-                                repetitions=2)
+                                rounds=2)
         run.add(report_scenes.case(report_scenes.tenant(), size='up to 4'),
                 {'measured': 1.0})
         self.assertIn('Size "up to 4" is 2 vCPUs here.',
@@ -146,20 +159,20 @@ class PageTest(unit_base.TestCase):
                          page.extent(report_scenes.overhead().results()))
 
     def test_kernel_words(self):
-        results = report_scenes.mutex(repetitions=2).results(
+        results = report_scenes.mutex(rounds=2).results(
             dataclasses.replace(report_scenes.CONDITIONS, smt='notsupported'))
         text = page.render([page.Part('a', statistics.summarise(
             results), ())], '1')
         self.assertIn('<dt>SMT</dt><dd>not supported</dd>', text)
 
     def test_doubts_of_the_earlier_run(self):
-        old = report_scenes.levels(repetitions=2)
+        old = report_scenes.levels(rounds=2)
         part = _part(report_scenes.levels(), old)
         text = html.document_fromstring(
             page.render([part], '1')).text_content()
-        self.assertIn('Each case was measured 2 times',
+        self.assertIn('Each case was measured in 2 rounds',
                       text.partition('Of the earlier run')[2])
-        self.assertIn('Each case was measured 2 times', ' '.join(
+        self.assertIn('Each case was measured in 2 rounds', ' '.join(
             document.report_document([part])['results'][0]['comparison'][
                 'warnings']))
 
@@ -167,25 +180,58 @@ class PageTest(unit_base.TestCase):
         part = _part(report_scenes.levels(0.4), report_scenes.levels(0.6))
         text = html.document_fromstring(
             page.render([part], '1')).text_content()
-        self.assertIn('20 figures compared', text)
+        self.assertIn('28 figures compared', text)
         self.assertIn('✗ regression', text)
 
     def test_conditions(self):
-        _text, root = _page(report_scenes.mutex(repetitions=3))
+        _text, root = _page(report_scenes.mutex(rounds=3))
         found = dict(zip(root.xpath('//dl[1]/dt/text()'),
                          root.xpath('//dl[1]/dd/text()')))
         self.assertEqual('A CPU <of> "ours"', found['CPU'])
         self.assertEqual('4-11', found['CPUs, dedicated'])
 
+    def test_each_run_with_its_host(self):
+        runs = [report_scenes.mutex(rounds=2), report_scenes.network(rounds=2)]
+        parts = [_part(run) for run in runs]
+        parts[1] = dataclasses.replace(parts[1], summary=statistics.summarise(
+            runs[1].results(dataclasses.replace(
+                report_scenes.CONDITIONS, virtualised='Acme Cloud'))))
+        rows = [[cell.text_content().strip() for cell in row.xpath('td')]
+                for row in html.document_fromstring(page.render(
+                    parts, '1')).xpath('//div[@id="runs"]//tbody/tr')]
+        self.assertEqual(['bare metal', 'a hypervisor: Acme Cloud'],
+                         [row[7] for row in rows])
+        self.assertEqual(['bm (process), vm (KVM)', 'vm (KVM)'],
+                         [row[3] for row in rows])
+
+    def test_most_telling_run_is_the_headline(self):
+        _text, root = _page(report_scenes.mutex(rounds=3),
+                            report_scenes.levels(rounds=3))
+        self.assertIn('Beside neighbours', root.xpath(
+            '//header/p[@class="answer"]/text()')[0])
+        self.assertIn('take turns at a mutex',
+                      root.xpath('//nav//li')[0].text_content())
+
+    def test_self_test(self):
+        part = dataclasses.replace(
+            _part(report_scenes.mutex(rounds=3)),
+            calibration=report_scenes.calibration(stretch=1.3))
+        self.assertIn(
+            '96 of 100 identical comparisons on this machine include 1.0, the '
+            'largest ratio being 1.40; intervals stretched by 1.30.',
+            html.document_fromstring(page.render([part], '1')).text_content())
+        self.assertEqual(96, document.report_document([part])['results'][0][
+            'self_test']['including_one'])
+
     def test_nothing_measured(self):
-        run = report_scenes.overhead(repetitions=1)
+        run = report_scenes.overhead(rounds=1)
         run.measurements.clear()
         text = _page(run)[1].text_content()
         self.assertIn('Nothing has been measured', text)
 
     def test_same_each_time(self):
-        self.assertEqual(_page(report_scenes.priority(repetitions=3))[0],
-                         _page(report_scenes.priority(repetitions=3))[0])
+        self.assertEqual(_page(report_scenes.priority(rounds=3))[0],
+                         _page(report_scenes.priority(rounds=3))[0])
 
     @ddt.data(('jinja2', 'bench'), ('matplotlib', 'plots'))
     @ddt.unpack
@@ -201,23 +247,43 @@ class PageTest(unit_base.TestCase):
 class ChartsTest(unit_base.TestCase):
 
     @ddt.data(('levels', 3), ('mutex', 1), ('priority', 1), ('ladder', 2),
-              ('overhead', 1), ('multitask', 2), ('network', 1))
+              ('overhead', 1), ('multitask', 2), ('network', 1),
+              ('latency', 3), ('neighbours', 2), ('self-test', 1))
     @ddt.unpack
     def test_number(self, kind, number):
         found = charts.draw(statistics.summarise(
-            report_scenes.ALL[kind](repetitions=3).results()), 'a')
+            report_scenes.ALL[kind](rounds=3).results()), 'a')
         self.assertEqual(number, len(found))
+
+    def test_utilisation(self):
+        """A chart for each workload: a row a case, a line for each use."""
+        run = report_scenes.levels(rounds=2)
+        run.measurements[:] = [dataclasses.replace(
+            measurement, utilisation=tuple(
+                bench_model.UtilisationSample(
+                    seconds=float(second), busy={
+                        str(cpu): 0.5 for cpu in range(12)})
+                for second in range(1, 4)))
+            for measurement in run.measurements]
+        summary = statistics.summarise(run.results())
+        found = [chart for chart in charts.draw(summary, 'a')
+                 if 'how busy' in chart.title]
+        self.assertEqual(
+            {case.tenants[0].workload for case in summary.experiment.cases},
+            {chart.title.partition(':')[0] for chart in found})
+        for name in ('dedicated', 'shared'):
+            self.assertIn(f'{name} CPUs', found[0].svg)
 
     def test_series_differ_by_more_than_colour(self):
         rows = statistics.summarise(
-            report_scenes.overhead(repetitions=2).results()).rows
+            report_scenes.overhead(rounds=2).results()).rows
         styles = charts._styles(rows).values()
         self.assertEqual(6, len({style.marker for style in styles}))
         self.assertEqual(6, len({str(style.line) for style in styles}))
 
     def test_series_are_named_at_their_lines(self):
         chart = charts.draw(statistics.summarise(
-            report_scenes.overhead(repetitions=3).results()), 'a')[0]
+            report_scenes.overhead(rounds=3).results()), 'a')[0]
         for name in ('cn vanilla', 'cn pinned', 'vm vanilla', 'vm pinned'):
             self.assertIn(f'>{name}<', chart.svg)
 
@@ -242,9 +308,10 @@ class DocumentTest(unit_base.TestCase):
     @ddt.data(*report_scenes.ALL)
     def test_json(self, kind):
         # Single values have no intervals, and JSON has no nan.
-        for repetitions in (1, 3):
+        self.useFixture(report_scenes.SelfTest())
+        for rounds in (1, 3):
             found = document.report_document([
-                _part(report_scenes.ALL[kind](repetitions=repetitions))])
+                _part(report_scenes.ALL[kind](rounds=rounds))])
             text = json.dumps(found, allow_nan=False)
             self.assertEqual(found, json.loads(text))
             self.assertEqual(1, found['version'])
@@ -256,11 +323,10 @@ class DocumentTest(unit_base.TestCase):
         self.assertEqual('results.jsonl', found['source'])
         self.assertEqual({'holds'},
                          {one['verdict'] for one in found['claims']})
-        row = found['figures'][4]
+        row = found['figures'][0]
         self.assertEqual(12, len(row['values']))
         self.assertLess(row['low'], row['mean'])
         self.assertEqual('BCa bootstrap', row['method'])
-        self.assertEqual('repetitions', row['resampled'])
         self.assertIn('regression', {
             one['verdict'] for one in found['comparison']['changes']})
         self.assertEqual(1, len(found['skipped']))
@@ -281,7 +347,7 @@ class MethodTest(unit_base.TestCase):
 
     def test_conditions_of_no_host(self):
         results = dataclasses.replace(report_scenes.mutex(
-            repetitions=2).results(), conditions=())
+            rounds=2).results(), conditions=())
         summary = statistics.summarise(results)
         text = page.render([page.Part('a', summary, ())], '1')
         self.assertIn('an-experiment-of-mutex', text)

@@ -64,9 +64,9 @@ class CaveatsTest(unit_base.TestCase):
                       found[0])
         self.assertIn('--platform bm', found[0])
 
-    def test_few_repetitions(self):
-        found = _caveats(report_scenes.mutex(repetitions=3))
-        self.assertIn('measured 3 times', found[0])
+    def test_few_rounds(self):
+        found = _caveats(report_scenes.mutex(rounds=3))
+        self.assertIn('in 3 rounds, fewer than 5', found[0])
 
     def test_noise(self):
         run = report_scenes.Run('levels', [report_scenes.workload()])

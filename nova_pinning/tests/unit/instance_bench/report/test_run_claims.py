@@ -9,6 +9,7 @@ from hypothesis import strategies
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench import bench_fakes
@@ -32,7 +33,7 @@ def _verdicts(run, name, **changes):
 
 def _simple(**options):
     run = report_scenes.Run('network', [report_scenes.workload()],
-                            repetitions=3)
+                            rounds=3)
     run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
             {'measured': 1.0}, **options)
     return run
@@ -68,7 +69,7 @@ class AffinitiesTest(unit_base.TestCase):
 
     def test_one_instance_of_several_that_nobody_saw(self):
         run = report_scenes.Run('network', [report_scenes.workload()],
-                                repetitions=3)
+                                rounds=3)
         run.add(
             report_scenes.case(report_scenes.tenant(count=2), scenario='a'),
             {'measured': 1.0})
@@ -91,21 +92,32 @@ class ClocksTest(unit_base.TestCase):
     def test_agree(self):
         self.assertEqual([HOLDS], _verdicts(_simple(), 'clocks'))
 
-    @ddt.data((-3.0, INCONCLUSIVE, '7.00'), (3.0, DOES_NOT_HOLD, '13.00'))
+    @ddt.data((1.0005, HOLDS), (1.0012, DOES_NOT_HOLD),
+              (0.9, DOES_NOT_HOLD))
     @ddt.unpack
-    def test_disagree(self, inside, verdict, told):
-        found = _claims(_simple(inside=inside), 'clocks')[0]
+    def test_rate(self, rate, verdict):
+        found = _claims(_simple(rate=rate), 'clocks')[0]
         self.assertIs(verdict, found.verdict)
-        self.assertIn(f'10.10 s outside, {told} s inside', found.evidence)
+        self.assertIn(f'{rate:.5f} s inside for 1 s outside', found.evidence)
+
+    def test_handshakes_that_take_too_long(self):
+        slow = bench_model.ClockReading(before=0.0, inside=1.0, after=2.0)
+        check = bench_model.ClockCheck(
+            factors={}, round=0, instance='guest-0', first=slow,
+            last=dataclasses.replace(
+                slow, before=100.0, inside=101.0, after=102.0))
+        found = _claims(_simple(), 'clocks', clocks=(check,))[0]
+        self.assertIs(INCONCLUSIVE, found.verdict)
+        self.assertIn('1 of 1 cannot be told; guest-0', found.evidence)
+        # Beyond what they leave open it is wrong all the same.
+        found = _claims(_simple(), 'clocks', clocks=(dataclasses.replace(
+            check, last=dataclasses.replace(
+                check.last, inside=111.0)),))[0]
+        self.assertIs(DOES_NOT_HOLD, found.verdict)
 
     def test_not_read(self):
-        run = _simple()
-        run.measurements[:] = [
-            dataclasses.replace(measurement, readings=tuple(
-                dataclasses.replace(reading, inside_seconds=None)
-                for reading in measurement.readings))
-            for measurement in run.measurements]
-        self.assertEqual([INCONCLUSIVE], _verdicts(run, 'clocks'))
+        self.assertEqual([INCONCLUSIVE], _verdicts(_simple(), 'clocks',
+                                                   clocks=()))
 
 
 class CompleteTest(unit_base.TestCase):
@@ -139,73 +151,70 @@ class IsolationTest(unit_base.TestCase):
         self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(run, 'level'))
         self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(run, 'spread'))
 
-    def test_no_difference_is_no_pass(self):
-        run = report_scenes.levels(slow=0.955, floating_spread=0.007)
+    def test_density_is_no_gain(self):
+        """A third of a CPU is what density costs, and not for want of pins."""
+        run = report_scenes.levels(slow=1.0, floating_spread=0.007)
         self.assertNotIn(HOLDS, _verdicts(run, 'level'))
         self.assertNotIn(HOLDS, _verdicts(run, 'spread'))
 
-    def test_two_repetitions_are_inconclusive(self):
-        run = report_scenes.levels(repetitions=2)
+    def test_two_rounds_are_inconclusive(self):
+        run = report_scenes.levels(rounds=2)
         self.assertEqual([INCONCLUSIVE] * 2, _verdicts(run, 'spread'))
+
+    def test_nothing_of_the_same_density(self):
+        run = report_scenes.levels()
+        run.measurements[:] = [
+            measurement for measurement in run.measurements
+            if '1x' not in measurement.factors['scenario']
+            and not measurement.factors['scenario'].startswith('shared, idle')]
+        found = _claims(run, 'level')
+        self.assertEqual([INCONCLUSIVE] * 2, [one.verdict for one in found])
+        self.assertIn('as many vCPUs for each CPU', found[0].evidence)
 
     @ddt.data('level', 'spread')
     def test_what_disturbs_both_does_not_hide_the_difference(self, name):
-        """Tenants of one case are compared repetition by repetition."""
+        """Tenants of one case are compared round by round."""
         run = report_scenes.Run('levels', [report_scenes.workload()],
-                                repetitions=24)
+                                rounds=24)
         pinned, shared = report_scenes.tenant('pinned'), report_scenes.tenant(
             'shared', provisioning=report_scenes.VANILLA,
             guest_class=report_scenes.SHARED)
-        for scenario, tenants in (
-                ('pinned alone', (pinned,)), ('shared alone', (shared,)),
-                ('both', (pinned, shared))):
-            run.add(report_scenes.case(*tenants, scenario=scenario),
-                    {tenant.name: 1000.0 if len(tenants) == 1 else
-                     {'pinned': 990.0, 'shared': 900.0}[tenant.name]
-                     for tenant in tenants}, spread=0.003)
+        run.add(report_scenes.case(pinned, shared, scenario='both'),
+                {'pinned': 990.0, 'shared': 900.0}, spread=0.003,
+                cpus={'pinned': '4-5', 'shared': '12-13'})
         # All is slow at times, and what is shared a little more so.
         for number, one in enumerate(run.measurements):
-            if len(one.readings) > 1:
-                run.measurements[number] = dataclasses.replace(
-                    one, readings=tuple(dataclasses.replace(
-                        reading, figures={
-                            figure: value * (1.5 - number % 7 / 7) ** power
-                            for figure, value in reading.figures.items()})
-                        for reading, power in zip(one.readings, (1, 1.1))))
+            run.measurements[number] = dataclasses.replace(
+                one, readings=tuple(dataclasses.replace(
+                    reading, figures={
+                        figure: value * (1.5 - number % 7 / 7) ** power
+                        for figure, value in reading.figures.items()})
+                    for reading, power in zip(one.readings, (1, 1.1))))
 
         found, = _claims(run, name)
 
         self.assertIs(HOLDS, found.verdict, found.evidence)
 
-    def test_what_ran_beside_it_comes_before_what_has_more_vcpus(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()])
-        pinned, shared = report_scenes.tenant('pinned'), report_scenes.tenant(
-            'shared', provisioning=report_scenes.VANILLA,
-            guest_class=report_scenes.SHARED)
-        for scenario, tenants in (
-                ('crowd', (pinned, dataclasses.replace(shared, count=3))),
-                ('pair', (pinned, shared))):
-            run.add(report_scenes.case(*tenants, scenario=scenario),
-                    {'pinned': 1000.0, 'shared': 500.0})
-        self.assertEqual(
-            ['crowd: pinned against shared', 'pair: pinned against shared'],
-            [claim.subject for claim in _claims(run, 'spread')])
+    def test_matrix(self):
+        found = _claims(report_scenes.matrix(), 'level')
+        self.assertEqual(['stream', 'sysbench-cpu'],
+                         [one.subject for one in found])
+        self.assertEqual([HOLDS] * 2, [one.verdict for one in found])
+        self.assertIn('2 of 2 ratios', found[0].evidence)
+        self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(
+            report_scenes.matrix(worst=0.9), 'level'))
 
-    def test_neighbours_of_another_kind_come_first(self):
-        run = report_scenes.levels()
-        run.add(report_scenes.case(report_scenes.tenant('enterprise', count=4),
-                                   scenario='enterprise fills',
-                                   workload='sysbench-cpu'),
-                {'enterprise': 1000.0})
-        self.assertEqual(2, len(_claims(run, 'level')))
 
-    def test_no_idle_host(self):
-        run = report_scenes.levels()
-        run.measurements[:] = [
-            measurement for measurement in run.measurements
-            if 'idle' not in measurement.factors['scenario']]
-        found = _claims(run, 'level')
-        self.assertEqual([INCONCLUSIVE] * 2, [one.verdict for one in found])
+class SelfTestTest(unit_base.TestCase):
+
+    def test_claim(self):
+        for including, comparisons, verdict in (
+                (96, 100, HOLDS), (94, 100, DOES_NOT_HOLD),
+                (10, 10, INCONCLUSIVE)):
+            self.useFixture(report_scenes.SelfTest(report_scenes.calibration(
+                comparisons=comparisons, including_one=including)))
+            self.assertEqual([verdict], _verdicts(report_scenes.copies(),
+                                                  'self-test'))
 
 
 class MutexTest(unit_base.TestCase):
@@ -237,8 +246,15 @@ class PriorityTest(unit_base.TestCase):
             [HOLDS, DOES_NOT_HOLD, DOES_NOT_HOLD],
             _verdicts(report_scenes.priority(ratio=1.0), 'finish-ratio'))
 
+    def test_guests_that_may_have_cpus_of_their_own(self):
+        found = _claims(report_scenes.priority(
+            platform=bench_model.PlatformName.GUEST), 'finish-ratio')
+        self.assertEqual([INCONCLUSIVE] * 3,
+                         [claim.verdict for claim in found])
+        self.assertIn('may spread guests', found[0].evidence)
+
     def test_wide(self):
-        run = report_scenes.priority(spread=0.3, repetitions=3)
+        run = report_scenes.priority(spread=0.3, rounds=3)
         self.assertEqual([INCONCLUSIVE] * 3, _verdicts(run, 'finish-ratio'))
 
     def test_nobody_knows_the_cpus(self):
@@ -260,8 +276,8 @@ class PriorityTest(unit_base.TestCase):
                 *measurement.affinities, affinity))
             for measurement in run.measurements]
         summary = statistics.summarise(run.results())
-        self.assertEqual(4, run_claims.contended_cpus(
-            summary, summary.experiment.cases[0]))
+        self.assertEqual(4, len(equal_density.given_cpus(
+            summary, summary.experiment.cases[0])))
 
     def _tenant(self, weight, threads, vcpus=4):
         return report_scenes.tenant(
@@ -358,14 +374,14 @@ class BareMetalTest(unit_base.TestCase):
 
 
 @ddt.ddt
-class BelowTest(unit_base.TestCase):
+class AboveTest(unit_base.TestCase):
 
-    @ddt.data((0.8, 0.9, HOLDS), (1.1, 1.2, DOES_NOT_HOLD),
-              (0.9, 1.1, INCONCLUSIVE), (0.9, 1.0, INCONCLUSIVE),
+    @ddt.data((1.1, 1.2, HOLDS), (0.8, 0.9, DOES_NOT_HOLD),
+              (0.9, 1.1, INCONCLUSIVE), (1.0, 1.1, INCONCLUSIVE),
               (float('nan'), 0.9, INCONCLUSIVE))
     @ddt.unpack
-    def test_below(self, low, high, verdict):
-        self.assertIs(verdict, run_claims.below(intervals.Interval(
+    def test_above(self, low, high, verdict):
+        self.assertIs(verdict, run_claims.above(intervals.Interval(
             value=0.9, low=low, high=high, method=intervals.Method.BCA), 1))
 
     def test_counted(self):

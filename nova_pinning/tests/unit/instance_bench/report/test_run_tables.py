@@ -7,6 +7,7 @@ import ddt
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -14,7 +15,7 @@ from nova_pinning.tests.unit import unit_base
 
 
 def _tables(run):
-    return run_tables.tables(statistics.summarise(run.results()))
+    return study_tables.tables(statistics.summarise(run.results()))
 
 
 @ddt.ddt
@@ -22,7 +23,8 @@ class TablesTest(unit_base.TestCase):
 
     @ddt.data(*report_scenes.ALL)
     def test_shape(self, kind):
-        found = _tables(report_scenes.ALL[kind](repetitions=3))
+        self.useFixture(report_scenes.SelfTest())
+        found = _tables(report_scenes.ALL[kind](rounds=3))
         self.assertFalse(found[0].is_detail)
         for table in found:
             self.assertEqual(len(set(table.columns)), len(table.columns))
@@ -47,18 +49,32 @@ class TablesTest(unit_base.TestCase):
         self.assertEqual([False, False, False, True],
                          [one.is_detail for one in found])
         self.assertEqual(
-            ('scenario', 'runs', 'average', 'deviation', '95% interval',
-             'variation', 'min', 'max', 'against baseline',
-             'under neighbours', 'outliers'), found[0].columns)
-        self.assertEqual('shared beside enterprise, 3x',
-                         found[0].rows[4][0])
+            ('platform', 'scenario', 'tenant', 'runs', 'average',
+             '95% interval', 'variation', 'min', 'max', 'against baseline',
+             'published against baseline', 'under neighbours'),
+            found[0].columns)
+        self.assertEqual(('vm (KVM)', 'shared at 1x beside enterprise',
+                          'enterprise'), found[0].rows[3][:3])
+        self.assertEqual(['–', '1.19', '1.02', '–', '–', '–', '–'],
+                         [row[-2] for row in found[0].rows])
+        self.assertEqual(['4.00', '2.70'],
+                         [row[-2] for row in found[1].rows[1:3]])
+        self.assertIn('360 Tech Engineering', found[0].note)
 
     def test_mutex(self):
         found = _tables(report_scenes.mutex())[0]
         self.assertEqual(
-            ('scenario', 'runs', 'average', 'deviation', 'min', 'max'),
-            found.columns[:6])
-        self.assertEqual(('host SMP', '12'), found.rows[0][:2])
+            ('platform', 'scenario', 'runs', 'average', 'deviation', 'min',
+             'max'), found.columns[:7])
+        self.assertEqual(('bm (process)', 'host SMP', '12'),
+                         found.rows[0][:3])
+        self.assertEqual(
+            ('published runs', 'published average', 'published deviation',
+             'published min', 'published max'), found.columns[7:12])
+        self.assertEqual([('15', '708'), ('15', '118'), ('15', '3,996'),
+                          ('15', '114'), ('15', '101')],
+                         [row[7:9] for row in found.rows])
+        self.assertIn('Egorov', found.note)
 
     def test_mutexes_of_several_workloads_are_one_table(self):
         jobs = [report_scenes.workload(name, ('seconds', 's', 'lower'))
@@ -74,29 +90,58 @@ class TablesTest(unit_base.TestCase):
     def test_priority(self):
         found = _tables(report_scenes.priority())[0]
         self.assertEqual(
-            ('threads', 'weights', 'runs', 'heavier done, s',
-             'lighter done, s', 'ratio', 'by the weights'), found.columns)
-        self.assertEqual(('4', '100 : 50', '12'), found.rows[1][:3])
+            ('platform', 'threads', 'weights', 'runs', 'heavier done, s',
+             'lighter done, s', 'ratio', 'by the weights',
+             'published heavier done, s', 'published lighter done, s',
+             'published ratio'), found.columns)
+        self.assertEqual(('cn (namespaces)', '4', '100 : 50', '12'),
+                         found.rows[1][:4])
         self.assertEqual(['1.00', '0.75', '0.75'],
-                         [row[-1] for row in found.rows])
+                         [row[7] for row in found.rows])
+        self.assertEqual([('85.923', '1'), ('32.96', '0.756'),
+                          ('32.374', '0.75')],
+                         [row[8::2] for row in found.rows])
 
     def test_ladder(self):
         found = _tables(report_scenes.ladder())[0]
         self.assertEqual(
-            ('threads', 'runs', 'baseline', 'its deviation', 'measured',
-             'deviation', 'ratio'), found.columns)
-        self.assertEqual(['1', '2', '4', '6', '8', '12'],
-                         [row[0] for row in found.rows])
+            ('platform', 'threads', 'runs', 'baseline', 'its deviation',
+             'measured', 'deviation', 'ratio', 'published baseline, s',
+             'published measured, s', 'published ratio'), found.columns)
+        self.assertEqual(
+            [('1', '85.3706'), ('2', '–'), ('4', '42.6902'), ('6', '–'),
+             ('8', '21.361'), ('12', '21.3474')],
+            [(row[1], row[8]) for row in found.rows])
+
+    def test_ladder_whose_source_disagrees_with_itself(self):
+        found = _tables(report_scenes.ladder())[1]
+        self.assertIn('"about a 10% penalty with 4 threads", its table 16.0%',
+                      found.note)
+        self.assertEqual('2.636', found.rows[0][-1])
 
     def test_overhead(self):
         found = _tables(report_scenes.overhead())
         self.assertEqual(
-            ('vCPUs', 'CHR', 'bm pinned', 'cn vanilla', 'cn pinned',
-             'vm vanilla', 'vm pinned'), found[0].columns)
+            ('vCPUs', 'CHR', 'bm (process) pinned', 'cn (namespaces) vanilla',
+             'cn (namespaces) pinned', 'vm (KVM) vanilla', 'vm (KVM) pinned',
+             'published best CHR, 0.07 to 0.14'), found[0].columns)
+        self.assertEqual(['in it', '–', '–', '–'],
+                         [row[-1] for row in found[0].rows])
+        self.assertIn('an earlier slide', found[0].note)
         self.assertEqual([('2', '0.12'), ('4', '0.25'), ('8', '0.50'),
                           ('16', '1.0')], [row[:2] for row in found[0].rows])
         self.assertIn('comes with the platform', found[1].title)
         self.assertEqual(('ffmpeg', 'vm', 'pinned'), found[1].rows[-1][:3])
+
+    def test_best_practices(self):
+        found = _tables(report_scenes.overhead())[2]
+        self.assertEqual(
+            {'avoid small vanilla containers': ('1', '0', '0'),
+             'pin CPU-bound containers': ('4', '0', '0'),
+             'pin IO-intensive workloads': ('0', '0', '0')},
+            {row[0]: row[1:4] for row in found.rows
+             if 'guests' not in row[0]})
+        self.assertEqual('–', found.rows[-1][-1])
 
     def test_multitask(self):
         found = _tables(report_scenes.multitask())[0]
@@ -104,14 +149,60 @@ class TablesTest(unit_base.TestCase):
             ('platform', 'provisioning', 'ffmpeg',
              'ffmpeg against baseline', 'ffmpeg-many',
              'ffmpeg-many against baseline'), found.columns)
-        self.assertEqual([('bm', 'vanilla'), ('cn', 'vanilla'),
-                          ('cn', 'pinned')],
+        self.assertEqual([('bm (process)', 'vanilla'),
+                          ('cn (namespaces)', 'vanilla'),
+                          ('cn (namespaces)', 'pinned')],
                          [row[:2] for row in found.rows])
 
     def test_network(self):
         found = _tables(report_scenes.network())[0]
-        self.assertEqual(('emulator', 'interrupts', 'runs'),
-                         found.columns[:3])
+        self.assertEqual(('platform', 'emulator', 'interrupts', 'runs'),
+                         found.columns[:4])
+        self.assertEqual(['–', '1.12', '–', '–', '–'],
+                         [row[-1] for row in found.rows])
+
+    def test_latency(self):
+        found = _tables(report_scenes.latency())[0]
+        self.assertEqual(('platform', 'provisioning', 'runs', 'mean',
+                          'p99.999', 'max'), found.columns)
+        run = report_scenes.latency()
+        largest = max(reading.figures['max']
+                      for measurement in run.measurements
+                      for reading in measurement.readings
+                      if measurement.factors['provisioning'] == 'vanilla')
+        self.assertAlmostEqual(largest, float(found.rows[1][-1]), delta=0.1)
+
+    def test_neighbours(self):
+        found = _tables(report_scenes.matrix())[0]
+        self.assertEqual(('victim', 'platform', 'provisioning', 'cpu',
+                          'memory'), found.columns)
+        self.assertEqual(4, len(found.rows))
+        for row in found.rows:
+            self.assertRegex(row[3], '^1.1' if row[2] == 'pinned'
+                             else r'^(2\.0|1\.9)')
+
+    def test_self_test(self):
+        self.useFixture(report_scenes.SelfTest())
+        found = _tables(report_scenes.copies())[0]
+        self.assertEqual((('100', '96', '96.0%', '1.40', '1.00'),),
+                         found.rows)
+
+    @ddt.data(('vm', True, {}, 'vm (TCG)'), ('vm', False, {}, 'vm (KVM)'),
+              ('vm', False, {'accelerator': 'tcg'}, 'vm (TCG)'),
+              ('bm', False, {}, 'bm (process)'),
+              ('cn', False, {'runc': '1.1'}, 'cn (runc)'),
+              ('vmcn', False, {'crun': '1.8'}, 'vmcn (crun in KVM)'))
+    @ddt.unpack
+    def test_platform(self, name, emulated, versions, words):
+        run = report_scenes.Run('network', [report_scenes.workload()],
+                                rounds=2)
+        run.add(report_scenes.case(
+            report_scenes.tenant(platform=bench_model.PlatformName(name)),
+            scenario='guest'), {'measured': 1.0})
+        found = study_tables.tables(statistics.summarise(run.results(
+            dataclasses.replace(report_scenes.CONDITIONS, emulated=emulated,
+                                versions=versions))))[0]
+        self.assertEqual((words, 'guest'), found.rows[0][:2])
 
     def test_several_tenants_of_a_case(self):
         run = report_scenes.Run('levels', [report_scenes.workload()])
@@ -120,7 +211,7 @@ class TablesTest(unit_base.TestCase):
                                    scenario='both'), {'a': 1.0, 'b': 2.0})
         found = _tables(run)[0]
         self.assertEqual([('both', 'a'), ('both', 'b')],
-                         [row[:2] for row in found.rows])
+                         [row[1:3] for row in found.rows])
 
     def test_time_from_outside_is_what_counts(self):
         job = bench_model.Workload(
@@ -139,7 +230,7 @@ class TablesTest(unit_base.TestCase):
 
     def test_nothing(self):
         for make in report_scenes.ALL.values():
-            run = make(repetitions=1)
+            run = make(rounds=1)
             run.measurements.clear()
             self.assertEqual((), _tables(run))
 
@@ -158,7 +249,7 @@ class OthersTest(unit_base.TestCase):
                     for slow in (0.6, 0.4))
         found = run_tables.changes(run_comparison.compare(new, old))
         self.assertEqual('regression', found.rows[0][-1])
-        self.assertTrue(found.rows[0][0].startswith('shared beside'))
+        self.assertTrue(found.rows[0][0].startswith('shared at'))
         self.assertRegex(found.rows[0][5], r'^\+\d+\.\d% \(\+.* to \+.*\)$')
 
     def test_skipped(self):
@@ -172,7 +263,7 @@ class OthersTest(unit_base.TestCase):
 
     def test_flags(self):
         run = report_scenes.Run('network', [report_scenes.workload()],
-                                repetitions=3)
+                                rounds=3)
         run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
                 {'measured': 1.0}, flags=('a clock is off',))
         results = run.results(failures=(bench_model.Failure(

@@ -7,7 +7,7 @@ from nova_pinning import cpuset
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench.report import run_claims
-from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import statistics
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -17,31 +17,42 @@ _GENERAL = ['affinities', 'clocks', 'complete']
 #: Claims that each has besides.
 _OWN = {
     'cpu-priority': ['finish-ratio'],
+    'cpu-weights': ['finish-ratio'],
     'enterprise-vs-shared': ['level', 'spread'],
+    'latency': [],
     'multitask': [],
+    'neighbours': ['level'],
     'network-cache': [],
     'overhead-ladder': ['bare-metal'],
     'platform-overhead': ['bare-metal'],
+    'self-test': ['self-test'],
+    'siblings': [],
     'smp-mutex': ['mutex'],
 }
+#: Those whose tables have published figures beside their rows.
+_PUBLISHED = ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
+              'network-cache', 'overhead-ladder', 'platform-overhead',
+              'smp-mutex')
 
 
-def _layout():
+def _layout(threads=1):
     parse = cpuset.CpuSet.parse
     return cpu_layout.CpuLayout(
         host=parse('0-1'), shared=parse('2-7'), dedicated=parse('8-15'),
-        cores=tuple(cpuset.CpuSet([cpu]) for cpu in range(16)),
+        cores=tuple(cpuset.CpuSet(range(cpu, cpu + threads))
+                    for cpu in range(0, 16, threads)),
         l3_domains=(parse('0-7'), parse('8-15')), nodes=(parse('0-15'),),
         memory_mib=131072)
 
 
 def _run(name):
-    prepared = experiment_file.read(name, _layout(),
-                                    workload_catalogue.shipped())
+    prepared = experiment_file.read(
+        name, _layout(2 if name == 'siblings' else 1),
+        workload_catalogue.shipped())
     found = prepared.experiment
     run = report_scenes.Run(found.table, prepared.workloads.values(),
                             name=name,
-                            repetitions=3, baseline=found.baseline)
+                            rounds=3, baseline=found.baseline)
     for case in found.cases:
         run.add(case, {tenant.name: 100.0 for tenant in case.tenants
                        if tenant.role == 'measured'}, spread=0.02)
@@ -57,8 +68,14 @@ class ShippedTest(unit_base.TestCase):
     @ddt.data(*_OWN)
     def test_reported(self, name):
         summary = statistics.summarise(_run(name).results())
-        self.assertTrue(run_tables.tables(summary))
+        found = study_tables.tables(summary)
+        self.assertTrue(found)
         self.assertEqual({*_GENERAL, *_OWN[name]},
                          {claim.name for claim in run_claims.claims(summary)})
+        self.assertEqual(
+            name in _PUBLISHED, any(
+                column.startswith('published') for table in found
+                for column in table.columns))
         # A baseline that matches nothing would go unnoticed.
-        self.assertTrue(any(row.overhead for row in summary.rows))
+        self.assertEqual(bool(summary.experiment.baseline),
+                         any(row.overhead for row in summary.rows))

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run says of what it was made for: one sentence, and one picture."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import equal_density
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import self_test
+from nova_pinning.instance_bench import statistics
+
+_PINNED = bench_model.Provisioning.PINNED
+_VANILLA = bench_model.Provisioning.VANILLA
+_Pair = tuple[statistics.FigureRow, intervals.Interval]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A ratio in the picture.
+
+    :param kind: those of one kind have a colour
+    """
+
+    label: str
+    kind: str
+    ratio: intervals.Interval
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """
+    :param more: what belongs to it, and is not it
+    :param axis: what the bars' ratios are
+    """
+
+    sentence: str
+    more: str = ''
+    axis: str = ''
+    bars: tuple[Bar, ...] = ()
+
+
+def answer(summary: statistics.RunSummary) -> Answer:
+    """The answer; it says so if there is none."""
+    found = None
+    if summary.rows:
+        found = _OF_TABLE.get(summary.experiment.table, _overheads)(summary)
+    return found or Answer(sentence='What was measured does not answer the '
+                                    'question of this experiment.')
+
+
+def _isolation(summary: statistics.RunSummary) -> Answer | None:
+    pairs = [(one.row, one.level, one.spread)
+             for one in equal_density.isolations(summary)
+             if one.level is not None and one.spread is not None]
+    costs = list(equal_density.density_costs(summary))
+    bars, more = [], []
+    sentence = ('What pinning buys beside neighbours was not measured: no '
+                'floating instance had as many vCPUs for each CPU as a pinned '
+                'one has.')
+    if pairs:
+        gains = '; '.join(
+            f'{words.change(level)} for {_name(summary, row, pairs)}'
+            for row, level, _spread in pairs)
+        sentence = ('Beside neighbours, with as many vCPUs for each CPU, '
+                    f'pinning {gains}.')
+        more.append('Floating instances vary by this many times as much: '
+                    + '; '.join(f'{_name(summary, row, pairs)} '
+                                f'{words.ratio(spread)}'
+                                for row, _level, spread in pairs) + '.')
+    for row, level, spread in pairs:
+        label = _name(summary, row, pairs)
+        bars += [Bar(label=f'{label}: level', kind='pinning gains',
+                     ratio=level),
+                 Bar(label=f'{label}: spread', kind='floating varies more',
+                     ratio=spread)]
+    if costs:
+        more.append('What density costs is apart from that: ' + '; '.join(
+            f'{cost.row.tenant.workload} is {words.ratio(cost.cost)} times '
+            f'worse off at {cost.many:.2g} vCPUs for each CPU than at '
+            f'{cost.few:.2g}, both floating' for cost in costs) + '.')
+        bars += [Bar(label=f'{cost.row.tenant.workload}: density',
+                     kind='density costs', ratio=cost.cost)
+                 for cost in costs]
+    return Answer(sentence=sentence, more=' '.join(more), bars=tuple(bars),
+                  axis='floating by pinned, many by few; above 1: worse')
+
+
+def _name(summary: statistics.RunSummary, row: statistics.FigureRow,
+          pairs: Sequence[tuple[statistics.FigureRow, object, object]]) -> str:
+    """A workload's name, with the case if it alone is not enough."""
+    workload = row.tenant.workload
+    alike = [other for other, *_rest in pairs
+             if other.tenant.workload == workload]
+    if len(alike) < 2:
+        return workload
+    names = [name for name in statistics.varying(
+        [other.case for other in alike]) if name != 'workload']
+    return f'{workload} ({", ".join(row.case.factors.get(name, "") for name in names)})'  # noqa: E501
+
+
+def _neighbours(summary: statistics.RunSummary) -> Answer | None:
+    rows = [(row, ratio) for row in equal_density.first_figures(summary)
+            if (ratio := slowdown(row)) is not None]
+    worst = [max(of_kind, key=lambda pair: pair[1].value)
+             for kind in (_PINNED, _VANILLA)
+             if (of_kind := [pair for pair in rows
+                             if pair[0].tenant.provisioning is kind])]
+    if not worst:
+        return None
+    sentence = '; '.join(
+        f'the worst neighbour of {_kind(row)} instances is '
+        f'{row.case.factors.get(aggressor(row), "")}, which slows '
+        f'{row.tenant.workload} {words.ratio(ratio)} times'
+        for row, ratio in worst)
+    return Answer(
+        sentence=sentence[0].upper() + sentence[1:] + '.',
+        axis='slowdown by a neighbour; above 1: worse',
+        bars=tuple(Bar(
+            label=f'{row.tenant.workload} beside '
+                  f'{row.case.factors.get(aggressor(row), "")}',
+            kind=_kind(row), ratio=ratio) for row, ratio in rows))
+
+
+def aggressor(row: statistics.FigureRow) -> str:
+    """The factor that says which neighbour a row has."""
+    return 'aggressor' if 'aggressor' in row.case.factors else 'scenario'
+
+
+def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
+    """What neighbours cost: against an idle host, or the baseline's."""
+    return row.slowdown or row.overhead
+
+
+def _kind(row: statistics.FigureRow) -> str:
+    return ('pinned' if row.tenant.provisioning is _PINNED else 'floating')
+
+
+def _mutex(summary: statistics.RunSummary) -> Answer | None:
+    pairs = list(run_claims.smp_pairs(summary))
+    if not pairs:
+        return _overheads(summary)
+    return Answer(
+        sentence='Threads that take turns at a mutex need, on two CPUs by on '
+                 'one: ' + '; '.join(
+                     f'{words.ratio(ratio)} on '
+                     f'{_platform(summary, row.tenant.platform)}'
+                     for row, ratio in pairs) + '.',
+        axis='two CPUs by one; above 1: one is faster', bars=tuple(Bar(
+            label=_label(summary, row), kind=str(row.tenant.platform),
+            ratio=ratio) for row, ratio in pairs))
+
+
+def _label(summary: statistics.RunSummary, row: statistics.FigureRow) -> str:
+    factors = row.case.factors
+    return ', '.join(
+        f'{name} {factors[name]}' if factors[name].isdigit()
+        else factors[name] for name in statistics.varying(
+            [one.case for one in summary.rows]) if name in factors)
+
+
+def _priority(summary: statistics.RunSummary) -> Answer | None:
+    finishes = statistics.finishes(summary)
+    if not finishes:
+        return None
+    bars = tuple(Bar(
+        label=_label(summary, finish.heavy), kind='heavier by lighter',
+        ratio=finish.ratio.interval.stretched(summary.stretch))
+        for finish in finishes)
+    first = finishes[0]
+    return Answer(
+        sentence=f'With weights {first.heavy.tenant.weight} and '
+                 f'{first.light.tenant.weight} the heavier is done in this '
+                 'part of the time of the lighter: ' + '; '.join(
+                     f'{bar.label}: {words.ratio(bar.ratio)}'
+                     for bar in bars) + '.',
+        axis='finish time, heavier by lighter', bars=bars)
+
+
+def _by_pinning(summary: statistics.RunSummary) -> Answer | None:
+    """Of each platform and workload, what pinning gains at least, at most."""
+    pairs = list(pinning_pairs(summary))
+    if not pairs:
+        return _overheads(summary)
+    sentences, bars = [], []
+    for name in dict.fromkeys(row.tenant.platform for row, _ratio in pairs):
+        own = sorted(((row, ratio) for row, ratio in pairs
+                      if row.tenant.platform is name),
+                     key=lambda pair: pair[1].value)
+        sentences.append(f'{_platform(summary, name)} ' + ' to '.join(
+            f'{words.ratio(ratio)} ({_work(row)})'
+            for row, ratio in _ends(own)))
+        bars += [Bar(label=f'{name}, {_work(row)}', kind=str(name),
+                     ratio=ratio) for row, ratio in own]
+    return Answer(
+        sentence='Floating instances are, by pinned ones of the same size, '
+                 'this many times worse off: ' + '; '.join(sentences) + '.',
+        axis='floating by pinned; above 1: pinning gains', bars=tuple(bars))
+
+
+def _ends(pairs: list[_Pair]) -> list[_Pair]:
+    """The first and the last, if these are two."""
+    return pairs if len(pairs) < 2 else [pairs[0], pairs[-1]]
+
+
+def _work(row: statistics.FigureRow) -> str:
+    return (f'{row.tenant.workload}, '
+            f'{words.count(row.tenant.size.vcpus, "vCPU")}')
+
+
+def _platform(summary: statistics.RunSummary,
+              name: bench_model.PlatformName) -> str:
+    conditions = summary.results.conditions
+    return words.platform(name, conditions[-1] if conditions else None)
+
+
+def pinning_pairs(summary: statistics.RunSummary) -> Iterator[_Pair]:
+    """What is floating, by the same pinned; above 1 pinning gains."""
+    rows = {_pair_key(row): row
+            for row in equal_density.first_figures(summary)}
+    for row in rows.values():
+        other = rows.get((_PINNED, *_pair_key(row)[1:]))
+        if row.tenant.provisioning is _VANILLA and other is not None:
+            yield row, equal_density.ratio(summary, row, other)
+
+
+def _pair_key(row: statistics.FigureRow) -> tuple[object, ...]:
+    others = {name: value for name, value in row.case.factors.items()
+              if name != 'provisioning'}
+    return (row.tenant.provisioning, statistics.key(others), row.tenant.name,
+            row.tenant.workload)
+
+
+def _latency(summary: statistics.RunSummary) -> Answer | None:
+    """The largest latency seen is what such instances are bought for."""
+    largest = {
+        row.case.name: row for row in summary.rows if row.is_measured
+        and row.figure.name == 'max'}
+    if not largest:
+        return _overheads(summary)
+    pairs = list(pinning_pairs(summary)) or [
+        (row, row.overhead) for row in equal_density.first_figures(summary)
+        if row.overhead is not None]
+    sentence = '; '.join(
+        f'{_label(summary, row)}: {words.number(row.estimate.maximum)} '
+        f'{row.figure.unit}' for row in largest.values())
+    return Answer(
+        sentence=f'The latest that a thread woke: {sentence}.',
+        axis='floating by pinned, or by the baseline; above 1: worse',
+        bars=tuple(Bar(label=f'{_label(summary, row)}: {row.figure.name}',
+                       kind=str(row.tenant.platform), ratio=ratio)
+                   for row, ratio in pairs))
+
+
+def _overheads(summary: statistics.RunSummary) -> Answer | None:
+    """What is worst and what is best against the baseline."""
+    rows = sorted(((row, row.overhead) for row in
+                   equal_density.first_figures(summary)
+                   if row.overhead is not None),
+                  key=lambda pair: pair[1].value)
+    if not rows:
+        return None
+    base = ', '.join(summary.experiment.baseline.values())
+    return Answer(
+        sentence=f'Against the baseline ({base}), above 1 being worse: ' +
+                 ' to '.join(f'{words.ratio(ratio)} for {_label(summary, row)}'
+                             for row, ratio in _ends(rows)) + '.',
+        axis='by the baseline; above 1: worse',
+        bars=tuple(Bar(label=_label(summary, row),
+                       kind=str(row.tenant.platform), ratio=ratio)
+                   for row, ratio in rows))
+
+
+def _self_test(summary: statistics.RunSummary) -> Answer | None:
+    return Answer(sentence=calibration_words(
+        self_test.calibrate(summary.results)))
+
+
+def calibration_words(found: self_test.Calibration | None) -> str:
+    """The machine's A/A figure."""
+    if found is None:
+        return ('Intervals are as they were calculated: no self-test of this '
+                'machine was given ("bench run self-test", then '
+                '--self-test), so none is widened.')
+    return (f'{found.including_one:,} of {len(found.comparisons):,} identical '
+            'comparisons on this machine include 1.0, the largest ratio '
+            f'being {found.largest:.2f}; intervals stretched by '
+            f'{found.stretch:.2f}.')
+
+
+_OF_TABLE: dict[str, Callable[[statistics.RunSummary], Answer | None]] = {
+    'levels': _isolation, 'neighbours': _neighbours, 'mutex': _mutex,
+    'priority': _priority, 'overhead': _by_pinning, 'latency': _latency,
+    'self-test': _self_test}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which published figures stand beside which rows.
+
+They stand in columns of their own, which say so, and enter nothing else.
+"""
+
+from collections.abc import Callable
+import re
+
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import published
+from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import statistics
+
+#: What the headings of such columns begin with.
+PREFIX = 'published '
+_GUESTS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
+_SMP = re.compile(r'\b(smp|up)\b', re.IGNORECASE)
+
+
+def columns(table: str, row: statistics.FigureRow) -> dict[str, str]:
+    """What is published for a row, by the heading; may be nothing."""
+    found = published.beside(table, row.tenant.workload)
+    place = _PLACES.get(table)
+    if found is None or place is None:
+        return {}
+    name = place(row)
+    if name not in found.rows:
+        return {}
+    if table == 'ladder':
+        return _ladder(found, name, row)
+    values = dict(zip(found.columns, found.rows[name]))
+    if table == 'levels':
+        # Turned as the measured are; the note has it as printed.
+        share = values.pop('share of bare metal')
+        return {f'{PREFIX}against baseline': f'{1 / (share or 1):.2f}'}
+    if table == 'network':
+        return {f'{PREFIX}against baseline': f'{values["ratio"]:.2f}'}
+    return {f'{PREFIX}{column}': words.NONE if value is None
+            else f'{value:,.5g}' for column, value in values.items()}
+
+
+def note(table: str, workload: str) -> str:
+    """Where the figures beside a table are from, '' if there are none."""
+    found = published.beside(table, workload)
+    if found is None:
+        return ''
+    text = f' Published: {found.source}; {found.note}.'
+    if found.disagrees:
+        text += f' The source disagrees with itself: {found.disagrees}.'
+    return text
+
+
+def rung(tenant: bench_model.Tenant) -> str:
+    """Threads, so that hosts of other sizes compare: '1', or '1.5x'."""
+    threads = run_claims.tenant_threads(tenant)
+    return ('1' if threads == 1
+            else f'{threads / (tenant.size.vcpus * tenant.count):.2g}x')
+
+
+def _ladder(found: published.PublishedTable, name: str,
+            row: statistics.FigureRow) -> dict[str, str]:
+    column = 'guest normal'
+    if row.tenant.platform is bench_model.PlatformName.BARE_METAL:
+        column = 'node normal'
+    elif row.tenant.platform not in _GUESTS:
+        return {}
+    if 'single' in row.case.name:
+        column = column.replace('normal', 'single-user')
+    base, value = (found.value(name, one)
+                   for one in (found.columns[0], column))
+    if base is None or value is None:
+        return {}
+    ratio = (value / base if found.better == bench_model.Better.LOWER
+             else base / value)
+    return {f'{PREFIX}baseline, {found.unit}': f'{base:,.6g}',
+            f'{PREFIX}measured, {found.unit}': f'{value:,.6g}',
+            f'{PREFIX}ratio': f'{ratio:.3f}'}
+
+
+def _levels(row: statistics.FigureRow) -> str:
+    """What stood without load in a guest of its own."""
+    if row.has_neighbours or row.tenant.platform not in _GUESTS:
+        return ''
+    return ('enterprise' if row.tenant.provisioning
+            is bench_model.Provisioning.PINNED else 'shared')
+
+
+def _mutex(row: statistics.FigureRow) -> str:
+    kinds = _SMP.findall(' '.join((*row.case.factors.values(),
+                                   row.tenant.workload.replace('-', ' '))))
+    kind = kinds[0].upper() if kinds else 'UP'
+    if row.tenant.platform is bench_model.PlatformName.BARE_METAL:
+        return f'host {kind}'
+    if row.tenant.platform not in _GUESTS:
+        return ''
+    return f'guest of {words.count(row.tenant.size.vcpus, "CPU")} {kind}'
+
+
+def _network(row: statistics.FigureRow) -> str:
+    return str(row.tenant.network_cpus or '')
+
+
+_PLACES: dict[str, Callable[[statistics.FigureRow], str]] = {
+    'levels': _levels, 'mutex': _mutex, 'network': _network,
+    'priority': lambda row: rung(row.tenant),
+    'ladder': lambda row: rung(row.tenant)}

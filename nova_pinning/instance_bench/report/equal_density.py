@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pinning buys, and what density costs, told apart.
+
+A pinned instance has a CPU for each vCPU. Beside a floating one that shares
+its CPUs with two others it would win whatever pinning does, so the two are
+compared where as many vCPUs are sold for each CPU, and what more of them cost
+is a comparison of its own, of floating instances.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench import statistics
+
+# Of vCPUs for each CPU, what counts as the same.
+_SAME = 0.1
+# Threads beside those that an instance's work runs in.
+_NOT_ITS_OWN = ('emulator', 'vhost')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    """A pinned instance and a floating one of the same platform and work.
+
+    :param other: None if none was measured at the same density
+    :param level: how much worse off the floating one is; above 1 pinning
+        gains
+    :param spread: its coefficient of variation by that of the pinned one
+    """
+
+    row: statistics.FigureRow
+    other: statistics.FigureRow | None
+    level: intervals.Interval | None = None
+    spread: intervals.Interval | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DensityCost:
+    """A floating instance among many, against one among few.
+
+    :param few: vCPUs for each CPU
+    :param cost: how much worse off it is among many
+    """
+
+    row: statistics.FigureRow
+    other: statistics.FigureRow
+    many: float
+    few: float
+    cost: intervals.Interval
+
+
+def ratio(summary: statistics.RunSummary, row: statistics.FigureRow,
+          other: statistics.FigureRow) -> intervals.Interval:
+    """How much worse a row is than another; above 1 is worse.
+
+    As wide as the self-test says that it has to be.
+    """
+    return statistics.ratio(
+        row.estimate.sample, other.estimate.sample, summary.experiment.seed,
+        row.figure.better, is_paired=True).stretched(summary.stretch)
+
+
+def first_figures(
+        summary: statistics.RunSummary) -> list[statistics.FigureRow]:
+    """Rows of measured tenants, of their workloads' first figures."""
+    return [row for row in summary.rows if row.is_measured
+            and row.figure == summary.results.workloads[
+                row.tenant.workload].figures[0]]
+
+
+def given_cpus(summary: statistics.RunSummary, case: bench_model.Case,
+               tenant: bench_model.Tenant | None = None) -> cpuset.CpuSet:
+    """The host CPUs that instances of a case were given; empty if unknown.
+
+    Threads that work for a guest may run elsewhere and are left out.
+
+    :param tenant: None for all of the case
+    """
+    name = statistics.key(case.factors)
+    given = cpuset.CpuSet()
+    for measurement in summary.results.measurements:
+        if statistics.key(measurement.factors) == name:
+            for affinity in measurement.affinities:
+                # 'enterprise-0: vCPU 1'
+                instance, _colon, thread = affinity.thread.rpartition(': ')
+                if thread not in _NOT_ITS_OWN and (
+                        tenant is None
+                        or instance.rpartition('-')[0] == tenant.name):
+                    given |= affinity.asked
+            if given:
+                return given
+    if not summary.results.conditions:
+        return given
+    layout = summary.results.conditions[-1].layout
+    return layout.get(str((tenant or case.tenants[0]).guest_class),
+                      cpuset.CpuSet())
+
+
+def density(summary: statistics.RunSummary,
+            row: statistics.FigureRow) -> float:
+    """How many vCPUs there are for each CPU that a row's tenant may use.
+
+    :returns: 0 if nobody knows the CPUs
+    """
+    own = given_cpus(summary, row.case, row.tenant)
+    vcpus = 0.0
+    for tenant in row.case.tenants:
+        cpus = given_cpus(summary, row.case, tenant)
+        if cpus:
+            vcpus += (tenant.count * tenant.size.vcpus
+                      * len(cpus & own) / len(cpus))
+    return vcpus / len(own) if own else 0.0
+
+
+def isolations(summary: statistics.RunSummary) -> Iterator[Isolation]:
+    """Pinned instances among neighbours, each with the like of it.
+
+    Those that ran at the same time where there are any: they had the same
+    neighbours.
+    """
+    found: dict[object, list[Isolation]] = {}
+    rows = first_figures(summary)
+    floating = [row for row in rows if row.tenant.provisioning
+                is bench_model.Provisioning.VANILLA]
+    for row in rows:
+        if (row.tenant.provisioning is bench_model.Provisioning.PINNED
+                and row.has_neighbours):
+            found.setdefault(_kind(row), []).append(_isolation(summary, row, (
+                max((other for other in floating if _kind(row) == _kind(other)
+                     and _is_alike(summary, row, other)),
+                    key=lambda other: (
+                        other.case == row.case, other.has_neighbours),
+                    default=None))))
+    for group in found.values():
+        for is_wanted in (
+                lambda one: one.other and one.other.case == one.row.case,
+                lambda one: one.other, lambda one: True):
+            if wanted := [one for one in group if is_wanted(one)]:
+                yield from wanted
+                break
+
+
+def _kind(row: statistics.FigureRow) -> tuple[object, ...]:
+    return row.tenant.workload, row.tenant.platform, row.tenant.size
+
+
+def _is_alike(summary: statistics.RunSummary, row: statistics.FigureRow,
+              other: statistics.FigureRow) -> bool:
+    """Whether only pinning tells two rows apart.
+
+    In a matrix of neighbours that is what the factors say; else it is the
+    density.
+    """
+    if summary.experiment.table == 'neighbours':
+        return _unpinned(row.case) == _unpinned(other.case)
+    return abs(density(summary, row) - density(summary, other)) <= _SAME
+
+
+def _unpinned(case: bench_model.Case) -> dict[str, str]:
+    return {name: value for name, value in case.factors.items()
+            if name != 'provisioning'}
+
+
+def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
+               other: statistics.FigureRow | None) -> Isolation:
+    if other is None:
+        return Isolation(row=row, other=None)
+    spread = statistics.variation_ratio(
+        other.estimate.sample, row.estimate.sample, summary.experiment.seed,
+        together=(0, 1)).stretched(summary.stretch)
+    return Isolation(row=row, other=other, level=ratio(summary, other, row),
+                     spread=spread)
+
+
+def density_costs(summary: statistics.RunSummary) -> Iterator[DensityCost]:
+    """Floating instances where most vCPUs are, against one for each CPU.
+
+    Of each platform and workload one.
+    """
+    pairs: dict[object, list[tuple[float, statistics.FigureRow]]] = {}
+    for row in first_figures(summary):
+        if (row.tenant.provisioning is bench_model.Provisioning.VANILLA
+                and all(tenant.role is bench_model.Role.MEASURED
+                        for tenant in row.case.tenants)):
+            pairs.setdefault(_kind(row), []).append(
+                (density(summary, row), row))
+    for rows in pairs.values():
+        many, row = max(rows, key=lambda pair: (pair[0], len(
+            pair[1].case.tenants)))
+        few, other = min(rows, key=lambda pair: (
+            abs(pair[0] - 1), [tenant.name for tenant in pair[1].case.tenants]
+            != [tenant.name for tenant in row.case.tenants]))
+        if abs(few - 1) <= _SAME < many - few:
+            yield DensityCost(
+                row=row, other=other, many=many, few=few,
+                cost=ratio(summary, row, other))

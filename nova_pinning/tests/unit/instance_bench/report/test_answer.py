@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs answer, and what of it is density."""
+
+import dataclasses
+
+import ddt
+
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import answer
+from nova_pinning.instance_bench.report import charts
+from nova_pinning.instance_bench.report import equal_density
+from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import statistics
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
+from nova_pinning.tests.unit import unit_base
+
+
+def _summary(run, **changes):
+    return statistics.summarise(dataclasses.replace(run.results(), **changes))
+
+
+@ddt.ddt
+class AnswerTest(unit_base.TestCase):
+
+    @ddt.data(*report_scenes.ALL)
+    def test_every_kind_has_one(self, kind):
+        self.useFixture(report_scenes.SelfTest())
+        found = answer.answer(_summary(report_scenes.ALL[kind]()))
+        self.assertNotIn('does not answer', found.sentence)
+        self.assertTrue(found.sentence.endswith('.'))
+        self.assertEqual(kind != 'self-test', bool(found.bars))
+
+    def test_nothing_measured(self):
+        for kind, make in report_scenes.ALL.items():
+            self.assertIn('does not answer', answer.answer(
+                _summary(make(rounds=1), measurements=())).sentence, kind)
+
+    def test_pinning_and_density_apart(self):
+        found = answer.answer(_summary(report_scenes.levels(
+            slow=0.8, floating_spread=0.01)))
+        self.assertRegex(found.sentence, 'pinning gains 2[456].* for sysb')
+        self.assertRegex(found.more, r'sysbench-cpu is (3\.0|2\.9)')
+        self.assertNotIn('vCPUs for each CPU than', found.sentence)
+
+    def test_no_gain(self):
+        found = answer.answer(_summary(report_scenes.levels(
+            slow=1.0, floating_spread=0.01)))
+        self.assertIn('makes no difference that shows', found.sentence)
+
+    def test_not_measured_at_equal_density(self):
+        run = report_scenes.levels()
+        found = answer.answer(_summary(run, measurements=tuple(
+            one for one in run.measurements
+            if 'shared at 3x' in one.factors['scenario'])))
+        self.assertIn('was not measured', found.sentence)
+
+    def test_too_few_runs(self):
+        found = answer.answer(_summary(report_scenes.levels(rounds=1)))
+        self.assertIn('cannot be told', found.sentence)
+
+    def test_mutex(self):
+        found = answer.answer(_summary(report_scenes.mutex()))
+        for bar, ratio in zip(found.bars, (3.1 / 1.2, 7.4 / 1.4),
+                              strict=True):
+            self.assertAlmostEqual(ratio, bar.ratio.value, delta=0.2)
+
+    def test_picture_of_many(self):
+        bars = tuple(answer.Bar(label=f'bar {number}', kind='a',
+                                ratio=intervals.Interval(
+                                    value=1.5 ** number, low=1.0, high=2.0,
+                                    method=intervals.Method.BCA))
+                     for number in range(-5, 20))
+        svg = charts.picture(answer.Answer(sentence='It.', axis='by one',
+                                           bars=bars), 'a').svg
+        self.assertNotIn('bar 0', svg)
+        self.assertIn('bar 19', svg)
+        self.assertIn('16 of 25', svg)
+        self.assertIsNone(charts.picture(answer.Answer(sentence='It.'), 'a'))
+
+
+class DensityTest(unit_base.TestCase):
+
+    def test_by_affinities(self):
+        summary = _summary(report_scenes.levels())
+        found = {(row.case.factors['scenario'], row.tenant.name):
+                 equal_density.density(summary, row)
+                 for row in equal_density.first_figures(summary)}
+        self.assertEqual(1, found['shared at 3x beside enterprise',
+                                  'enterprise'])
+        self.assertEqual(1, found['shared at 1x beside enterprise', 'shared'])
+        self.assertEqual(3, found['shared at 3x beside enterprise', 'shared'])
+
+    def test_by_the_layout(self):
+        run = report_scenes.levels()
+        run.measurements[:] = [dataclasses.replace(one, affinities=())
+                               for one in run.measurements]
+        summary = _summary(run)
+        row = next(row for row in summary.rows if row.tenant.count == 6)
+        self.assertEqual(3, equal_density.density(summary, row))
+        summary = _summary(run, conditions=())
+        self.assertEqual(0, equal_density.density(summary, row))
+
+    def test_stretched(self):
+        rows = {}
+        for stretch in (1.0, 2.0):
+            summary = statistics.summarise(report_scenes.levels().results(),
+                                           stretch=stretch)
+            pair = next(equal_density.isolations(summary))
+            rows[stretch] = pair.level
+        self.assertEqual(rows[1.0].value, rows[2.0].value)
+        self.assertAlmostEqual((rows[1.0].high / rows[1.0].value) ** 2,
+                               rows[2.0].high / rows[2.0].value)
+
+    def test_change(self):
+        def change(value, low, high):
+            return words.change(intervals.Interval(
+                value=value, low=low, high=high,
+                method=intervals.Method.BCA))
+
+        self.assertEqual('gains 4.0% (1.0% to 7.0%)', change(1.04, 1.01, 1.07))
+        self.assertEqual('loses 4.0% (1.0% to 7.0%)', change(0.96, 0.93, 0.99))
+        self.assertIn('(-1.0% to +3.0%)', change(1.01, 0.99, 1.03))
