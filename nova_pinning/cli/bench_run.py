@@ -22,12 +22,14 @@ from nova_pinning.cli import bench_options
 from nova_pinning.cli import bench_progress
 from nova_pinning.cli import common_options
 from nova_pinning import errors
+from nova_pinning.host import machine_files
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import conditions
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import exclusive_run
 from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import peer
 from nova_pinning.instance_bench.platforms import select
 from nova_pinning.instance_bench import results_file
@@ -237,10 +239,13 @@ def _run(prepared: experiment_file.Prepared, units: tuple[schedule.CaseRound,
 
 
 def _edges(layout: cpu_layout.CpuLayout) -> session.Edges:
+    tree = machine_files.Tree()
     return session.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
         load=conditions.load,
-        peer=lambda command: peer.running(command, layout.host))
+        peer=lambda command: peer.running(command, layout.host),
+        observe=functools.partial(kernel_counters.observed, tree),
+        busy=lambda: kernel_counters.busy(tree.text('/proc/stat') or ''))
 
 
 @contextlib.contextmanager

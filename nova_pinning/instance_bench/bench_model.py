@@ -17,6 +17,31 @@ from nova_pinning.model import hostclass
 #: What a parameter of a workload's command can be.
 Parameter = str | int | float
 
+#: What the kernel counts of an instance's threads and cgroup, with units.
+COUNTERS = {
+    'run_delay_seconds': 'time that runnable threads waited for a CPU '
+                         '(schedstat)',
+    'migrations': 'moves of a thread from one CPU to another',
+    'voluntary_switches': 'context switches, since it had nothing to do',
+    'involuntary_switches': 'context switches, since another got its CPU',
+    'throttled_seconds': 'time that its cgroup was held at a quota '
+                         '(cpu.stat)',
+    'cpu_pressure_seconds': 'time that some thread waited for a CPU (PSI)',
+    'memory_pressure_seconds': 'time that some thread waited for memory '
+                               '(PSI)',
+    'io_pressure_seconds': 'time that some thread waited for a device (PSI)',
+    'steal_seconds': 'time of CPUs that the guest wanted and did not get, as '
+                     'it sees it',
+}
+#: What the kernel and the CPUs count of the host as a whole.
+HOST_COUNTERS = {
+    'steal_seconds': 'time of CPUs that another guest of the same machine '
+                     'had',
+    'mhz': 'mean frequency of the CPUs that were measured',
+    'instructions_per_cycle': 'of the CPUs that were measured (perf stat)',
+    'llc_misses': 'of the CPUs that were measured (perf stat)',
+}
+
 
 class WorkloadClass(enum.StrEnum):
     """What of a machine a workload is after."""
@@ -110,14 +135,17 @@ class Workload:
     :param about: what it shows, one sentence
     :param programs: executables that the command needs, by name, each with
         the Debian package that has it
-    :param packages: further Debian packages
+    :param packages: further Debian packages of the instance
     :param source: a C program of this project, in ``bench/programs``, that
         ``build`` turns into an executable in ``{programs}``; '' for none
     :param build: command that is run where source is, with {programs} for
         the directory to write to
     :param prepare: commands run once in an instance, before the warm-up
     :param peer: a server that runs on the host while the command does, ''
-        for none; ends when it is terminated
+        for none; ends when it is terminated. It can name parameters,
+        ``{vcpus}``, ``{memory_mib}``, ``{peer}`` and ``{sources}`` (the
+        directory of this project's programs in source, on the host)
+    :param peer_programs: what the peer needs on the host, as ``programs``
     :param command: what is timed
     :param parameters: defaults of what experiments can set
     :param seconds: how long a run takes about, for estimates
@@ -134,6 +162,8 @@ class Workload:
     build: str = ''
     prepare: tuple[str, ...] = ()
     peer: str = ''
+    peer_programs: Mapping[str, str] = dataclasses.field(
+        default_factory=dict)
     parameters: Mapping[str, Parameter] = dataclasses.field(
         default_factory=dict)
     seconds: float = 30.0
@@ -201,13 +231,19 @@ class Experiment:
     """Cases, and how often each is measured.
 
     :param table: which of the report's tables shows it: 'levels', 'mutex',
-        'priority', 'ladder', 'overhead', 'multitask' or 'network'
+        'priority', 'ladder', 'overhead', 'multitask', 'network', 'latency',
+        'neighbours' or 'self-test'
     :param baseline: the factors of the cases that ratios are reckoned
         against: a case's baseline has these, and is like it in all others
+    :param is_race: that instances measured at the same time run their command
+        once, each to its end, and that their finish times are what counts;
+        otherwise they run it over and over, and only what is done while all
+        of them run counts
+    :param window_seconds: for how long they do so
     :param warm_ups: runs of a case that are not counted
     :param repetitions: runs of a case that are, on the same instances
     :param rounds: how often all of this is done, each in another order and
-        with new instances
+        with new instances; intervals are over rounds
     :param settle_seconds: between the start of the neighbours and the first
         run
     """
@@ -217,10 +253,12 @@ class Experiment:
     table: str
     cases: tuple[Case, ...]
     baseline: Mapping[str, str]
+    is_race: bool = False
+    window_seconds: float = 30.0
     seed: int = 1
     warm_ups: int = 1
-    repetitions: int = 10
-    rounds: int = 1
+    repetitions: int = 2
+    rounds: int = 5
     settle_seconds: float = 2.0
 
 
@@ -247,28 +285,96 @@ class Reading:
     """What one instance brought in one repetition.
 
     :param instance: its name, 'enterprise-0'
-    :param figures: by the name of the figure
-    :param outside_seconds: of the command, by the controller's monotonic
-        clock, what it took to start it and to see its end included
-    :param inside_seconds: by the instance's own clock, None if it has not
-        been taken
-    :param tolerance_seconds: by how much the two may differ, since the
-        channel to the instance takes time
+    :param figures: by the name of the figure; of several runs of the command
+        the mean, of what is better higher each weighted by how long it took
+    :param started: when the instance began, in seconds since the epoch by the
+        controller's clock
+    :param ended: when it was done; for what ran over and over the end of its
+        last run, counted or not
+    :param runs: of the command, those that are counted
+    :param counters: how much the kernel's counters of the instance went up
+        meanwhile, by the names in :data:`COUNTERS`; those that there are
     """
 
     tenant: str
     instance: str
     command: str
     figures: Mapping[str, float]
-    outside_seconds: float
-    inside_seconds: float | None
-    tolerance_seconds: float
+    started: float
+    ended: float
+    runs: int = 1
+    counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClockReading:
+    """An instance's clock, asked from outside: a handshake.
+
+    All in seconds since the epoch, so that the clock inside was read at some
+    time between the other two.
+
+    :param before: by the controller's clock
+    :param inside: by the instance's
+    :param after: by the controller's again
+    """
+
+    before: float
+    inside: float
+    after: float
 
     @property
-    def clocks_agree(self) -> bool:
-        return (self.inside_seconds is None
-                or abs(self.outside_seconds - self.inside_seconds)
-                <= self.tolerance_seconds + 0.02 * self.outside_seconds)
+    def offset(self) -> float:
+        """What the instance's clock is ahead by, at the middle."""
+        return self.inside - (self.before + self.after) / 2
+
+    @property
+    def uncertainty(self) -> float:
+        """By how much the offset can be wrong, either way."""
+        return (self.after - self.before) / 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClockCheck:
+    """How far an instance's clock went wrong over a case.
+
+    :param factors: of the case
+    :param first: a handshake before the first run of the command
+    :param last: one after the last
+    """
+
+    factors: Mapping[str, str]
+    round: int
+    instance: str
+    first: ClockReading
+    last: ClockReading
+
+    @property
+    def rate(self) -> float:
+        """Seconds inside for a second outside."""
+        return 1 + (self.last.offset - self.first.offset) / self._seconds
+
+    @property
+    def uncertainty(self) -> float:
+        """By how much the rate can be wrong, either way."""
+        return ((self.first.uncertainty + self.last.uncertainty)
+                / self._seconds)
+
+    @property
+    def _seconds(self) -> float:
+        return ((self.last.before + self.last.after)
+                - (self.first.before + self.first.after)) / 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class UtilisationSample:
+    """What CPUs of the host did since the sample before it.
+
+    :param seconds: since the start of the measurement
+    :param busy: the part of the time that each was busy, by its number
+    """
+
+    seconds: float
+    busy: Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,8 +385,11 @@ class Measurement:
     :param started: seconds since the epoch, to find it in other logs
     :param load: of the host, one minute's, before it started
     :param affinities: of all instances while it ran
-    :param flags: what makes it doubtful, in words: clocks that disagree, an
-        affinity that was not in force, a neighbour that had ended
+    :param counters: of the host, by the names in :data:`HOST_COUNTERS`;
+        those that it has
+    :param utilisation: of the host's CPUs, in order of time
+    :param flags: what makes it doubtful, in words: an affinity that was not
+        in force, an instance that could not be seen
     """
 
     factors: Mapping[str, str]
@@ -290,6 +399,8 @@ class Measurement:
     load: float
     readings: tuple[Reading, ...]
     affinities: tuple[Affinity, ...] = ()
+    counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    utilisation: tuple[UtilisationSample, ...] = ()
     flags: tuple[str, ...] = ()
 
 
@@ -352,3 +463,4 @@ class Results:
     conditions: tuple[Conditions, ...]
     measurements: tuple[Measurement, ...]
     failures: tuple[Failure, ...] = ()
+    clocks: tuple[ClockCheck, ...] = ()

@@ -56,8 +56,12 @@ class TenantSpec:
 
     @property
     def guest_class(self) -> hostclass.HostClass:
-        return hostclass.HostClass(
-            self.get('class', hostclass.HostClass.DEDICATED))
+        """Dedicated if nothing is said, but what floats is shared."""
+        floats = (self.get('provisioning')
+                  == bench_model.Provisioning.VANILLA)
+        return hostclass.HostClass(self.get('class', (
+            hostclass.HostClass.SHARED if floats
+            else hostclass.HostClass.DEDICATED)))
 
     @property
     def provisioning(self) -> bench_model.Provisioning:

@@ -81,6 +81,17 @@ class CpuLayout:
             self, host=self.cpus, shared=self.cpus, dedicated=self.cpus,
             note='all CPUs of the host are for both classes')
 
+    def of_one_cpu(self) -> 'CpuLayout':
+        """The same host with its last CPU for guests of either class.
+
+        For what is to compete for it. Over several CPUs the kernel may spread
+        instances so that each has some of its own.
+        """
+        last = cpuset.CpuSet([max(self.cpus)])
+        return dataclasses.replace(
+            self, shared=last, dedicated=last,
+            note='one CPU of the host is for both classes')
+
 
 def load(path: str = '', root: str = '/') -> CpuLayout:
     """The layout of this machine, with a plan or without.

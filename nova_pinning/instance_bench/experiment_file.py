@@ -24,6 +24,7 @@ from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import case_tenants
 from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench.workloads import workload_catalogue
 
 MAX_CASES = 5000
@@ -34,7 +35,6 @@ _AXES = ('workload', 'platform', 'provisioning', 'size', 'weight',
          'emulator_threads', 'network_cpus', 'flavor')
 #: What a tenant can have besides the axes.
 _OTHERS = ('class', 'count', 'oversubscription')
-_SHORT_REPETITIONS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,7 @@ class ExperimentOptions:
 
     :param platforms: instead of those of the platform axis; scenarios that
         set a platform keep it
-    :param is_short: what the file has under ``short`` holds, and three
-        repetitions if it says nothing else
+    :param is_short: what the file has under ``short`` holds
     :param seed: None leaves it to the file, as it does for what follows
     """
 
@@ -88,8 +87,9 @@ def read(name: str | os.PathLike[str], layout: cpu_layout.CpuLayout,
     document = _load(name)
     schema.validate(document, schema.shipped(_PACKAGE, 'experiment-1.json'))
     # A plan says what CPUs are for, and other guests may rely on it.
-    if document.value.get('cpus') == 'all' and layout.planned is None:
-        layout = layout.undivided()
+    if layout.planned is None:
+        layout = {'all': layout.undivided, 'one': layout.of_one_cpu}.get(
+            document.value.get('cpus', ''), lambda: layout)()
     reader = _ExperimentReader(document, layout, workloads, options)
     experiment = reader.experiment()
     used = {tenant.workload for case in experiment.cases
@@ -124,8 +124,7 @@ class _ExperimentReader:
         self._workloads = workloads
         self._options = options
         self._short: Mapping[str, Any] = (
-            {'repetitions': _SHORT_REPETITIONS,
-             **self._value.get('short', {})} if options.is_short else {})
+            self._value.get('short', {}) if options.is_short else {})
         # By their text: what is wrong with an axis is so in every case.
         self._errors: dict[str, errors.InputError] = {}
         self._axes = self._read_axes()
@@ -144,16 +143,23 @@ class _ExperimentReader:
         baseline = {key: str(value) for key, value in
                     self._value.get('baseline', {}).items()}
         self._check_baseline(baseline, cases)
+        copies = self._setting('copies', 1)
+        if copies > 1:
+            cases = [dataclasses.replace(case, factors={
+                **case.factors, self_test.COPY: str(number)})
+                for case in cases for number in range(1, copies + 1)]
         self._stop_on_errors()
         return bench_model.Experiment(
             name=self._value['name'], about=self._value['about'].strip(),
             table=self._value['table'], cases=tuple(cases),
             baseline=baseline,
             seed=self._setting('seed', 1, self._options.seed),
+            is_race=self._value.get('race', False),
+            window_seconds=float(self._setting('window_seconds', 30.0)),
             warm_ups=self._setting('warm_ups', 1),
-            repetitions=self._setting('repetitions', 10,
+            repetitions=self._setting('repetitions', 2,
                                       self._options.repetitions),
-            rounds=self._setting('rounds', 1, self._options.rounds),
+            rounds=self._setting('rounds', 5, self._options.rounds),
             settle_seconds=float(self._setting('settle_seconds', 2.0)))
 
     def _setting(self, key: str, default: Any, chosen: Any = None) -> Any:
@@ -212,12 +218,20 @@ class _ExperimentReader:
             if self._errors:
                 return
             tenants, refusal = case_tenants.tenants(wishes, self._layout)
+            refusal = refusal or self._lacking()
             case = bench_model.Case(
                 factors=factors, tenants=tenants, skipped=refusal)
             twin = seen.setdefault(repr(tenants), factors)
             if not refusal and twin is not factors:
                 case = dataclasses.replace(case, skipped=_same(factors, twin))
             yield case
+
+    def _lacking(self) -> str:
+        """What the host has not and the experiment is about, '' if none."""
+        if self._value.get('needs') == 'siblings' and all(
+                len(core) == 1 for core in self._layout.cores):
+            return 'cores of this host have one thread each'
+        return ''
 
     def _values(self, axis: str, scenario: Mapping[str, Any],
                 path: source.Path) -> list[case_tenants.GivenValue]:

@@ -31,13 +31,6 @@ _VAGUE = 100
 _ROUNDING = 1e-12
 
 
-class ClusterUnit(enum.StrEnum):
-    """What the clusters of a sample are."""
-
-    ROUNDS = 'rounds'
-    REPETITIONS = 'repetitions'
-
-
 class Method(enum.StrEnum):
     """How an interval was found."""
 
@@ -58,12 +51,11 @@ class Sample:
     """Values in clusters; clusters are independent of each other.
 
     :param clusters: with at least one value each
-    :param numbers: of the rounds or repetitions that clusters are, so that
-        another sample of the same run can be told to share them
+    :param numbers: of the rounds that clusters are, so that another sample of
+        the same run can be told to share them
     """
 
     clusters: tuple[tuple[float, ...], ...]
-    unit: ClusterUnit = ClusterUnit.REPETITIONS
     numbers: tuple[int, ...] = ()
 
     @property
@@ -107,6 +99,17 @@ class Interval:
     def excludes(self, value: float) -> bool:
         """Whether it is known and the value is not in it."""
         return self.is_known and not self.low <= value <= self.high
+
+    def stretched(self, factor: float) -> 'Interval':
+        """Wider by a factor, by logarithms: for what cannot be negative."""
+        if factor == 1 or not self.is_known or self.low <= 0:
+            return self
+        ends = (math.log(end / self.value) * factor if end != self.value
+                else 0.0 for end in (self.low, self.high))
+        # Beyond that numbers have no room.
+        low, high = (self.value * math.exp(max(min(end, 700.0), -700.0))
+                     for end in ends)
+        return dataclasses.replace(self, low=low, high=high)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,7 +233,7 @@ def interval(samples: Sequence[Sample], statistic: Statistic, *,
     """A statistic of samples.
 
     They are independent of each other, but for those whose clusters are the
-    same rounds or repetitions: these are resampled together.
+    same rounds: these are resampled together.
 
     Clusters are resampled if there are enough, and if the confidence does
     not take more resamples than are made. Else the jackknife's standard error

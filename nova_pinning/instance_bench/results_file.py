@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of results: JSON Lines, version 1.
+"""Files of results: JSON Lines, version 2.
 
 Each line is an object with one key. The first line is the ``head``, with the
 experiment and its workloads; each session of a run adds its ``conditions``;
-then there is a line for each ``measurement`` and each ``failure``. A run that
-has none of these leaves no file. A line counts once its newline is there, and
-is on the disk before the next repetition begins. What a crash leaves of a
-last line is not read, and is cut off before more is written.
+then there is a line for each ``measurement``, each ``clock`` that was checked
+and each ``failure``. A run that has none of these leaves no file. A line
+counts once its newline is there, and is on the disk before the next repetition
+begins. What a crash leaves of a last line is not read, and is cut off before
+more is written.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import codec
 from nova_pinning.instance_bench import sessions
 
-VERSION = 1
+VERSION = 2
 #: More is not read: no run makes files of this size.
 MAX_BYTES = 512 * 1024 * 1024
 
@@ -37,6 +38,7 @@ _Path = str | os.PathLike[str]
 _KINDS = {
     'conditions': bench_model.Conditions,
     'measurement': bench_model.Measurement,
+    'clock': bench_model.ClockCheck,
     'failure': bench_model.Failure}
 
 
@@ -164,7 +166,7 @@ class ResultsWriter:
     def add(
         self,
         line: bench_model.Conditions | bench_model.Measurement
-        | bench_model.Failure,
+        | bench_model.ClockCheck | bench_model.Failure,
     ) -> None:
         """Write a line, and see that it is on the disk.
 
@@ -270,6 +272,7 @@ def _content(path: _Path) -> tuple[bytes, int]:
 def _parse(path: _Path, content: bytes) -> bench_model.Results:
     """:raises errors.InputError: naming the line that cannot be read"""
     head: _Head | None = None
+    seen: dict[object, int] = {}
     values: dict[str, list[Any]] = {name: [] for name in _KINDS}
     for number, data in enumerate(content.splitlines(), 1):
         line = _line(os.fspath(path), number, data)
@@ -277,7 +280,10 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
             head = _head(line)
             continue
         kind = _kind(line)
-        values[kind].append(_decode(line, kind, _KINDS[kind]))
+        value = _decode(line, kind, _KINDS[kind])
+        if isinstance(value, bench_model.Measurement):
+            _check(line, value, seen)
+        values[kind].append(value)
     if head is None:
         raise errors.InputError(
             'has no results', errors.Location(os.fspath(path)))
@@ -285,7 +291,35 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
         experiment=head.experiment, workloads=head.workloads,
         conditions=tuple(values['conditions']),
         measurements=tuple(values['measurement']),
-        failures=tuple(values['failure']))
+        failures=tuple(values['failure']), clocks=tuple(values['clock']))
+
+
+def _check(line: '_Line', measurement: bench_model.Measurement,
+           seen: dict[object, int]) -> None:
+    """Refuse what no run can have measured.
+
+    :param seen: lines of measurements so far; this one is added
+    :raises errors.InputError: if there is one of this repetition already, or
+        a figure or a time is negative
+    """
+    name = (frozenset(measurement.factors.items()), measurement.round,
+            measurement.repetition)
+    other = seen.setdefault(name, line.number)
+    if other != line.number:
+        raise line.error(
+            f'round {measurement.round}, repetition {measurement.repetition} '
+            f'of {" / ".join(measurement.factors.values())} is on line '
+            f'{other} already', ('measurement', 'repetition'),
+            'a figure that counts twice makes intervals too narrow: remove '
+            'one of the two')
+    for number, reading in enumerate(measurement.readings):
+        path = 'measurement', 'readings', number
+        if reading.ended <= reading.started:
+            raise line.error('ends before it starts', (*path, 'ended'))
+        for figure, value in reading.figures.items():
+            if value < 0:
+                raise line.error(f'{figure} is negative: {value:g}',
+                                 (*path, 'figures', figure))
 
 
 def _line(path: str, number: int, data: bytes) -> _Line:

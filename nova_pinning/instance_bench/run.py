@@ -21,6 +21,7 @@ from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench import session
+from nova_pinning.instance_bench.workloads import programs
 
 _Platforms = Mapping[bench_model.PlatformName, platform_interface.Platform]
 
@@ -82,6 +83,9 @@ class ExperimentRunner:
         try:
             with contextlib.ExitStack() as stack:
                 platforms = self._enter(names, stack)
+                for workload in {tenant.workload for unit in units
+                                 for tenant in unit.case.tenants}:
+                    programs.require_peer(prepared.workloads[workload])
                 # Rounds ask for the same again.
                 _check(platforms, list({
                     unit.case.name: request for unit, request
@@ -118,11 +122,13 @@ class ExperimentRunner:
         estimate = schedule.TimeEstimate()
         measured = failed = 0
 
-        def add(measurement: bench_model.Measurement) -> None:
+        def add(line: bench_model.Measurement
+                | bench_model.ClockCheck) -> None:
             nonlocal measured
-            log.add(measurement)
-            measured += 1
-            self.watcher.measured(measurement)
+            log.add(line)
+            if isinstance(line, bench_model.Measurement):
+                measured += 1
+                self.watcher.measured(line)
 
         for index, (unit, own) in enumerate(zip(units, requests)):
             log.begin()
@@ -168,7 +174,8 @@ class _Log:
         """There will be new instances."""
         self._is_new = True
 
-    def add(self, line: bench_model.Measurement | bench_model.Failure) -> None:
+    def add(self, line: bench_model.Measurement | bench_model.ClockCheck
+            | bench_model.Failure) -> None:
         if self._is_new:
             self._add_conditions()
             self._is_new = False

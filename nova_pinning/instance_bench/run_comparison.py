@@ -93,8 +93,8 @@ def compare(new: statistics.RunSummary, old: statistics.RunSummary,
     confidence = 1 - (1 - intervals.CONFIDENCE) / max(len(alike), 1)
     return Comparison(
         old=old,
-        changes=tuple(_change(was, row, new.experiment.seed, tolerance,
-                              confidence) for was, row in alike),
+        changes=tuple(_change(was, row, new, tolerance, confidence)
+                      for was, row in alike),
         only_old=tuple(_name(row) for name, row in before.items()
                        if name not in after),
         only_new=tuple(_name(row) for name, row in after.items()
@@ -122,11 +122,12 @@ def _name(row: statistics.FigureRow) -> str:
     return f'{row.case.name}: {row.tenant.name}, {row.figure.name}'
 
 
-def _change(old: statistics.FigureRow, new: statistics.FigureRow, seed: int,
-            tolerance: float, confidence: float) -> FigureChange:
+def _change(old: statistics.FigureRow, new: statistics.FigureRow,
+            summary: statistics.RunSummary, tolerance: float,
+            confidence: float) -> FigureChange:
     ratio = statistics.ratio(
-        new.estimate.sample, old.estimate.sample, seed, new.figure.better,
-        confidence)
+        new.estimate.sample, old.estimate.sample, summary.experiment.seed,
+        new.figure.better, confidence).stretched(summary.stretch)
     if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
         verdict = ChangeVerdict.UNKNOWN
     elif not ratio.excludes(1):

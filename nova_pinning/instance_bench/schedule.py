@@ -107,11 +107,18 @@ def _seconds(before: bench_model.Results, case: bench_model.Case,
              repetitions: int) -> float:
     experiment = before.experiment
     launch = max(_LAUNCH_SECONDS[tenant.platform] for tenant in case.tenants)
+    measured = [tenant for tenant in case.tenants
+                if tenant.role is bench_model.Role.MEASURED]
     command = max(_command_seconds(before.workloads[tenant.workload], tenant)
-                  for tenant in case.tenants
-                  if tenant.role is bench_model.Role.MEASURED)
-    return (launch + experiment.settle_seconds
-            + command * (experiment.warm_ups + repetitions))
+                  for tenant in measured)
+    several = sum(tenant.count for tenant in measured) > 1
+    # The last run begins before the window is over.
+    window = (experiment.window_seconds
+              if several and not experiment.is_race else 0.0)
+    settle = experiment.settle_seconds if len(case.tenants) > len(
+        measured) else 0.0
+    return (launch + settle + command * (experiment.warm_ups + repetitions)
+            + window * repetitions)
 
 
 def _command_seconds(workload: bench_model.Workload,

@@ -11,14 +11,15 @@ import itertools
 import shlex
 from typing import Protocol
 
+from nova_pinning import cpuset
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import schedule
+from nova_pinning.instance_bench import timed_runs
 from nova_pinning.instance_bench.workloads import command
-from nova_pinning.instance_bench.workloads import figures
 
 #: Between two looks at a command: this part of the time it has run, so that
 #: looking neither disturbs what runs for long nor is late for what does not.
@@ -32,12 +33,15 @@ _MOST_REST_SECONDS = 2.0
 #: When affinities are looked at first; each look is twice as late as the one
 #: before it.
 _FIRST_AFFINITY_SECONDS = 0.1
+_UTILISATION_SECONDS = 0.5
+# What starting a command takes beside what the way there and back does.
+_LEAD_SECONDS = 0.02
 _MOST_SAID = 500
 
 # Runs until its command fails, and then says why.
-_LOOP = """while {{
+_LOOP = """while (
 {command}
-}} >/dev/null 2>{said}; do :; done
+) >/dev/null 2>{said}; do :; done
 tail -c {most} {said} >&2
 exit 1"""
 
@@ -54,6 +58,10 @@ class Edges:
     :param now: seconds since the epoch
     :param load: of the host, one minute's
     :param peer: runs a command of the shell on the host
+    :param observe: watches CPUs of the host; what it gives is, when it is
+        left, what they counted, by the names of
+        :data:`bench_model.HOST_COUNTERS`
+    :param busy: for how many seconds each CPU has been busy, by its number
     """
 
     monotonic: Callable[[], float]
@@ -61,6 +69,9 @@ class Edges:
     sleep: Callable[[float], None]
     load: Callable[[], float]
     peer: Callable[[str], contextlib.AbstractContextManager[CheckedPeer]]
+    observe: Callable[[cpuset.CpuSet],
+                      contextlib.AbstractContextManager[Mapping[str, float]]]
+    busy: Callable[[], Mapping[int, float]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,11 +81,27 @@ class _Member:
     instance: platform_interface.Instance
     tenant: bench_model.Tenant
     workload: bench_model.Workload
+    clock: bench_model.ClockReading
 
     def fill(self, text: str) -> str:
         return command.fill(
             text, command.merge(self.workload, self.tenant.parameters),
             command.InstanceValues.of(self.instance, self.tenant.size))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Command:
+    """A command for an instance.
+
+    :param script: what is run in its place so that it is timed, '' for itself
+    """
+
+    member: _Member
+    text: str
+    script: str = ''
+
+    def __str__(self) -> str:
+        return f'{self.member.instance.name}: {self.text!r}'
 
 
 def requests(case: bench_model.Case, layout: cpu_layout.CpuLayout,
@@ -120,10 +147,12 @@ class CaseSession:
         self._step = step
         self._troubles: list[BaseException] = []
 
-    def measure(self, add: Callable[[bench_model.Measurement], None]) -> None:
+    def measure(self, add: Callable[[bench_model.Measurement
+                                     | bench_model.ClockCheck], None]) -> None:
         """Launch, prepare, warm up and measure; all is ended at the end.
 
-        :param add: given each measurement as it is made
+        :param add: given each measurement as it is made, and at the end what
+            became of each instance's clock
         :raises errors.BenchError: if it cannot be measured, or to its end;
             what platforms raise otherwise is not caught
         """
@@ -148,7 +177,8 @@ class CaseSession:
             check()
             for number in range(1, self._experiment.warm_ups + 1):
                 self._step(f'warm-up {number}')
-                self._run(measured, ())
+                self._run_all([_Command(member, member.fill(
+                    member.workload.command)) for member in measured], (), [])
                 check()
             for repetition in self._unit.repetitions:
                 self._step(f'repetition {repetition}')
@@ -156,6 +186,11 @@ class CaseSession:
                 # One without its neighbours is not what was asked for.
                 check()
                 add(measurement)
+            for member in measured:
+                add(bench_model.ClockCheck(
+                    factors=self._unit.case.factors, round=self._unit.round,
+                    instance=member.instance.name, first=member.clock,
+                    last=member.instance.clock()))
         if self._troubles:
             raise bench_errors.InstanceError(
                 f'instances could not be ended cleanly: {self._troubles[0]}',
@@ -173,7 +208,8 @@ class CaseSession:
             for instance in instances:
                 stack.callback(self._ending, instance.close)
             members += [
-                _Member(instance, request.tenant, request.workload)
+                _Member(instance, request.tenant, request.workload,
+                        instance.clock())
                 for instance, request in zip(instances, own)]
         return members
 
@@ -188,8 +224,8 @@ class CaseSession:
         """Run the commands that go first, in all instances at once."""
         for commands in itertools.zip_longest(
                 *(member.workload.prepare for member in members)):
-            self._run_all([(member, text) for member, text
-                           in zip(members, commands) if text], ())
+            self._run_all([_Command(member, member.fill(text)) for member, text
+                           in zip(members, commands) if text], (), [])
 
     def _peers(self, members: Sequence[_Member],
                stack: contextlib.ExitStack) -> list[CheckedPeer]:
@@ -218,52 +254,99 @@ class CaseSession:
     def _repetition(self, number: int, measured: Sequence[_Member],
                     members: Sequence[_Member]) -> bench_model.Measurement:
         started, load = self._edges.now(), self._edges.load()
-        readings, seen = self._run(measured, members)
-        affinities = seen.affinities
+        seen = _SeenAffinities()
+        utilisation: list[bench_model.UtilisationSample] = []
+        before = [member.instance.counters() for member in measured]
+        with self._edges.observe(self._cpus()) as host_counters:
+            outcomes = self._run_all(
+                self._timed(measured), members, utilisation, seen)
+        after = [member.instance.counters() for member in measured]
+        readings = self._readings(measured, outcomes, [
+            _difference(*pair) for pair in zip(before, after)])
         return bench_model.Measurement(
             factors=self._unit.case.factors, round=self._unit.round,
             repetition=number, started=started, load=load, readings=readings,
-            affinities=affinities, flags=tuple(_flags(
-                readings, affinities,
-                [member.instance.name for member in members])))
+            affinities=seen.affinities, counters=dict(host_counters),
+            utilisation=tuple(utilisation), flags=tuple(_flags(
+                seen.affinities, [member.instance.name
+                                  for member in members])))
 
-    def _run(self, measured: Sequence[_Member], watched: Sequence[_Member],
-             ) -> tuple[tuple[bench_model.Reading, ...], '_SeenAffinities']:
-        """Run the workload once, in all instances at once."""
-        outcomes, seen = self._run_all(
-            [(member, member.workload.command) for member in measured],
-            watched)
-        return tuple(itertools.starmap(_reading, outcomes)), seen
+    def _cpus(self) -> cpuset.CpuSet:
+        """Those of the host that instances run on."""
+        union = cpuset.CpuSet()
+        for request in self._requests:
+            if request.instance_cpus is not None:
+                union |= request.instance_cpus.cpus
+        return union
+
+    def _timed(self, measured: Sequence[_Member]) -> list[_Command]:
+        """What each instance is to run; several begin at the same time."""
+        seconds = start = 0.0
+        if len(measured) > 1:
+            start = self._edges.now() + sum(
+                _LEAD_SECONDS + 4 * member.clock.uncertainty
+                for member in measured)
+            if not self._experiment.is_race:
+                seconds = self._experiment.window_seconds
+        return [_Command(member, text, timed_runs.script(
+            text, seconds=seconds, start=start + member.clock.offset))
+            for member in measured
+            if (text := member.fill(member.workload.command))]
+
+    def _readings(
+        self, measured: Sequence[_Member],
+        outcomes: Sequence[platform_interface.CommandOutcome],
+        counters: Sequence[Mapping[str, float]],
+    ) -> tuple[bench_model.Reading, ...]:
+        """:raises errors.WorkloadError: if a figure or a time is missing"""
+        instances = []
+        for member, outcome in zip(measured, outcomes):
+            with _naming(member):
+                instances.append(timed_runs.InstanceRuns(
+                    name=member.instance.name, offset=member.clock.offset,
+                    runs=timed_runs.parse(outcome.stdout)))
+        counted = timed_runs.counted(instances, self._experiment.is_race)
+        readings = []
+        for member, instance, runs, own in zip(
+                measured, instances, counted, counters):
+            with _naming(member):
+                figures = timed_runs.mean_figures(member.workload, runs)
+            readings.append(bench_model.Reading(
+                tenant=member.tenant.name, instance=instance.name,
+                command=member.fill(member.workload.command),
+                figures=figures, started=instance.started,
+                ended=instance.ended, runs=len(runs), counters=own))
+        return tuple(readings)
 
     def _run_all(
-        self, commands: Sequence[tuple[_Member, str]],
-        watched: Sequence[_Member],
-    ) -> tuple[list[tuple[_Member, str, platform_interface.CommandOutcome]],
-               '_SeenAffinities']:
+        self, commands: Sequence[_Command], watched: Sequence[_Member],
+        utilisation: list[bench_model.UtilisationSample],
+        seen: '_SeenAffinities | None' = None,
+    ) -> list[platform_interface.CommandOutcome]:
         """Run commands at the same time, until all have ended.
 
         :param watched: whose affinities are looked at meanwhile
+        :param utilisation: what CPUs do meanwhile is added to it
         """
-        texts = [(member, member.fill(text)) for member, text in commands]
-        seen = _SeenAffinities()
         with contextlib.ExitStack() as stack:
             jobs = []
-            for member, text in texts:
-                job = member.instance.start(text)
+            for one in commands:
+                job = one.member.instance.start(one.script or one.text)
                 stack.callback(self._ending, job.stop)
                 jobs.append(job)
-            outcomes = self._wait(texts, jobs, watched, seen)
-        return [(member, text, outcome) for (member, text), outcome
-                in zip(texts, outcomes)], seen
+            return self._wait(commands, jobs, watched,
+                              seen or _SeenAffinities(), utilisation)
 
     def _wait(
-        self, texts: Sequence[tuple[_Member, str]],
+        self, commands: Sequence[_Command],
         jobs: Sequence[platform_interface.RunningJob],
         watched: Sequence[_Member], seen: '_SeenAffinities',
+        utilisation: list[bench_model.UtilisationSample],
     ) -> list[platform_interface.CommandOutcome]:
         edges = self._edges
         begun = edges.monotonic()
         next_look = _FIRST_AFFINITY_SECONDS
+        busy = _BusyCpus(edges, begun) if watched else None
         ended: dict[int, platform_interface.CommandOutcome] = {}
         while True:
             looked = edges.monotonic()
@@ -271,7 +354,7 @@ class CaseSession:
                 if index not in ended:
                     outcome = job.poll()
                     if outcome is not None:
-                        _check_status(*texts[index], outcome)
+                        _check_status(commands[index], outcome)
                         ended[index] = outcome
             if len(ended) == len(jobs):
                 return [ended[index] for index in range(len(jobs))]
@@ -281,9 +364,11 @@ class CaseSession:
                 late = next(index for index in range(len(jobs))
                             if index not in ended)
                 raise bench_errors.WorkloadError(
-                    f'{texts[late][0].instance.name}: {texts[late][1]!r} has '
-                    f'not ended after {self._deadline_seconds:g} s',
+                    f'{commands[late]} has not ended after '
+                    f'{self._deadline_seconds:g} s',
                     'give it less to do, or more time with --deadline')
+            if busy is not None:
+                utilisation.extend(busy.look(now))
             if watched and passed >= next_look:
                 next_look = 2 * passed
                 for instance in (member.instance for member in watched):
@@ -292,6 +377,27 @@ class CaseSession:
                         _MOST_LOOK_SECONDS)
             edges.sleep(max(pause, min(_LOOK_REST * (now - looked),
                                        _MOST_REST_SECONDS)))
+
+
+class _BusyCpus:
+    """What part of the time each CPU of the host is busy."""
+
+    def __init__(self, edges: Edges, begun: float) -> None:
+        self._busy = edges.busy
+        self._begun = self._then = begun
+        self._before = edges.busy()
+
+    def look(self, now: float) -> Iterator[bench_model.UtilisationSample]:
+        """A sample, if it is time for one."""
+        if now - self._then < _UTILISATION_SECONDS:
+            return
+        seconds, after = now - self._then, self._busy()
+        yield bench_model.UtilisationSample(
+            seconds=now - self._begun, busy={
+                str(cpu): round(min(max(
+                    (spent - self._before.get(cpu, spent)) / seconds, 0.0),
+                    1.0), 3) for cpu, spent in after.items()})
+        self._then, self._before = now, after
 
 
 class _SeenAffinities:
@@ -317,16 +423,9 @@ class _SeenAffinities:
         return tuple(self._affinities.values())
 
 
-def _flags(readings: Sequence[bench_model.Reading],
-           affinities: Sequence[bench_model.Affinity],
+def _flags(affinities: Sequence[bench_model.Affinity],
            instances: Sequence[str]) -> Iterator[str]:
     """What makes a measurement doubtful."""
-    for reading in readings:
-        if not reading.clocks_agree:
-            yield (f'{reading.instance}: the command took '
-                   f'{reading.outside_seconds:.3f} s outside and '
-                   f'{reading.inside_seconds:.3f} s by the clock of the '
-                   'instance')
     for affinity in affinities:
         if not affinity.is_in_force:
             yield (f'{affinity.thread} might run on CPUs {affinity.seen} and '
@@ -337,25 +436,29 @@ def _flags(readings: Sequence[bench_model.Reading],
             yield f'{name}: where it ran could not be seen'
 
 
-def _reading(
-        member: _Member, text: str,
-        outcome: platform_interface.CommandOutcome) -> bench_model.Reading:
-    """:raises errors.WorkloadError: if there is no figure in it"""
-    return bench_model.Reading(
-        tenant=member.tenant.name, instance=member.instance.name,
-        command=text, figures=figures.read(
-            member.workload, outcome.stdout, outcome.outside_seconds),
-        outside_seconds=outcome.outside_seconds,
-        inside_seconds=outcome.inside_seconds,
-        tolerance_seconds=outcome.tolerance_seconds)
+def _difference(before: Mapping[str, float],
+                after: Mapping[str, float]) -> dict[str, float]:
+    """How much counters went up; those of what ended meanwhile are lost."""
+    return {name: max(value - before[name], 0.0)
+            for name, value in after.items() if name in before}
 
 
-def _check_status(member: _Member, text: str,
+@contextlib.contextmanager
+def _naming(member: _Member) -> Iterator[None]:
+    """Say in errors which instance they are about."""
+    try:
+        yield
+    except bench_errors.WorkloadError as error:
+        raise bench_errors.WorkloadError(
+            f'{member.instance.name}: {error}', error.advice) from None
+
+
+def _check_status(command: _Command,
                   outcome: platform_interface.CommandOutcome) -> None:
     if outcome.status:
         raise bench_errors.WorkloadError(
-            f'{member.instance.name}: {text!r} ended with status '
-            f'{outcome.status}: {_said(outcome)}')
+            f'{command} ended with status {outcome.status}: '
+            f'{_said(outcome)}')
 
 
 def _check_loops(
@@ -370,5 +473,5 @@ def _check_loops(
 
 
 def _said(outcome: platform_interface.CommandOutcome) -> str:
-    text = outcome.stderr.strip() or outcome.stdout.strip()
+    text = outcome.stderr.strip() or timed_runs.without_times(outcome.stdout)
     return ' '.join(text[-_MOST_SAID:].split()) or 'it said nothing'

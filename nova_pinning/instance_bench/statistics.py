@@ -99,13 +99,19 @@ def outliers(values: Sequence[float]) -> tuple[float, ...]:
 
 def ratio(values: intervals.Values, baseline: intervals.Values,
           seed: int = 1, better: bench_model.Better = bench_model.Better.LOWER,
-          confidence: float = intervals.CONFIDENCE) -> intervals.Interval:
-    """How much worse values are than a baseline's: above 1 is worse."""
+          confidence: float = intervals.CONFIDENCE,
+          is_paired: bool = False) -> intervals.Interval:
+    """How much worse values are than a baseline's: above 1 is worse.
+
+    :param is_paired: that both are of the same rounds, so that what a round
+        does to both is not taken for a difference
+    """
     pair = [intervals.sample(values), intervals.sample(baseline)]
     if better is bench_model.Better.HIGHER:
         pair.reverse()
     return intervals.interval(pair, intervals.ratio, seed=seed,
-                              is_positive=True, confidence=confidence)
+                              is_positive=True, confidence=confidence,
+                              together=(0, 1) if is_paired else ())
 
 
 def variation_ratio(values: intervals.Values, baseline: intervals.Values,
@@ -156,10 +162,15 @@ class FigureRow:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """All rows, in the order of the experiment's cases."""
+    """All rows, in the order of the experiment's cases.
+
+    :param stretch: what intervals of ratios are wider by, by logarithms, than
+        the rounds themselves tell: what a self-test of the machine asks for
+    """
 
     results: bench_model.Results
     rows: tuple[FigureRow, ...]
+    stretch: float = 1.0
 
     @property
     def experiment(self) -> bench_model.Experiment:
@@ -172,8 +183,12 @@ class RunSummary:
             if name in case.factors)
 
 
-def summarise(results: bench_model.Results) -> RunSummary:
-    """Estimates of all figures of all tenants that have been read."""
+def summarise(results: bench_model.Results,
+              stretch: float = 1.0) -> RunSummary:
+    """Estimates of all figures of all tenants that have been read.
+
+    :param stretch: as of :class:`RunSummary`
+    """
     measured = _by_case(results.measurements)
     seed = results.experiment.seed
     rows = []
@@ -189,8 +204,8 @@ def summarise(results: bench_model.Results) -> RunSummary:
                         estimate=estimate(sample, seed),
                         flagged=sum(bool(measurement.flags)
                                     for measurement in measurements)))
-    return RunSummary(results=results, rows=tuple(
-        _compared(row, rows, results.experiment) for row in rows))
+    return RunSummary(results=results, stretch=stretch, rows=tuple(
+        _compared(row, rows, results.experiment, stretch) for row in rows))
 
 
 def key(factors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -224,35 +239,31 @@ def _by_case(
 
 def sample_of(measurements: Iterable[bench_model.Measurement], tenant: str,
               figure: str) -> intervals.Sample | None:
-    """A tenant's values, in clusters.
+    """A tenant's values, in clusters: its rounds.
 
-    Rounds are the clusters if there are several, since all of a round shares
-    instances and the host's state; else repetitions. Instances are none: they
-    run at the same time, so what disturbs one repetition is in all of them,
-    and what one gets of a CPU another does not.
+    All of a round shares instances and the host's state. Repetitions are no
+    clusters, nor are instances: these run at the same time, so what disturbs
+    one repetition is in all of them, and what one gets of a CPU another does
+    not.
 
     :returns: None if there are no values
     """
     rounds: dict[int, list[float]] = {}
-    repetitions: dict[int, list[float]] = {}
     for measurement in measurements:
         values = [float(reading.figures[figure])
                   for reading in measurement.readings
                   if reading.tenant == tenant and figure in reading.figures]
         if values:
             rounds.setdefault(measurement.round, []).extend(values)
-            repetitions.setdefault(measurement.repetition, []).extend(values)
     if not rounds:
         return None
-    unit, clusters = ((intervals.ClusterUnit.ROUNDS, rounds) if len(rounds) > 1
-                      else (intervals.ClusterUnit.REPETITIONS, repetitions))
-    return intervals.Sample(
-        unit=unit, numbers=tuple(clusters),
-        clusters=tuple(tuple(cluster) for cluster in clusters.values()))
+    return intervals.Sample(numbers=tuple(rounds),
+                            clusters=tuple(map(tuple, rounds.values())))
 
 
 def _compared(row: FigureRow, rows: Sequence[FigureRow],
-              experiment: bench_model.Experiment) -> FigureRow:
+              experiment: bench_model.Experiment,
+              stretch: float) -> FigureRow:
     """The row with what it is next to its baseline and without neighbours."""
     changes: dict[str, Any] = {}
     better = row.figure.better
@@ -262,14 +273,17 @@ def _compared(row: FigureRow, rows: Sequence[FigureRow],
         changes.update(
             baseline=base.case.name,
             overhead=ratio(values, base.estimate.sample, experiment.seed,
-                           better))
+                           better, is_paired=True).stretched(stretch))
     quiet = _without_neighbours(row, rows, experiment)
     if quiet is not None:
         before = quiet.estimate.sample
         changes.update(
             quiet=quiet.case.name,
-            slowdown=ratio(values, before, experiment.seed, better),
-            instability=variation_ratio(values, before, experiment.seed))
+            slowdown=ratio(values, before, experiment.seed, better,
+                           is_paired=True).stretched(stretch),
+            instability=variation_ratio(
+                values, before, experiment.seed,
+                together=(0, 1)).stretched(stretch))
     return dataclasses.replace(row, **changes)
 
 
@@ -489,7 +503,5 @@ def _paired(measurements: Iterable[bench_model.Measurement], heavy: FigureRow,
                               []).append(means[0] / means[1])
     if not rounds:
         return None
-    if len(rounds) > 1:
-        return intervals.Sample(clusters=tuple(map(tuple, rounds.values())),
-                                unit=intervals.ClusterUnit.ROUNDS)
-    return intervals.sample(next(iter(rounds.values())))
+    return intervals.Sample(numbers=tuple(rounds),
+                            clusters=tuple(map(tuple, rounds.values())))

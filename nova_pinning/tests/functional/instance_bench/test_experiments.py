@@ -27,8 +27,10 @@ class ExperimentTest(testtools.TestCase):
         super().setUp()
         if os.geteuid():
             self.skipTest('only root may give processes a namespace')
-        if shutil.which('gcc') is None:
-            self.skipTest('gcc is not installed: apt-get install gcc')
+        for program in ('gcc', 'socat'):
+            if shutil.which(program) is None:
+                self.skipTest(f'{program} is not installed: apt-get install '
+                              f'{program}')
         self.directory = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path)
 
@@ -47,14 +49,14 @@ class ExperimentTest(testtools.TestCase):
         return results_file.read(self.directory / 'r.jsonl').measurements
 
     def test_pair(self):
-        first = self.run_pair('--repetitions', '2')
+        first = self.run_pair('--rounds', '2')
         self.assertEqual(4, len(first))
         for one in first:
             self.assertTrue(one.affinities)
             for affinity in one.affinities:
                 self.assertTrue(affinity.is_in_force, affinity)
         # All is there, so nothing is measured again.
-        self.assertEqual(first, self.run_pair('--repetitions', '2'))
+        self.assertEqual(first, self.run_pair('--rounds', '2'))
         document = json.loads(self.call(
             'report', 'r.jsonl', '-o', 'report.html', '--format', 'json'))
         found = {one['name']: one['verdict']

@@ -7,12 +7,16 @@ its own, knows what runs, and can raise an error at any step.
 
 import contextlib
 import dataclasses
+import re
 
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import session
+
+_NANOSECONDS = re.compile(r'end=.* \+ (\d+)\)\)')
+EPOCH = 500_000_000
 
 WORKLOAD = bench_model.Workload(
     name='spin', workload_class=bench_model.WorkloadClass.CPU, about='Spins.',
@@ -64,6 +68,10 @@ class World:
         self.takes = 10
         self.look_takes = 0
         self.outcome = {}
+        self.printed = 'turns: 12.5\n'
+        # By the names of instances: what their clocks are ahead by.
+        self.offsets = {}
+        self.counted = 0
         self.seen = None
         self.dies = ''
 
@@ -97,8 +105,19 @@ class World:
     @property
     def edges(self):
         return session.Edges(
-            monotonic=lambda: self.time, now=lambda: 5e8 + self.time,
-            sleep=self.sleep, load=self.load, peer=self.peer)
+            monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
+            load=self.load, peer=self.peer, observe=self.observe,
+            busy=lambda: {0: self.time / 2, 1: 0.0})
+
+    def now(self):
+        return EPOCH + self.time
+
+    @contextlib.contextmanager
+    def observe(self, cpus):
+        self.step('observe')
+        counted = {}
+        yield counted
+        counted['steal_seconds'] = 0.25
 
 
 class Job:
@@ -114,20 +133,30 @@ class Job:
     def poll(self):
         self.world.step('poll')
         self.world.time += self.world.look_takes
-        if self.command.startswith('while {'):
+        if self.command.startswith('while ('):
             if self.instance.name == self.world.dies:
                 return platform_interface.CommandOutcome(
-                    status=1, stdout='', stderr='no such thing',
-                    outside_seconds=1.0, inside_seconds=1.0,
-                    tolerance_seconds=0.0)
+                    status=1, stdout='', stderr='no such thing')
             return None
-        if self.world.time - self.begun < self.world.takes:
+        runs, ended = [], self.begun
+        window = _NANOSECONDS.search(self.command)
+        while True:
+            began, ended = ended, ended + self.world.takes
+            runs.append((began, ended))
+            if not window or ended >= self.begun + int(window[1]) / 1e9:
+                break
+        if self.world.time < ended:
             return None
         self.world.alive.discard(self.key)
         return platform_interface.CommandOutcome(**{
-            'status': 0, 'stdout': 'turns: 12.5\n', 'stderr': '',
-            'outside_seconds': 10.25, 'inside_seconds': 10.125,
-            'tolerance_seconds': 0.125, **self.world.outcome})
+            'status': 0, 'stdout': ''.join(map(self.told, runs)),
+            'stderr': '', **self.world.outcome})
+
+    def told(self, run):
+        began, ended = (round(1e9 * (
+            EPOCH + time + self.world.offsets.get(self.instance.name, 0)))
+            for time in run)
+        return f'\x1e{began}\n{self.world.printed}\x1e{ended}\n'
 
     def stop(self):
         self.world.step('stop')
@@ -158,6 +187,18 @@ class Instance:
         return [bench_model.Affinity(
             thread='process 1 (spin)', asked=self.cpus,
             seen=self.cpus if self.world.seen is None else self.world.seen)]
+
+    def clock(self):
+        self.world.step('clock')
+        now = self.world.now()
+        return bench_model.ClockReading(
+            before=now - 0.001, after=now + 0.001,
+            inside=now + self.world.offsets.get(self.name, 0))
+
+    def counters(self):
+        self.world.step('counters')
+        self.world.counted += 1
+        return {'migrations': float(self.world.counted)}
 
     def close(self):
         self.world.step('close')

@@ -308,8 +308,8 @@ class TestOptions(TestCase):
 
     def test_short(self):
         found = self.read(self.DOCUMENT, is_short=True)
-        self.assertEqual((3, 1, 7, 0), (found.repetitions, found.rounds,
-                                        found.seed, found.warm_ups))
+        self.assertEqual((20, 1, 7, 0), (found.repetitions, found.rounds,
+                                         found.seed, found.warm_ups))
         self.assertEqual({'1'}, {case.factors['threads']
                                  for case in found.cases})
         self.assertEqual(3, len(found.cases))
@@ -429,9 +429,11 @@ class TestShipped(unit_base.TestCase):
 
     def test_all_are_there(self):
         self.assertEqual(
-            ('cpu-priority', 'enterprise-vs-shared', 'multitask',
-             'network-cache', 'overhead-ladder', 'platform-overhead',
-             'smp-mutex'), experiment_file.shipped())
+            ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
+             'latency', 'multitask', 'neighbours', 'network-cache',
+             'overhead-ladder',
+             'platform-overhead', 'self-test', 'siblings', 'smp-mutex'),
+            experiment_file.shipped())
 
     @ddt.idata(experiment_file.shipped())
     def test_on_a_large_host(self, name):

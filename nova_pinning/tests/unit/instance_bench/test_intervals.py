@@ -23,8 +23,7 @@ def _mean(values, **options):
 
 
 def _clusters(*clusters):
-    return intervals.Sample(clusters=clusters,
-                            unit=intervals.ClusterUnit.ROUNDS)
+    return intervals.Sample(clusters=clusters)
 
 
 @ddt.ddt

@@ -40,8 +40,18 @@ _numbers = st.floats(allow_nan=False, allow_infinity=False)
 st.register_type_strategy(cpuset.CpuSet, st.builds(
     cpuset.CpuSet, st.lists(st.integers(0, 200), max_size=5)))
 st.register_type_strategy(float, _numbers)
+st.register_type_strategy(bench_model.Reading, st.builds(
+    bench_model.Reading, started=st.floats(0, 1e9), ended=st.floats(2e9, 3e9),
+    figures=st.dictionaries(st.text(), st.floats(0, allow_infinity=False))))
 _lines = st.one_of(*map(st.from_type, (
-    bench_model.Conditions, bench_model.Measurement, bench_model.Failure)))
+    bench_model.Conditions, bench_model.Measurement, bench_model.Failure,
+    bench_model.ClockCheck)))
+
+
+def _what_it_is_of(line):
+    if not isinstance(line, bench_model.Measurement):
+        return id(line)
+    return (frozenset(line.factors.items()), line.round, line.repetition)
 
 
 def _measurement(repetition, seen='4-5'):
@@ -49,8 +59,8 @@ def _measurement(repetition, seen='4-5'):
         factors={'size': '2'}, round=1, repetition=repetition, started=5e8,
         load=0.5, readings=(bench_model.Reading(
             tenant='enterprise', instance='enterprise-0', command='spin "é"',
-            figures={'turns': 1.5}, outside_seconds=2.5, inside_seconds=None,
-            tolerance_seconds=0.25),),
+            figures={'turns': 1.5}, started=5e8, ended=5e8 + 2.5,
+            counters={'migrations': 3.0}),),
         affinities=(bench_model.Affinity(
             thread='enterprise-0: vCPU 0', asked=bench_fakes.cpus('4-5'),
             seen=bench_fakes.cpus(seen)),), flags=('odd',))
@@ -139,7 +149,8 @@ class TestResults(unit_base.TestCase):
                     number + 1, len(results_file.read(self.path).measurements))
 
     @unit_base.settings(60)
-    @hypothesis.given(st.lists(_lines, min_size=1, max_size=4),
+    @hypothesis.given(st.lists(_lines, min_size=1, max_size=4,
+                               unique_by=_what_it_is_of),
                       st.integers(0))
     def test_cut_anywhere(self, lines, cut):
         self.path.unlink(missing_ok=True)
@@ -151,7 +162,8 @@ class TestResults(unit_base.TestCase):
         if left:
             found = results_file.read(self.path)
             self.assertEqual(left - 1, sum(map(len, (
-                found.conditions, found.measurements, found.failures))))
+                found.conditions, found.measurements, found.failures,
+                found.clocks))))
         else:
             self.assertRaises(errors.InputError, results_file.read, self.path)
         # Going on from there gives the same file as if nothing had been.
@@ -266,11 +278,31 @@ class TestResults(unit_base.TestCase):
     def test_another_version(self):
         self._head()
         text = self.path.read_text()
-        self.path.write_text(text.replace('"version": 1', '"version": 2', 1))
+        self.path.write_text(text.replace('"version": 2', '"version": 1', 1))
         error = self.assertRaises(errors.InputError, results_file.read,
                                   self.path)
         self.assertIn(':1:', str(error))
-        self.assertIn('version 2', str(error))
+        self.assertIn('version 1', str(error))
+
+    def test_measured_twice(self):
+        line = {'measurement': codec.encode(_measurement(1))}
+        found = self._wrong(line, line)
+        self.assertIn(f'{self.path}:3:', found[0])
+        self.assertIn('round 1, repetition 1 of 2 is on line 2 already',
+                      found[0])
+
+    def test_what_cannot_be(self):
+        for change, said in (
+                ({'figures': {'turns': -1.0}}, 'turns is negative: -1'),
+                ({'ended': 5e8}, 'ends before it starts'),
+                ({'ended': 1.0}, 'ends before it starts')):
+            with self.subTest(said):
+                self.path.unlink(missing_ok=True)
+                value = codec.encode(_measurement(1))
+                value['readings'][0] |= change
+                found = self._wrong({'measurement': value})
+                self.assertIn(':2:', found[0])
+                self.assertIn(said, found[0])
 
     def test_wrong_values_are_named_with_their_lines(self):
         wrong = {'measurement': codec.encode(_measurement(1))}

@@ -43,7 +43,8 @@ def trial(*cases, **changes):
     return experiment_file.Prepared(
         experiment=bench_model.Experiment(**{
             'name': 'trial', 'about': 'Tries.', 'table': 'levels',
-            'cases': cases, 'baseline': {}, 'repetitions': 2, **changes}),
+            'cases': cases, 'baseline': {}, 'repetitions': 2, 'rounds': 1,
+            **changes}),
         layout=bench_fakes.LAYOUT, workloads=bench_fakes.WORKLOADS)
 
 
@@ -130,20 +131,75 @@ class TestRun(TestCase):
         self.assertEqual(len(world.commands), world.steps.count('stop'))
 
     def test_a_measurement(self):
-        self.run_it(trial(case('one'), repetitions=1))
+        world = bench_fakes.World()
+        world.offsets['enterprise-0'] = 3600
+        self.run_it(trial(case('one'), repetitions=1), world)
         found, = self.results().measurements
+        reading, = found.readings
+        self.assertEqual(bench_model.Reading(
+            tenant='enterprise', instance='enterprise-0',
+            command='spin --threads=1 --seconds=10',
+            figures={'turns': 12.5, 'seconds': 10.0},
+            started=reading.started, ended=reading.started + 10, runs=1,
+            counters={'migrations': 1.0}), reading)
+        # By the controller's clock.
+        self.assertLess(abs(reading.started - found.started), 1)
         self.assertEqual(bench_model.Measurement(
             factors={'scenario': 'one'}, round=1, repetition=1,
-            started=found.started, load=0.5, readings=(bench_model.Reading(
-                tenant='enterprise', instance='enterprise-0',
-                command='spin --threads=1 --seconds=10',
-                figures={'turns': 12.5, 'seconds': 10.25},
-                outside_seconds=10.25, inside_seconds=10.125,
-                tolerance_seconds=0.125),),
+            started=found.started, load=0.5, readings=(reading,),
             affinities=(bench_model.Affinity(
                 thread='enterprise-0: process 1 (spin)',
-                asked=bench_fakes.cpus('4'), seen=bench_fakes.cpus('4')),)),
-                         found)
+                asked=bench_fakes.cpus('4'), seen=bench_fakes.cpus('4')),),
+            counters={'steal_seconds': 0.25},
+            utilisation=found.utilisation), found)
+        self.assertEqual({'0': 0.5, '1': 0.0}, found.utilisation[0].busy)
+
+    def test_clocks_are_checked(self):
+        world = bench_fakes.World()
+
+        def drift(_watched, _measurement):
+            world.offsets['enterprise-0'] = 0.5
+
+        with fixtures.MonkeyPatch(f'{__name__}.Watcher.measured', drift):
+            self.run_it(trial(case('one'), repetitions=1), world)
+        found, = self.results().clocks
+        self.assertEqual(({'scenario': 'one'}, 1, 'enterprise-0'),
+                         (found.factors, found.round, found.instance))
+        # Half a second in a warm-up and a repetition of ten.
+        self.assertTrue(1.01 < found.rate < 1.03, found.rate)
+        self.assertLess(found.uncertainty, 0.001)
+
+    def test_what_counts_while_all_run(self):
+        """Instances that are measured together go on for as long."""
+        world = bench_fakes.World()
+        world.takes = 4
+        self.run_it(trial(case('one', tenant(count=2)), repetitions=1,
+                          window_seconds=20.0), world)
+        found, = self.results().measurements
+        self.assertEqual([5, 5], [
+            reading.runs for reading in found.readings])
+
+    def test_a_race(self):
+        world = bench_fakes.World()
+        self.run_it(trial(case('one', tenant(count=2)), repetitions=1,
+                          is_race=True), world)
+        found, = self.results().measurements
+        self.assertEqual([1, 1], [
+            reading.runs for reading in found.readings])
+
+    def test_a_window_that_is_too_short(self):
+        world = bench_fakes.World()
+
+        def told(job, run):
+            late = 5 if job.instance.name.endswith('1') else 0
+            return tell(job, (run[0] + late, run[1] + late))
+
+        tell = bench_fakes.Job.told
+        with mock.patch.object(bench_fakes.Job, 'told', told):
+            self.run_it(trial(case('one', tenant(count=2)), repetitions=1,
+                              window_seconds=1.0), world)
+        self.assertIn('no run of its command lies within the 5.0 s',
+                      self.results().failures[0].message)
 
     def test_conditions_once_a_session(self):
         prepared = trial(case('one'), case('two'), repetitions=1)
@@ -202,9 +258,10 @@ class TestRun(TestCase):
         self.assertEqual(['enterprise-0', 'enterprise-1', 'neighbours-0',
                           'neighbours-1'], sorted(prepared))
         loops = [number for number, (_name, text) in
-                 enumerate(world.commands) if text.startswith('while {')]
+                 enumerate(world.commands) if text.startswith('while (')]
         measured = [number for number, (_name, text) in
-                    enumerate(world.commands) if text.startswith('spin')]
+                    enumerate(world.commands) if '\nspin ' in f'\n{text}'
+                    and number not in loops]
         # A warm-up and a repetition of both, all after the neighbours.
         self.assertEqual((2, 4), (len(loops), len(measured)))
         self.assertLess(max(loops), min(measured))
@@ -330,6 +387,7 @@ class TestRun(TestCase):
     @ddt.unpack
     def test_commands_that_fail(self, outcome, said):
         world = bench_fakes.World()
+        world.printed = outcome.pop('stdout', world.printed)
         world.outcome = outcome
         prepared = trial(case('one'))
         workload = dataclasses.replace(bench_fakes.WORKLOAD, prepare=())
@@ -376,13 +434,10 @@ class TestRun(TestCase):
     def test_what_makes_it_doubtful(self):
         world = bench_fakes.World()
         world.seen = bench_fakes.cpus('4-6')
-        world.outcome = {'inside_seconds': 5.0}
         self.run_it(trial(case('one'), repetitions=1), world)
         self.assertEqual((
-            'enterprise-0: the command took 10.250 s outside and 5.000 s by '
-            'the clock of the instance',
             'enterprise-0: process 1 (spin) might run on CPUs 4-6 and not on '
-            '4 only'), self.results().measurements[0].flags)
+            '4 only',), self.results().measurements[0].flags)
 
     def test_affinities_that_are_not_seen(self):
         world = bench_fakes.World()
@@ -597,13 +652,16 @@ class TestSchedule(unit_base.TestCase):
 
     def test_seconds(self):
         prepared = trial(
-            case('one'), case('two', tenant(parameters={'duration': 1})),
-            repetitions=9, settle_seconds=5.0)
+            case('one'), case('short', tenant(parameters={'duration': 1})),
+            case('beside others', tenant(), NEIGHBOURS),
+            case('two', tenant(count=2)),
+            repetitions=9, settle_seconds=5.0, window_seconds=20.0)
         found = schedule.units(bench_model.Results(
             experiment=prepared.experiment, workloads=prepared.workloads,
             conditions=(), measurements=()), lambda case: True)
         self.assertEqual(
-            {'one': 2 + 5 + 100, 'two': 2 + 5 + 10},
+            {'one': 2 + 100, 'short': 2 + 10, 'beside others': 2 + 5 + 100,
+             'two': 2 + 100 + 9 * 20},
             {unit.case.name: unit.seconds for unit in found})
 
     def test_estimates_learn(self):

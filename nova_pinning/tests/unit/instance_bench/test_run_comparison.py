@@ -13,12 +13,12 @@ from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
 
-def _summary(level=100.0, *, better='higher', spread=0.01, repetitions=12,
+def _summary(level=100.0, *, better='higher', spread=0.01, rounds=12,
              names=('a',), conditions=report_scenes.CONDITIONS, seed=1,
              **tenant):
     run = report_scenes.Run('levels', [report_scenes.workload(
         'sysbench-cpu', ('events', '1/s', better))], seed=seed,
-        repetitions=repetitions)
+        rounds=rounds)
     for name in names:
         run.add(report_scenes.case(report_scenes.tenant(**tenant),
                                    scenario=name), {'measured': level},
@@ -41,6 +41,11 @@ class CompareTest(unit_base.TestCase):
         self.assertEqual(int(verdict == 'regression'),
                          len(found.regressions))
 
+    def test_widened_by_a_self_test(self):
+        new = dataclasses.replace(_summary(90.0, seed=2), stretch=20.0)
+        found = run_comparison.compare(new, _summary())
+        self.assertEqual('within the noise', found.changes[0].verdict)
+
     def test_within_noise(self):
         found = run_comparison.compare(_summary(97.0, spread=0.2, seed=2),
                                        _summary(spread=0.2))
@@ -55,15 +60,15 @@ class CompareTest(unit_base.TestCase):
             self.assertEqual(verdict, found.changes[0].verdict)
 
     def test_one_value_each(self):
-        found = run_comparison.compare(_summary(50.0, repetitions=1),
-                                       _summary(repetitions=1))
+        found = run_comparison.compare(_summary(50.0, rounds=1),
+                                       _summary(rounds=1))
         self.assertEqual('too few runs', found.changes[0].verdict)
         self.assertEqual((), found.regressions)
 
     def test_too_few_for_a_change_of_any_size(self):
         found = run_comparison.compare(
-            _summary(50.0, repetitions=2, spread=0.3, seed=2),
-            _summary(repetitions=2, spread=0.3))
+            _summary(50.0, rounds=2, spread=0.3, seed=2),
+            _summary(rounds=2, spread=0.3))
         self.assertEqual('too few runs', found.changes[0].verdict)
 
     def test_interval_that_decides(self):
@@ -104,9 +109,9 @@ class CompareTest(unit_base.TestCase):
         wrong = usual = 0
         for seed in range(20):
             found = run_comparison.compare(
-                _summary(spread=0.05, names=names, repetitions=8,
+                _summary(spread=0.05, names=names, rounds=8,
                          seed=2 * seed + 1),
-                _summary(spread=0.05, names=names, repetitions=8,
+                _summary(spread=0.05, names=names, rounds=8,
                          seed=2 * seed + 2))
             wrong += any(change.verdict != 'within the noise'
                          for change in found.changes)

@@ -24,8 +24,7 @@ def _measurements(*values, round_of=None):
     for place, (instance, value) in enumerate(values):
         reading = bench_model.Reading(
             tenant='one', instance=instance, command='run',
-            figures={'events': value}, outside_seconds=1.0,
-            inside_seconds=1.0, tolerance_seconds=0.1)
+            figures={'events': value}, started=1.0, ended=2.0)
         found.append(bench_model.Measurement(
             factors={}, round=round_of(place) if round_of else 0,
             repetition=place, started=0.0, load=0.0, readings=(reading,)))
@@ -92,48 +91,46 @@ class SampleTest(unit_base.TestCase):
         return statistics.sample_of(
             _measurements(*values, **options), 'one', 'events')
 
-    def test_repetitions(self):
+    def test_repetitions_are_no_clusters(self):
         found = self._sample(('a', 1), ('a', 2))
-        self.assertEqual(((1.0,), (2.0,)), found.clusters)
-        self.assertIs(intervals.ClusterUnit.REPETITIONS, found.unit)
+        self.assertEqual(((1.0, 2.0),), found.clusters)
+        self.assertFalse(statistics.estimate(found).interval.is_known)
 
-    def _together(self, repetitions):
-        """repetitions: what each instance brought, each."""
+    def _together(self, rounds):
+        """rounds: what each instance brought, each."""
         return statistics.sample_of([
             dataclasses.replace(
-                _measurements(('', 0.0))[0], repetition=repetition,
+                _measurements(('', 0.0))[0], round=number_of_round,
                 readings=tuple(
                     dataclasses.replace(
                         _measurements((str(number), value))[0].readings[0])
                     for number, value in enumerate(values)))
-            for repetition, values in enumerate(repetitions)],
+            for number_of_round, values in enumerate(rounds)],
             'one', 'events')
 
-    def test_instances_of_a_repetition_are_together(self):
+    def test_instances_of_a_round_are_together(self):
         found = self._together([(1, 3), (2, 4), (5,)])
         self.assertEqual(((1, 3), (2, 4), (5,)), found.clusters)
-        self.assertIs(intervals.ClusterUnit.REPETITIONS, found.unit)
 
     def test_instances_that_compete(self):
         """What they share is noise, however alike their means are."""
         drawn = numpy.random.default_rng(5)
         hits = 0
         for _run in range(200):
-            repetitions = []
+            rounds = []
             for level in drawn.normal(50, 4, 6):
                 parts = drawn.normal(0, 1, 3)
-                repetitions.append(level + parts - parts.mean())
-            found = statistics.estimate(self._together(repetitions))
+                rounds.append(level + parts - parts.mean())
+            found = statistics.estimate(self._together(rounds))
             hits += found.low <= 50 <= found.high
         # Chance lets fewer through once in a thousand times.
         self.assertGreaterEqual(hits, 180)
         self.assertLess(hits, 200)
 
-    def test_rounds_come_before_repetitions(self):
+    def test_rounds(self):
         found = self._sample(('a', 1), ('b', 3), ('a', 2), ('b', 4),
                              round_of=lambda place: place // 2)
         self.assertEqual(((1, 3), (2, 4)), found.clusters)
-        self.assertIs(intervals.ClusterUnit.ROUNDS, found.unit)
 
     def test_nothing(self):
         self.assertIsNone(statistics.sample_of(
@@ -152,11 +149,13 @@ class SummaryTest(unit_base.TestCase):
 
     def test_levels(self):
         summary = statistics.summarise(report_scenes.levels().results())
-        shared = self._row(summary, scenario='shared beside enterprise, 3x')
+        shared = next(
+            row for row in summary.rows if row.tenant.name == 'shared'
+            and row.case.factors['scenario'].startswith('shared at 3x'))
         self.assertEqual('bare metal / sysbench-cpu', shared.baseline)
-        self.assertAlmostEqual(1 / 0.6, shared.overhead.value, 0)
+        self.assertAlmostEqual(3 / 0.8 / 0.96, shared.overhead.value, 0)
         self.assertEqual('shared, idle host / sysbench-cpu', shared.quiet)
-        self.assertAlmostEqual(0.96 / 0.6, shared.slowdown.value, 0)
+        self.assertAlmostEqual(3 / 0.8, shared.slowdown.value, 0)
         self.assertGreater(shared.instability.value, 5)
         self.assertTrue(shared.has_neighbours)
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine's measurements are worth: identical cases, compared.
+
+An A/A experiment measures copies of one case as if they differed. Its ratios
+are 1 but for chance, and 95% of their intervals should include 1. Where fewer
+do, something that rounds share or that comes and goes makes figures differ by
+more than their spread tells, and other experiments' intervals on this machine
+are too narrow by the same measure.
+"""
+
+import dataclasses
+import math
+
+from nova_pinning import errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench import statistics
+
+TABLE = 'self-test'
+#: The factor that tells copies apart.
+COPY = 'copy'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CopyComparison:
+    """Two copies of a case, one against the other.
+
+    :param name: of the case
+    :param ratio: of the first copy's figure to the second one's
+    """
+
+    name: str
+    figure: str
+    ratio: intervals.Interval
+
+    @property
+    def reach(self) -> float:
+        """What the interval has to be stretched by to include 1."""
+        value = self.ratio.value
+        end = self.ratio.low if value > 1 else self.ratio.high
+        if value == 1:
+            return 0.0
+        return (math.log(value) / math.log(value / end) if value != end
+                else math.inf)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What a self-test says of the machine that it was run on.
+
+    :param stretch: at least 1; what half-widths of intervals of ratios, by
+        their logarithms, have to be multiplied by so that 95% include 1
+    """
+
+    comparisons: tuple[CopyComparison, ...]
+    stretch: float
+
+    @property
+    def including_one(self) -> int:
+        return sum(comparison.reach <= 1 for comparison in self.comparisons)
+
+    @property
+    def largest(self) -> float:
+        """The ratio that is farthest from 1, as one above 1."""
+        return math.exp(max(abs(math.log(comparison.ratio.value))
+                            for comparison in self.comparisons))
+
+
+def calibrate(results: bench_model.Results) -> Calibration:
+    """Compare the copies of each case, each of them once.
+
+    :raises nova_pinning.errors.InputError: if these are not results of a
+        self-test, or nothing in them can be compared
+    """
+    if results.experiment.table != TABLE:
+        raise errors.InputError(
+            f'has results of {results.experiment.name}, which is not a '
+            'self-test', advice='make one with nova-pinning bench run '
+                                'self-test')
+    by_case: dict[tuple[object, ...], list[statistics.FigureRow]] = {}
+    for row in statistics.summarise(results).rows:
+        first = results.workloads[row.tenant.workload].figures[0]
+        if row.figure == first:
+            by_case.setdefault(tuple(
+                value for name, value in row.case.factors.items()
+                if name != COPY), []).append(row)
+    comparisons = tuple(
+        comparison for rows in by_case.values()
+        for one, other in zip(rows[::2], rows[1::2])
+        if (comparison := _compared(one, other)).ratio.is_known)
+    if not comparisons:
+        raise errors.InputError(
+            'no two copies were both measured in two rounds', advice='let '
+            'nova-pinning bench run self-test come to its end')
+    reaches = sorted(comparison.reach for comparison in comparisons)
+    enough = reaches[math.ceil(intervals.CONFIDENCE * len(reaches)) - 1]
+    return Calibration(comparisons=comparisons, stretch=max(enough, 1.0))
+
+
+def _compared(one: statistics.FigureRow,
+              other: statistics.FigureRow) -> CopyComparison:
+    return CopyComparison(
+        name=' / '.join(value for name, value in one.case.factors.items()
+                        if name != COPY),
+        figure=one.figure.name, ratio=statistics.ratio(
+            one.estimate.sample, other.estimate.sample,
+            better=one.figure.better, is_paired=True))

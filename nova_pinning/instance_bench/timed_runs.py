@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a command in instances, timed, and which of them count.
+
+Pure. Each instance writes when a run of its command began and ended, by its
+own clock; what its clock is ahead by is known. Where several instances are
+measured at the same time each runs its command over and over, and a run
+counts if all instances were at work for as long as it took: what one gets
+while others have not begun, or are done, says nothing of how they share.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.workloads import figures
+
+#: What begins a line with a time: ASCII's record separator.
+MARK = '\x1e'
+#: The part of a run that may be outside the time in which all instances run,
+#: since no two clocks are read at once.
+MOST_OUTSIDE = 0.01
+
+_SCRIPT = r"""mark() {{ printf '\036%s\n' "$(date +%s%N)"; }}
+wait=$(({start} - $(date +%s%N)))
+[ $wait -le 0 ] ||
+sleep $((wait / 1000000000)).$(printf %09d $((wait % 1000000000)))
+end=$(($(date +%s%N) + {nanoseconds}))
+while :; do
+mark
+(
+{command}
+) || exit
+mark
+[ "$(date +%s%N)" -lt $end ] || break
+done"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimedRun:
+    """One run of a command.
+
+    :param started: seconds since the epoch, by the instance's clock
+    """
+
+    started: float
+    ended: float
+    stdout: str
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.started
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRuns:
+    """All runs in one instance, in order; at least one.
+
+    :param offset: what its clock is ahead of the controller's by, in seconds
+    """
+
+    name: str
+    runs: tuple[TimedRun, ...]
+    offset: float
+
+    @property
+    def started(self) -> float:
+        """By the controller's clock, as what follows."""
+        return self.runs[0].started - self.offset
+
+    @property
+    def ended(self) -> float:
+        return self.runs[-1].ended - self.offset
+
+    def within(self, begin: float, end: float) -> tuple[TimedRun, ...]:
+        """Runs that lie in a time by the controller's clock."""
+        return tuple(
+            run for run in self.runs
+            if max(begin - run.started + self.offset, 0.0)
+            + max(run.ended - self.offset - end, 0.0)
+            <= MOST_OUTSIDE * run.seconds)
+
+
+def script(command: str, *, seconds: float = 0.0, start: float = 0.0) -> str:
+    """What the shell is to run so that runs are timed.
+
+    It ends with the command's status as soon as that is not zero.
+
+    :param seconds: for how long the command is begun again; it is run once
+        at least
+    :param start: when to begin, by the instance's clock, so that several
+        begin together; at once if that is past
+    """
+    return _SCRIPT.format(command=command, start=round(start * 1e9),
+                          nanoseconds=round(seconds * 1e9))
+
+
+def parse(stdout: str) -> tuple[TimedRun, ...]:
+    """What a script's output says.
+
+    :raises errors.WorkloadError: if times are missing, or go backwards
+    """
+    pieces = stdout.split(MARK)[1:]
+    runs = []
+    for first, last in zip(pieces[::2], pieces[1::2]):
+        began, _newline, text = first.partition('\n')
+        runs.append(TimedRun(
+            started=_seconds(began), ended=_seconds(last.strip()),
+            stdout=text))
+    if not runs or len(pieces) % 2:
+        raise bench_errors.WorkloadError(
+            'a run has no end, or there is too much output to be kept')
+    for run in runs:
+        if run.seconds <= 0:
+            raise bench_errors.WorkloadError(
+                f'a run took {run.seconds:.6f} s by the clock of the '
+                'instance, which was set back meanwhile',
+                'let nothing set clocks while it is measured')
+    return tuple(runs)
+
+
+def without_times(stdout: str) -> str:
+    """What the command itself printed."""
+    return ''.join(piece.partition('\n')[2]
+                   for piece in stdout.split(MARK)).strip()
+
+
+def counted(instances: Sequence[InstanceRuns],
+            is_race: bool) -> tuple[tuple[TimedRun, ...], ...]:
+    """The runs of each instance that count.
+
+    :param is_race: that it is the times that all take which are of interest,
+        though some have ended before others
+    :raises errors.WorkloadError: if an instance has none
+    """
+    if is_race:
+        return tuple(instance.runs for instance in instances)
+    begin = max(instance.started for instance in instances)
+    end = min(instance.ended for instance in instances)
+    chosen = tuple(instance.within(begin, end) for instance in instances)
+    for instance, runs in zip(instances, chosen):
+        if not runs:
+            raise bench_errors.WorkloadError(
+                f'{instance.name}: no run of its command lies within the '
+                f'{max(end - begin, 0.0):.1f} s in which all instances ran; '
+                f'one takes {instance.runs[0].seconds:.1f} s',
+                'give the experiment a longer window_seconds, or the '
+                'workload less to do')
+    return chosen
+
+
+def mean_figures(workload: bench_model.Workload,
+                 runs: Sequence[TimedRun]) -> dict[str, float]:
+    """A workload's figures over several runs.
+
+    :raises errors.WorkloadError: if a run lacks one
+    """
+    each = [(run.seconds, figures.read(workload, run.stdout, run.seconds))
+            for run in runs]
+    return {figure.name: _mean(figure, each) for figure in workload.figures}
+
+
+def _mean(figure: bench_model.WorkloadFigure,
+          each: Sequence[tuple[float, Mapping[str, float]]]) -> float:
+    # Rates add up by the time that they were kept up for.
+    weights = [seconds if figure.better is bench_model.Better.HIGHER else 1.0
+               for seconds, _figures in each]
+    return sum(weight * of_run[figure.name] for weight, (_seconds, of_run)
+               in zip(weights, each)) / sum(weights)
+
+
+def _seconds(text: str) -> float:
+    if not text.isdecimal():
+        raise bench_errors.WorkloadError(
+            f'the clock of the instance says {text[:40]!r}',
+            'its date has to know %s%N, as that of GNU does')
+    return int(text) / 1e9

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import subprocess
+import time
+
+import hypothesis
+from hypothesis import strategies as st
+
+from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench import timed_runs
+from nova_pinning.tests.unit.instance_bench import bench_fakes
+from nova_pinning.tests.unit import unit_base
+
+
+def runs(*times, name='one', offset=0.0):
+    return timed_runs.InstanceRuns(
+        name=name, offset=offset, runs=tuple(
+            timed_runs.TimedRun(began + offset, ended + offset, '')
+            for began, ended in times))
+
+
+class TestScript(unit_base.TestCase):
+    """With the shell that runs it."""
+
+    def run_it(self, command, **options):
+        return subprocess.run(
+            ['/bin/sh', '-c', timed_runs.script(command, **options)],
+            capture_output=True, text=True, timeout=60, check=False)
+
+    def test_once(self):
+        before = time.time()
+        done = self.run_it('echo a\necho "b c" # with a comment')
+        run, = timed_runs.parse(done.stdout)
+        self.assertEqual((0, 'a\nb c\n'), (done.returncode, run.stdout))
+        self.assertTrue(before <= run.started < run.ended <= time.time())
+
+    def test_over_and_over(self):
+        done = self.run_it('echo a; exit 0', seconds=0.1)
+        found = timed_runs.parse(done.stdout)
+        self.assertEqual({'a\n'}, {run.stdout for run in found})
+        self.assertGreater(len(found), 1)
+        for one, other in zip(found, found[1:]):
+            self.assertLessEqual(one.ended, other.started)
+        self.assertEqual('\n'.join('a' * len(found)),
+                         timed_runs.without_times(done.stdout))
+
+    def test_starts_when_it_is_told(self):
+        start = time.time() + 0.2
+        run, = timed_runs.parse(self.run_it(':', start=start).stdout)
+        self.assertGreaterEqual(run.started, start - 1e-6)
+
+    def test_a_start_that_is_past(self):
+        before = time.time()
+        run, = timed_runs.parse(self.run_it(':', start=before - 5).stdout)
+        self.assertGreaterEqual(run.started, before)
+
+    def test_a_command_that_fails(self):
+        done = self.run_it('echo a; exit 7', seconds=60)
+        self.assertEqual(7, done.returncode)
+        self.assertEqual(1, done.stdout.count('a\n'))
+
+    def test_a_command_that_goes_elsewhere(self):
+        """What it does to its shell is forgotten."""
+        done = self.run_it('test "$x" && exit 3; x=1; cd /', seconds=0.05)
+        self.assertEqual(0, done.returncode)
+
+
+class TestParse(unit_base.TestCase):
+
+    def test_what_is_not_right(self):
+        for text, said in (
+                ('', 'a run has no end'),
+                ('\x1e1\nhalf', 'a run has no end'),
+                ('\x1e1\nx\x1e2\n\x1e3\n', 'a run has no end'),
+                ('\x1e2000\nx\x1e1000\n', 'was set back'),
+                ('\x1e1000\nx\x1e1000\n', 'was set back'),
+                ('\x1e17 %N\nx\x1e18 %N\n', "says '17 %N'")):
+            with self.subTest(text):
+                error = self.assertRaises(bench_errors.WorkloadError,
+                                          timed_runs.parse, text)
+                self.assertIn(said, str(error))
+
+
+class TestCounted(unit_base.TestCase):
+
+    def test_while_all_run(self):
+        one = runs((0, 4), (4, 8), (8, 12))
+        other = runs((1, 3), (3, 5), (5, 7), (7, 9), (9, 11), name='other')
+        found = timed_runs.counted((one, other), is_race=False)
+        # From 1, when the other has begun, to 11, when it is done.
+        self.assertEqual([[4], [1, 3, 5, 7, 9]],
+                         [[run.started for run in own] for own in found])
+
+    def test_clocks_that_are_not_alike(self):
+        one = runs((0, 4), (4, 8))
+        other = runs((0, 2), (2, 4), (4, 6), (6, 8), offset=-7200.0)
+        self.assertEqual([2, 4], [
+            len(own) for own in timed_runs.counted((one, other), False)])
+
+    def test_a_hair_too_late(self):
+        one = runs((0, 4), (4, 8))
+        other = runs((0.01, 4.01), (4.01, 8.01), name='other')
+        self.assertEqual([2, 2], [
+            len(own) for own in timed_runs.counted((one, other), False)])
+
+    def test_all_of_a_race(self):
+        found = timed_runs.counted((runs((0, 3)), runs((0, 5))), is_race=True)
+        self.assertEqual([3, 5], [own[0].seconds for own in found])
+
+    def test_none_that_counts(self):
+        one, other = runs((0, 9)), runs((1, 2), (2, 3), name='other')
+        error = self.assertRaises(
+            bench_errors.WorkloadError, timed_runs.counted, (one, other),
+            False)
+        self.assertIn('one: no run of its command lies within the 2.0 s',
+                      str(error))
+        self.assertIn('window_seconds', error.advice)
+
+    @unit_base.settings(200)
+    @hypothesis.given(st.lists(st.tuples(
+        st.integers(0, 50), st.lists(st.integers(1, 30), min_size=1,
+                                     max_size=12),
+        st.sampled_from([0.0, 3600.0, -0.5])), min_size=1, max_size=4))
+    def test_what_counts(self, drawn):
+        """Each counted run has all others at work, up to a hundredth."""
+        instances = []
+        for number, (first, lengths, offset) in enumerate(drawn):
+            times, at = [], float(first)
+            for length in lengths:
+                times.append((at, at + length))
+                at += length
+            instances.append(runs(*times, name=str(number), offset=offset))
+        try:
+            found = timed_runs.counted(instances, False)
+        except bench_errors.WorkloadError:
+            found = ()
+        for instance, own in zip(instances, found):
+            self.assertTrue(own)
+            for run in own:
+                for other in instances:
+                    alone = (max(other.started - run.started
+                                 + instance.offset, 0)
+                             + max(run.ended - instance.offset
+                                   - other.ended, 0))
+                    self.assertLessEqual(alone, 0.011 * run.seconds)
+
+
+class TestMeanFigures(unit_base.TestCase):
+
+    def test_rates_by_time_and_times_plainly(self):
+        found = timed_runs.mean_figures(bench_fakes.WORKLOAD, [
+            timed_runs.TimedRun(0.0, 1.0, 'turns: 10\n'),
+            timed_runs.TimedRun(1.0, 4.0, 'turns: 30\n')])
+        # 10 in the first second and 90 in the three after it.
+        self.assertEqual({'turns': 25.0, 'seconds': 2.0}, found)
