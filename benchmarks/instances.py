@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the short forms of three experiments on this machine, and judge them.
+"""Run the short forms of experiments on this machine, and judge them.
 
-On the host itself, in containers, in guests under a libvirt and in servers of
-a cloud, both of which a minicloud brings. What is judged are directions that
-hold on any machine, by the intervals of the run itself. The exit status is
-zero only if everything was measured, no claim is refuted and no affinity was
-other than asked for; what is inconclusive is told, and not taken for passed.
+First of all the self-test, which says what the machine's intervals are worth;
+then others on the host itself, in containers, and in guests under a libvirt
+that a minicloud brings; by name, in servers of its cloud as well. What is
+judged are directions that hold on any machine, by the intervals of the run
+itself. The exit status is zero only if everything was measured, no claim is
+refuted and no affinity was other than asked for; what is inconclusive is told,
+and not taken for passed.
 """
 
 import argparse
@@ -27,6 +29,7 @@ import openstack
 from minicloud import files
 from minicloud import hosts
 from minicloud import settings
+from nova_pinning.model import nova_release
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools'))
@@ -35,7 +38,8 @@ import run_tempest  # noqa: E402
 
 PROGRAM = pathlib.Path(sys.executable).parent / 'nova-pinning'
 IMAGE = 'nova-pinning-bench'
-WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'mutex-smp', 'mutex-up')
+WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'mutex-smp', 'mutex-up',
+             'bursts', 'iperf3', 'iperf3-reverse', 'sockperf')
 SECONDS = 15 * 60
 OUTPUT = ROOT / 'bench-output'
 
@@ -45,11 +49,9 @@ HOSTS = {
     'pinning-1': 'dedicated:1',
     'pinning-2': 'shared:0',
     'pinning-3': 'dedicated:0-1',
-    'pinning-4': 'shared:0-1',
 }
 #: The CPU of shared servers, which the layout of two CPUs has for the host.
 CONTROLLER_CPUS = '0'
-GUEST_REPETITIONS = '4'
 #: Where guests without a cloud run: no server is on it at the time.
 GUEST_HOST = 'pinning-1'
 
@@ -58,8 +60,8 @@ PINNED = {'hw:cpu_policy': 'dedicated'}
 FLAVORS = {
     'bench-enterprise': (1, 2048, PINNED),
     'bench-shared': (1, 2048, {}),
-    'bench-weight-100': (2, 1024, {'quota:cpu_shares': '100'}),
-    'bench-weight-50': (2, 1024, {'quota:cpu_shares': '50'}),
+    'bench-weight-100': (1, 1024, {'quota:cpu_shares': '100'}),
+    'bench-weight-50': (1, 1024, {'quota:cpu_shares': '50'}),
     'bench-pair': (2, 1024, PINNED),
     'bench-single': (1, 1024, PINNED),
 }
@@ -84,6 +86,10 @@ class Proof:
     def name(self):
         return f'{self.experiment}-{self.platform}'
 
+    @property
+    def needs_cloud(self):
+        return self.platform in ('vm', 'nova')
+
 
 class Verdict(enum.StrEnum):
     HOLDS = 'holds'
@@ -92,29 +98,36 @@ class Verdict(enum.StrEnum):
     FAILED = 'failed'
 
 
-LEVELS = (
-    'workload=sysbench-cpu',
-    'scenario=bare metal',
-    'scenario=one enterprise, idle host',
-    'scenario=one shared, idle host',
-    'scenario=shared at 3x beside enterprise',
-    'scenario=one of each among bursty guests')
-PRIORITY = ('scenario=a thread for each CPU',)
-HOST_PAIRS = ('scenario=host, SMP', 'scenario=host, UP')
-GUEST_PAIRS = ('scenario=guest of 2 CPUs, SMP', 'scenario=guest of 2 CPUs, UP')
+PAIRS = ('scenario=guest of 2 CPUs, SMP', 'scenario=guest of 2 CPUs, UP')
+IDLE = ('scenario=one enterprise, idle host',
+        'scenario=one shared, idle host',
+        'scenario=one of each among bursty guests')
+NEIGHBOURS = ('workload=sysbench-cpu', 'scenario=none', 'scenario=cpu',
+              'scenario=memory')
 
+NETWORK = ('workload=iperf3', 'workload=iperf3-reverse', 'workload=sockperf',
+           'network_cpus=same-cache', 'network_cpus=vcpus',
+           'emulator_threads=share', 'emulator_threads=vcpus')
+
+SELF_TEST = Proof('self-test', 'bm')
 PROOFS = (
-    Proof('enterprise-vs-shared', 'bm', LEVELS),
-    Proof('smp-mutex', 'bm', HOST_PAIRS),
-    Proof('enterprise-vs-shared', 'cn', LEVELS),
-    Proof('cpu-priority', 'cn', PRIORITY),
-    Proof('smp-mutex', 'cn', GUEST_PAIRS),
-    Proof('enterprise-vs-shared', 'vm', LEVELS),
-    Proof('cpu-priority', 'vm', PRIORITY),
-    Proof('smp-mutex', 'vm', GUEST_PAIRS),
-    Proof('enterprise-vs-shared', 'nova', LEVELS, ('pinning-1', 'pinning-2')),
-    Proof('cpu-priority', 'nova', PRIORITY, ('pinning-4',)),
-    Proof('smp-mutex', 'nova', GUEST_PAIRS, ('pinning-3',)),
+    SELF_TEST,
+    Proof('enterprise-vs-shared', 'cn'),
+    Proof('smp-mutex', 'cn'),
+    Proof('cpu-priority', 'cn'),
+    Proof('overhead-ladder', 'cn', ('workload=sysbench-cpu',)),
+    Proof('latency', 'bm', ('workload=cyclictest',)),
+    Proof('neighbours', 'cn', NEIGHBOURS),
+    Proof('smp-mutex', 'vm', PAIRS),
+    Proof('cpu-weights', 'vm'),
+)
+#: What takes longer than there is time for; run by name.
+LONGER = (
+    Proof('enterprise-vs-shared', 'vm', IDLE),
+    Proof('network-cache', 'vm', NETWORK),
+    Proof('enterprise-vs-shared', 'nova', IDLE, ('pinning-1', 'pinning-2')),
+    Proof('cpu-weights', 'nova', (), ('pinning-2',)),
+    Proof('smp-mutex', 'nova', PAIRS, ('pinning-3',)),
 )
 
 
@@ -126,7 +139,8 @@ class Cloud:
     """
 
     def __init__(self, state, scratch):
-        self.minicloud = run_tempest.Cloud(state)
+        self.minicloud = run_tempest.Cloud(
+            state, nova_release.NEWEST.name)
         self.on_host = scratch / 'on-host'
         self._connection = None
         self._state = settings.State(state)
@@ -232,9 +246,6 @@ class Runner:
         command = [str(PROGRAM), 'bench', 'run', proof.experiment, '--short',
                    '--output', str(self.results(proof)),
                    '--platform', proof.platform]
-        if proof.platform in ('vm', 'nova'):
-            # To boot them takes most of the time there is.
-            command += ['--repetitions', GUEST_REPETITIONS]
         for only in proof.only:
             command += ['--only', only]
         if proof.platform in ('vm', 'nova'):
@@ -364,23 +375,33 @@ def build_image(directory):
     subprocess.run(command, check=True)
 
 
-def prove(proofs, runner, output):
+def prove(proofs, runner, output, bring_up):
     """Run proofs, and write the report.
 
     :param output: pathlib.Path of the page
+    :param bring_up: called before the first that needs the cloud; others go
+        first, since its services want CPUs too
     :returns: a list of Judgement
     """
     judgements = []
     written = []
-    for proof in proofs:
+    widened = ()
+    is_up = False
+    for proof in sorted(proofs, key=lambda proof: proof.needs_cloud):
         print(f'\n{proof.name}', flush=True)
+        if proof.needs_cloud and not is_up:
+            bring_up()
+            is_up = True
         status = runner.run(proof)
         path = runner.results(proof)
-        document = read([path]) if path.exists() else None
-        written += [path] if path.exists() else []
+        if path.exists():
+            written.append(path)
+            if proof == SELF_TEST:
+                widened = '--self-test', str(path)
+        document = read([path], *widened) if path.exists() else None
         judgements += judge(proof, status, document)
     if written:
-        read(written, '--output', str(output))
+        read(written, *widened, '--output', str(output))
     return judgements
 
 
@@ -388,7 +409,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('name', nargs='*',
                         help='run only these: EXPERIMENT-PLATFORM, such as '
-                             'smp-mutex-cn')
+                             'smp-mutex-cn; or one that takes longer: '
+                             + ', '.join(proof.name for proof in LONGER))
     parser.add_argument('--output', type=pathlib.Path,
                         default=OUTPUT / 'experiments',
                         help='directory for the results and report.html')
@@ -407,11 +429,11 @@ def main():
     parser.add_argument('--keep', action='store_true',
                         help='leave the cloud up in the end')
     options = parser.parse_args()
-    known = {proof.name: proof for proof in PROOFS}
+    known = {proof.name: proof for proof in (*PROOFS, *LONGER)}
     if unknown := set(options.name) - set(known):
         parser.error(f'there is no {", ".join(sorted(unknown))}; there are '
                      f'{", ".join(known)}')
-    proofs = [known[name] for name in options.name or known]
+    proofs = [known[name] for name in options.name] or PROOFS
     options.output.mkdir(parents=True, exist_ok=True)
     for path in options.output.glob('*.jsonl'):
         path.unlink()
@@ -437,7 +459,8 @@ def in_cloud(proofs, options):
         scratch = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory(prefix='bench-experiments-')))
         cloud = Cloud(options.state.resolve(), scratch)
-        if any(proof.platform in ('vm', 'nova') for proof in proofs):
+
+        def bring_up():
             nova_conf = scratch / 'nova-compute.conf'
             files.write(nova_conf, files.ini(run_tempest.COMPUTE))
             # If it fails, it has cleaned up; or it is somebody else's cloud.
@@ -445,11 +468,12 @@ def in_cloud(proofs, options):
             if not options.keep:
                 stack.callback(cloud.down)
             cloud.connect()
-        if any(proof.platform == 'nova' for proof in proofs):
-            cloud.fill(options.image / 'disk.qcow2')
+            if any(proof.platform == 'nova' for proof in proofs):
+                cloud.fill(options.image / 'disk.qcow2')
+
         return prove(proofs, Runner(
             options.output.resolve(), cloud, options.image.resolve(), limit),
-            options.output / 'report.html')
+            options.output / 'report.html', bring_up)
 
 
 if __name__ == '__main__':

@@ -202,10 +202,11 @@ class TestRunner(testtools.TestCase):
 class TestProofs(testtools.TestCase):
 
     def test_names(self):
-        names = [proof.name for proof in instances.PROOFS]
+        names = [proof.name
+                 for proof in (*instances.PROOFS, *instances.LONGER)]
         self.assertEqual(len(names), len(set(names)))
 
-    @ddt.data(*instances.PROOFS)
+    @ddt.data(*instances.PROOFS, *instances.LONGER)
     def test_cases(self, proof):
         """Each names cases that there are, and hosts."""
         from nova_pinning.cli import bench_run
