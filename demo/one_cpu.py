@@ -8,10 +8,9 @@ on two CPUs take more than twice as long as when each has one to itself.
 """
 
 import os
+import socket
 
 import fixtures
-
-from nova_pinning import names
 
 _NAME = 'nova-pinning-demo-cpu'
 
@@ -26,11 +25,13 @@ class OneCpu(fixtures.Fixture):
     def _setUp(self) -> None:
         allowed = os.sched_getaffinity(0)
         for cpu in sorted(allowed):
+            # A name without a file, which ends with the process: unix(7).
+            held = socket.socket(socket.AF_UNIX)
+            self.addCleanup(held.close)
             try:
-                held = names.hold(f'{_NAME}-{cpu}')
+                held.bind(f'\0{_NAME}-{cpu}')
             except OSError:
                 continue
-            self.addCleanup(held.close)
             os.sched_setaffinity(0, {cpu})
             self.addCleanup(os.sched_setaffinity, 0, allowed)
             return
