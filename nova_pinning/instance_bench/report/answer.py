@@ -54,8 +54,8 @@ def answer(summary: statistics.RunSummary) -> Answer:
 
 
 def _isolation(summary: statistics.RunSummary) -> Answer | None:
-    pairs = [(one.row, one.level, one.spread)
-             for one in equal_density.isolations(summary)
+    isolations = list(equal_density.isolations(summary))
+    pairs = [(one.row, one.level, one.spread) for one in isolations
              if one.level is not None and one.spread is not None]
     costs = list(equal_density.density_costs(summary))
     bars, more = [], []
@@ -68,6 +68,12 @@ def _isolation(summary: statistics.RunSummary) -> Answer | None:
             for row, level, _spread in pairs)
         sentence = ('Beside neighbours, with as many vCPUs for each CPU, '
                     f'pinning {gains}.')
+        if all(one.has_one_cpu for one in isolations):
+            sentence = ('This host is too small to tell what pinning buys: '
+                        'with as many vCPUs for each CPU, a floating instance '
+                        'has one CPU to float on, and is pinned in all but '
+                        'name.')
+            more.append(f'There pinning {gains}.')
         more.append('Floating instances vary by this many times as much: '
                     + '; '.join(f'{_name(summary, row, pairs)} '
                                 f'{words.ratio(spread)}'

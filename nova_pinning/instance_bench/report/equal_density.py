@@ -29,12 +29,15 @@ class Isolation:
     :param level: how much worse off the floating one is; above 1 pinning
         gains
     :param spread: its coefficient of variation by that of the pinned one
+    :param has_one_cpu: that the floating one has a single CPU to float on,
+        and it for itself: so it is pinned in all but name
     """
 
     row: statistics.FigureRow
     other: statistics.FigureRow | None
     level: intervals.Interval | None = None
     spread: intervals.Interval | None = None
+    has_one_cpu: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +174,10 @@ def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
     spread = statistics.variation_ratio(
         other.estimate.sample, row.estimate.sample, summary.experiment.seed,
         together=(0, 1)).stretched(summary.stretch)
-    return Isolation(row=row, other=other, level=ratio(summary, other, row),
-                     spread=spread)
+    return Isolation(
+        row=row, other=other, level=ratio(summary, other, row), spread=spread,
+        has_one_cpu=len(given_cpus(summary, other.case, other.tenant)) == 1
+        and density(summary, other) <= 1 + _SAME)
 
 
 def density_costs(summary: statistics.RunSummary) -> Iterator[DensityCost]:

@@ -204,12 +204,17 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
                 texts[0] += (
                     f'; neighbours slow them {words.ratio(pair.row.slowdown)} '
                     f'and {words.ratio(pair.other.slowdown)} times')
+        if pair.has_one_cpu:
+            texts = [f'{text}; the floating one has a single CPU to float on, '
+                     'and is pinned in all but name' for text in texts]
         for name, ratio, text, does in (
                 ('level', pair.level, texts[0], 'gets more'),
                 ('spread', pair.spread, texts[1], 'varies less')):
             yield RunClaim(
                 name=name, subject=_against(summary, pair.row, pair.other),
-                evidence=text, verdict=above(ratio, 1),
+                evidence=text, verdict=(
+                    ClaimVerdict.INCONCLUSIVE if pair.has_one_cpu
+                    else above(ratio, 1)),
                 statement='Beside neighbours, with as many vCPUs for each '
                           f'CPU, a pinned instance {does} than a floating one')
 

@@ -9,6 +9,7 @@ from hypothesis import strategies
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import statistics
@@ -170,6 +171,25 @@ class IsolationTest(unit_base.TestCase):
         found = _claims(run, 'level')
         self.assertEqual([INCONCLUSIVE] * 2, [one.verdict for one in found])
         self.assertIn('as many vCPUs for each CPU', found[0].evidence)
+
+    def test_one_cpu_to_float_on(self):
+        """Such an instance is pinned, whatever it is called."""
+        one = bench_model.InstanceSize(vcpus=1, memory_mib=1024)
+        run = report_scenes.Run('levels', [report_scenes.workload()])
+        both = (
+            report_scenes.tenant('enterprise', size=one),
+            report_scenes.tenant('shared', size=one,
+                                 guest_class=report_scenes.SHARED,
+                                 provisioning=report_scenes.VANILLA))
+        run.add(report_scenes.case(*both, scenario='both'),
+                {'enterprise': 100.0, 'shared': 101.0}, spread=0.001,
+                cpus={'enterprise': '1', 'shared': '0'})
+        for name in ('level', 'spread'):
+            found, = _claims(run, name)
+            self.assertIs(INCONCLUSIVE, found.verdict)
+            self.assertIn('pinned in all but name', found.evidence)
+        self.assertIn('too small to tell', answer.answer(
+            statistics.summarise(run.results())).sentence)
 
     @ddt.data('level', 'spread')
     def test_what_disturbs_both_does_not_hide_the_difference(self, name):
