@@ -427,6 +427,13 @@ class TestShipped(unit_base.TestCase):
             name, on, workload_catalogue.shipped(),
             experiment_file.ExperimentOptions(**options))
 
+    def test_that_of_the_docs(self):
+        found = experiment_file.read(
+            _PAGE.with_name('bench-nvme.yaml'), bench_fakes.LAYOUT,
+            workload_catalogue.shipped()).experiment
+        self.assertEqual(6, len(found.cases))
+        self.assertFalse(any(case.skipped for case in found.cases))
+
     def test_all_are_there(self):
         self.assertEqual(
             ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
