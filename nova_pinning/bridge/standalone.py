@@ -4,6 +4,7 @@
 This module imports nothing of nova, so that it can be asked first.
 """
 
+import contextlib
 from importlib import metadata
 import os
 import warnings
@@ -15,10 +16,19 @@ def prepare() -> None:
     To be called before anything of nova is imported. Nova patches the whole
     process for eventlet in some of its packages unless it is told not to
     (nova.monkey_patch), and eventlet warns about itself when it is imported.
+    Told so, nova has oslo.service run on threads. In 2025.2 and 2026.1 that
+    fails if something of oslo.service was imported before, which by default
+    runs on eventlet.
     """
     os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
     for module in ('futurist._utils', 'nova.monkey_patch'):
         warnings.filterwarnings('ignore', module=module)
+    # Releases whose oslo.service has no such hook have nothing to settle.
+    with contextlib.suppress(ImportError, AttributeError):
+        from oslo_service import backend
+
+        backend.register_backend_default_hook(
+            lambda: backend.BackendType.THREADING)
 
 
 def nova_version() -> str:
