@@ -43,6 +43,13 @@ def environments():
             for release, pythons in PYTHONS.items() for python in pythons}
 
 
+def is_there(python):
+    """Whether it starts: what pyenv has on the path may not."""
+    program = shutil.which(f'python{python}')
+    return program is not None and subprocess.run(
+        [program, '--version'], capture_output=True).returncode == 0
+
+
 def cell(counts):
     """How a suite went: '5850 passed, 3 skipped'."""
     return ', '.join(f'{count} {word}' for word, count in sorted(
@@ -97,7 +104,7 @@ def main():
     good = True
     for name in chosen:
         release, python = known[name]
-        if shutil.which(f'python{python}') is None:
+        if not is_there(python):
             print(f'{name}: there is no python{python} here', flush=True)
             good = False
             continue
@@ -106,6 +113,9 @@ def main():
             SCHEDULER_SUITES if release == '2024.1' else SUITES)
         counts, has_passed = run(name, suites)
         good &= has_passed
+        if not counts:
+            print(f'{name}: nothing was run', flush=True)
+            continue
         rows[release, python] = {
             **dict.fromkeys(COLUMNS, '-'), **rows.get((release, python), {}),
             'release': release, 'Python': python,

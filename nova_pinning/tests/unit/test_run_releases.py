@@ -32,9 +32,12 @@ class RunReleasesTest(base.BaseTestCase):
         self.table = pathlib.Path(scratch) / 'releases.csv'
         self.enterContext(mock.patch.object(self.tool, 'TABLE', self.table))
         self.run = []
+        self.starts = 0
 
     def main(self, *arguments, counts=None, status=0):
         def run(command, **options):
+            if command[1:] == ['--version']:
+                return subprocess.CompletedProcess(command, self.starts)
             self.run.append(command[command.index('-e') + 1])
             path = command[command.index('--counts') + 1]
             if counts is not None:
@@ -88,8 +91,22 @@ class RunReleasesTest(base.BaseTestCase):
              for row in self.rows()])
 
     def test_one_fails(self):
+        self.assertEqual(1, self.main(
+            '2026.1-py311', status=1, counts={'unit': {'failed': 2}}))
+        self.assertEqual(['2 failed'], [row['unit'] for row in self.rows()])
+
+    def test_nothing_is_run(self):
+        """Such as an environment that cannot be made."""
         self.assertEqual(1, self.main('2026.1-py311', status=1))
-        self.assertEqual(['-'], [row['unit'] for row in self.rows()])
+        self.assertIn('nothing was run', self.output.getvalue())
+        self.assertFalse(self.table.exists())
+
+    def test_a_python_that_does_not_start(self):
+        """pyenv has programs on the path that say what to do instead."""
+        self.starts = 127
+        self.assertEqual(1, self.main('2026.1-py311'))
+        self.assertIn('there is no python3.11 here', self.output.getvalue())
+        self.assertEqual([], self.run)
 
     def test_a_python_that_is_not_there(self):
         self.which = lambda program: None
