@@ -12,8 +12,9 @@ figures. What must never be:
 * a host is left whose second attempt is wrong, though there was another one
   for which both are right.
 
-Refusals because a claim would take too long are counted apart, and so are
-those of hosts such as only a broken database has them.
+Hosts that are held back because a claim would take too long are counted apart.
+So are refusals of hosts such as only a broken database has them, and of hosts
+on which nova's first claim is right against its own rules.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ REFUSED_ODD = 'refused as broken, first claim right'
 REFUSED_LUCK = "refused, first claim right against nova's own rules"
 HELD_BACK = 'held back, second claim wrong'
 HELD_BACK_RIGHT = 'held back, both claims right'
+HELD_BACK_SLOW = 'held back as too slow, first claim right'
 _FATES = (PASSED, PASSED_WRONG, REFUSED, REFUSED_RIGHT, REFUSED_SLOW,
-          REFUSED_ODD, REFUSED_LUCK, HELD_BACK, HELD_BACK_RIGHT)
+          REFUSED_ODD, REFUSED_LUCK, HELD_BACK, HELD_BACK_RIGHT,
+          HELD_BACK_SLOW)
 
 #: Names in model.Reason of refusals that depend on how long things take.
 _SLOW = ('NOVA_SLOW', 'BUDGET')
@@ -207,7 +210,9 @@ class Trial:
             ways |= {
                 f'{NONE_LEFT}{host.reason()}'
                 f'{SECOND_WRONG if host.second else ""}'
-                for host in self._right if not host.excuse()}
+                for host in self._right
+                # Slow hosts are for guests that find no other.
+                if host.excuse() in ('', REFUSED_SLOW)}
         elif len(self.hosts) > 1 and not self._case.data.get('hasty'):
             # With every claim too slow, all of them are second best.
             if any(host.second for host in self._left) and any(
@@ -223,6 +228,8 @@ class Trial:
                 yield PASSED_WRONG if host.first else PASSED
             elif host.first:
                 yield REFUSED
+            elif host.excuse() == REFUSED_SLOW and self._left:
+                yield HELD_BACK_SLOW
             elif host.excuse():
                 yield host.excuse()
             elif self._left:

@@ -48,10 +48,17 @@ class Careless(filters.PinnedTopologyFilter):
 
 
 class Slow(Mean):
-    """Leaves none, and says that it had no time."""
+    """Leaves none, and says that claims would take too long."""
 
     def refusal(self, host_state, request):
         return filters.Refusal(filters.Reason.NOVA_SLOW)
+
+
+class SlowButLast(Slow):
+    """Leaves the last host only, and says that others take too long."""
+
+    def filter_all(self, filter_obj_list, spec_obj):
+        yield from list(filter_obj_list)[-1:]
 
 
 class Limitless(nova_filters.BaseHostFilter):
@@ -189,13 +196,24 @@ class TestTrial(oracle_cases.TestCase):
 
     def test_excuses(self):
         case = _fleet(oracle_cases.plain())
-        trial = claims.Trial(case, Slow())
-        self.assertEqual(set(), trial.disagreements())
-        self.assertEqual([claims.REFUSED_SLOW], list(trial.fates()))
         broken = oracle_case.Case({**case.data, 'odd': True})
         trial = claims.Trial(broken, Mean())
         self.assertEqual(set(), trial.disagreements())
         self.assertEqual([claims.REFUSED_ODD], list(trial.fates()))
+
+    def test_slow_where_no_other_is_left(self):
+        trial = claims.Trial(_fleet(oracle_cases.plain()), Slow())
+        self.assertEqual({claims.NONE_LEFT + 'NOVA_SLOW'},
+                         trial.disagreements())
+        self.assertEqual([claims.REFUSED_SLOW], list(trial.fates()))
+
+    def test_slow_where_another_is_left(self):
+        trial = claims.Trial(
+            _fleet(_both_right(), _both_right()), SlowButLast())
+        self.assertNotIn(claims.NONE_LEFT + 'NOVA_SLOW',
+                         trial.disagreements())
+        self.assertEqual([claims.HELD_BACK_SLOW, claims.PASSED],
+                         list(trial.fates()))
 
     def test_limits(self):
         self.assertEqual(
