@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import contextlib
 import math
 import threading
 from unittest import mock
@@ -165,6 +166,22 @@ class TestRecent(unit_base.TestCase):
             collections.Counter(
                 size for asked in recent._recent.values() for size in asked),
             recent._counts)
+
+    def test_one_instance_in_two_threads(self):
+        """It counts once, even where both ask before either has counted."""
+        recent = mix.RecentMix(7)
+        barrier = threading.Barrier(2)
+        sizes = mix.sizes
+
+        def meet(guest):
+            # Both come here only if nothing keeps the second out.
+            with contextlib.suppress(threading.BrokenBarrierError):
+                barrier.wait(0.1)
+            return sizes(guest)
+
+        with mock.patch.object(mix, 'sizes', meet):
+            _run(lambda number: recent.add('one', builders.guest((2, 1))), 2)
+        self.assertEqual([1], list(recent._counts.values()))
 
     def test_one_for_all_threads(self):
         """Also where a second asks while it is made for the first."""
