@@ -7,6 +7,7 @@ import dataclasses
 
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_model
+from nova_pinning.upgrade import known_hits
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,33 @@ class MoveLimits:
     fixed: frozenset[str] = frozenset()
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSettings:
+    """What the operator decides of the rules.
+
+    :param allows_cold: whether guests that cannot move live are moved cold,
+        which stops them meanwhile; without, they stay
+    :param moves_devices: whether guests with PCI devices are moved, which is
+        cold; without, they stay
+    :param defects: nova's known ones; None if they are not to be minded
+    :param fixed_tags: guests with one of these server tags stay
+    :param least_age_days: guests that nova built later stay
+    :param most_age_days: guests that nova built earlier stay
+    :param default_zone: of hosts that no aggregate puts in a zone
+        (default_availability_zone)
+    :param isolates: [scheduler] enable_isolated_aggregate_filtering
+    """
+
+    allows_cold: bool = True
+    moves_devices: bool = True
+    defects: known_hits.KnownDefects | None = known_hits.KnownDefects()
+    fixed_tags: frozenset[str] = frozenset()
+    least_age_days: float | None = None
+    most_age_days: float | None = None
+    default_zone: str = 'nova'
+    isolates: bool = False
+
+
 class MoveRules:
     """Says of any guest whether and how it may move to a host.
 
@@ -31,8 +59,10 @@ class MoveRules:
     guests are, which is :meth:`group_refusal`.
     """
 
-    def __init__(self, fleet: snapshot.Fleet) -> None:
+    def __init__(self, fleet: snapshot.Fleet,
+                 settings: RuleSettings = RuleSettings()) -> None:
         self._fleet = fleet
+        self.settings = settings
 
     def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
         """Why a guest cannot leave its host at all; '' if it can."""
@@ -71,3 +101,13 @@ class MoveRules:
     def host_key(self, host: snapshot.FleetHost) -> Collection[object]:
         """A hashable of all that :meth:`host_refusal` reads of a host."""
         return (host.known_class, host.traits, host.aggregates)
+
+    def evacuation_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why nova does not evacuate a guest at all; '' if it does."""
+        return ''
+
+    def evacuation_host_refusal(self, guest: snapshot.FleetGuest,
+                                target: snapshot.FleetHost) -> str:
+        """Why it cannot be evacuated to a host, were it empty; '' if it
+        can."""
+        return ''
