@@ -23,6 +23,7 @@ import sqlalchemy as sa
 
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
+from nova_pinning.bridge import fleet_import_wishes
 from nova_pinning.bridge import nova_conf_reader
 from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
@@ -93,6 +94,7 @@ def read(
             fleet_import_guests.flavor(row)
             for row in objects.FlavorList.get_all(
                 database.context, filters={'is_public': None}))
+        server_groups = tuple(fleet_import_wishes.server_groups(database))
     parts = _Cells(database, skips_down_cells, now, page_rows, tell).read(
         notes)
     nodes = _without_twins(
@@ -115,7 +117,8 @@ def read(
     fleet = snapshot.Fleet(
         hosts=host_completion.completed(hosts, descriptions or {}),
         guests=guests, flavors=flavors,
-        aggregates=tuple(map(_aggregate, aggregates)), pci_aliases=aliases,
+        aggregates=tuple(map(_aggregate, aggregates)),
+        server_groups=server_groups, pci_aliases=aliases,
         packs_cells=(database.conf.compute
                      .packing_host_numa_cells_allocation_strategy),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
@@ -185,7 +188,8 @@ class _Cells:
             f'host {node.host.name}: {node.problem}'
             for node in nodes if node.problem], 0)
         homeless = done = 0
-        for page in fleet_import_guests.pages(cell, devices, self._page_rows):
+        for page in fleet_import_guests.pages(
+                self._database, cell, devices, self._page_rows):
             part.guests.extend(page.guests)
             part.notes.extend(page.problems)
             homeless += len(page.homeless)

@@ -25,6 +25,7 @@ from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
 from nova_pinning.bridge import fleet_import_hosts
+from nova_pinning.bridge import fleet_import_wishes
 from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
@@ -70,7 +71,8 @@ def count(cell: nova_database.CellDatabase) -> int:
     return number
 
 
-def pages(cell: nova_database.CellDatabase, devices: Devices,
+def pages(database: nova_database.NovaDatabases,
+          cell: nova_database.CellDatabase, devices: Devices,
           rows: int = nova_database.PAGE_ROWS) -> Iterator[GuestPage]:
     """The guests of a cell, page by page.
 
@@ -79,7 +81,10 @@ def pages(cell: nova_database.CellDatabase, devices: Devices,
     reader = _GuestReader(devices)
     for page in nova_database.pages(
             cell.context, _query(), _INSTANCE.id, rows):
-        yield reader.page(page, _migrations(cell, page))
+        yield reader.page(
+            page, _migrations(cell, page),
+            fleet_import_wishes.of_instances(
+                database, cell, [row.uuid for row in page]))
 
 
 def _query() -> Any:
@@ -88,8 +93,9 @@ def _query() -> Any:
         _INSTANCE.vm_state, _INSTANCE.task_state, _INSTANCE.vcpus,
         _INSTANCE.memory_mb, _INSTANCE.root_gb, _INSTANCE.ephemeral_gb,
         _INSTANCE.image_ref, _INSTANCE.instance_type_id,
-        _INSTANCE.launched_at,
+        _INSTANCE.launched_at, _INSTANCE.project_id,
         _EXTRA.numa_topology, _EXTRA.flavor, _EXTRA.migration_context,
+        _EXTRA.vcpu_model,
     ).outerjoin(_EXTRA, sa.and_(
         _EXTRA.instance_uuid == _INSTANCE.uuid, _EXTRA.deleted == 0,
     )).where(_INSTANCE.deleted == 0)
@@ -137,10 +143,14 @@ class _GuestReader:
         self._devices = devices
         self._topologies: dict[model.Guest, model.Guest] = {}
         self._problems: list[str] = []
+        self._wishes = fleet_import_wishes.Wishes()
 
-    def page(self, rows: Sequence[Any],
-             migrations: Mapping[str, list[Any]]) -> GuestPage:
-        self._problems = []
+    def page(
+        self, rows: Sequence[Any], migrations: Mapping[str, list[Any]],
+        wishes: fleet_import_wishes.Wishes,
+    ) -> GuestPage:
+        self._problems = [*wishes.problems]
+        self._wishes = wishes
         guests: list[snapshot.FleetGuest] = []
         homeless = []
         for row in rows:
@@ -236,8 +246,25 @@ class _GuestReader:
             guest_class=self._class(row, host, flavor, guest),
             name=row.display_name or '', flavor=flavor.name,
             disk_gib=_disk_gib(flavor, row), topology=guest, fit=fit,
+            vm_state=row.vm_state or '', project=row.project_id or '',
+            availability_zone=self._wishes.zones.get(row.uuid, ''),
+            # Nova counts a member where it is, not what a migration holds.
+            server_group=(self._wishes.groups.get(row.uuid, '')
+                          if uuid == row.uuid else ''),
+            metadata=self._wishes.metadata.get(row.uuid, {}),
+            tags=tuple(sorted(self._wishes.tags.get(row.uuid, ()))),
+            cpu_model=self._cpu_model(row),
             launched_at=(f'{row.launched_at:%Y-%m-%dT%H:%M:%SZ}'
                          if row.launched_at else ''), **more)
+
+    def _cpu_model(self, row: Any) -> str:
+        """The model that nova-compute gave it by name, '' for none."""
+        try:
+            return _named_cpu_model(row.vcpu_model) if row.vcpu_model else ''
+        except _ODD as error:
+            self._note(row, row.host, 'its CPU model cannot be read: '
+                       f'{_said(error)}')
+            return ''
 
     def _class(self, row: Any, host: str, flavor: flavor_model.Flavor,
                guest: model.Guest | None) -> hostclass.HostClass:
@@ -341,6 +368,17 @@ def _fit(numa_topology: Any) -> model.Fit:
         if 'cpuset_reserved' in cell else (),
         page_size_kib=(cell.pagesize or None) if 'pagesize' in cell else None)
         for cell in numa_topology.cells))
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_cpu_model(text: str) -> str:
+    """The model in a nova.objects.VirtCPUModel, '' if it names none.
+
+    Nova compares that with the CPUs of the target, and without one those of
+    the source (LibvirtDriver.check_can_live_migrate_destination).
+    """
+    cpu = objects.VirtCPUModel.obj_from_primitive(jsonutils.loads(text))
+    return cpu.model or ''
 
 
 @functools.lru_cache(maxsize=4096)

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
+from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import nova_release
@@ -101,7 +102,7 @@ def _query() -> Any:
         _NODE.id, _NODE.host, _NODE.hypervisor_hostname, _NODE.uuid,
         _NODE.hypervisor_type, _NODE.local_gb, _NODE.cpu_allocation_ratio,
         _NODE.ram_allocation_ratio, _NODE.disk_allocation_ratio,
-        _NODE.numa_topology,
+        _NODE.numa_topology, _NODE.cpu_info, _NODE.hypervisor_version,
     ).where(_NODE.deleted == 0)
 
 
@@ -149,6 +150,11 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
         cells, taken = _cells(row.numa_topology)
     except BrokenRow as error:
         problem = f'its NUMA topology cannot be read: {error}'
+    cpu_model = None
+    try:
+        cpu_model = _cpu_model(row.cpu_info)
+    except BrokenRow as error:
+        problem = problem or f'its cpu_info cannot be read: {error}'
     host = snapshot.FleetHost(
         name=row.host,
         cells=cells,
@@ -159,7 +165,10 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
         disk_gib=row.local_gb,
         is_enabled=not reason,
         disabled_reason=reason,
-        nova_release=release.name if release else None)
+        nova_release=release.name if release else None,
+        nova_cell=cell.name or cell.uuid,
+        cpu_model=cpu_model,
+        hypervisor_version=row.hypervisor_version or None)
     return ComputeNode(row.id, row.hypervisor_hostname or '', row.uuid or '',
                        host, taken, problem)
 
@@ -169,6 +178,20 @@ def _ratio(row: Any, conf: cfg.ConfigOpts, resource: str) -> float:
     name = f'{resource}_allocation_ratio'
     ratio: float = getattr(row, name) or conf[name] or conf[f'initial_{name}']
     return ratio
+
+
+def _cpu_model(text: str | None) -> snapshot.HostCpuModel | None:
+    """What nova-compute wrote of its CPUs (LibvirtDriver._get_cpu_info).
+
+    :param text: JSON
+    :returns: None if there is no model in it, as on ARM
+    """
+    if not text:
+        return None
+    try:
+        return cpu_models.of_cpu_info(jsonutils.loads(text))
+    except ODD_JSON as error:
+        raise BrokenRow(said(error)) from error
 
 
 def _cells(

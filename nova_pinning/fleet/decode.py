@@ -53,9 +53,10 @@ class _Decoder:
             self._topology(topology, ('topologies', number))
             for number, topology in enumerate(value.get('topologies', ()))]
         trait_sets = list(map(frozenset, value.get('trait_sets', ())))
+        cpu_models = list(map(_cpu_model, value.get('cpu_models', ())))
         fleet = snapshot.Fleet(
             hosts=tuple([
-                self._host(host, number, layouts, trait_sets)
+                self._host(host, number, layouts, trait_sets, cpu_models)
                 for number, host in enumerate(value['hosts'])]),
             guests=tuple([
                 self._guest(guest, number, topologies)
@@ -64,6 +65,8 @@ class _Decoder:
                 self._flavor(flavor, number)
                 for number, flavor in enumerate(value.get('flavors', ()))),
             aggregates=tuple(map(_aggregate, value.get('aggregates', ()))),
+            server_groups=tuple(map(
+                _server_group, value.get('server_groups', ()))),
             pci_aliases={
                 name: snapshot.PciAlias(
                     tuple(map(_kind, alias['kinds'])),
@@ -81,6 +84,8 @@ class _Decoder:
             flavor.name for flavor in fleet.flavors])
         self._check_unique('aggregates', 'name', [
             aggregate.name for aggregate in fleet.aggregates])
+        self._check_unique('server_groups', 'id', [
+            group.id for group in fleet.server_groups])
         return fleet
 
     def _check_unique(self, section: str, key: str,
@@ -173,6 +178,7 @@ class _Decoder:
         layouts: Sequence[tuple[tuple[model.HostCell, ...],
                                 tuple[cpuset.CpuSet, ...]]],
         trait_sets: Sequence[frozenset[str]],
+        cpu_models: Sequence[snapshot.HostCpuModel],
     ) -> snapshot.FleetHost:
         path = 'hosts', number
         cells, l3_domains = self._entry(
@@ -181,6 +187,10 @@ class _Decoder:
         if 'traits' in value:
             traits = self._entry(trait_sets, value['traits'], 'trait_sets',
                                  (*path, 'traits'))
+        cpu_model = None
+        if 'cpu_model' in value:
+            cpu_model = self._entry(cpu_models, value['cpu_model'],
+                                    'cpu_models', (*path, 'cpu_model'))
         host_class = value.get('class')
         return snapshot.FleetHost(
             name=value['name'], cells=cells, l3_domains=l3_domains,
@@ -198,7 +208,9 @@ class _Decoder:
             disk_gib=value.get('disk_gib'),
             is_enabled=value.get('is_enabled', True),
             disabled_reason=value.get('disabled_reason', ''),
-            nova_release=self._release(value, (*path, 'nova_release')))
+            nova_release=self._release(value, (*path, 'nova_release')),
+            nova_cell=value.get('nova_cell', ''), cpu_model=cpu_model,
+            hypervisor_version=value.get('hypervisor_version'))
 
     def _release(self, value: _Json, path: source.Path) -> str | None:
         """The name of a release of nova, None if it is not given."""
@@ -232,7 +244,14 @@ class _Decoder:
                                 use['count'])
                 for use in value.get('devices', ())]),
             is_movable=value.get('is_movable', True),
-            launched_at=value.get('launched_at', ''))
+            launched_at=value.get('launched_at', ''),
+            vm_state=value.get('vm_state', ''),
+            project=value.get('project', ''),
+            availability_zone=value.get('availability_zone'),
+            server_group=value.get('server_group', ''),
+            cpu_model=value.get('cpu_model', ''),
+            metadata=value.get('metadata', {}),
+            tags=tuple(value.get('tags', ())))
 
     def _fit(self, values: Sequence[_Json], topology: model.Guest,
              path: source.Path) -> model.Fit:
@@ -294,6 +313,20 @@ def _aggregate(value: _Json) -> snapshot.FleetAggregate:
     return snapshot.FleetAggregate(
         value['name'], value.get('availability_zone'),
         value.get('metadata', {}))
+
+
+def _server_group(value: _Json) -> snapshot.FleetServerGroup:
+    return snapshot.FleetServerGroup(
+        id=value['id'], policy=snapshot.GroupPolicy(value['policy']),
+        name=value.get('name', ''),
+        max_per_host=value.get('max_per_host', 1))
+
+
+def _cpu_model(value: _Json) -> snapshot.HostCpuModel:
+    return snapshot.HostCpuModel(
+        arch=value.get('arch', ''), vendor=value.get('vendor', ''),
+        model=value['model'],
+        features=frozenset(value.get('features', ())))
 
 
 @functools.lru_cache(maxsize=65536)

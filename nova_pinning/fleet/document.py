@@ -27,7 +27,7 @@ _SCHEMA = 'fleet-1.json'
 _LOOKED_AT = 100
 # What tells the things in a list of the document apart.
 _NAMES = {'hosts': 'name', 'guests': 'uuid', 'flavors': 'name',
-          'aggregates': 'name'}
+          'aggregates': 'name', 'server_groups': 'id'}
 
 _MADE_BY = ('a fleet snapshot is made by nova-pinning fleet import, or fleet '
             'generate')

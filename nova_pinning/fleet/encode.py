@@ -45,8 +45,10 @@ def encode_fleet(fleet: snapshot.Fleet) -> dict[str, Any]:
     """
     layouts: _Table[_Layout] = _Table()
     trait_sets: _Table[frozenset[str]] = _Table()
+    cpu_models: _Table[snapshot.HostCpuModel] = _Table()
     topologies: _Table[model.Guest] = _Table()
-    hosts = [_host(host, layouts, trait_sets) for host in fleet.hosts]
+    hosts = [_host(host, layouts, trait_sets, cpu_models)
+             for host in fleet.hosts]
     guests = [_guest(guest, topologies) for guest in fleet.guests]
     return {
         'version': VERSION,
@@ -55,12 +57,14 @@ def encode_fleet(fleet: snapshot.Fleet) -> dict[str, Any]:
             'source': _printable(fleet.source, '\n'),
             'packs_cells': fleet.packs_cells,
             'aggregates': list(map(_aggregate, fleet.aggregates)),
+            'server_groups': list(map(_server_group, fleet.server_groups)),
             'pci_aliases': {name: _alias(alias) for name, alias
                             in sorted(fleet.pci_aliases.items())},
             'flavors': list(map(_flavor, fleet.flavors))}),
         'layouts': [_layout(*layout) for layout in layouts.values],
         **_given({
             'trait_sets': list(map(sorted, trait_sets.values)),
+            'cpu_models': list(map(_cpu_model, cpu_models.values)),
             'topologies': list(map(_topology, topologies.values))}),
         'hosts': hosts,
         'guests': guests}
@@ -88,6 +92,21 @@ def _aggregate(aggregate: snapshot.FleetAggregate) -> dict[str, Any]:
         'name': aggregate.name,
         'availability_zone': aggregate.availability_zone,
         'metadata': dict(sorted(aggregate.metadata.items()))})
+
+
+def _server_group(group: snapshot.FleetServerGroup) -> dict[str, Any]:
+    return {
+        'id': group.id,
+        **_given({'name': _printable(group.name)}),
+        'policy': str(group.policy),
+        **_given({'max_per_host': group.max_per_host}, max_per_host=1)}
+
+
+def _cpu_model(cpu: snapshot.HostCpuModel) -> dict[str, Any]:
+    return {
+        **_given({'arch': cpu.arch, 'vendor': cpu.vendor}),
+        'model': cpu.model,
+        **_given({'features': sorted(cpu.features)})}
 
 
 def _alias(alias: snapshot.PciAlias) -> dict[str, Any]:
@@ -168,7 +187,8 @@ def _guest_cell(cell: model.GuestCell) -> dict[str, Any]:
 
 
 def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
-          trait_sets: _Table[frozenset[str]]) -> dict[str, Any]:
+          trait_sets: _Table[frozenset[str]],
+          cpu_models: _Table[snapshot.HostCpuModel]) -> dict[str, Any]:
     return {
         'name': host.name,
         'layout': layouts.place((host.cells, host.l3_domains)),
@@ -188,7 +208,12 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'is_enabled': host.is_enabled,
             'disabled_reason': _printable(host.disabled_reason, '\n'),
             'nova_release': host.nova_release,
-        }, traits=None, cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
+            'nova_cell': _printable(host.nova_cell),
+            'cpu_model': (None if host.cpu_model is None
+                          else cpu_models.place(host.cpu_model)),
+            'hypervisor_version': host.hypervisor_version,
+        }, traits=None, cpu_model=None, hypervisor_version=None,
+            cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
             disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
 
 
@@ -222,6 +247,22 @@ def _guest(guest: snapshot.FleetGuest,
         document['is_movable'] = False
     if guest.launched_at:
         document['launched_at'] = guest.launched_at
+    if guest.vm_state:
+        document['vm_state'] = guest.vm_state
+    if guest.project:
+        document['project'] = guest.project
+    if guest.availability_zone is not None:
+        document['availability_zone'] = guest.availability_zone
+    if guest.server_group:
+        document['server_group'] = guest.server_group
+    if guest.cpu_model:
+        document['cpu_model'] = guest.cpu_model
+    if guest.metadata:
+        document['metadata'] = {
+            key: _printable(value)
+            for key, value in sorted(guest.metadata.items())}
+    if guest.tags:
+        document['tags'] = list(guest.tags)
     return document
 
 

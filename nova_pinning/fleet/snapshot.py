@@ -9,6 +9,7 @@ of a host follows from the guests and is written nowhere.
 
 from collections.abc import Mapping
 import dataclasses
+import enum
 from typing import NamedTuple
 
 from nova_pinning import cpuset
@@ -48,6 +49,47 @@ class FleetAggregate:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HostCpuModel:
+    """What libvirt takes a host's CPUs for (compute_nodes.cpu_info).
+
+    :param model: in libvirt's words, 'Cascadelake-Server'
+    :param features: that the CPUs have beyond that model
+    """
+
+    arch: str = ''
+    vendor: str = ''
+    model: str
+    features: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return ' '.join(filter(None, (self.vendor, self.model)))
+
+
+class GroupPolicy(enum.StrEnum):
+    """What a server group is for."""
+
+    AFFINITY = 'affinity'
+    ANTI_AFFINITY = 'anti-affinity'
+    SOFT_AFFINITY = 'soft-affinity'
+    SOFT_ANTI_AFFINITY = 'soft-anti-affinity'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FleetServerGroup:
+    """A server group. Which guests are in it, the guests say.
+
+    :param id: nova's UUID
+    :param max_per_host: members that may be on one host under anti-affinity
+        (the rule max_server_per_host)
+    """
+
+    id: str
+    policy: GroupPolicy
+    name: str = ''
+    max_per_host: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FleetHost:
     """A host of a fleet, without its guests.
 
@@ -65,6 +107,10 @@ class FleetHost:
     :param disabled_reason: as whoever disabled it says; '' for none
     :param nova_release: of its nova-compute, '2025.1' or such; None if it is
         not known, and then it is taken to be the newest
+    :param nova_cell: the cell of nova's that it is in, '' if not known
+    :param cpu_model: None if not known
+    :param hypervisor_version: as nova has it, 7002000 for 7.2; None if not
+        known
     """
 
     name: str
@@ -82,6 +128,9 @@ class FleetHost:
     is_enabled: bool = True
     disabled_reason: str = ''
     nova_release: str | None = None
+    nova_cell: str = ''
+    cpu_model: HostCpuModel | None = None
+    hypervisor_version: int | None = None
 
     @property
     def known_class(self) -> hostclass.HostClass | None:
@@ -119,10 +168,19 @@ class FleetGuest:
     :param topology: what it asked for, None if it has no NUMA topology: its
         vCPUs then float over all shared CPUs of the host
     :param fit: where that lies; given exactly if topology is
-    :param is_movable: whether it may be migrated
+    :param is_movable: whether nova would migrate it now
     :param launched_at: when nova last built it: made it, resized it, rebuilt
         or unshelved it; a reboot does not count. ISO 8601, UTC; '' if not
         known
+    :param vm_state: nova's, 'active', 'stopped' and so on; '' if not known
+    :param project: UUID, '' if not known
+    :param availability_zone: that it was asked for in; '' if in none, None
+        if not known
+    :param server_group: id of the one that it is in, '' for none
+    :param cpu_model: that nova-compute gave it by name ([libvirt]
+        cpu_models); '' if it has that of its host, or it is not known
+    :param metadata: those of the server whose keys begin with ``pinning:``
+    :param tags: of the server, sorted
     """
 
     uuid: str
@@ -138,6 +196,13 @@ class FleetGuest:
     devices: tuple[PciUse, ...] = ()
     is_movable: bool = True
     launched_at: str = ''
+    vm_state: str = ''
+    project: str = ''
+    availability_zone: str | None = None
+    server_group: str = ''
+    cpu_model: str = ''
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tags: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +212,7 @@ class Fleet:
     :param guests: in any order; each on one of the hosts, unless something
         is wrong, which nova_pinning.fleet.problems finds
     :param flavors: those of the cloud, as far as they are known
+    :param server_groups: as far as they are known
     :param pci_aliases: by name
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
     :param taken_at: ISO 8601, UTC; '' if not known
@@ -158,6 +224,7 @@ class Fleet:
     guests: tuple[FleetGuest, ...] = ()
     flavors: tuple[flavor_model.Flavor, ...] = ()
     aggregates: tuple[FleetAggregate, ...] = ()
+    server_groups: tuple[FleetServerGroup, ...] = ()
     pci_aliases: Mapping[str, PciAlias] = dataclasses.field(
         default_factory=dict)
     packs_cells: bool = False

@@ -7,6 +7,7 @@ a host's cells; these come from host files.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -14,10 +15,12 @@ import math
 from typing import Any
 import urllib.parse
 
+from openstack.compute.v2 import hypervisor as sdk_hypervisor
 from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import host_completion
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import engine
@@ -35,7 +38,13 @@ _TOPOLOGY_KEYS = ('hw:', 'hw_cpu_', 'hw_numa_', 'hw_mem_', 'hw_emulator_',
                   'resources')
 #: What is kept of a server; nova shows three times as much.
 _SHOWN = ('name', 'status', 'flavor', 'image', 'OS-EXT-SRV-ATTR:host',
-          'OS-EXT-STS:task_state', 'OS-SRV-USG:launched_at')
+          'OS-EXT-STS:task_state', 'OS-EXT-STS:vm_state',
+          'OS-SRV-USG:launched_at', 'tenant_id', 'metadata', 'tags',
+          'pinned_availability_zone')
+#: The last microversion that tells of hosts' CPUs.
+_CPU_INFO_MICROVERSION = '2.87'
+_METADATA_PREFIX = 'pinning:'
+_POLICIES = frozenset(map(str, snapshot.GroupPolicy))
 _MOVABLE = ('ACTIVE', 'SHUTOFF', 'PAUSED')
 _MIB_PER_GIB = 1024
 
@@ -48,11 +57,23 @@ class ListedHypervisor:
     :param provider: UUID of its resource provider
     :param disabled_reason: why nova-scheduler does not choose it, '' if it
         may
+    :param version: of the hypervisor, None if not known
+    :param cpu_info: that nova-compute reports of its CPUs, None if not known
     """
 
     name: str
     provider: str
     disabled_reason: str
+    version: int | None = None
+    cpu_info: Any = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListedServerGroup:
+    """A server group, and the ids of the servers in it."""
+
+    group: snapshot.FleetServerGroup
+    members: frozenset[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,11 +125,36 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
     def hypervisors(self) -> tuple[ListedHypervisor, ...]:
         """All compute nodes but bare metal ones, by name."""
         with segregation_cloud.translated():
-            hypervisors = [_hypervisor(hypervisor) for hypervisor
+            # Nova has ceased to tell; it still does who asks as of old.
+            cpu_infos = {
+                old.id: old.cpu_info for old in sdk_hypervisor.Hypervisor.list(
+                    self._compute, base_path='/os-hypervisors/detail',
+                    microversion=_CPU_INFO_MICROVERSION)}
+            hypervisors = [_hypervisor(hypervisor, cpu_infos) for hypervisor
                            in self._compute.hypervisors(details=True)
                            if hypervisor.hypervisor_type != 'ironic']
         return tuple(sorted(
             hypervisors, key=lambda hypervisor: hypervisor.name))
+
+    def server_groups(self) -> tuple[ListedServerGroup, ...]:
+        """The server groups of all projects."""
+        return tuple(_server_group(shown) for shown in self._server_groups()
+                     if shown['policy'] in _POLICIES)
+
+    def _server_groups(self) -> Iterator[Mapping[str, Any]]:
+        """Page by page; openstacksdk knows of no pages here."""
+        offset = 0
+        while True:
+            with segregation_cloud.translated():
+                response = self._compute.get(
+                    '/os-server-groups', params={
+                        'all_projects': 'true', 'offset': offset})
+                sdk_exceptions.raise_from_response(response)
+                page = response.json()['server_groups']
+            if not page:
+                return
+            yield from page
+            offset += len(page)
 
     def provided(self, provider: str) -> ProviderData:
         """What Placement has of a host.
@@ -167,13 +213,24 @@ def _check_shown(server: ListedServer) -> None:
             'os_compute_api:os-flavor-extra-specs:index)')
 
 
-def _hypervisor(shown: Any) -> ListedHypervisor:
+def _server_group(shown: Mapping[str, Any]) -> ListedServerGroup:
+    return ListedServerGroup(snapshot.FleetServerGroup(
+        id=shown['id'], policy=snapshot.GroupPolicy(shown['policy']),
+        name=shown['name'] or '',
+        max_per_host=int((shown.get('rules') or {}).get(
+            'max_server_per_host', 1))), frozenset(shown['members']))
+
+
+def _hypervisor(shown: Any,
+                cpu_infos: Mapping[str, Any]) -> ListedHypervisor:
     reason = ''
     if shown.status == 'disabled':
         reason = shown.service_details.get('disabled_reason') or 'disabled'
     elif shown.state == 'down':
         reason = 'nova-compute is down'
-    return ListedHypervisor(shown.service_details['host'], shown.id, reason)
+    return ListedHypervisor(
+        shown.service_details['host'], shown.id, reason,
+        shown.hypervisor_version, cpu_infos.get(shown.id))
 
 
 def fleet_host(
@@ -199,6 +256,11 @@ def fleet_host(
             own, placement_traits.classes_of(provided.traits or ()), cells)
     except hostclass.UnknownClass as error:
         note(f'host {hypervisor.name} is of no class: {error}')
+    cpu_model = None
+    try:
+        cpu_model = cpu_models.of_cpu_info(hypervisor.cpu_info or {})
+    except (AttributeError, TypeError, ValueError) as error:
+        note(f'host {hypervisor.name}: its cpu_info cannot be read: {error}')
     memory = inventories.get('MEMORY_MB')
     disk = inventories.get('DISK_GB')
     return snapshot.FleetHost(
@@ -215,7 +277,8 @@ def fleet_host(
         reserved_memory_mib=memory.reserved if memory else 0,
         disk_gib=disk.total if disk else None,
         is_enabled=not hypervisor.disabled_reason,
-        disabled_reason=hypervisor.disabled_reason)
+        disabled_reason=hypervisor.disabled_reason,
+        cpu_model=cpu_model, hypervisor_version=hypervisor.version or None)
 
 
 def _ratio(inventory: client.ProviderInventory | None) -> float:
@@ -233,10 +296,12 @@ def fleet_aggregate(
 
 def fleet_guest(
     server: ListedServer, topology: Mapping[str, Any] | None,
+    server_group: str = '',
 ) -> snapshot.FleetGuest:
     """A guest as a snapshot has it.
 
     :param topology: what nova says of its NUMA cells; None if it has none
+    :param server_group: id, '' for none
     :raises ValueError: if that makes no sense
     :raises hostclass.UnknownClass: if its flavor names nonsense
     """
@@ -260,7 +325,17 @@ def fleet_guest(
         topology=numa_topology, fit=fit,
         is_movable=(shown.get('status') in _MOVABLE
                     and not shown.get('OS-EXT-STS:task_state')),
-        launched_at=_time(shown.get('OS-SRV-USG:launched_at')))
+        launched_at=_time(shown.get('OS-SRV-USG:launched_at')),
+        vm_state=shown.get('OS-EXT-STS:vm_state') or '',
+        project=shown.get('tenant_id') or '',
+        # Told from microversion 2.96 on; null for none.
+        availability_zone=(shown['pinned_availability_zone'] or ''
+                           if 'pinned_availability_zone' in shown else None),
+        server_group=server_group,
+        metadata={key: value
+                  for key, value in (shown.get('metadata') or {}).items()
+                  if key.startswith(_METADATA_PREFIX)},
+        tags=tuple(sorted(shown.get('tags') or ())))
 
 
 def _time(shown: str | None) -> str:

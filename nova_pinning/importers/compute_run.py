@@ -36,6 +36,8 @@ class FleetSource(Protocol):
 
     def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
 
+    def server_groups(self) -> tuple[compute_api.ListedServerGroup, ...]: ...
+
     def flavors(self) -> tuple[flavor_model.Flavor, ...]: ...
 
     def hypervisors(self) -> tuple[compute_api.ListedHypervisor, ...]: ...
@@ -73,6 +75,9 @@ def read(
     aggregates = cloud.aggregates()
     flavors = cloud.flavors()
     notes: list[str] = []
+    server_groups = cloud.server_groups()
+    groups = {member: listed.group.id
+              for listed in server_groups for member in listed.members}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
             hypervisors = _single(cloud.hypervisors(), notes)
@@ -86,7 +91,7 @@ def read(
             guests = tuple(_guests(progress(_answers(
                 pool, lambda server: cloud.topology(server.id)
                 if server.may_have_topology else {'nodes': []},
-                servers), len(servers), 'servers'), notes))
+                servers), len(servers), 'servers'), groups, notes))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -104,6 +109,7 @@ def read(
     return snapshot.Fleet(
         hosts=hosts, guests=guests, flavors=flavors,
         aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
+        server_groups=tuple(listed.group for listed in server_groups),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',
         source=f'cloud {cloud.name}'), tuple(notes)
 
@@ -145,7 +151,7 @@ def _host(
 def _guests(
     answers: Iterable[tuple[compute_api.ListedServer,
                             Mapping[str, Any] | None]],
-    notes: list[str],
+    groups: Mapping[str, str], notes: list[str],
 ) -> Iterator[snapshot.FleetGuest]:
     for server, topology in answers:
         if topology is None:
@@ -156,7 +162,8 @@ def _guests(
                 f'server {server.id} on {server.host} is being moved; what it '
                 'holds on its other host counts as free')
         try:
-            yield compute_api.fleet_guest(server, topology)
+            yield compute_api.fleet_guest(
+                server, topology, groups.get(server.id, ''))
         except (ArithmeticError, LookupError, TypeError, ValueError,
                 hostclass.UnknownClass) as error:
             notes.append(f'server {server.id} on {server.host} is left out: '

@@ -116,6 +116,31 @@ class HostTestCase(TestCase):
                          'shared_used', 'free_cores'):
                 self.assertEqual(getattr(nova, name), getattr(ours, name))
 
+    def test_for_migrations(self):
+        self.nova.add_host('cmp-1', cpu_info=json.dumps({
+            'arch': 'x86_64', 'vendor': 'Intel', 'model': 'Cascadelake-Server',
+            'topology': {'cells': 2}, 'features': ['rdpid', 'pku']}))
+        host = self.host()
+        self.assertEqual(('north', 7002000), (
+            host.nova_cell, host.hypervisor_version))
+        self.assertEqual(snapshot.HostCpuModel(
+            arch='x86_64', vendor='Intel', model='Cascadelake-Server',
+            features=frozenset({'pku', 'rdpid'})), host.cpu_model)
+
+    @ddt.data('', '{}', '{"model": null, "arch": "aarch64"}')
+    def test_no_cpu_model(self, text):
+        self.nova.add_host('cmp-1', cpu_info=text)
+        self.assertIsNone(self.host().cpu_model)
+
+    @ddt.data('{', '[]', '{"model": 3}')
+    def test_odd_cpu_model(self, text):
+        self.nova.add_host('cmp-1', cpu_info=text)
+        imported = self.import_()
+        self.assertIsNone(imported.fleet.hosts[0].cpu_model)
+        self.assertEqual(2, len(imported.fleet.hosts[0].cells))
+        self.assertIn('host cmp-1: its cpu_info cannot be read: ',
+                      imported.notes[0])
+
     @ddt.data((None, 16.0), (0.0, 16.0), (3.0, 3.0))
     @ddt.unpack
     def test_ratios(self, stored, wanted):

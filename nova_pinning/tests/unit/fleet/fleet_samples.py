@@ -70,7 +70,13 @@ _HOSTS = strategies.builds(
     disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
     disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
     disabled_reason=strategies.just('') | _WORDS,
-    nova_release=strategies.sampled_from([None, '2025.1', '2026.2']))
+    nova_release=strategies.sampled_from([None, '2025.1', '2026.2']),
+    nova_cell=strategies.just('') | _WORDS,
+    cpu_model=strategies.none() | strategies.builds(
+        snapshot.HostCpuModel, arch=strategies.just('') | _WORDS,
+        vendor=strategies.just('') | _WORDS, model=_WORDS,
+        features=strategies.frozensets(_WORDS, max_size=2)),
+    hypervisor_version=strategies.none() | _AMOUNTS)
 
 
 @strategies.composite
@@ -98,7 +104,13 @@ def _guests(draw):
             snapshot.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
         is_movable=draw(strategies.booleans()),
         launched_at=draw(strategies.sampled_from(
-            ['', '2026-05-04T10:11:12Z'])))
+            ['', '2026-05-04T10:11:12Z'])),
+        vm_state=draw(strategies.sampled_from(['', 'active', 'stopped'])),
+        project=draw(strategies.just('') | _WORDS),
+        availability_zone=draw(strategies.sampled_from([None, '', 'east'])),
+        server_group=draw(strategies.just('') | _WORDS),
+        cpu_model=draw(strategies.just('') | _WORDS),
+        metadata=draw(_TEXTS), tags=draw(_tuples(_WORDS)))
 
 
 #: Whatever a snapshot can tell, most of which makes no sense.
@@ -116,6 +128,12 @@ ANY_FLEET = strategies.builds(
     aggregates=_tuples(strategies.builds(
         snapshot.FleetAggregate, _WORDS, strategies.none() | _WORDS, _TEXTS),
         unique_by=lambda aggregate: aggregate.name),
+    server_groups=_tuples(strategies.builds(
+        snapshot.FleetServerGroup, id=_WORDS, policy=strategies.sampled_from(
+            snapshot.GroupPolicy),
+        name=strategies.just('') | _WORDS,
+        max_per_host=strategies.integers(1, 65536)),
+        unique_by=lambda group: group.id),
     pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
         snapshot.PciAlias, _tuples(_KINDS), _POLICIES), max_size=2),
     packs_cells=strategies.booleans(),

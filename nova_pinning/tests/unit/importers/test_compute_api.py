@@ -30,7 +30,8 @@ DEDICATED = {'hw:cpu_policy': 'dedicated'}
 
 def hypervisor(name='h', **changes):
     return {'id': f'rp-{name}', 'hypervisor_hostname': f'{name}.example',
-            'hypervisor_type': 'QEMU', 'status': 'enabled', 'state': 'up',
+            'hypervisor_type': 'QEMU', 'hypervisor_version': 7002000,
+            'status': 'enabled', 'state': 'up',
             'service': {'host': name, 'id': 's', 'disabled_reason': None},
             **changes}
 
@@ -52,13 +53,29 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         super().setUp()
         self.hypervisors(hypervisor())
         self.servers()
+        self.server_groups()
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': []})
         self.http.get(f'{URL}/flavors/detail', json={'flavors': []})
         self.provider('h')
 
-    def hypervisors(self, *shown):
-        self.http.get(f'{URL}/os-hypervisors/detail',
-                      json={'hypervisors': list(shown)})
+    def hypervisors(self, *shown, cpu_info=None):
+        """As nova shows them; only who asks as of old is told of CPUs."""
+        def answer(request, _context):
+            version = request.headers['OpenStack-API-Version']
+            more = {'cpu_info': cpu_info or {}} if version.endswith(
+                '2.87') else {}
+            return {'hypervisors': [{**one, **more} for one in shown]}
+
+        self.http.get(f'{URL}/os-hypervisors/detail', json=answer)
+
+    def server_groups(self, *shown, page=2):
+        """Some at a time, as nova does it."""
+        def answer(request, _context):
+            self.assertEqual(['true'], request.qs['all_projects'])
+            offset = int(request.qs['offset'][0])
+            return {'server_groups': shown[offset:offset + page]}
+
+        self.http.get(f'{URL}/os-server-groups', json=answer)
 
     def servers(self, *shown):
         self.http.get(f'{URL}/servers/detail', json={'servers': list(shown)})
@@ -116,6 +133,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             traits=frozenset({placement_traits.DEDICATED, 'HW_CPU_X86_AVX2'}),
             cpu_allocation_ratio=4.0, ram_allocation_ratio=1.5,
             disk_allocation_ratio=2.0, reserved_memory_mib=64, disk_gib=100,
+            hypervisor_version=7002000,
         ), host)
         self.assertEqual('2026-11-21T12:00:00Z', fleet.taken_at)
         self.assertEqual('cloud here', fleet.source)
@@ -214,6 +232,76 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
                   'ephemeral': 3, 'swap': 1025}
         self.assertEqual(25, self.guest(flavor=flavor).disk_gib)
         self.assertEqual(5, self.guest(flavor=flavor, image='').disk_gib)
+
+    def test_cpu_model(self):
+        self.hypervisors(hypervisor(), cpu_info={
+            'arch': 'x86_64', 'vendor': 'Intel', 'model': 'Cascadelake-Server',
+            'topology': {'cells': 2}, 'features': ['pku', 'rdpid']})
+        host, = self.fleet().hosts
+        self.assertEqual(snapshot.HostCpuModel(
+            arch='x86_64', vendor='Intel', model='Cascadelake-Server',
+            features=frozenset({'pku', 'rdpid'})), host.cpu_model)
+
+    @ddt.data({'model': None, 'arch': 'aarch64'}, {})
+    def test_no_cpu_model(self, cpu_info):
+        self.hypervisors(hypervisor(), cpu_info=cpu_info)
+        self.assertIsNone(self.fleet().hosts[0].cpu_model)
+
+    @ddt.data('text', {'model': 'm', 'features': [1]}, {'model': [1]})
+    def test_odd_cpu_model(self, cpu_info):
+        self.hypervisors(hypervisor(), cpu_info=cpu_info)
+        fleet, notes = self.read()
+        self.assertIsNone(fleet.hosts[0].cpu_model)
+        self.assertIn('host h: its cpu_info cannot be read: ', notes[0])
+
+    def test_server_groups(self):
+        self.servers(*map(test_segregation_cloud.server, 'abc'))
+        rules = {'max_server_per_host': 2}
+        self.server_groups(
+            {'id': 'g1', 'name': 'one', 'policy': 'anti-affinity',
+             'rules': rules, 'members': ['id-a', 'gone']},
+            {'id': 'g2', 'name': 'two', 'policy': 'soft-affinity',
+             'rules': {}, 'members': []},
+            {'id': 'g3', 'name': 'three', 'policy': 'affinity',
+             'rules': {}, 'members': ['id-c']},
+            {'id': 'g4', 'name': 'old', 'policy': 'legacy', 'rules': {},
+             'members': ['id-b']})
+        fleet = self.fleet()
+        self.assertEqual((
+            snapshot.FleetServerGroup(
+                id='g1', name='one', max_per_host=2,
+                policy=snapshot.GroupPolicy.ANTI_AFFINITY),
+            snapshot.FleetServerGroup(
+                id='g2', name='two',
+                policy=snapshot.GroupPolicy.SOFT_AFFINITY),
+            snapshot.FleetServerGroup(
+                id='g3', name='three', policy=snapshot.GroupPolicy.AFFINITY),
+        ), fleet.server_groups)
+        self.assertEqual(['g1', '', 'g3'],
+                         [guest.server_group for guest in fleet.guests])
+
+    def test_no_rights_to_server_groups(self):
+        self.http.get(f'{URL}/os-server-groups',
+                      **test_segregation_cloud.refusal('forbidden', 403, 'no'))
+        self.assertRaises(errors.CloudError, self.read)
+
+    @ddt.data((None, ''), ('east', 'east'))
+    @ddt.unpack
+    def test_wishes(self, shown, zone):
+        found = self.guest(**{
+            'pinned_availability_zone': shown, 'OS-EXT-STS:vm_state': 'paused',
+            'tags': ['b', 'a'], 'metadata': {
+                'pinning:movable': 'false', 'colour': 'red'}})
+        self.assertEqual((zone, 'paused', 'p', ('a', 'b'),
+                          {'pinning:movable': 'false'}), (
+            found.availability_zone, found.vm_state, found.project,
+            found.tags, found.metadata))
+
+    def test_wishes_not_shown(self):
+        found = self.guest()
+        self.assertIsNone(found.availability_zone)
+        self.assertEqual(('', '', ()), (
+            found.vm_state, found.server_group, found.tags))
 
     @ddt.data({'status': 'ERROR'}, {'OS-EXT-STS:task_state': 'rebooting'})
     def test_not_movable(self, changes):

@@ -25,6 +25,7 @@ class FakeCloud:
         return ()
 
     flavors = aggregates
+    server_groups = aggregates
 
     def hypervisors(self):
         return (compute_api.ListedHypervisor('h', 'rp-h', ''),)
