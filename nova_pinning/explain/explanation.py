@@ -15,6 +15,7 @@ from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import migration
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import Reason
@@ -161,7 +162,8 @@ class _RemediationFinder:
             if self.judge.fits(self._enabled(host), self.request))
         self.progress(_AFTER_SIZES)
         movers = moves.MoveFinder(
-            self.judge, self.fleet.flavors, self.known)
+            self.judge, migration.MigrationRules(self.fleet, self.judge.scope),
+            self.known)
         single = movers.single(self.request, open_to)
         pairs = moves.HostClearings()
         self.progress(_AFTER_MOVES)

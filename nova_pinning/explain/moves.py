@@ -15,12 +15,12 @@ import itertools
 
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fit import usage
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import migration
+from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
-from nova_pinning.placement import inventory
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits
@@ -30,7 +30,6 @@ LIMIT = 3
 #: Pairs of guests that are tried where no single one will do.
 _MAX_PAIRS = 2000
 _MAX_PAIR_HOSTS = 100
-_TRAIT_KEY = 'trait:'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,23 +67,24 @@ class HostClearings:
 class MoveFinder:
     """Finds guests to move.
 
-    A guest with PCI devices stays where it is, and none leaves its
-    availability zone.
+    A guest with PCI devices stays where it is.
 
-    :param flavors: of the fleet; where a guest's is among them, its traits
-        are minded
+    :param rules: of the fleet, what nova would move where
     :param known: tells which defects of nova a move would meet
     """
 
     def __init__(
         self, judge: host_verdicts.HostJudge,
-        flavors: Iterable[flavor_model.Flavor] = (),
+        rules: migration.MigrationRules,
         known: known_hits.KnownDefects = known_hits.KnownDefects(),
     ) -> None:
         self._judge = judge
+        self._rules = rules
         self._known = known
-        self._flavors = {flavor.name: flavor for flavor in flavors}
         self._homes: dict[tuple[object, ...], _TargetHosts] = {}
+        self._hosts_of_guests = {
+            guest.uuid: name for name, occupancy in judge.occupancies.items()
+            for guest in occupancy.guests}
 
     def single(
         self, request: guest_request.GuestRequest,
@@ -97,7 +97,7 @@ class MoveFinder:
         clearings = []
         for occupancy in subjects:
             free = _free(occupancy)
-            for guest in sorted(_movable(occupancy), key=_size):
+            for guest in sorted(self._movable(occupancy), key=_size):
                 if not _could_help(occupancy, request, (guest,), free):
                     continue
                 clearing = self._clear(occupancy, request, (guest,))
@@ -116,7 +116,7 @@ class MoveFinder:
         there are too many to try them all.
         """
         candidates = heapq.nsmallest(
-            _MAX_PAIRS, _pairs(request, subjects),
+            _MAX_PAIRS, self._pairs(request, subjects),
             key=lambda ranked_pair: ranked_pair[0])
         clearings_by_host: dict[str, HostClearing] = {}
         for _pair_size, occupancy, pair in candidates:
@@ -157,60 +157,90 @@ class MoveFinder:
 
         :param moved: what has moved before it, and takes room there
         """
-        host = occupancy.host
-        zone = self._zone(host)
-        key = (guest.topology, guest.guest_class, guest.vcpus,
-               guest.memory_mib, guest.disk_gib, guest.flavor, zone)
+        key = (guest.topology, guest.vcpus, guest.memory_mib, guest.disk_gib,
+               self._rules.guest_key(guest))
         homes = self._homes.get(key)
         if homes is None:
-            homes = self._homes[key] = _TargetHosts(dataclasses.replace(
-                self._judge, scope=dataclasses.replace(
-                    self._judge.scope, availability_zone=zone, project=None)),
-                self._as_wanted(guest))
-        return homes.find(host.name, moved)
+            homes = self._homes[key] = _TargetHosts(
+                # The rules mind traits and aggregates, of each guest its own.
+                dataclasses.replace(
+                    self._judge, scope=placement.PlacementScope()),
+                self._rules, guest)
+        return homes.find(guest, moved, self._hosts_of_guests)
 
-    def _zone(self, host: snapshot.FleetHost) -> str | None:
-        """The availability zone of a host, None if aggregates make none."""
-        scope = self._judge.scope
-        for name in host.aggregates:
-            aggregate = scope.aggregates.get(name)
-            if aggregate is not None and aggregate.availability_zone:
-                return aggregate.availability_zone
-        return scope.default_zone if scope.aggregates else None
+    def _movable(
+        self, occupancy: host_occupancy.HostOccupancy,
+    ) -> list[snapshot.FleetGuest]:
+        return [guest for guest in occupancy.guests
+                if not guest.devices and not self._rules.guest_refusal(guest)]
 
-    def _as_wanted(
-        self, guest: snapshot.FleetGuest,
-    ) -> guest_request.GuestRequest:
-        flavor = self._flavors.get(guest.flavor)
-        return as_new_request(guest, flavor.extra_specs if flavor else {})
+    def _pairs(
+        self, request: guest_request.GuestRequest,
+        subjects: Sequence[host_occupancy.HostOccupancy],
+    ) -> Iterator[tuple[tuple[int, int, int], host_occupancy.HostOccupancy,
+                        tuple[snapshot.FleetGuest, ...]]]:
+        """Pairs on the hosts that lack least, with their size as a rank."""
+        nearest = heapq.nsmallest(
+            _MAX_PAIR_HOSTS, subjects,
+            key=lambda subject: _missing(subject, request))
+        for number, occupancy in enumerate(nearest):
+            free = _free(occupancy)
+            for pair in itertools.combinations(self._movable(occupancy), 2):
+                if _could_help(occupancy, request, pair, free):
+                    yield ((sum(guest.vcpus for guest in pair),
+                            sum(guest.memory_mib for guest in pair), number),
+                           occupancy, pair)
 
 
 class _TargetHosts:
-    """The hosts that take a guest, looked for as far as they are needed."""
+    """The hosts that take a guest, looked for as far as they are needed.
 
-    def __init__(self, judge: host_verdicts.HostJudge,
-                 request: guest_request.GuestRequest) -> None:
+    :param guest: one of those that are alike
+    """
+
+    def __init__(
+        self, judge: host_verdicts.HostJudge,
+        rules: migration.MigrationRules, guest: snapshot.FleetGuest,
+    ) -> None:
         self._judge = judge
-        self._request = request
+        self._rules = rules
+        self._guest = guest
+        self._request = guest_request.of_guest(guest)
         self._known: list[str] = []
         self._rest = iter(judge.occupancies.values())
 
-    def find(self, but: str, moved: Sequence[GuestMove]) -> str | None:
+    def find(self, guest: snapshot.FleetGuest, moved: Sequence[GuestMove],
+             hosts_of_guests: Mapping[str, str]) -> str | None:
         """The first host that takes the guest.
 
-        :param but: not this one
+        :param guest: for what its server group says, and its own host, which
+            is none
+        :param hosts_of_guests: before anything was moved
         """
+        if moved:
+            hosts_of_guests = {**hosts_of_guests, **{
+                move.guest.uuid: move.target for move in moved}}
         for name in self._hosts():
-            if name != but and self._still_fits(name, moved):
+            if (name != guest.host and self._still_fits(name, moved)
+                    and not self._rules.group_refusal(
+                        guest, name, hosts_of_guests)):
                 return name
         return None
 
     def _hosts(self) -> Iterator[str]:
         yield from tuple(self._known)
         for occupancy in self._rest:
-            if self._judge.fits(occupancy, self._request):
+            if self._allows(occupancy.host) and self._judge.fits(
+                    occupancy, self._request):
                 self._known.append(occupancy.host.name)
                 yield occupancy.host.name
+
+    def _allows(self, host: snapshot.FleetHost) -> bool:
+        rules, guest = self._rules, self._guest
+        if rules.placing_refusal(guest, host):
+            return False
+        return not rules.cold_refusal(guest) or not (
+            rules.live_refusal(guest) or rules.live_host_refusal(guest, host))
 
     def _still_fits(self, name: str, moved: Sequence[GuestMove]) -> bool:
         here = [move for move in moved if move.target == name]
@@ -218,7 +248,7 @@ class _TargetHosts:
             return True
         occupancy = self._judge.occupancies[name]
         for move in here:
-            request = as_new_request(move.guest, {})
+            request = guest_request.of_guest(move.guest)
             outcome = host_occupancy.fit_on(
                 occupancy, request, self._judge.packs_cells)
             assert isinstance(outcome, model.Fit)
@@ -226,39 +256,11 @@ class _TargetHosts:
         return self._judge.fits(occupancy, self._request)
 
 
-def as_new_request(
-    guest: snapshot.FleetGuest, extra_specs: Mapping[str, str],
-) -> guest_request.GuestRequest:
-    """A guest as if it were to be placed again, without its devices.
-
-    :param extra_specs: of its flavor, for the traits; {} if not known
-    """
-    return guest_request.GuestRequest(
-        flavor=flavor_model.Flavor(
-            name=guest.flavor, vcpus=guest.vcpus,
-            memory_mib=guest.memory_mib, disk_gib=guest.disk_gib),
-        guest_class=guest.guest_class, topology=guest.topology,
-        queries=tuple(
-            guest_request.PlacementQuery(
-                resources=resources,
-                required=_traits(extra_specs, 'required'),
-                forbidden=_traits(extra_specs, 'forbidden'))
-            for resources in inventory.resource_requests(
-                guest.vcpus, guest.memory_mib, guest.disk_gib,
-                guest.topology)))
-
-
-def _traits(extra_specs: Mapping[str, str], value: str) -> frozenset[str]:
-    return frozenset(
-        key.removeprefix(_TRAIT_KEY) for key, setting in extra_specs.items()
-        if key.startswith(_TRAIT_KEY) and setting == value)
-
-
-def _movable(
-    occupancy: host_occupancy.HostOccupancy,
-) -> list[snapshot.FleetGuest]:
-    return [guest for guest in occupancy.guests
-            if guest.is_movable and not guest.devices]
+def as_new_request(guest: snapshot.FleetGuest,
+                   extra_specs: Mapping[str, str],
+                   ) -> guest_request.GuestRequest:
+    """As :func:`nova_pinning.fleet.guest_request.of_guest`."""
+    return guest_request.of_guest(guest, extra_specs)
 
 
 def _size(guest: snapshot.FleetGuest) -> tuple[int, int, str]:
@@ -271,24 +273,6 @@ def _clearings(clearings: Iterable[HostClearing]) -> HostClearings:
         sum(move.guest.memory_mib for move in clearing.moves)))
     return HostClearings(tuple(ranked[:LIMIT]),
                          tuple(clearing.host for clearing in ranked))
-
-
-def _pairs(
-    request: guest_request.GuestRequest,
-    subjects: Sequence[host_occupancy.HostOccupancy],
-) -> Iterator[tuple[tuple[int, int, int], host_occupancy.HostOccupancy,
-                    tuple[snapshot.FleetGuest, ...]]]:
-    """Pairs on the hosts that lack least, with their size as a rank."""
-    nearest = heapq.nsmallest(
-        _MAX_PAIR_HOSTS, subjects,
-        key=lambda subject: _missing(subject, request))
-    for number, occupancy in enumerate(nearest):
-        free = _free(occupancy)
-        for pair in itertools.combinations(_movable(occupancy), 2):
-            if _could_help(occupancy, request, pair, free):
-                yield ((sum(guest.vcpus for guest in pair),
-                        sum(guest.memory_mib for guest in pair), number),
-                       occupancy, pair)
 
 
 def _missing(occupancy: host_occupancy.HostOccupancy,

@@ -142,7 +142,7 @@ def exclusions(
             if _is_told(host, name)})
     return [
         *(Exclusion(ExclusionKind.RESOURCES, *lack) for lack in lacking),
-        *_by_traits(host, query),
+        *by_traits(host, query),
         *by_aggregates(host, query, scope)]
 
 
@@ -153,21 +153,22 @@ def _is_told(host: snapshot.FleetHost, name: str) -> bool:
     return name in inventory.COUNTED and bool(host.cells)
 
 
-def _by_traits(host: snapshot.FleetHost,
-               query: guest_request.PlacementQuery) -> Iterable[Exclusion]:
+def by_traits(host: snapshot.FleetHost,
+              query: guest_request.PlacementQuery) -> Iterable[Exclusion]:
+    """The traits, or the lack of them, that keep the guest off a host."""
     if not (query.required or query.forbidden):
         return
     asks_for_threads = inventory.THREADS in query.required | query.forbidden
     for mismatch in inventory.trait_mismatches(
             query.required, query.forbidden, host.traits or frozenset(),
-            asks_for_threads and _has_threads(host),
+            asks_for_threads and has_threads(host),
             lambda trait: host.traits is not None):
         yield Exclusion(
             ExclusionKind.REQUIRED_TRAIT if mismatch.is_required
             else ExclusionKind.FORBIDDEN_TRAIT, mismatch.name)
 
 
-def _has_threads(host: snapshot.FleetHost) -> bool:
+def has_threads(host: snapshot.FleetHost) -> bool:
     """Whether the CPUs show what nova-compute makes a trait of."""
     return any(size > 1 for cell in host.cells for size in cell.core_sizes)
 
@@ -191,9 +192,7 @@ def by_aggregates(
     member_of = [scope.aggregates[name] for name in host.aggregates
                  if name in scope.aggregates]
     if scope.availability_zone is not None:
-        zones = {aggregate.availability_zone
-                 for aggregate in member_of} - {None}
-        if scope.availability_zone not in (zones or {scope.default_zone}):
+        if scope.availability_zone not in _zones(host, scope):
             yield Exclusion(
                 ExclusionKind.AVAILABILITY_ZONE, scope.availability_zone)
     if scope.isolates:
@@ -205,6 +204,20 @@ def by_aggregates(
         if kept and not any(scope.project in _tenants(aggregate)
                             for aggregate in kept):
             yield Exclusion(ExclusionKind.TENANT, kept[0].name)
+
+
+def availability_zone(host: snapshot.FleetHost,
+                      scope: PlacementScope) -> str:
+    """The zone of a host; nova lets it be in one only."""
+    return min(_zones(host, scope))
+
+
+def _zones(host: snapshot.FleetHost, scope: PlacementScope) -> set[str]:
+    zones = {
+        aggregate.availability_zone for aggregate in (
+            scope.aggregates.get(name) for name in host.aggregates)
+        if aggregate is not None and aggregate.availability_zone is not None}
+    return zones or {scope.default_zone}
 
 
 def _isolated_by(aggregate: snapshot.FleetAggregate) -> frozenset[str]:

@@ -1,24 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves cost: bytes, time, and how long guests stand still."""
+"""What moves cost: bytes, time, and how long guests stand still.
 
+A live migration copies all memory, then again and again what was written
+meanwhile (pre-copy: Clark et al., Live Migration of Virtual Machines, NSDI
+2005, section 3). With a bandwidth B and a guest of M MiB that writes D MiB/s,
+round number i copies ``M * (D / B) ** i``, so the whole is a geometric series
+that ends once what is left can be copied within the downtime that is allowed.
+Where D is not below B it never ends, unless QEMU slows the guest down or
+switches over before.
+"""
+
+from collections.abc import Mapping
 import dataclasses
+import heapq
+import math
 
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
+
+_MIB_PER_GIB = 1024
+# QEMU slows a guest down by 20%, then by 10% more after each round of which
+# more than half was written again (cpu-throttle-initial, -increment,
+# throttle-trigger-threshold and max-cpu-throttle, all as they are by default).
+_FIRST_THROTTLE, _MORE_THROTTLE, _MOST_THROTTLE = 0.2, 0.1, 0.99
+_THROTTLED_FROM = 0.5
+# Nova switches over once a round leaves hardly less than the one before
+# (nova.virt.libvirt.migration.should_switch_to_postcopy).
+_SWITCHED_FROM = 0.9
+_MOST_ROUNDS = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CostSettings:
     """What the time that moves take is reckoned with.
 
-    :param bandwidth_mib: per second, of one migration
+    :param bandwidth_mib: per second, of one migration; 1,000 MiB/s are a
+        link of 10 Gbit/s that has nothing else to do
     :param parallel: migrations at once at most
-    :param window_seconds: in which all moves have to be done, None for any
+    :param window_seconds: in which moves may be made at a time, None for any
     :param shared_storage: whether disks are where both hosts reach them, so
         that none is copied
     :param post_copy: whether nova may switch a guest over before all its
         memory has come ([libvirt] live_migration_permit_post_copy)
     :param auto_converge: whether QEMU slows a guest down that writes faster
         than is copied ([libvirt] live_migration_permit_auto_converge)
+    :param downtime_seconds: that a guest may stand still at the end
+        ([libvirt] live_migration_downtime)
+    :param overhead_seconds: of each migration, beside what is copied
+    :param stop_seconds: that a guest takes to stop before it moves cold; at
+        most nova's shutdown_timeout
     """
 
     bandwidth_mib: float = 1000.0
@@ -27,9 +59,177 @@ class CostSettings:
     shared_storage: bool = True
     post_copy: bool = False
     auto_converge: bool = False
+    downtime_seconds: float = 0.5
+    overhead_seconds: float = 10.0
+    stop_seconds: float = 60.0
+
+    @property
+    def dirty_limit_mib(self) -> float | None:
+        """From what dirty rate on live migrations do not end; None if all do.
+
+        For ``move_rules.RuleSettings``.
+        """
+        if self.post_copy or self.auto_converge:
+            return None
+        return self.bandwidth_mib
 
 
-def priced(plan: plan_model.RebalancePlan,
-           settings: CostSettings) -> plan_model.RebalancePlan:
-    """The plan with the seconds of each move."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MoveEstimate:
+    """What one move takes.
+
+    :param seconds: None if it does not end
+    :param copied_mib: of memory and disk, rounds of pre-copy included
+    :param downtime_seconds: that the guest stands still
+    :param note: what is special, for people; '' for nothing
+    """
+
+    seconds: float | None
+    copied_mib: float = 0.0
+    downtime_seconds: float = 0.0
+    note: str = ''
+
+
+def estimate(move: plan_model.PlannedMove, settings: CostSettings,
+             dirty_rate_mib: float | None = None) -> MoveEstimate:
+    """What a move takes.
+
+    :param dirty_rate_mib: that the guest writes per second; None if it is not
+        known, and then nothing is copied twice
+    """
+    disk_mib = (0 if settings.shared_storage
+                else move.disk_gib * _MIB_PER_GIB)
+    if move.kind is plan_model.MigrationKind.COLD:
+        seconds = settings.stop_seconds + disk_mib / settings.bandwidth_mib
+        return MoveEstimate(
+            seconds=seconds + settings.overhead_seconds,
+            copied_mib=disk_mib,
+            downtime_seconds=seconds + settings.overhead_seconds,
+            note='stands still while it is moved')
+    copied = _pre_copy(move.memory_mib, dirty_rate_mib or 0.0, settings)
+    if copied.seconds is None:
+        return copied
+    return dataclasses.replace(
+        copied, copied_mib=copied.copied_mib + disk_mib,
+        seconds=(copied.seconds + disk_mib / settings.bandwidth_mib
+                 + settings.overhead_seconds))
+
+
+def _pre_copy(memory_mib: float, rate_mib: float,
+              settings: CostSettings) -> MoveEstimate:
+    """Memory alone, round by round."""
+    bandwidth = settings.bandwidth_mib
+    left, copied, throttle, note = float(memory_mib), 0.0, 0.0, ''
+    for number in range(_MOST_ROUNDS):
+        if number and left <= bandwidth * settings.downtime_seconds:
+            return MoveEstimate(
+                seconds=(copied + left) / bandwidth, copied_mib=copied + left,
+                downtime_seconds=left / bandwidth, note=note)
+        copied += left
+        # No more can be written again than there is.
+        written = min(memory_mib,
+                      rate_mib * (1 - throttle) * left / bandwidth)
+        if written >= _SWITCHED_FROM * left and number and settings.post_copy:
+            # The guest runs on, on the other host, and waits for pages.
+            return MoveEstimate(
+                seconds=(copied + written) / bandwidth,
+                copied_mib=copied + written, note='by post-copy')
+        if written > _THROTTLED_FROM * left and settings.auto_converge:
+            throttle = min(_MOST_THROTTLE, throttle + (
+                _MORE_THROTTLE if throttle else _FIRST_THROTTLE))
+            note = f'slowed down by {throttle:.0%} meanwhile'
+        elif written >= left and not settings.post_copy:
+            break
+        left = written
+    return MoveEstimate(
+        seconds=None, note=f'writes {rate_mib:,.0f} MiB/s, and '
+        f'{bandwidth:,.0f} MiB/s are copied, so its migration does not end')
+
+
+def priced(plan: plan_model.RebalancePlan, settings: CostSettings,
+           fleet: snapshot.Fleet | None = None) -> plan_model.RebalancePlan:
+    """The plan with the seconds of each move.
+
+    :param fleet: that it is for, for the dirty rates; without, none is known
+    :raises errors.InputError: if a move takes longer than a window
+    """
+    rates = _dirty_rates(fleet) if fleet is not None else {}
+    plan = dataclasses.replace(plan, moves=tuple(
+        dataclasses.replace(move, seconds=estimate(
+            move, settings, rates.get(move.guest)).seconds)
+        for move in plan.moves))
+    needed = len(windows(plan, settings))
+    if needed > 1:
+        said = (f'takes {needed} windows of '
+                f'{settings.window_seconds:,.0f} s')
+        plan = dataclasses.replace(plan, stopped='; '.join(
+            filter(None, (plan.stopped, said))))
     return plan
+
+
+def _dirty_rates(fleet: snapshot.Fleet) -> Mapping[str, float]:
+    specs = {flavor.name: flavor.extra_specs for flavor in fleet.flavors}
+    rates = ((guest.uuid, dirty_rates.of_guest(
+        guest, specs.get(guest.flavor, {}))) for guest in fleet.guests)
+    return {uuid: rate for uuid, rate in rates if rate is not None}
+
+
+def total_seconds(plan: plan_model.RebalancePlan,
+                  settings: CostSettings) -> float | None:
+    """How long all moves take, as many at once as may be.
+
+    :param plan: priced
+    :returns: None if a move does not end
+    """
+    last = max(_ends(plan.moves, settings), default=0.0)
+    return last if math.isfinite(last) else None
+
+
+def windows(plan: plan_model.RebalancePlan,
+            settings: CostSettings) -> tuple[range, ...]:
+    """The positions of the moves that are made in each window.
+
+    :param plan: priced
+    :raises errors.InputError: if a move takes longer than a window
+    """
+    most = settings.window_seconds
+    if most is None or not plan.moves:
+        return (range(len(plan.moves)),)
+    split: list[range] = []
+    first = 0
+    while first < len(plan.moves):
+        ends = _ends(plan.moves[first:], settings, first)
+        count = next((number for number, end in enumerate(ends)
+                      if end > most), len(ends))
+        if not count:
+            move = plan.moves[first]
+            took = ('does not end' if move.seconds is None
+                    else f'takes {move.seconds:,.0f} s')
+            raise errors.InputError(
+                f'the move of {move.name or move.guest} from {move.source} '
+                f'{took}, and a window has {most:,.0f} s',
+                advice='give a longer window, more bandwidth, or name the '
+                       'guest among those that stay')
+        split.append(range(first, first + count))
+        first += count
+    return tuple(split)
+
+
+def _ends(moves: tuple[plan_model.PlannedMove, ...], settings: CostSettings,
+          first: int = 0) -> list[float]:
+    """When each move is over, started in the plan's order; inf for never.
+
+    :param first: position of the first of them; those before are over
+    """
+    running: list[float] = []
+    ends: list[float] = []
+    now = 0.0
+    for move in moves:
+        if len(running) >= settings.parallel:
+            now = max(now, heapq.heappop(running))
+        start = max([now, *(ends[other - first] for other in move.after
+                            if other >= first)])
+        ends.append(start + (
+            math.inf if move.seconds is None else move.seconds))
+        heapq.heappush(running, ends[-1])
+    return ends

@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which guests may move where, as far as room has nothing to do with it."""
 
-from collections.abc import Collection
+from collections.abc import Hashable
 from collections.abc import Mapping
 import dataclasses
+import datetime
 
+from nova_pinning import errors
+from nova_pinning.fleet import migration
+from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
+from nova_pinning.upgrade import defect_model
+from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits
+
+_DAY_SECONDS = 86400
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +42,15 @@ class RuleSettings:
     :param moves_devices: whether guests with PCI devices are moved, which is
         cold; without, they stay
     :param defects: nova's known ones; None if they are not to be minded
+    :param is_restarted: whether all guests were restarted since the last
+        upgrade of nova, so that no defect of those that were not hits them
     :param fixed_tags: guests with one of these server tags stay
     :param least_age_days: guests that nova built later stay
     :param most_age_days: guests that nova built earlier stay
+    :param dirty_limit_mib: per second; guests that are known to write faster
+        do not move live. None for no limit
+    :param crosses_zones: whether guests that were asked for in no
+        availability zone may leave that of their host, as nova lets them
     :param default_zone: of hosts that no aggregate puts in a zone
         (default_availability_zone)
     :param isolates: [scheduler] enable_isolated_aggregate_filtering
@@ -44,9 +59,12 @@ class RuleSettings:
     allows_cold: bool = True
     moves_devices: bool = True
     defects: known_hits.KnownDefects | None = known_hits.KnownDefects()
+    is_restarted: bool = False
     fixed_tags: frozenset[str] = frozenset()
     least_age_days: float | None = None
     most_age_days: float | None = None
+    dirty_limit_mib: float | None = None
+    crosses_zones: bool = False
     default_zone: str = 'nova'
     isolates: bool = False
 
@@ -56,26 +74,46 @@ class MoveRules:
 
     Guests of equal :meth:`guest_key` are alike in all that this says, and so
     are hosts of equal :meth:`host_key`, but for what depends on where other
-    guests are, which is :meth:`group_refusal`.
+    guests are, which is :meth:`group_refusal`, and for the guest's own host.
+
+    :raises errors.InputError: if ages are to be minded, and it is not known
+        when the snapshot was taken
     """
 
     def __init__(self, fleet: snapshot.Fleet,
                  settings: RuleSettings = RuleSettings()) -> None:
-        self._fleet = fleet
         self.settings = settings
+        self._nova = migration.MigrationRules(
+            fleet, placement.PlacementScope(
+                default_zone=settings.default_zone,
+                isolates=settings.isolates), settings.crosses_zones)
+        self._taken_at = _time(fleet.taken_at)
+        if self._taken_at is None and (settings.least_age_days is not None
+                                       or settings.most_age_days is not None):
+            raise errors.InputError(
+                'does not say when it was taken, so the ages of guests are '
+                'not known', fleet.where, 'give it taken_at, or leave out '
+                'the limits of age')
+        self._defects: dict[tuple[str, str, defect_model.Operation], str] = {}
 
     def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
         """Why a guest cannot leave its host at all; '' if it can."""
-        if not guest.is_movable:
-            return 'may not be moved'
-        return ''
+        reason = self._nova.guest_refusal(guest) or self._chosen(guest)
+        if reason:
+            return reason
+        live, cold = self._live_refusal(guest), self._cold_refusal(guest)
+        return _both(live, cold) if live and cold else ''
 
     def host_refusal(self, guest: snapshot.FleetGuest,
                      target: snapshot.FleetHost) -> str:
         """Why a guest cannot go to a host, were it empty; '' if it can."""
-        if target.name == guest.host:
-            return 'nova does not migrate a guest within its host'
-        return ''
+        reason = self._nova.host_refusal(guest, target)
+        if reason:
+            return reason
+        live = self._live_refusal(guest) or self._nova.live_host_refusal(
+            guest, target)
+        cold = live and self._cold_refusal(guest)
+        return _both(live, cold) if live and cold else ''
 
     def group_refusal(self, guest: snapshot.FleetGuest, target: str,
                       hosts_of_guests: Mapping[str, str]) -> str:
@@ -83,31 +121,119 @@ class MoveRules:
 
         :param hosts_of_guests: the host of each guest at that moment, by UUID
         """
-        return ''
+        return self._nova.group_refusal(guest, target, hosts_of_guests)
 
     def is_grouped(self, guest: snapshot.FleetGuest) -> bool:
         """Whether :meth:`group_refusal` could ever say anything of it."""
-        return False
+        return self._nova.is_grouped(guest)
 
     def kind(self, guest: snapshot.FleetGuest,
              target: snapshot.FleetHost) -> plan_model.MigrationKind:
         """How nova would move it there."""
-        return plan_model.MigrationKind.LIVE
+        return (plan_model.MigrationKind.COLD
+                if self.live_refusal(guest, target)
+                else plan_model.MigrationKind.LIVE)
 
-    def guest_key(self, guest: snapshot.FleetGuest) -> Collection[object]:
+    def live_refusal(self, guest: snapshot.FleetGuest,
+                     target: snapshot.FleetHost) -> str:
+        """Why a guest goes cold to a host; '' if it goes live."""
+        return self._live_refusal(guest) or self._nova.live_host_refusal(
+            guest, target)
+
+    def guest_key(self, guest: snapshot.FleetGuest) -> Hashable:
         """A hashable of all that :meth:`host_refusal` reads of a guest."""
-        return (guest.guest_class, guest.is_movable)
+        return (self._nova.guest_key(guest), self._live_refusal(guest),
+                self._cold_refusal(guest))
 
-    def host_key(self, host: snapshot.FleetHost) -> Collection[object]:
+    def host_key(self, host: snapshot.FleetHost) -> Hashable:
         """A hashable of all that :meth:`host_refusal` reads of a host."""
-        return (host.known_class, host.traits, host.aggregates)
+        return self._nova.host_key(host)
 
     def evacuation_refusal(self, guest: snapshot.FleetGuest) -> str:
-        """Why nova does not evacuate a guest at all; '' if it does."""
-        return ''
+        """Why nova does not evacuate a guest at all; '' if it does.
+
+        Whether it may be moved while its host is well does not matter.
+        """
+        return self._nova.evacuation_refusal(guest) or self._defect(
+            guest, defect_model.Operation.EVACUATION)
 
     def evacuation_host_refusal(self, guest: snapshot.FleetGuest,
                                 target: snapshot.FleetHost) -> str:
-        """Why it cannot be evacuated to a host, were it empty; '' if it
-        can."""
+        """Why it cannot be evacuated to a host, were it empty."""
+        return self._nova.evacuation_host_refusal(guest, target)
+
+    def most_of_group(self, guest: snapshot.FleetGuest) -> int | None:
+        """How many of its server group may be on a host, None for any."""
+        return self._nova.most_of_group(guest)
+
+    def dirty_rate_mib(self, guest: snapshot.FleetGuest) -> float | None:
+        """What a guest writes per second, None if it is not known."""
+        return dirty_rates.of_guest(guest, self._nova.extra_specs(guest))
+
+    def _chosen(self, guest: snapshot.FleetGuest) -> str:
+        """Why the operator has it stay."""
+        settings = self.settings
+        tags = sorted(settings.fixed_tags.intersection(guest.tags))
+        if tags:
+            return f'has the tag {tags[0]}'
+        if guest.devices and not settings.moves_devices:
+            return 'has PCI devices'
+        least, most = settings.least_age_days, settings.most_age_days
+        if least is None and most is None:
+            return ''
+        launched = _time(guest.launched_at)
+        if launched is None or self._taken_at is None:
+            return 'is of unknown age'
+        days = (self._taken_at - launched).total_seconds() / _DAY_SECONDS
+        if least is not None and days < least:
+            return f'is {days:,.1f} days old, and {least:g} are asked for'
+        if most is not None and days > most:
+            return f'is {days:,.1f} days old, and {most:g} are allowed'
         return ''
+
+    def _live_refusal(self, guest: snapshot.FleetGuest) -> str:
+        return self._nova.live_refusal(guest) or self._too_dirty(
+            guest) or self._defect(
+                guest, defect_model.Operation.LIVE_MIGRATION)
+
+    def _cold_refusal(self, guest: snapshot.FleetGuest) -> str:
+        if not self.settings.allows_cold:
+            return 'that is not allowed'
+        return self._nova.cold_refusal(guest) or self._defect(
+            guest, defect_model.Operation.COLD_MIGRATION)
+
+    def _too_dirty(self, guest: snapshot.FleetGuest) -> str:
+        limit, rate = self.settings.dirty_limit_mib, self.dirty_rate_mib(guest)
+        if limit is None or rate is None or rate < limit:
+            return ''
+        return (f'writes {rate:,.0f} MiB/s, and no more than {limit:,.0f} '
+                'MiB/s can be copied')
+
+    def _defect(self, guest: snapshot.FleetGuest,
+                operation: defect_model.Operation) -> str:
+        """The known defects of nova that it would meet; '' if none.
+
+        Those of its host count, since a live migration is its work; what a
+        claim on the target gets wrong the planner finds by predicting it.
+        """
+        defects = self.settings.defects
+        host = self._nova.source(guest)
+        if defects is None or host is None:
+            return ''
+        key = guest.uuid, guest.host, operation
+        if key not in self._defects:
+            self._defects[key] = known_hits.told(
+                hit for hit in defects.hitting(
+                    operation, hits.GuestOnHost(guest, host))
+                if hit.is_sure or not self.settings.is_restarted)
+        return self._defects[key]
+
+
+def _both(live: str, cold: str) -> str:
+    return (live if live == cold
+            else f'cannot move live: {live}; nor cold: {cold}')
+
+
+def _time(text: str) -> datetime.datetime | None:
+    """A time of a snapshot, None if it is not known."""
+    return datetime.datetime.fromisoformat(text) if text else None

@@ -8,7 +8,7 @@ import hypothesis
 from nova_pinning.bridge import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
-from nova_pinning.explain import moves
+from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -368,7 +368,7 @@ class TestMoves(unit_base.TestCase):
         where = explain_cases.fill(
             host_occupancy.of_host(explain_cases.host(_cell())),
             explain_cases.pinned((4, 64), emulator_isolated=True), disk_gib=7)
-        found = moves.as_new_request(where.guests[0], {})
+        found = guest_request.of_guest(where.guests[0])
         self.assertEqual(
             [{'PCPU': 5, 'MEMORY_MB': 4, 'DISK_GB': 7},
              {'VCPU': 4, 'MEMORY_MB': 4, 'DISK_GB': 7}],
@@ -426,7 +426,7 @@ class TestProperties(unit_base.TestCase):
             for move in clearing.moves:
                 here = left[clearing.host]
                 left[clearing.host] = here.without(move.guest)
-                one = moves.as_new_request(move.guest, {})
+                one = guest_request.of_guest(move.guest)
                 there = left[move.target]
                 outcome = host_occupancy.verdict(there, one)
                 self.assertIsInstance(outcome, model.Fit)
@@ -438,7 +438,7 @@ class TestProperties(unit_base.TestCase):
         if not isinstance(host_occupancy.verdict(
                 occupancies[name].without(guest), wanted), model.Fit):
             return False
-        one = moves.as_new_request(guest, {})
+        one = guest_request.of_guest(guest)
         return any(isinstance(host_occupancy.verdict(where, one), model.Fit)
                    for other, where in occupancies.items() if other != name)
 

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which guests nova would move where, room aside.
+
+Each rule has nova's function that it comes from. What a snapshot does not
+tell refuses nothing, but for availability zones: a guest of which it is not
+known in which zone it was asked for stays in that of its host.
+"""
+
+from collections.abc import Hashable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning.fleet import cpu_models
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import flag
+from nova_pinning.model import nova_release
+
+#: In a flavor's extra specs or a server's metadata: whether it may be moved.
+MOVABLE_KEY = 'pinning:movable'
+_AGGREGATE_KEY = 'aggregate_instance_extra_specs:'
+
+# The states of servers in which nova.compute.api.API has each of these
+# (check_instance_state of live_migrate, resize and evacuate).
+_LIVE_STATES = ('active', 'paused')
+_COLD_STATES = ('active', 'stopped')
+_EVACUATION_STATES = ('active', 'stopped', 'error')
+
+
+class MigrationRules:
+    """What nova refuses to move, and where to.
+
+    All methods return a reason for people, '' if there is none.
+
+    :param scope: what nova-scheduler makes of aggregates; those of the fleet
+        are taken in any case, and the zone and project of each guest
+    :param crosses_zones: whether guests that were asked for in no zone may
+        leave that of their host, as nova lets them
+    """
+
+    def __init__(
+        self, fleet: snapshot.Fleet,
+        scope: placement.PlacementScope = placement.PlacementScope(),
+        crosses_zones: bool = False,
+    ) -> None:
+        self._scope = dataclasses.replace(scope, aggregates={
+            aggregate.name: aggregate for aggregate in fleet.aggregates})
+        self._crosses_zones = crosses_zones
+        self._hosts = {host.name: host for host in fleet.hosts}
+        self._specs = {flavor.name: flavor.extra_specs
+                       for flavor in fleet.flavors}
+        self._groups = {group.id: group for group in fleet.server_groups}
+        self._members: dict[str, list[str]] = {}
+        for guest in fleet.guests:
+            if guest.server_group:
+                self._members.setdefault(guest.server_group, []).append(
+                    guest.uuid)
+
+    def extra_specs(self, guest: snapshot.FleetGuest) -> Mapping[str, str]:
+        """Of its flavor; {} if that is not known."""
+        return self._specs.get(guest.flavor, {})
+
+    def source(self, guest: snapshot.FleetGuest) -> snapshot.FleetHost | None:
+        """The host that it is on, None if the fleet has not got it."""
+        return self._hosts.get(guest.host)
+
+    # The guest alone.
+
+    def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why a guest cannot leave its host, nor may."""
+        if not guest.is_movable:
+            state = f' ({guest.vm_state})' if guest.vm_state else ''
+            return f'is in a state in which nova does not move it{state}'
+        for where, values in (('its metadata', guest.metadata),
+                              ('its flavor', self.extra_specs(guest))):
+            if MOVABLE_KEY in values:
+                # What it says itself outweighs what its flavor says.
+                return ('' if flag.parse(values[MOVABLE_KEY]) is not False
+                        else f'{MOVABLE_KEY} is false in {where}')
+        return ''
+
+    def live_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why nova does not migrate a guest live at all."""
+        specs = self.extra_specs(guest)
+        if guest.vm_state and guest.vm_state not in _LIVE_STATES:
+            return f'is {guest.vm_state}'
+        if guest.devices:
+            # LiveMigrationTask._check_can_migrate_pci
+            return 'has PCI devices'
+        if has_vtpm(specs) and specs.get('hw:tpm_secret_security') != 'host':
+            # reject_legacy_vtpm_live_migration
+            return 'has a TPM whose secret does not move with it'
+        if flag.parse(specs.get('hw:mem_encryption', '')):
+            # reject_mem_enc_instances
+            return 'has encrypted memory'
+        return self._accelerator_refusal(specs)
+
+    def cold_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why nova does not migrate a guest cold at all."""
+        if guest.vm_state and guest.vm_state not in _COLD_STATES:
+            return f'is {guest.vm_state}'
+        return self._accelerator_refusal(self.extra_specs(guest))
+
+    @staticmethod
+    def _accelerator_refusal(specs: Mapping[str, str]) -> str:
+        # block_accelerators
+        return ('has accelerators' if specs.get('accel:device_profile')
+                else '')
+
+    def evacuation_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why nova does not evacuate a guest at all."""
+        if guest.vm_state and guest.vm_state not in _EVACUATION_STATES:
+            return f'is {guest.vm_state}, and nova evacuates no such guest'
+        if has_vtpm(self.extra_specs(guest)):
+            # reject_vtpm_instances
+            return 'has a TPM, and nova evacuates no such guest'
+        return ''
+
+    # The guest and a host.
+
+    def host_refusal(self, guest: snapshot.FleetGuest,
+                     target: snapshot.FleetHost) -> str:
+        """Why a guest cannot go to a host, were it empty, live or cold."""
+        if target.name == guest.host:
+            return 'nova does not migrate a guest within its host'
+        return self.placing_refusal(guest, target)
+
+    def placing_refusal(self, guest: snapshot.FleetGuest,
+                        target: snapshot.FleetHost) -> str:
+        """The same, but for the host that it is on."""
+        return next(self._host_refusals(
+            guest, target, self._zone(guest, self._crosses_zones)), '')
+
+    def evacuation_host_refusal(self, guest: snapshot.FleetGuest,
+                                target: snapshot.FleetHost) -> str:
+        """Why a guest cannot be evacuated to a host, were it empty."""
+        return next(self._host_refusals(
+            guest, target, self._zone(guest, True)), '')
+
+    def _host_refusals(
+        self, guest: snapshot.FleetGuest, target: snapshot.FleetHost,
+        zone: str | None,
+    ) -> Iterator[str]:
+        if not target.is_enabled:
+            # ComputeFilter, which asks of named hosts too.
+            yield f'is disabled: {target.disabled_reason or "no reason given"}'
+        source = self.source(guest)
+        if source and source.nova_cell != target.nova_cell and (
+                source.nova_cell and target.nova_cell):
+            # Live and for evacuations never; cold with
+            # compute:servers:resize:cross_cell, which nobody has by default.
+            yield f'is in another cell of nova ({target.nova_cell})'
+        if target.known_class not in (None, guest.guest_class):
+            yield f'is a {target.known_class} host'
+        specs = self.extra_specs(guest)
+        query = guest_request.PlacementQuery(
+            resources={}, required=guest_request.traits(specs, 'required'),
+            forbidden=guest_request.traits(specs, 'forbidden'))
+        yield from map(str, placement.by_traits(target, query))
+        yield from map(str, placement.by_aggregates(
+            target, query, dataclasses.replace(
+                self._scope, availability_zone=zone,
+                project=guest.project or None)))
+        yield from self._by_extra_specs(specs, target)
+
+    def _by_extra_specs(self, specs: Mapping[str, str],
+                        target: snapshot.FleetHost) -> Iterator[str]:
+        """As AggregateInstanceExtraSpecsFilter, of keys that are its own."""
+        for key, wanted in specs.items():
+            name = key.removeprefix(_AGGREGATE_KEY)
+            if name == key:
+                continue
+            values = [
+                value.strip() for aggregate in target.aggregates
+                if aggregate in self._scope.aggregates
+                for value in self._scope.aggregates[aggregate].metadata.get(
+                    name, '').split(',') if value.strip()]
+            if not any(_matches(value, wanted) for value in values):
+                yield f'is in no aggregate with {name} {wanted}'
+
+    def _zone(self, guest: snapshot.FleetGuest,
+              crosses_zones: bool) -> str | None:
+        """The availability zone that a guest stays in, None for any."""
+        if guest.availability_zone:
+            return guest.availability_zone
+        source = self.source(guest)
+        if source is None or (
+                crosses_zones and guest.availability_zone is not None):
+            return None
+        return placement.availability_zone(source, self._scope)
+
+    def live_host_refusal(self, guest: snapshot.FleetGuest,
+                          target: snapshot.FleetHost) -> str:
+        """Why a guest that moves live cannot go to this host."""
+        source = self.source(guest)
+        if source is None:
+            return ''
+        # LiveMigrationTask._check_compatible_with_source_hypervisor
+        if source.hypervisor_version and target.hypervisor_version and (
+                source.hypervisor_version > target.hypervisor_version):
+            return 'has an older hypervisor than its own host'
+        if source.nova_release and target.nova_release and (
+                nova_release.of_name(target.nova_release)
+                < nova_release.of_name(source.nova_release)):
+            return (f'runs nova {target.nova_release}, its own host '
+                    f'{source.nova_release}')
+        if guest.cpu_model:
+            # A model by name is one that the operator wants on all hosts.
+            return ''
+        return cpu_models.live_refusal(source.cpu_model, target.cpu_model)
+
+    # Server groups.
+
+    def is_grouped(self, guest: snapshot.FleetGuest) -> bool:
+        """Whether :meth:`group_refusal` could ever say anything of it."""
+        group = self._groups.get(guest.server_group)
+        return group is not None and group.policy in (
+            snapshot.GroupPolicy.AFFINITY, snapshot.GroupPolicy.ANTI_AFFINITY)
+
+    def group_refusal(self, guest: snapshot.FleetGuest, target: str,
+                      hosts_of_guests: Mapping[str, str]) -> str:
+        """Why the guest's server group keeps it off a host.
+
+        :param hosts_of_guests: the host of each guest at that moment, by
+            UUID; guests that are left out are nowhere
+        """
+        group = self._groups.get(guest.server_group)
+        if group is None:
+            return ''
+        others = sum(
+            hosts_of_guests.get(member) == target
+            for member in self._members.get(group.id, ())
+            if member != guest.uuid)
+        name = group.name or group.id
+        if group.policy is snapshot.GroupPolicy.AFFINITY and not others:
+            # ServerGroupAffinityFilter: its hosts are those of its members,
+            # the one that the guest is to leave among them.
+            return (f'server group {name} keeps it where its other members '
+                    'are, and nova moves them one at a time')
+        if (group.policy is snapshot.GroupPolicy.ANTI_AFFINITY
+                and others >= group.max_per_host):
+            # ServerGroupAntiAffinityFilter
+            return (f'has {others} of server group {name} already, and '
+                    f'{group.max_per_host} may be on a host')
+        return ''
+
+    def most_of_group(self, guest: snapshot.FleetGuest) -> int | None:
+        """How many of its server group may be on a host, None for any."""
+        group = self._groups.get(guest.server_group)
+        if group is None or (
+                group.policy is not snapshot.GroupPolicy.ANTI_AFFINITY):
+            return None
+        return group.max_per_host
+
+    # What is alike.
+
+    def guest_key(self, guest: snapshot.FleetGuest) -> Hashable:
+        """All that refusals of hosts read of a guest, groups apart."""
+        source = self.source(guest)
+        return (guest.guest_class, guest.flavor, guest.project,
+                guest.vm_state, bool(guest.devices), bool(guest.cpu_model),
+                guest.availability_zone, source and (
+                    source.nova_cell, source.cpu_model, source.nova_release,
+                    source.hypervisor_version,
+                    placement.availability_zone(source, self._scope)))
+
+    @staticmethod
+    def host_key(host: snapshot.FleetHost) -> Hashable:
+        """All that refusals of hosts read of a host, but its name."""
+        return (host.known_class, host.traits, host.aggregates,
+                host.is_enabled, host.disabled_reason, host.nova_cell,
+                host.cpu_model, host.nova_release, host.hypervisor_version,
+                placement.has_threads(host))
+
+
+def has_vtpm(extra_specs: Mapping[str, str]) -> bool:
+    """Whether a flavor gives its guests a TPM (nova's get_vtpm_constraint)."""
+    return 'hw:tpm_version' in extra_specs or 'hw:tpm_model' in extra_specs
+
+
+def _matches(value: str, wanted: str) -> bool:
+    """As nova's extra_specs_ops.match; comparisons of numbers all match."""
+    operator, *words = wanted.split() or ['']
+    if operator == '<or>':
+        return value in words[::2]
+    if operator == '<in>':
+        return ' '.join(words) in value
+    if operator == 's==':
+        return value == ' '.join(words)
+    if operator in ('=', '==', '!=', '>=', '<=', '<all-in>', 's!=', 's<',
+                    's<=', 's>', 's>='):
+        return True
+    return value == wanted
