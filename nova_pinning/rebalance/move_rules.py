@@ -162,6 +162,10 @@ class MoveRules:
         """Why it cannot be evacuated to a host, were it empty."""
         return self._nova.evacuation_host_refusal(guest, target)
 
+    def evacuation_key(self, guest: snapshot.FleetGuest) -> Hashable:
+        """A hashable of all that :meth:`evacuation_host_refusal` reads."""
+        return self._nova.guest_key(guest)
+
     def most_of_group(self, guest: snapshot.FleetGuest) -> int | None:
         """How many of its server group may be on a host, None for any."""
         return self._nova.most_of_group(guest)

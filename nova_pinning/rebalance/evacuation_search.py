@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every evacuation there is, where that is few enough to look at them all.
+
+What comes to a host does not matter to another one, so it is enough to know
+which guests each host can take in some order, and to add these up.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nova_pinning import model
+from nova_pinning.rebalance import evacuation
+
+# Kinds, in the order in which they come to a host.
+_Sequence = tuple[int, ...]
+# How many of each kind.
+_Counts = tuple[int, ...]
+
+
+class BestEvacuation(NamedTuple):
+    """An evacuation of which it is certain that none leaves fewer down.
+
+    :param sequences: numbers of kinds in the order in which they come to
+        each host
+    """
+
+    down: int
+    sequences: Mapping[str, _Sequence]
+
+
+class TooManyError(Exception):
+    """There is more to look at than is allowed."""
+
+
+def best(
+    fleet: evacuation.EvacuationFleet, counts: Mapping[int, int],
+    targets: evacuation.Targets, limit: int,
+) -> BestEvacuation:
+    """Look at everything.
+
+    :param counts: of each kind, by number
+    :param limit: of fits, and of sums
+    :raises TooManyError: if that is not enough
+    """
+    search = _Search(fleet, counts, limit)
+    whole = sum(counts.values())
+    reached: dict[_Counts, dict[str, _Sequence]] = {
+        (0,) * len(counts): {}}
+    for name, state in targets.items():
+        options = search.options(state)
+        for taken, sequence in options.items():
+            for before, sequences in list(reached.items()):
+                search.count()
+                after = tuple(map(sum, zip(before, taken)))
+                if after not in reached and all(
+                        number <= most for number, most
+                        in zip(after, counts.values())):
+                    reached[after] = {**sequences, name: sequence}
+    most = max(reached, key=sum)
+    return BestEvacuation(whole - sum(most), reached[most])
+
+
+class _Search:
+
+    def __init__(self, fleet: evacuation.EvacuationFleet,
+                 counts: Mapping[int, int], limit: int) -> None:
+        self._fleet = fleet
+        self._counts = counts
+        self._left = limit
+
+    def count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyError
+
+    def options(
+        self, state: evacuation.TargetState,
+    ) -> dict[_Counts, _Sequence]:
+        """What a host can take in some order, the empty set left out."""
+        kinds = [self._fleet.kinds[number] for number in self._counts]
+        kinds_here = [kind for kind in kinds
+                      if not self._fleet.refusal(kind, state)]
+        place = {kind.number: number for number, kind in enumerate(kinds)}
+        found: dict[_Counts, _Sequence] = {}
+        seen = set()
+        waiting: list[tuple[_Counts, evacuation.TargetState, _Sequence]] = [
+            ((0,) * len(kinds), state, ())]
+        while waiting:
+            taken, here, sequence = waiting.pop()
+            for kind in kinds_here:
+                number = place[kind.number]
+                if taken[number] >= self._counts[kind.number] or (
+                        here.full_of(kind)):
+                    continue
+                self.count()
+                outcome = here.outcome(kind)
+                if isinstance(outcome, model.Refusal):
+                    continue
+                after = (*taken[:number], taken[number] + 1,
+                         *taken[number + 1:])
+                there = here.taking(kind, outcome[0])
+                # What is used of resources follows from the counts.
+                key = (after, there.occupancy.engine,
+                       there.occupancy.device_uses)
+                if key in seen:
+                    continue
+                seen.add(key)
+                longer = (*sequence, kind.number)
+                found.setdefault(after, longer)
+                waiting.append((after, there, longer))
+        return found

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether all guests come up elsewhere when a host, or a rack, is lost.
+
+Guests are tried first, the largest first and each where it is tightest: if
+all come up, that is the proof. Otherwise an integer program tells how many
+stay down at least, and where it and the trial part, its own evacuation is
+tried, and then, if they are few enough, all there are. What is neither shown
+nor proved then is unknown, and said to be.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning import errors
+from nova_pinning import fit
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import evacuation
+from nova_pinning.rebalance import evacuation_bound
+from nova_pinning.rebalance import evacuation_search
+from nova_pinning.rebalance import failover_model
+from nova_pinning.rebalance import failover_reserve
+from nova_pinning.rebalance import move_rules
+
+#: What is lost together, unless it is a key of aggregates' metadata or the
+#: name of an aggregate.
+BY_HOST, BY_AGGREGATE = 'host', 'aggregate'
+
+#: Told how many losses of how many have been looked at.
+Tell = Callable[[int, int], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FailoverSettings:
+    """How hard to try.
+
+    :param seconds: that a proof for one loss may take
+    :param most_tries: of fits, where all evacuations are looked at
+    :param has_reserve: whether the least reserve is looked for
+    :param ask_nova: nova's own claim, None to take the engine's word
+    """
+
+    seconds: float = 5.0
+    most_tries: int = 20_000
+    has_reserve: bool = True
+    ask_nova: fit.AskNova | None = None
+
+
+def groups_of(
+    fleet: snapshot.Fleet, by: str,
+) -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """The hosts that are lost together, by name, and those in no group.
+
+    :param by: BY_HOST, BY_AGGREGATE, a key of aggregates' metadata, whose
+        values are then the names, or the name of one aggregate
+    :raises errors.InputError: if the fleet has nothing of that name
+    """
+    names = [host.name for host in fleet.hosts]
+    if by == BY_HOST:
+        return {name: (name,) for name in names}, ()
+    labels = {
+        aggregate.name: label for aggregate in fleet.aggregates
+        if (label := _label(aggregate, by))}
+    if not labels:
+        raise errors.InputError(
+            f'has no aggregate with {by} in its metadata, nor one of that '
+            'name', fleet.where, 'group hosts by host, aggregate, or one of '
+            'these keys: ' + (', '.join(sorted({
+                key for aggregate in fleet.aggregates
+                for key in aggregate.metadata})) or 'there are none'))
+    groups: dict[str, list[str]] = {}
+    grouped = set()
+    for host in fleet.hosts:
+        for label in dict.fromkeys(
+                labels[name] for name in host.aggregates if name in labels):
+            groups.setdefault(label, []).append(host.name)
+            grouped.add(host.name)
+    return ({label: tuple(hosts) for label, hosts in groups.items()},
+            tuple(name for name in names if name not in grouped))
+
+
+def _label(aggregate: snapshot.FleetAggregate, by: str) -> str:
+    if by == BY_AGGREGATE or by == aggregate.name:
+        return aggregate.name
+    return aggregate.metadata.get(by, '')
+
+
+def check_failover(
+    fleet: snapshot.Fleet, by: str = BY_HOST,
+    rules: move_rules.MoveRules | None = None,
+    settings: FailoverSettings = FailoverSettings(),
+    tell: Tell = lambda done, total: None,
+    only: Iterable[str] = (),
+) -> failover_model.FailoverReport:
+    """Look at the loss of each host, or each group of hosts.
+
+    :param by: as :func:`groups_of` takes it
+    :param rules: of evacuations; those of nova alone if left out
+    :param only: names of the groups to look at; () for all
+    :raises errors.InputError: if there is no such group
+    """
+    groups, ungrouped = groups_of(fleet, by)
+    wanted = list(only)
+    for name in wanted:
+        if name not in groups:
+            raise errors.InputError(
+                f'there is no {by} {name} in the fleet', fleet.where)
+    judge = _LossJudge(evacuation.EvacuationFleet(
+        fleet, rules or move_rules.MoveRules(fleet), settings.ask_nova),
+        settings)
+    names = wanted or list(groups)
+    losses = []
+    for number, name in enumerate(names):
+        tell(number, len(names))
+        losses.append(judge.loss(name, groups[name]))
+    reserve = None
+    if settings.has_reserve:
+        reserve = failover_reserve.least_reserve(judge.fleet, losses)
+    tell(len(names), len(names))
+    return failover_model.FailoverReport(
+        groups=by, losses=tuple(losses), reserve=reserve,
+        ungrouped=ungrouped, taken_at=fleet.taken_at)
+
+
+@dataclasses.dataclass(slots=True)
+class _Trial:
+    """An evacuation that was carried out.
+
+    :param placed: in the order of the evacuations
+    :param down: those for whom nothing was left
+    """
+
+    placed: list[evacuation.Placed]
+    down: list[snapshot.FleetGuest]
+
+
+class _LossJudge:
+    """Judges losses, one after the other; what fits where is kept."""
+
+    def __init__(self, fleet: evacuation.EvacuationFleet,
+                 settings: FailoverSettings) -> None:
+        self.fleet = fleet
+        self._settings = settings
+
+    def loss(self, name: str,
+             hosts: Sequence[str]) -> failover_model.HostLoss:
+        """What becomes of the guests of these hosts."""
+        lost = frozenset(hosts)
+        guests = [guest for host in hosts
+                  for guest in self.fleet.occupancies[host].guests]
+        targets = {host: state for host, state in self.fleet.states.items()
+                   if host not in lost}
+        certain = list(self._certain(guests, targets))
+        uuids = {guest.guest for guest in certain}
+        open_guests = [guest for guest in guests if guest.uuid not in uuids]
+        trial = self._try(open_guests, targets)
+        least = 0
+        if trial.down:
+            trial, least = self._prove(trial, open_guests, targets)
+        down = (*certain, *(self._squeezed_out(guest, targets)
+                            for guest in trial.down))
+        least += len(certain)
+        verdict = failover_model.SurvivalVerdict.UNKNOWN
+        if not down:
+            verdict = failover_model.SurvivalVerdict.YES
+        elif least:
+            verdict = failover_model.SurvivalVerdict.NO
+        return failover_model.HostLoss(
+            name=name, hosts=tuple(hosts), guests=len(guests),
+            vcpus=sum(guest.vcpus for guest in guests), verdict=verdict,
+            down=down, least_down=least,
+            evacuations=tuple(_evacuation(*placed) for placed
+                              in trial.placed),
+            is_unguided=not down and not self.fleet.evacuate(
+                guests, targets, evacuation.weighed)[1])
+
+    def _try(self, guests: Iterable[snapshot.FleetGuest],
+             targets: evacuation.Targets) -> _Trial:
+        placed, down, _states = self.fleet.evacuate(
+            evacuation.largest_first(guests, self.fleet), targets,
+            evacuation.tightest)
+        return _Trial(placed, down)
+
+    def _prove(
+        self, trial: _Trial, guests: Sequence[snapshot.FleetGuest],
+        targets: evacuation.Targets,
+    ) -> tuple[_Trial, int]:
+        """The best evacuation that is found, and how many stay down at least.
+
+        :param guests: that could come up if each were the only one
+        """
+        counts: dict[int, int] = {}
+        for guest in guests:
+            number = self.fleet.kind(guest).number
+            counts[number] = counts.get(number, 0) + 1
+        bound = evacuation_bound.least_down(
+            self.fleet, counts, targets, self._settings.seconds)
+        if bound.down < len(trial.down) and bound.counts:
+            trial = min(trial, self._follow(_sequences(
+                self.fleet, bound.counts), guests, targets),
+                key=lambda one: len(one.down))
+        if bound.down >= len(trial.down):
+            return trial, len(trial.down)
+        try:
+            found = evacuation_search.best(
+                self.fleet, counts, targets, self._settings.most_tries)
+        except evacuation_search.TooManyError:
+            return trial, bound.down
+        return self._follow(found.sequences, guests, targets), found.down
+
+    def _follow(
+        self, sequences: Mapping[str, Sequence[int]],
+        guests: Iterable[snapshot.FleetGuest], targets: evacuation.Targets,
+    ) -> _Trial:
+        """Evacuate guests of these kinds to these hosts, the rest anywhere."""
+        waiting: dict[int, list[snapshot.FleetGuest]] = {}
+        for guest in sorted(guests, key=lambda guest: guest.uuid,
+                            reverse=True):
+            waiting.setdefault(
+                self.fleet.kind(guest).number, []).append(guest)
+        states = dict(targets)
+        placed: list[evacuation.Placed] = []
+        for name, numbers in sequences.items():
+            for number in numbers:
+                kind, state = self.fleet.kinds[number], states[name]
+                outcome = state.outcome(kind)
+                if isinstance(outcome, model.Refusal) or state.full_of(kind):
+                    continue
+                states[name] = state.taking(kind, outcome[0])
+                placed.append((waiting[number].pop(), name, outcome[0]))
+        rest = self._try([guest for own in waiting.values() for guest in own],
+                         states)
+        return _Trial(placed + rest.placed, rest.down)
+
+    # Why.
+
+    def _certain(
+        self, guests: Iterable[snapshot.FleetGuest],
+        targets: evacuation.Targets,
+    ) -> Iterator[failover_model.DownGuest]:
+        """The guests that do not come up, even if they were the only ones."""
+        reasons: dict[int, str] = {}
+        for guest in guests:
+            reason = self.fleet.rules.evacuation_refusal(guest)
+            if not reason:
+                kind = self.fleet.kind(guest)
+                if kind.number not in reasons:
+                    reasons[kind.number] = self._nowhere(kind, targets)
+                reason = reasons[kind.number]
+            if reason:
+                yield _down(guest, reason, is_certain=True)
+
+    def _nowhere(self, kind: evacuation.EvacuatedKind,
+                 targets: evacuation.Targets) -> str:
+        """Why no host takes a guest; '' if one does."""
+        refusals: dict[str, int] = {}
+        lacking: dict[str, int] = {}
+        for state in targets.values():
+            reason = self.fleet.refusal(kind, state)
+            if reason:
+                refusals[reason] = refusals.get(reason, 0) + 1
+                continue
+            if state.full_of(kind):
+                reason = 'its server group has as many there as may be'
+            else:
+                outcome = state.outcome(kind)
+                if not isinstance(outcome, model.Refusal):
+                    return ''
+                reason = str(outcome.reason)
+            lacking[reason] = lacking.get(reason, 0) + 1
+        if lacking:
+            return (f'none of the {sum(lacking.values()):,} hosts that it '
+                    f'may go to has room: {_told(lacking)}')
+        if refusals:
+            return f'it may go to no host that is left: {_told(refusals)}'
+        return 'no host is left'
+
+    def _squeezed_out(
+        self, guest: snapshot.FleetGuest, targets: evacuation.Targets,
+    ) -> failover_model.DownGuest:
+        kind = self.fleet.kind(guest)
+        hosts = sum(
+            not self.fleet.refusal(kind, state) and not state.full_of(kind)
+            and not isinstance(state.outcome(kind), model.Refusal)
+            for state in targets.values())
+        return _down(guest, f'the room on {hosts:,} '
+                     f'{"host" if hosts == 1 else "hosts"} that would do '
+                     'goes to others that were lost with it')
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    """The reasons that are given most often, with how often."""
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ', '.join(f'{count:,} {reason}' for reason, count in ranked[:3])
+
+
+def _sequences(
+    fleet: evacuation.EvacuationFleet, counts: Mapping[tuple[int, str], int],
+) -> dict[str, list[int]]:
+    """Kinds for each host, the largest first."""
+    sequences: dict[str, list[int]] = {}
+    for (number, name), count in sorted(
+            counts.items(), reverse=True,
+            key=lambda pair: fleet.kinds[pair[0][0]].size):
+        sequences.setdefault(name, []).extend([number] * count)
+    return sequences
+
+
+def _down(guest: snapshot.FleetGuest, reason: str,
+          is_certain: bool = False) -> failover_model.DownGuest:
+    return failover_model.DownGuest(
+        guest=guest.uuid, name=guest.name, host=guest.host,
+        vcpus=guest.vcpus, memory_mib=guest.memory_mib, flavor=guest.flavor,
+        reason=reason, is_certain=is_certain)
+
+
+def _evacuation(guest: snapshot.FleetGuest, target: str,
+                place: model.Fit) -> failover_model.Evacuation:
+    return failover_model.Evacuation(
+        guest=guest.uuid, name=guest.name, source=guest.host, target=target,
+        fit=None if guest.topology is None else place)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The least number of empty hosts with which each loss is survived.
+
+A reserve is of hosts that the fleet has already, only empty, and in no group
+that is lost. A plan is shown by evacuating to it; that fewer will not do is
+proved only as far as a loss that is not survived needs one host at least, of
+those on which its guests may be.
+"""
+
+from collections.abc import Hashable
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import evacuation
+from nova_pinning.rebalance import failover_model
+from nova_pinning.rebalance import integer_program
+
+# Shapes that are tried for a loss: those of its own hosts, and the most
+# frequent.
+_MOST_SHAPES = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _ReserveShape:
+    """Hosts that are alike but for their name and guests.
+
+    :param like: the first of them
+    :param state: empty
+    """
+
+    like: str
+    state: evacuation.TargetState
+
+
+def least_reserve(
+    fleet: evacuation.EvacuationFleet,
+    losses: Sequence[failover_model.HostLoss],
+) -> failover_model.FailoverReserve:
+    """Look for the least reserve.
+
+    :param losses: as they were judged
+    """
+    finder = _ReserveFinder(fleet)
+    unmended = []
+    needs: list[dict[int, int]] = []
+    helping: list[set[int]] = []
+    for loss in losses:
+        if loss.verdict is failover_model.SurvivalVerdict.YES:
+            continue
+        hopeless, open_guests = finder.divide(loss)
+        if hopeless:
+            unmended.append((loss.name, hopeless))
+        if not open_guests:
+            continue
+        counts = finder.mending(loss, open_guests)
+        if not counts:
+            unmended.append((loss.name, 'no number of empty hosts that was '
+                             'tried takes all of its guests'))
+            continue
+        needs.append(counts)
+        if loss.least_down > len(loss.down) - len(open_guests):
+            helping.append(finder.helping(open_guests))
+    plan = _fewest(needs)
+    least = sum(_fewest([dict.fromkeys(shapes, 1)
+                         for shapes in helping]).values())
+    return failover_model.FailoverReserve(
+        hosts=tuple(
+            failover_model.ReserveHosts(
+                like=finder.shapes[number].like, count=count)
+            for number, count in sorted(plan.items())),
+        least=least, unmended=tuple(unmended))
+
+
+class _ReserveFinder:
+
+    def __init__(self, fleet: evacuation.EvacuationFleet) -> None:
+        self._fleet = fleet
+        self._guests = {guest.uuid: guest for guest in fleet.fleet.guests}
+        self.shapes: list[_ReserveShape] = []
+        self._shape_of: dict[str, int] = {}
+        numbers: dict[Hashable, int] = {}
+        counts: dict[int, int] = {}
+        for host in fleet.fleet.hosts:
+            if not host.is_enabled:
+                continue
+            key = (dataclasses.replace(
+                host, name='', traits=None, host_class=None, cpu_model=None),
+                fleet.rules.host_key(host))
+            number = numbers.setdefault(key, len(numbers))
+            if number == len(self.shapes):
+                self.shapes.append(_ReserveShape(host.name, fleet.state_of(
+                    host_occupancy.of_host(host))))
+            self._shape_of[host.name] = number
+            counts[number] = counts.get(number, 0) + 1
+        self._usual = sorted(counts, key=lambda number: -counts[number])[
+            :_MOST_SHAPES]
+
+    def divide(
+        self, loss: failover_model.HostLoss,
+    ) -> tuple[str, list[snapshot.FleetGuest]]:
+        """Why some stay down in any case, and those that need not."""
+        reason = ''
+        open_guests = []
+        for down in loss.down:
+            guest = self._guests[down.guest]
+            if not self._fleet.rules.evacuation_refusal(guest) and (
+                    self.helping([guest])):
+                open_guests.append(guest)
+            else:
+                reason = reason or (f'{down.name or down.guest}: '
+                                    f'{down.reason}')
+        return reason, open_guests
+
+    def helping(self, guests: Sequence[snapshot.FleetGuest]) -> set[int]:
+        """The shapes that would take at least one of these."""
+        kinds = {kind.number: kind
+                 for kind in map(self._fleet.kind, guests)}.values()
+        return {
+            number for number, shape in enumerate(self.shapes)
+            if any(not self._fleet.refusal(kind, shape.state)
+                   and not isinstance(shape.state.outcome(kind),
+                                      model.Refusal)
+                   for kind in kinds)}
+
+    def mending(
+        self, loss: failover_model.HostLoss,
+        down: Sequence[snapshot.FleetGuest],
+    ) -> dict[int, int]:
+        """How many hosts mend a loss, by shape; shapes that do not left out.
+
+        :param down: that are to come up
+        """
+        own = [self._shape_of[name] for name in loss.hosts
+               if name in self._shape_of]
+        found = {}
+        for number in dict.fromkeys([*own, *self._usual]):
+            count = self._least(loss, down, number)
+            if count:
+                found[number] = count
+        return found
+
+    def _least(
+        self, loss: failover_model.HostLoss,
+        down: Sequence[snapshot.FleetGuest], number: int,
+    ) -> int:
+        """The least number of a shape with which all come up, 0 for none."""
+        shape = self.shapes[number].state
+        lost = frozenset(loss.hosts)
+        rest = {name: state for name, state in self._fleet.states.items()
+                if name not in lost}
+        up = [self._guests[one.guest] for one in loss.evacuations]
+        for count in range(1, len(loss.hosts) + 1):
+            # The name only has to be another one; nova's hosts have no blank.
+            added = {f'reserve {copy}': shape for copy in range(count)}
+            ordered = evacuation.largest_first(down, self._fleet)
+            if not self._fleet.evacuate(
+                    ordered, added, evacuation.tightest)[1]:
+                return count
+            # Some of the others may have to make way.
+            ordered = evacuation.largest_first([*down, *up], self._fleet)
+            if not self._fleet.evacuate(
+                    ordered, {**rest, **added}, evacuation.tightest)[1]:
+                return count
+        return 0
+
+
+def _fewest(needs: Sequence[dict[int, int]]) -> dict[int, int]:
+    """The fewest hosts so that each loss has enough of one of its shapes.
+
+    :param needs: how many of a shape each needs
+    """
+    steps = sorted({(shape, count) for need in needs
+                    for shape, count in need.items()})
+    if not steps:
+        return {}
+    program = integer_program.IntegerProgram()
+    most = {shape: count for shape, count in steps}
+    levels = {(shape, count): program.variable(1)
+              for shape in most for count in range(1, most[shape] + 1)}
+    for (shape, count), variable in levels.items():
+        if count > 1:
+            program.row([(variable, 1.0), (levels[shape, count - 1], -1.0)],
+                        high=0)
+    for need in {tuple(sorted(need.items())) for need in needs}:
+        program.row([(levels[step], 1.0) for step in need], low=1)
+    solution = program.solve(dict.fromkeys(levels.values(), -1.0))
+    fewest: dict[int, int] = {}
+    for (shape, _count), variable in levels.items():
+        if solution.values[variable]:
+            fewest[shape] = fewest.get(shape, 0) + 1
+    return fewest

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An integer program, put together row by row and solved by HiGHS."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import enum
+import math
+from typing import NamedTuple
+
+import numpy
+from scipy import optimize
+from scipy import sparse
+
+#: A variable and its coefficient.
+Term = tuple[int, float]
+
+_TOLERANCE = 1e-6
+# What scipy.optimize.milp says.
+_OPTIMAL, _LIMIT_REACHED, _INFEASIBLE = 0, 1, 2
+
+
+class SolutionStatus(enum.Enum):
+    """What became of a program."""
+
+    OPTIMAL = 'optimal'
+    STOPPED = 'stopped'
+    INFEASIBLE = 'infeasible'
+
+
+class Solution(NamedTuple):
+    """What a program came to.
+
+    :param values: of the variables, () if none are known
+    :param bound: that the objective cannot exceed; inf if none is known
+    """
+
+    status: SolutionStatus
+    values: tuple[int, ...]
+    bound: float
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.values)
+
+
+class IntegerProgram:
+    """Whole numbers from 0 up, rows that bind them, and what is to be most."""
+
+    def __init__(self) -> None:
+        self._upper: list[float] = []
+        self._lows: list[float] = []
+        self._highs: list[float] = []
+        self._rows: list[int] = []
+        self._columns: list[int] = []
+        self._coefficients: list[float] = []
+
+    @property
+    def size(self) -> int:
+        """Variables."""
+        return len(self._upper)
+
+    def variable(self, most: float) -> int:
+        """One more variable.
+
+        :returns: its number
+        """
+        self._upper.append(most)
+        return len(self._upper) - 1
+
+    def most(self, variable: int) -> float:
+        """The upper limit of a variable."""
+        return self._upper[variable]
+
+    def row(self, terms: Iterable[Term], low: float = -math.inf,
+            high: float = math.inf) -> None:
+        """Bind the sum of some variables, each times its coefficient."""
+        number = len(self._lows)
+        for column, coefficient in terms:
+            self._rows.append(number)
+            self._columns.append(column)
+            self._coefficients.append(coefficient)
+        self._lows.append(low)
+        self._highs.append(high)
+
+    def rounded_row(self, terms: Sequence[Term], high: float,
+                    unit: float, switch: int | None = None) -> None:
+        """At most ``high``, and what follows from whole numbers of units.
+
+        The second is the row's mixed-integer rounding once it is divided by
+        the unit (Nemhauser and Wolsey, Integer and Combinatorial
+        Optimization, II.1.7). HiGHS looks for such rows too, but does not
+        know that it pays here for each of thousands.
+
+        :param switch: a variable that is 0 or 1; the limit is high times it
+        """
+        own: list[Term] = [] if switch is None else [(switch, -1.0)]
+
+        def limited(sum_of: list[Term], limit: float) -> None:
+            if switch is None:
+                self.row(sum_of, high=limit)
+            else:
+                self.row([*sum_of, (own[0][0], -limit)], high=0)
+
+        limited(list(terms), high)
+        whole, fraction = divmod(high / unit, 1)
+        if fraction < _TOLERANCE or fraction > 1 - _TOLERANCE:
+            return
+        limited([(column, _rounded(coefficient / unit, fraction))
+                 for column, coefficient in terms], whole)
+
+    def solve(
+        self, objective: Mapping[int, float], seconds: float = math.inf,
+        nodes: int | None = None,
+    ) -> Solution:
+        """Find the values for which the objective is most.
+
+        :param objective: coefficients by variable
+        :param seconds: after which the best so far is taken
+        :param nodes: of the search tree, after which it is too
+        """
+        if not self.size:
+            return Solution(SolutionStatus.OPTIMAL, (), 0.0)
+        costs = numpy.zeros(self.size)
+        for column, coefficient in objective.items():
+            costs[column] = -coefficient
+        options: dict[str, object] = {'mip_rel_gap': 0.0}
+        if math.isfinite(seconds):
+            options['time_limit'] = max(0.1, seconds)
+        if nodes is not None:
+            options['node_limit'] = nodes
+        result = optimize.milp(
+            costs, integrality=numpy.ones(self.size),
+            bounds=optimize.Bounds(0, numpy.array(self._upper)),
+            constraints=self._constraints(), options=options)
+        if result.status == _INFEASIBLE:
+            return Solution(SolutionStatus.INFEASIBLE, (), -math.inf)
+        if result.status not in (_OPTIMAL, _LIMIT_REACHED):
+            raise RuntimeError(f'HiGHS: {result.message}')
+        values = () if result.x is None else tuple(
+            int(round(value)) for value in result.x)
+        bound = math.inf
+        if result.mip_dual_bound is not None and math.isfinite(
+                result.mip_dual_bound):
+            bound = -float(result.mip_dual_bound)
+        return Solution(
+            SolutionStatus.OPTIMAL if result.status == _OPTIMAL
+            else SolutionStatus.STOPPED, values, bound)
+
+    def _constraints(self) -> list[optimize.LinearConstraint]:
+        if not self._lows:
+            return []
+        matrix = sparse.csr_array(
+            (self._coefficients, (self._rows, self._columns)),
+            shape=(len(self._lows), self.size))
+        return [optimize.LinearConstraint(
+            matrix, numpy.array(self._lows), numpy.array(self._highs))]
+
+
+def _rounded(coefficient: float, fraction: float) -> float:
+    whole, part = divmod(coefficient, 1)
+    if part > 1 - _TOLERANCE:
+        whole, part = whole + 1, 0.0
+    return whole + max(0.0, part - fraction) / (1 - fraction)
