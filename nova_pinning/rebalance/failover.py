@@ -18,6 +18,7 @@ import dataclasses
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.rebalance import evacuation
 from nova_pinning.rebalance import evacuation_bound
@@ -29,6 +30,11 @@ from nova_pinning.rebalance import move_rules
 #: What is lost together, unless it is a key of aggregates' metadata or the
 #: name of an aggregate.
 BY_HOST, BY_AGGREGATE = 'host', 'aggregate'
+
+_LACKS = {
+    model.Reason.ALLOCATION: 'too little left in Placement',
+    model.Reason.FREE_CPUS: 'too few free CPUs in a cell',
+    model.Reason.PCI: 'too few devices'}
 
 #: Told how many losses of how many have been looked at.
 Tell = Callable[[int, int], None]
@@ -259,7 +265,8 @@ class _LossJudge:
         """Why no host takes a guest; '' if one does."""
         refusals: dict[str, int] = {}
         lacking: dict[str, int] = {}
-        for state in targets.values():
+        most: tuple[int, list[int], str] = 0, [], ''
+        for name, state in targets.items():
             reason = self.fleet.refusal(kind, state)
             if reason:
                 refusals[reason] = refusals.get(reason, 0) + 1
@@ -270,11 +277,14 @@ class _LossJudge:
                 outcome = state.outcome(kind)
                 if not isinstance(outcome, model.Refusal):
                     return ''
-                reason = str(outcome.reason)
+                reason = _LACKS.get(outcome.reason, str(outcome.reason))
             lacking[reason] = lacking.get(reason, 0) + 1
+            free = [cell.free_count for cell in state.occupancy.engine.cells]
+            most = max(most, (sum(free), free, name))
         if lacking:
-            return (f'none of the {sum(lacking.values()):,} hosts that it '
-                    f'may go to has room: {_told(lacking)}')
+            hosts = sum(lacking.values())
+            return (f'none of the {words.count(hosts, "host")} that it may '
+                    f'go to has room ({_told(lacking)}){_needs(kind, most)}')
         if refusals:
             return f'it may go to no host that is left: {_told(refusals)}'
         return 'no host is left'
@@ -287,9 +297,26 @@ class _LossJudge:
             not self.fleet.refusal(kind, state) and not state.full_of(kind)
             and not isinstance(state.outcome(kind), model.Refusal)
             for state in targets.values())
-        return _down(guest, f'the room on {hosts:,} '
-                     f'{"host" if hosts == 1 else "hosts"} that would do '
-                     'goes to others that were lost with it')
+        return _down(guest, f'the room on {words.count(hosts, "host")} that '
+                     'would do goes to others that were lost with it')
+
+
+def _needs(kind: evacuation.EvacuatedKind,
+           most: tuple[int, list[int], str]) -> str:
+    """What a pinned guest needs, and the host that has most; '' for others."""
+    topology = kind.request.topology
+    _sum, free, name = most
+    if topology is None or not topology.is_pinned or not name:
+        return ''
+    needed = [demand.dedicated + demand.emulator
+              for demand in topology.demands]
+    return (f'; it needs {_by_cell(needed)}, and {name} has most left, '
+            f'{_by_cell(free)}')
+
+
+def _by_cell(cpus: Sequence[int]) -> str:
+    """'12 CPUs', '12 + 8 CPUs'."""
+    return f'{" + ".join(map(str, cpus))} CPU{"" if cpus == [1] else "s"}'
 
 
 def _told(counts: Mapping[str, int]) -> str:

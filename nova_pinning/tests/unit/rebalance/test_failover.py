@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from oslotest import base
+
+from nova_pinning import errors
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import failover
+from nova_pinning.rebalance import failover_model
+from nova_pinning.rebalance import move_rules
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit import unit_base
+
+YES = failover_model.SurvivalVerdict.YES
+NO = failover_model.SurvivalVerdict.NO
+UNKNOWN = failover_model.SurvivalVerdict.UNKNOWN
+NIC = snapshot.DeviceKind('8086', '154c')
+GROUP = snapshot.FleetServerGroup(
+    id='g', name='db', policy=snapshot.GroupPolicy.ANTI_AFFINITY)
+
+
+def host(name, *counts, **values):
+    """A host with cells of so many CPUs without threads."""
+    return explain_cases.host(*(
+        builders.host_cell(number, range(number * 16, number * 16 + count))
+        for number, count in enumerate(counts)), name=name, **values)
+
+
+def filled(hosts, sizes, **values):
+    """Each host with guests of these sizes, as nova would place them.
+
+    :param sizes: of each host, the numbers of CPUs of the guests' cells;
+        what does not fit is left out
+    """
+    guests = []
+    for one, own in zip(hosts, sizes):
+        where = host_occupancy.of_host(one)
+        for number, cells in enumerate(own):
+            topology = explain_cases.pinned(*((count, 64) for count in cells))
+            guest = explain_cases.placed_guest(
+                where, topology, f'{one.name}-{number}')
+            if isinstance(guest.fit, model.Fit):
+                where = where.adding(guest)
+                guests.append(guest)
+    return snapshot.Fleet(hosts=tuple(hosts), guests=tuple(guests), **values)
+
+
+def with_guests(fleet, change):
+    """With each guest changed: a function that gives what is to be."""
+    return dataclasses.replace(fleet, guests=tuple(
+        dataclasses.replace(guest, **change(guest)) for guest in fleet.guests))
+
+
+def least_down(fleet, lost):
+    """Try every order and every target, one guest at a time."""
+    rules = move_rules.MoveRules(fleet)
+    everywhere = host_occupancy.of_fleet(fleet)
+    best = [len(fleet.guests)]
+    seen = set()
+
+    def go(waiting, occupancies, where):
+        best[0] = min(best[0], len(waiting))
+        key = (frozenset(guest.uuid for guest in waiting),
+               tuple(occupancy.engine for occupancy in occupancies.values()),
+               tuple(sorted(where.items())))
+        if not waiting or key in seen:
+            return
+        seen.add(key)
+        for guest in waiting:
+            if rules.evacuation_refusal(guest):
+                continue
+            request = dataclasses.replace(
+                guest_request.of_guest(guest),
+                devices=guest_request.device_requests(
+                    guest, fleet.pci_aliases))
+            for name, occupancy in occupancies.items():
+                if rules.evacuation_host_refusal(guest, occupancy.host) or (
+                        rules.group_refusal(guest, name, where)):
+                    continue
+                found = host_occupancy.verdict(occupancy, request)
+                if isinstance(found, model.Fit):
+                    go([one for one in waiting if one is not guest],
+                       {**occupancies, name: occupancy.with_guest(
+                           request, found, guest.uuid)},
+                       {**where, guest.uuid: name})
+
+    go([guest for guest in fleet.guests if guest.host in lost],
+       {name: occupancy for name, occupancy in everywhere.items()
+        if name not in lost},
+       {guest.uuid: guest.host for guest in fleet.guests
+        if guest.host not in lost})
+    return best[0]
+
+
+_SIZES = strategies.lists(
+    strategies.sampled_from([(1,), (2,), (3,), (5,), (2, 2), (3, 1)]),
+    max_size=4)
+_HOSTS = strategies.lists(strategies.sampled_from(
+    [(6,), (4, 4), (6, 3), (8,)]), min_size=2, max_size=3)
+
+
+@strategies.composite
+def small_fleets(draw):
+    hosts = [host(f'h{number}', *counts)
+             for number, counts in enumerate(draw(_HOSTS))]
+    fleet = filled(hosts, [draw(_SIZES) for _host in hosts],
+                   server_groups=(GROUP,), packs_cells=draw(
+                       strategies.just(False)))
+    grouped = draw(strategies.sets(strategies.sampled_from(
+        [guest.uuid for guest in fleet.guests]), max_size=2)
+        if fleet.guests else strategies.just(set()))
+    states = draw(strategies.lists(
+        strategies.sampled_from(['active', 'active', 'paused']),
+        min_size=len(fleet.guests), max_size=len(fleet.guests)))
+    states = dict(zip([guest.uuid for guest in fleet.guests], states))
+    return with_guests(fleet, lambda guest: {
+        'server_group': 'g' if guest.uuid in grouped else '',
+        'vm_state': states[guest.uuid]})
+
+
+@ddt.ddt
+class FailoverTestCase(base.BaseTestCase):
+
+    @unit_base.settings(60)
+    @hypothesis.given(small_fleets())
+    def test_against_all_evacuations(self, fleet):
+        report = failover.check_failover(fleet)
+        for loss in report.losses:
+            wanted = least_down(fleet, {loss.name})
+            self.assertEqual(wanted, len(loss.down))
+            self.assertEqual(wanted, loss.least_down)
+            self.assertIs(YES if not wanted else NO, loss.verdict)
+            self.check_evacuations(fleet, loss)
+
+    @unit_base.settings(60)
+    @hypothesis.given(small_fleets())
+    def test_never_wrong(self, fleet):
+        """Whoever may not look at everything knows less, not otherwise."""
+        report = failover.check_failover(
+            fleet, settings=failover.FailoverSettings(most_tries=0))
+        for loss in report.losses:
+            wanted = least_down(fleet, {loss.name})
+            self.assertLessEqual(loss.least_down, wanted)
+            self.assertLessEqual(wanted, len(loss.down))
+            self.assertIs(YES if not loss.down else NO if loss.least_down
+                          else UNKNOWN, loss.verdict)
+            self.check_evacuations(fleet, loss)
+
+    @unit_base.settings(40)
+    @hypothesis.given(small_fleets())
+    def test_reserve(self, fleet):
+        """With the hosts of the reserve each loss is survived."""
+        report = failover.check_failover(fleet)
+        reserve = report.reserve
+        self.assertLessEqual(reserve.least, reserve.count)
+        unmended = {name for name, _reason in reserve.unmended}
+        by_name = {one.name: one for one in fleet.hosts}
+        added = [dataclasses.replace(by_name[one.like], name=f'r{copy}')
+                 for one in reserve.hosts for copy in range(one.count)]
+        larger = dataclasses.replace(fleet, hosts=(*fleet.hosts, *added))
+        for loss in failover.check_failover(larger).losses:
+            if loss.name in by_name and loss.name not in unmended:
+                self.assertIs(YES, loss.verdict)
+
+    def check_evacuations(self, fleet, loss):
+        """Carry them out as they are told."""
+        occupancies = host_occupancy.of_fleet(fleet)
+        guests = {guest.uuid: guest for guest in fleet.guests}
+        for one in loss.evacuations:
+            self.assertNotIn(one.target, loss.hosts)
+            request = guest_request.of_guest(guests[one.guest])
+            found = host_occupancy.verdict(occupancies[one.target], request)
+            self.assertEqual(one.fit, found)
+            occupancies[one.target] = occupancies[one.target].with_guest(
+                request, found)
+        self.assertEqual(
+            sorted(guest.uuid for guest in fleet.guests
+                   if guest.host in loss.hosts),
+            sorted([*(one.guest for one in loss.evacuations),
+                    *(one.guest for one in loss.down)]))
+
+    def test_order_matters(self):
+        # The large one has to come first; by UUID it would not.
+        fleet = filled([host('h0', 8), host('h1', 4), host('h2', 6)],
+                       [[(2,), (2,), (4,)], [], [(2,)]])
+        loss = failover.check_failover(fleet, only=['h0']).losses[0]
+        self.assertIs(YES, loss.verdict)
+        self.assertEqual('h0-2', loss.evacuations[0].guest)
+        self.assertFalse(loss.is_unguided)
+
+    def test_reasons(self):
+        fleet = filled([host('h0', 8), host('h1', 4), host('h2', 3)],
+                       [[(5,), (3,)], [], []])
+        fleet = with_guests(fleet, lambda guest: {
+            'vm_state': 'paused' if guest.uuid == 'h0-1' else 'active'})
+        loss = failover.check_failover(fleet, only=['h0']).losses[0]
+        self.assertIs(NO, loss.verdict)
+        self.assertEqual([
+            'none of the 2 hosts that it may go to has room (2 too little '
+            'left in Placement); it needs 5 CPUs, and h1 has most left, '
+            '4 CPUs', 'is paused, and nova evacuates no such guest'],
+            [one.reason for one in loss.down])
+        self.assertEqual([True, True], [one.is_certain for one in loss.down])
+
+    def test_devices(self):
+        """They are claimed anew, where there are any left."""
+        pools = (snapshot.PciPool(NIC, 0, 1),)
+        hosts = [host(name, 8, pci_pools=pools) for name in ('h0', 'h1')]
+        fleet = filled(hosts, [[(2,)], [(2,)]])
+        fleet = with_guests(fleet, lambda guest: {
+            'devices': (snapshot.PciUse(NIC, 0, 1),)})
+        loss = failover.check_failover(fleet, only=['h0']).losses[0]
+        self.assertIs(NO, loss.verdict)
+        self.assertIn('1 too few devices', loss.down[0].reason)
+        fleet = dataclasses.replace(fleet, guests=fleet.guests[:1])
+        self.assertIs(YES, failover.check_failover(
+            fleet, only=['h0']).losses[0].verdict)
+
+    def test_affinity(self):
+        """Nova evacuates no member of a group that was on one host."""
+        fleet = filled([host('h0', 8), host('h1', 8)], [[(2,)], []],
+                       server_groups=(dataclasses.replace(
+                           GROUP, policy=snapshot.GroupPolicy.AFFINITY),))
+        fleet = with_guests(fleet, lambda guest: {'server_group': 'g'})
+        report = failover.check_failover(fleet, only=['h0'])
+        self.assertIs(NO, report.losses[0].verdict)
+        self.assertEqual(['h0'], [
+            name for name, _reason in report.reserve.unmended])
+        self.assertEqual(0, report.reserve.count)
+
+    def test_racks(self):
+        racks = [snapshot.FleetAggregate(name, None, {'rack': name[0]})
+                 for name in ('a1', 'a2', 'b')]
+        hosts = [host('h0', 4, aggregates=('a1',)),
+                 host('h1', 4, aggregates=('a2',)),
+                 host('h2', 4, aggregates=('b',)), host('h3', 2)]
+        fleet = filled(hosts, [[(4,)], [(3,)], [], [(2,)]],
+                       aggregates=tuple(racks))
+        report = failover.check_failover(fleet, 'rack')
+        self.assertEqual([('a', ('h0', 'h1'), NO), ('b', ('h2',), YES)], [
+            (loss.name, loss.hosts, loss.verdict) for loss in report.losses])
+        self.assertEqual(('h3',), report.ungrouped)
+        self.assertEqual((1, 1), (report.reserve.count, report.reserve.least))
+        self.assertIs(NO, report.verdict)
+        self.assertEqual(
+            [YES], [loss.verdict for loss in failover.check_failover(
+                fleet, 'b').losses])
+
+    @ddt.data(('shelf', ()), ('host', ('h9',)))
+    @ddt.unpack
+    def test_no_such_group(self, by, only):
+        fleet = filled([host('h0', 4)], [[]])
+        error = self.assertRaises(
+            errors.InputError, failover.check_failover, fleet, by, only=only)
+        self.assertIn(only[0] if only else by, str(error))
+
+    def test_last_host(self):
+        fleet = filled([host('h0', 4)], [[(2,)]])
+        loss, = failover.check_failover(fleet).losses
+        self.assertEqual((NO, 'no host is left'), (
+            loss.verdict, loss.down[0].reason))
+
+    def test_progress(self):
+        fleet = filled([host('h0', 4), host('h1', 4)], [[], []])
+        told = []
+        failover.check_failover(fleet, tell=lambda *done: told.append(done))
+        self.assertEqual([(0, 2), (1, 2), (2, 2)], told)
