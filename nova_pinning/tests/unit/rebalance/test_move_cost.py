@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import math
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+from oslotest import base
+
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+from nova_pinning.rebalance import dirty_rates
+from nova_pinning.rebalance import move_cost
+from nova_pinning.rebalance import plan_model
+from nova_pinning.tests.unit import unit_base
+
+COLD = plan_model.MigrationKind.COLD
+BARE = {'overhead_seconds': 0.0, 'stop_seconds': 0.0}
+
+
+def move(guest='g', memory_mib=16000, **values):
+    return plan_model.PlannedMove(**{
+        'guest': guest, 'source': 'h0', 'target': 'h1', 'vcpus': 4,
+        'kind': plan_model.MigrationKind.LIVE,
+        'memory_mib': memory_mib} | values)
+
+
+def plan(*moves):
+    return plan_model.RebalancePlan(
+        goal=plan_model.PlanGoal.DRAIN, moves=tuple(moves))
+
+
+def guest(metadata=None, flavor=''):
+    return snapshot.FleetGuest(
+        uuid='g', host='h0', vcpus=4, memory_mib=1, flavor=flavor,
+        guest_class=hostclass.HostClass.DEDICATED, metadata=metadata or {})
+
+
+@ddt.ddt
+class EstimateTestCase(base.BaseTestCase):
+
+    def test_memory_once(self):
+        found = move_cost.estimate(move(), move_cost.CostSettings())
+        self.assertEqual(10.0 + 16.0, found.seconds)
+        self.assertEqual(16000, found.copied_mib)
+        self.assertEqual('', found.note)
+
+    @ddt.data((True, 0.0), (False, 20 * 1.024))
+    @ddt.unpack
+    def test_disks(self, shared, more):
+        settings = move_cost.CostSettings(shared_storage=shared)
+        found = move_cost.estimate(move(disk_gib=20), settings)
+        self.assertAlmostEqual(26.0 + more, found.seconds)
+        cold = move_cost.estimate(move(disk_gib=20, kind=COLD), settings)
+        self.assertAlmostEqual(70.0 + more, cold.seconds)
+        self.assertEqual(cold.seconds, cold.downtime_seconds)
+
+    @unit_base.settings(200)
+    @hypothesis.given(
+        strategies.integers(1000, 10**6), strategies.floats(1, 990))
+    def test_geometric_series(self, memory_mib, rate_mib):
+        """The sum of Clark et al., in closed form."""
+        found = move_cost.estimate(
+            move(memory_mib=memory_mib), move_cost.CostSettings(**BARE),
+            rate_mib)
+        ratio = rate_mib / 1000
+        rounds = max(1, math.ceil(
+            math.log(500 / memory_mib) / math.log(ratio) - 1e-9))
+        whole = memory_mib * (1 - ratio ** (rounds + 1)) / (1 - ratio)
+        self.assertAlmostEqual(whole / 1000, found.seconds, delta=1e-6 * whole)
+        self.assertLessEqual(found.downtime_seconds, 0.5)
+
+    @ddt.data(1000, 5000)
+    def test_does_not_end(self, rate_mib):
+        found = move_cost.estimate(
+            move(), move_cost.CostSettings(), rate_mib)
+        self.assertIsNone(found.seconds)
+        self.assertIn('does not end', found.note)
+
+    def test_post_copy(self):
+        settings = move_cost.CostSettings(post_copy=True, **BARE)
+        found = move_cost.estimate(move(), settings, 5000)
+        self.assertEqual('by post-copy', found.note)
+        # Two rounds of all memory, and what was written meanwhile.
+        self.assertAlmostEqual(48.0, found.seconds)
+        self.assertIsNone(settings.dirty_limit_mib)
+
+    def test_auto_converge(self):
+        settings = move_cost.CostSettings(auto_converge=True, **BARE)
+        found = move_cost.estimate(move(), settings, 1500)
+        self.assertIn('slowed down by ', found.note)
+        self.assertGreater(found.seconds, 16.0)
+        self.assertIsNotNone(move_cost.estimate(
+            move(), settings, 90000).seconds)
+
+    @ddt.data(
+        ({'pinning:dirty_rate': 'high'}, {}, 500.0),
+        ({}, {'pinning:dirty_rate': 'idle'}, 1.0),
+        ({'pinning:dirty_rate': '7.5'}, {'pinning:dirty_rate': 'high'}, 7.5),
+        ({'pinning:dirty_rate': 'much'}, {}, None),
+        ({'pinning:dirty_rate': 'nan'}, {}, None),
+        ({'pinning:dirty_rate': '-1'}, {}, None), ({}, {}, None))
+    @ddt.unpack
+    def test_dirty_rates(self, metadata, extra_specs, wanted):
+        self.assertEqual(wanted, dirty_rates.of_guest(
+            guest(metadata), extra_specs))
+
+
+@ddt.ddt
+class PricedTestCase(base.BaseTestCase):
+
+    def settings(self, **values):
+        return move_cost.CostSettings(**BARE | values)
+
+    def seconds(self, *each, after=None, **values):
+        """How long moves of so many seconds take."""
+        settings = self.settings(**values)
+        priced = move_cost.priced(plan(*(
+            move(str(number), seconds * 1000, after=(after or {}).get(
+                number, ())) for number, seconds in enumerate(each))),
+            settings)
+        return move_cost.total_seconds(priced, settings)
+
+    @ddt.data((1, 6.0), (2, 3.0), (3, 3.0))
+    @ddt.unpack
+    def test_parallel(self, parallel, wanted):
+        self.assertEqual(wanted, self.seconds(1, 2, 3, parallel=parallel)
+                         if parallel != 2 else self.seconds(
+                             2, 1, 2, parallel=2))
+
+    def test_after(self):
+        self.assertEqual(6.0, self.seconds(
+            1, 2, 3, parallel=3, after={1: (0,), 2: (1,)}))
+
+    def test_none(self):
+        self.assertEqual(0.0, self.seconds())
+
+    def test_dirty_guest(self):
+        fleet = snapshot.Fleet(hosts=(), guests=(
+            guest({'pinning:dirty_rate': '2000'}),))
+        settings = self.settings()
+        priced = move_cost.priced(plan(move()), settings, fleet)
+        self.assertIsNone(priced.moves[0].seconds)
+        self.assertIsNone(move_cost.total_seconds(priced, settings))
+        self.assertEqual(16.0, move_cost.priced(
+            plan(move()), settings).moves[0].seconds)
+
+    def test_windows(self):
+        settings = self.settings(window_seconds=4.0)
+        priced = move_cost.priced(plan(*(
+            move(str(number), seconds * 1000, after=(0,) if number else ())
+            for number, seconds in enumerate((2, 1, 3, 4)))), settings)
+        self.assertEqual((range(2), range(2, 3), range(3, 4)),
+                         move_cost.windows(priced, settings))
+        self.assertEqual('takes 3 windows of 4 s', priced.stopped)
+
+    def test_one_window(self):
+        settings = self.settings(window_seconds=40.0)
+        priced = move_cost.priced(plan(move()), settings)
+        self.assertEqual((range(1),), move_cost.windows(priced, settings))
+        self.assertEqual('', priced.stopped)
+
+    def test_window_too_short(self):
+        error = self.assertRaises(
+            errors.InputError, move_cost.priced, plan(move(name='web')),
+            self.settings(window_seconds=4.0))
+        self.assertIn('the move of web from h0 takes 16 s, and a window has 4 '
+                      's', str(error))

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+
+import ddt
+from oslotest import base
+
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import plan_model
+from nova_pinning.tests.unit import builders
+
+LIVE, COLD = plan_model.MigrationKind.LIVE, plan_model.MigrationKind.COLD
+DEDICATED = hostclass.HostClass.DEDICATED
+CPU = snapshot.HostCpuModel(
+    arch='x86_64', vendor='Intel', model='Cascadelake-Server',
+    features=frozenset({'pku', 'rdpid'}))
+DEVICES = (snapshot.PciUse(snapshot.DeviceKind('8086', '154c'), 0, 1),)
+
+
+def host(name, **values):
+    return snapshot.FleetHost(**{
+        'name': name, 'cells': (builders.host_cell(0, range(8)),),
+        'host_class': DEDICATED, 'cpu_model': CPU} | values)
+
+
+def guest(uuid='g', **values):
+    return snapshot.FleetGuest(**{
+        'uuid': uuid, 'host': 'h0', 'vcpus': 4, 'memory_mib': 1024,
+        'guest_class': DEDICATED, 'flavor': 'f'} | values)
+
+
+class TestCase(base.BaseTestCase):
+
+    def rules(self, moved, target=None, source=None, others=(), specs=None,
+              aggregates=(), groups=(), settings=None, taken_at=''):
+        self.guest = moved
+        self.target = host('h1', **target or {})
+        fleet = snapshot.Fleet(
+            hosts=(host('h0', **source or {}), self.target),
+            guests=(moved, *others), aggregates=tuple(aggregates),
+            server_groups=tuple(groups), taken_at=taken_at,
+            flavors=(flavor_model.Flavor(
+                name='f', vcpus=4, memory_mib=1024,
+                extra_specs=specs or {}),))
+        return move_rules.MoveRules(fleet, move_rules.RuleSettings(
+            **settings or {}))
+
+    def refused(self, text, *arguments, **values):
+        rules = self.rules(*arguments, **values)
+        self.assertIn(text, rules.host_refusal(self.guest, self.target))
+        self.assertTrue(rules.host_refusal(self.guest, self.target))
+
+    def moves(self, kind, *arguments, **values):
+        rules = self.rules(*arguments, **values)
+        self.assertEqual('', rules.guest_refusal(self.guest))
+        self.assertEqual('', rules.host_refusal(self.guest, self.target))
+        self.assertIs(kind, rules.kind(self.guest, self.target))
+
+    def stays(self, text, *arguments, **values):
+        rules = self.rules(*arguments, **values)
+        self.assertIn(text, rules.guest_refusal(self.guest))
+        self.assertTrue(rules.guest_refusal(self.guest))
+
+
+@ddt.ddt
+class GuestTestCase(TestCase):
+
+    def test_usual(self):
+        self.moves(LIVE, guest())
+
+    @ddt.data(('active', LIVE), ('paused', LIVE), ('stopped', COLD),
+              ('', LIVE))
+    @ddt.unpack
+    def test_states(self, state, kind):
+        self.moves(kind, guest(vm_state=state))
+
+    @ddt.data(
+        ({'is_movable': False, 'vm_state': 'error'}, 'nova does not move it '
+         '(error)'),
+        ({'metadata': {'pinning:movable': 'false'}}, 'false in its metadata'),
+        ({'tags': ('a', 'keep')}, 'has the tag keep'))
+    @ddt.unpack
+    def test_stays(self, values, text):
+        self.stays(text, guest(**values), settings={
+            'fixed_tags': frozenset({'keep', 'other'})})
+
+    def test_flavor(self):
+        specs = {'pinning:movable': 'no'}
+        self.stays('false in its flavor', guest(), specs=specs)
+        self.moves(LIVE, guest(metadata={'pinning:movable': 'true'}),
+                   specs=specs)
+
+    @ddt.data(({'devices': DEVICES}, {}), ({}, {'hw:tpm_version': '2.0'}),
+              ({}, {'hw:mem_encryption': 'true'}))
+    @ddt.unpack
+    def test_cold_only(self, values, specs):
+        self.moves(COLD, guest(**values), specs=specs)
+        self.stays('cannot move live: ', guest(**values), specs=specs,
+                   settings={'allows_cold': False})
+
+    def test_devices_stay(self):
+        self.stays('has PCI devices', guest(devices=DEVICES),
+                   settings={'moves_devices': False})
+
+    def test_tpm_secret_of_host(self):
+        self.moves(LIVE, guest(), specs={
+            'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'})
+
+    def test_accelerators(self):
+        self.stays('has accelerators', guest(), specs={
+            'accel:device_profile': 'fpga'})
+
+    def test_paused_with_devices(self):
+        self.stays('cannot move live: has PCI devices; nor cold: is paused',
+                   guest(vm_state='paused', devices=DEVICES))
+
+    @ddt.data(('2026-01-21T12:00:00Z', 'is 10.0 days old, and 20 are'),
+              ('2025-01-01T12:00:00Z', 'days old, and 90 are allowed'),
+              ('', 'is of unknown age'))
+    @ddt.unpack
+    def test_ages(self, launched, text):
+        self.stays(text, guest(launched_at=launched),
+                   taken_at='2026-01-31T12:00:00Z', settings={
+                       'least_age_days': 20, 'most_age_days': 90})
+
+    def test_right_age(self):
+        self.moves(LIVE, guest(launched_at='2026-01-01T12:00:00Z'),
+                   taken_at='2026-01-31T12:00:00Z', settings={
+                       'least_age_days': 20, 'most_age_days': 90})
+
+    def test_no_time(self):
+        error = self.assertRaises(
+            errors.InputError, self.rules, guest(), settings={
+                'least_age_days': 20})
+        self.assertIn('does not say when it was taken', str(error))
+
+    @ddt.data((None, LIVE), (1000.0, LIVE), (500.0, COLD))
+    @ddt.unpack
+    def test_dirty(self, limit, kind):
+        self.moves(kind, guest(metadata={'pinning:dirty_rate': 'high'}),
+                   settings={'dirty_limit_mib': limit})
+
+    def test_defect(self):
+        """A bug of 2026.1 in live migrations of guests that it did not start.
+
+        """
+        topology = builders.guest((2, 64))
+        values = {'source': {'nova_release': '2026.1'},
+                  'target': {'nova_release': '2026.1'}}
+        pinned = guest(topology=topology)
+        self.moves(COLD, pinned, **values)
+        rules = self.rules(pinned, **values)
+        self.assertIn('bug 2152697', rules.live_refusal(
+            self.guest, self.target))
+        self.moves(LIVE, pinned, **values, settings={'is_restarted': True})
+        self.moves(LIVE, pinned, **values, settings={'defects': None})
+
+
+@ddt.ddt
+class HostTestCase(TestCase):
+
+    def test_own_host(self):
+        rules = self.rules(guest())
+        self.assertIn('within its host', rules.host_refusal(
+            self.guest, host('h0')))
+
+    @ddt.data(
+        ({'host_class': hostclass.HostClass.SHARED}, 'is a shared host'),
+        ({'is_enabled': False, 'disabled_reason': 'fan'}, 'is disabled: fan'),
+        ({'nova_cell': 'south'}, 'another cell of nova (south)'),
+        ({'aggregates': ('zone',)}, 'not in availability zone nova'),
+        ({'aggregates': ('theirs',)}, 'is for other projects'),
+        ({'traits': frozenset({'CUSTOM_BAD'})}, 'no trait HW_X'),
+        ({'traits': frozenset({'HW_X', 'CUSTOM_BAD'})}, 'has trait CUSTOM_BAD')
+    )
+    @ddt.unpack
+    def test_refused(self, target, text):
+        self.refused(text, guest(project='p'), target,
+                     source={'nova_cell': 'north'}, specs={
+                         'trait:HW_X': 'required',
+                         'trait:CUSTOM_BAD': 'forbidden'}, aggregates=(
+                             snapshot.FleetAggregate('zone', 'east'),
+                             snapshot.FleetAggregate('theirs', None, {
+                                 'filter_tenant_id': 'q, r'})))
+
+    def test_isolated_aggregate(self):
+        values = {'target': {'aggregates': ('a',)}, 'aggregates': (
+            snapshot.FleetAggregate('a', None, {'trait:HW_X': 'required'}),)}
+        self.moves(LIVE, guest(), **values)
+        self.refused('only guests that require its traits', guest(),
+                     **values, settings={'isolates': True})
+
+    @ddt.data(('ssd', True), ('<or> hdd <or> ssd', True), ('hdd', False),
+              ('s== ssd', True), ('<in> sd', True), ('<or> hdd', False))
+    @ddt.unpack
+    def test_extra_specs(self, wanted, passes):
+        values = {
+            'specs': {'aggregate_instance_extra_specs:disk': wanted},
+            'target': {'aggregates': ('a',)}, 'aggregates': (
+                snapshot.FleetAggregate('a', None, {'disk': 'nvme, ssd'}),)}
+        if passes:
+            self.moves(LIVE, guest(), **values)
+        else:
+            self.refused('in no aggregate with disk', guest(), **values)
+
+    @ddt.data((None, False), ('', False), ('', True), ('nova', True),
+              ('east', False))
+    @ddt.unpack
+    def test_zones(self, asked, crosses):
+        """To another zone, and to one that it was asked for in."""
+        rules = self.rules(
+            guest(availability_zone=asked), {'aggregates': ('a',)},
+            aggregates=(snapshot.FleetAggregate('a', 'east'),),
+            settings={'crosses_zones': crosses})
+        self.assertIs(asked == 'east' or (asked == '' and crosses),
+                      not rules.host_refusal(self.guest, self.target))
+        # Nova evacuates who has asked for no zone to any of them.
+        self.assertIs(asked in ('east', ''), not (
+            rules.evacuation_host_refusal(self.guest, self.target)))
+
+    @ddt.data(
+        ({'model': 'Icelake-Server'}, 'of model Intel Icelake-Server'),
+        ({'vendor': 'AMD'}, 'of model AMD'),
+        ({'features': frozenset({'pku'})}, 'without features of its own '
+                                           "host's: rdpid"))
+    @ddt.unpack
+    def test_cpu_model(self, changes, text):
+        values = {'target': {'cpu_model': dataclasses.replace(
+            CPU, **changes)}}
+        self.moves(COLD, guest(), **values)
+        self.refused(text, guest(), **values, settings={'allows_cold': False})
+        # Evacuated it boots, with the CPUs that it finds.
+        rules = self.rules(guest(), **values)
+        self.assertEqual('', rules.evacuation_host_refusal(
+            self.guest, self.target))
+        self.moves(LIVE, guest(cpu_model='Haswell'), **values)
+
+    @ddt.data(
+        {'cpu_model': None},
+        {'cpu_model': dataclasses.replace(
+            CPU, features=CPU.features | {'avx512'})},
+        {'hypervisor_version': 8000000}, {'nova_release': '2026.2'})
+    def test_live(self, target):
+        self.moves(LIVE, guest(), target, source={
+            'hypervisor_version': 7002000, 'nova_release': '2025.1'})
+
+    @ddt.data({'hypervisor_version': 6000000}, {'nova_release': '2024.2'})
+    def test_older(self, target):
+        self.moves(COLD, guest(), target, source={
+            'hypervisor_version': 7002000, 'nova_release': '2025.1'})
+
+
+@ddt.ddt
+class GroupTestCase(TestCase):
+
+    @ddt.data(
+        ('anti-affinity', 1, (), True), ('anti-affinity', 1, ('h1',), False),
+        ('anti-affinity', 2, ('h1',), True),
+        ('anti-affinity', 2, ('h1', 'h1'), False),
+        ('affinity', 1, (), False), ('affinity', 1, ('h0',), False),
+        ('affinity', 1, ('h1',), True), ('soft-affinity', 1, ('h0',), True),
+        ('soft-anti-affinity', 1, ('h1',), True))
+    @ddt.unpack
+    def test_policies(self, policy, most, others, passes):
+        others = [guest(f'o{number}', host=name, server_group='i')
+                  for number, name in enumerate(others)]
+        rules = self.rules(
+            guest(server_group='i'), others=others, groups=(
+                snapshot.FleetServerGroup(
+                    id='i', policy=snapshot.GroupPolicy(policy),
+                    max_per_host=most),))
+        where = {one.uuid: one.host for one in (self.guest, *others)}
+        self.assertIs(passes, not rules.group_refusal(
+            self.guest, 'h1', where))
+        self.assertIs(not policy.startswith('soft'),
+                      rules.is_grouped(self.guest))
+
+    def test_no_group(self):
+        rules = self.rules(guest(server_group='gone'))
+        self.assertEqual('', rules.group_refusal(self.guest, 'h1', {}))
+        self.assertFalse(rules.is_grouped(self.guest))
+
+
+@ddt.ddt
+class EvacuationTestCase(TestCase):
+
+    @ddt.data(('active', True), ('stopped', True), ('error', True),
+              ('paused', False), ('', True))
+    @ddt.unpack
+    def test_states(self, state, passes):
+        """That it is not to be moved does not matter any more."""
+        rules = self.rules(guest(vm_state=state, metadata={
+            'pinning:movable': 'false'}, devices=DEVICES))
+        self.assertIs(passes, not rules.evacuation_refusal(self.guest))
+
+    def test_tpm(self):
+        rules = self.rules(guest(), specs={'hw:tpm_version': '2.0'})
+        self.assertIn('has a TPM', rules.evacuation_refusal(self.guest))
+
+
+class KeyTestCase(TestCase):
+    """What is alike is judged alike."""
+
+    def test_keys(self):
+        rules = self.rules(guest())
+        self.assertEqual(rules.guest_key(guest('a')),
+                         rules.guest_key(guest('b')))
+        for changes in ({'availability_zone': 'east'}, {'project': 'p'},
+                        {'vm_state': 'stopped'}, {'devices': DEVICES},
+                        {'cpu_model': 'Haswell'}):
+            self.assertNotEqual(rules.guest_key(guest()),
+                                rules.guest_key(guest(**changes)))
+        self.assertEqual(rules.host_key(host('a')), rules.host_key(host('b')))
+        for changes in ({'is_enabled': False}, {'cpu_model': None},
+                        {'aggregates': ('a',)}, {'nova_cell': 'south'}):
+            self.assertNotEqual(rules.host_key(host('a')),
+                                rules.host_key(host('a', **changes)))
