@@ -94,12 +94,14 @@ class FleetHostGuests:
     """A host of a fleet with its guests.
 
     :param aggregates: the names of those that the fleet lists
+    :param server_groups: the ids of those that it lists
     """
 
     host: snapshot.FleetHost
     guests: Sequence[snapshot.FleetGuest]
     layout: _Layout
     aggregates: frozenset[str]
+    server_groups: frozenset[str]
 
     @functools.cached_property
     def guest_cells(self) -> tuple[_CheckedGuestCell, ...]:
@@ -272,6 +274,18 @@ def other_class(view: FleetHostGuests) -> check_rule.Violations:
         yield view.violation(
             f'{words.count(len(others), f"{others[0].guest_class} guest")}: '
             f'{_names(others)}', others)
+
+
+@check_rule.rule(
+    'F206', Severity.WARNING, 'guests in a server group that is not listed',
+    why='where the group keeps them from being moved to is not known',
+    advice=_SOURCE)
+def unlisted_group(view: FleetHostGuests) -> check_rule.Violations:
+    guests = [guest for guest in view.guests if guest.server_group
+              and guest.server_group not in view.server_groups]
+    if guests:
+        yield view.violation(
+            f'{words.count(len(guests), "guest")}: {_names(guests)}', guests)
 
 
 def _strays(view: FleetHostGuests) -> Iterator[tuple[
@@ -454,6 +468,7 @@ def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
     for guest in fleet.guests:
         guests[guest.host].append(guest)
     aggregates = frozenset(aggregate.name for aggregate in fleet.aggregates)
+    server_groups = frozenset(group.id for group in fleet.server_groups)
     # By the object: very many hosts are of one layout.
     layouts: dict[int, _Layout] = {}
     findings: list[check_rule.Finding] = []
@@ -462,7 +477,7 @@ def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
             layouts[id(host.cells)] = _Layout(host.cells)
         findings += RULES.run(FleetHostGuests(
             host, guests.pop(host.name, ()), layouts[id(host.cells)],
-            aggregates))
+            aggregates, server_groups))
     findings += (
         UNLISTED_HOST.finding(_violation(
             name, f'{words.count(len(homeless), "guest")}: '

@@ -15,14 +15,17 @@ from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
 
+from demo import cloud
 from demo import hosts
 from nova_pinning.bridge import fleet_import
 from nova_pinning.bridge import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning.cli import shell
 from nova_pinning.fleet import document
+from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
+from nova_pinning.rebalance import move_rules
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import marked_cloud
 from nova_pinning.tests import mariadb
@@ -175,6 +178,58 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
                  'd2': hostclass.HostClass.DEDICATED,
                  's1': hostclass.HostClass.SHARED},
                 {one.name: one.host_class for one in host.hosts})
+
+    def test_what_limits_moves(self):
+        """Both imports tell, and nova does as the rules say."""
+        self.nova.create_aggregate('east', ['d1', 'd2'],
+                                   {'availability_zone': 'east'})
+        server = self.boot_grouped('affinity', availability_zone='east')
+        path = str(self.create_tempfiles([('fleet', '')], '.json')[0])
+        self.call_command('fleet', 'import', path)
+        for fleet in (self.stored(), document.read(path)):
+            guest = next(one for one in fleet.guests if one.uuid == server.id)
+            self.assertEqual(('active', 'east'), (
+                guest.vm_state, guest.availability_zone))
+            group, = fleet.server_groups
+            self.assertEqual(
+                (group.id, snapshot.GroupPolicy.AFFINITY),
+                (guest.server_group, group.policy))
+            rules = move_rules.MoveRules(fleet)
+            other, = {'d1', 'd2'} - {server.host}
+            target = next(one for one in fleet.hosts if one.name == other)
+            self.assertEqual('', rules.host_refusal(guest, target))
+            # Alone in its group, it cannot be moved all the same.
+            self.assertTrue(rules.group_refusal(
+                guest, other, {guest.uuid: guest.host}))
+        for move in (self.nova.migrate, self.nova.migrate_live):
+            try:
+                self.assertEqual(server.host, move(server).host)
+            except cloud.RefusedError as error:
+                self.assertIn('No valid host', str(error))
+
+    def test_moves_under_anti_affinity(self):
+        server = self.boot_grouped('anti-affinity')
+        guest = next(one for one in self.stored().guests
+                     if one.uuid == server.id)
+        rules = move_rules.MoveRules(self.stored())
+        other, = {'d1', 'd2'} - {server.host}
+        self.assertEqual('', rules.group_refusal(
+            guest, other, {guest.uuid: guest.host}))
+        self.assertEqual(other, self.nova.migrate(server).host)
+
+    def boot_grouped(self, policy, **values):
+        """A server that is alone in a server group."""
+        stage = self.nova.stage
+        group = stage.api.post_server_groups({
+            'name': 'group', 'policy': policy})
+        body = stage._build_server(
+            'grouped', flavor_id=self.small, networks='none')
+        posted = stage.api.post_server({
+            'server': {**body, **values},
+            'os:scheduler_hints': {'group': group['id']}})
+        server = self.nova._settle(posted['id'], ('ACTIVE', 'ERROR'))
+        self.assert_active([server])
+        return server
 
     def test_migrated_and_not_confirmed(self):
         moved = self.nova.migrate(self.servers[0], confirm=False)

@@ -159,6 +159,16 @@ class TestFind(base.BaseTestCase):
         self.assertIn('2 shared guests: ', found.message)
         self.assertEqual('note', found.severity)
 
+    def test_unlisted_server_group(self):
+        for guest in self.guests[:2]:
+            self._with_guest(guest, server_group='g')
+        found, = self._find('F206')
+        self.assertIn('2 guests: ', found.message)
+        self.fleet = dataclasses.replace(self.fleet, server_groups=(
+            snapshot.FleetServerGroup(
+                id='g', policy=snapshot.GroupPolicy.AFFINITY),))
+        self.assertEqual((), problems.find(self.fleet))
+
     def test_stray_pins(self):
         guest = self._single()
         pins = ((0, 0), (1, 95), (2, 1000), *guest.fit.cells[0].pins[3:])
