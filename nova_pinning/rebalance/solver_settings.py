@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long and how a plan is looked for."""
+
+from collections.abc import Callable
+import dataclasses
+
+from nova_pinning import fit
+
+#: Is told how much of the time is gone or of the work is done, from 0 to 1.
+Tell = Callable[[float], None]
+
+
+def tell_nobody(done: float) -> None:
+    """A :data:`Tell` for who does not want to know."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SolverSettings:
+    """How a plan is looked for.
+
+    Who gives equal fleets, sizes, limits and settings gets equal plans, as
+    long as the time does not run out.
+
+    :param seconds: after which the best plan so far is given, with the bound
+        that is proved by then
+    :param exact_hosts: up to so many hosts the whole fleet is one integer
+        program; larger fleets are improved part by part
+    :param seed: of the choice of parts
+    :param ask_nova: nova's own claim
+        (``bridge.fleet_claim.predict_claim``), for guests whose claim nova
+        alone can tell; None to take the engine's word
+    """
+
+    seconds: float = 60.0
+    exact_hosts: int = 400
+    seed: int = 0
+    ask_nova: fit.AskNova | None = None
