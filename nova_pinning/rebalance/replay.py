@@ -1,14 +1,199 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves carried out one after the other, as nova would."""
+"""Moves carried out one after the other, as nova would.
 
+nova is told the host to move a guest to; the NUMA cells and CPUs there are
+for nova-compute's claim to choose. So each move is decided by the engine, with
+the claim predicted, on the hosts as the moves before it have left them.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 
+from nova_pinning.explain import moves as known_moves
+from nova_pinning import fit
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
+
+
+def request_of(
+    guest: snapshot.FleetGuest,
+    aliases: Mapping[str, snapshot.PciAlias] | None = None,
+) -> guest_request.GuestRequest:
+    """What a guest asks its new host for, traits and aggregates aside.
+
+    :param aliases: of the fleet, for the affinity of the guest's devices
+    """
+    request = known_moves.as_new_request(guest, {})
+    if not guest.devices:
+        return request
+    counts: dict[snapshot.DeviceKind, int] = {}
+    for use in guest.devices:
+        counts[use.kind] = counts.get(use.kind, 0) + use.count
+    return dataclasses.replace(request, devices=tuple(
+        _device_request(kind, count, aliases or {})
+        for kind, count in counts.items()))
+
+
+def _device_request(
+    kind: snapshot.DeviceKind, count: int,
+    aliases: Mapping[str, snapshot.PciAlias],
+) -> snapshot.PciRequest:
+    for name, alias in sorted(aliases.items()):
+        if kind in alias.kinds:
+            return snapshot.PciRequest(name, alias.kinds, count, alias.policy)
+    return snapshot.PciRequest('', (kind,), count)
+
+
+class MoveReplay:
+    """A fleet on which guests are moved, one after the other.
+
+    :param occupancies: of all hosts by name, as ``host_occupancy.of_fleet``
+        gives them
+    :param ask_nova: nova's own claim, None to take the engine's word
+    :ivar moves: that were made
+    """
+
+    def __init__(
+        self, fleet: snapshot.Fleet, rules: move_rules.MoveRules,
+        occupancies: Mapping[str, host_occupancy.HostOccupancy],
+        ask_nova: fit.AskNova | None = None,
+    ) -> None:
+        self._fleet = fleet
+        self._rules = rules
+        self._bounds = fit.ClaimBounds(ask_nova=ask_nova)
+        self._hosts_of_guests = {
+            guest.uuid: guest.host for guest in fleet.guests}
+        self.occupancies = dict(occupancies)
+        self.moves: list[plan_model.PlannedMove] = []
+
+    def copy(self) -> 'MoveReplay':
+        """Another one in the same state."""
+        other = MoveReplay(self._fleet, self._rules, self.occupancies,
+                           self._bounds.ask_nova)
+        other._hosts_of_guests = dict(self._hosts_of_guests)
+        other.moves = list(self.moves)
+        return other
+
+    def verdict(
+        self, guest: snapshot.FleetGuest, target: str,
+    ) -> model.Fit | model.Refusal:
+        """Whether nova would move a guest to a host now, and to which CPUs.
+
+        :param guest: as it is now, ``guest.host`` being its host
+        """
+        occupancy = self.occupancies[target]
+        reason = (self._rules.host_refusal(guest, occupancy.host)
+                  or self._rules.group_refusal(guest, target,
+                                               self._hosts_of_guests))
+        if reason:
+            return model.Refusal(model.Reason.ALLOCATION, detail=reason)
+        request = request_of(guest, self._fleet.pci_aliases)
+        refusal = host_occupancy.placement_refusal(occupancy, request)
+        if refusal is not None:
+            return refusal
+        return host_occupancy.fit_on(
+            occupancy, request, self._fleet.packs_cells, self._bounds)
+
+    def move(self, guest: snapshot.FleetGuest, target: str,
+             target_fit: model.Fit) -> snapshot.FleetGuest:
+        """Move a guest.
+
+        :param target_fit: as :meth:`verdict` gave it in this very state
+        :returns: the guest as it is then
+        """
+        source = guest.host
+        moved = host_occupancy.guest_of(
+            request_of(guest, self._fleet.pci_aliases),
+            self.occupancies[target], target_fit, guest.uuid)
+        moved = dataclasses.replace(
+            guest, host=target, fit=moved.fit, devices=moved.devices)
+        self.moves.append(plan_model.PlannedMove(
+            guest=guest.uuid, name=guest.name, source=source, target=target,
+            kind=self._rules.kind(guest, self.occupancies[target].host),
+            vcpus=guest.vcpus, memory_mib=guest.memory_mib,
+            flavor=guest.flavor, disk_gib=guest.disk_gib,
+            source_fit=guest.fit, target_fit=moved.fit))
+        self.occupancies[target] = self.occupancies[target].adding(moved)
+        self.occupancies[source] = self.occupancies[source].without(guest)
+        self._hosts_of_guests[guest.uuid] = target
+        return moved
+
+    def guest(self, uuid: str) -> snapshot.FleetGuest:
+        """A guest as it is now."""
+        return next(guest for guest in self.occupancies[
+            self._hosts_of_guests[uuid]].guests if guest.uuid == uuid)
+
+    def try_move(self, uuid: str, target: str) -> model.Fit | model.Refusal:
+        """Move a guest if nova would."""
+        guest = self.guest(uuid)
+        outcome = self.verdict(guest, target)
+        if isinstance(outcome, model.Fit):
+            self.move(guest, target, outcome)
+        return outcome
+
+
+def linked(
+    moves: Sequence[plan_model.PlannedMove], grouped: Iterable[str] = (),
+) -> tuple[plan_model.PlannedMove, ...]:
+    """The moves with what each has to wait for, and which are for parking.
+
+    Two moves keep their order if one fills a host that the other fills or
+    leaves: nova's choice of cells there could be another one otherwise. So
+    do moves of one guest, and those of guests in server groups.
+
+    :param grouped: UUIDs of guests in server groups
+    """
+    grouped = frozenset(grouped)
+    last_of: dict[str, int] = {
+        move.guest: number for number, move in enumerate(moves)}
+    before: list[set[int]] = []
+    done = []
+    for number, move in enumerate(moves):
+        direct = [
+            earlier for earlier, other in enumerate(moves[:number])
+            if other.guest == move.guest
+            or move.target in (other.target, other.source)
+            or other.target == move.source
+            or other.guest in grouped and move.guest in grouped]
+        implied = set().union(*(before[earlier] for earlier in direct))
+        before.append(implied.union(direct))
+        done.append(dataclasses.replace(
+            move, is_parking=last_of[move.guest] > number,
+            after=tuple(earlier for earlier in direct
+                        if earlier not in implied)))
+    return tuple(done)
 
 
 def fleet_after(
     fleet: snapshot.Fleet, moves: Sequence[plan_model.PlannedMove],
 ) -> snapshot.Fleet:
-    """The fleet after some or all moves of a plan that was made for it."""
-    raise NotImplementedError
+    """The fleet after some or all moves of a plan that was made for it.
+
+    Devices of guests that moved are those that nova takes there.
+
+    :raises KeyError: if a move is of a guest or a host that it has not
+    """
+    guests = {guest.uuid: guest for guest in fleet.guests}
+    occupancies = dict[str, host_occupancy.HostOccupancy]()
+    if any(guests[move.guest].devices for move in moves):
+        occupancies = host_occupancy.of_fleet(fleet)
+    for move in moves:
+        guest = guests[move.guest]
+        moved = dataclasses.replace(
+            guest, host=move.target, fit=move.target_fit)
+        if occupancies:
+            taken = host_occupancy.guest_of(
+                request_of(guest, fleet.pci_aliases),
+                occupancies[move.target],
+                move.target_fit or host_occupancy.FLOATING).devices
+            moved = dataclasses.replace(moved, devices=taken)
+            occupancies[move.source] = occupancies[move.source].without(guest)
+            occupancies[move.target] = occupancies[move.target].adding(moved)
+        guests[move.guest] = moved
+    return dataclasses.replace(fleet, guests=tuple(guests.values()))

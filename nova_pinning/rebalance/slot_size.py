@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What room is made for: guests of certain sizes."""
 
+import collections
 from collections.abc import Sequence
 import dataclasses
+import statistics
 
 from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,4 +42,49 @@ def dedicated_slot(
         that of the slot
     :raises errors.InputError: if vcpus or memory_mib is less than 1
     """
-    raise NotImplementedError
+    if vcpus < 1:
+        raise errors.InputError(
+            f'a guest of {vcpus} vCPUs', errors.Location('--for'),
+            'give a number of vCPUs from 1 up')
+    pinned = [guest for guest in guests
+              if guest.topology is not None and guest.topology.is_pinned]
+    page_size_kib = None
+    if pinned:
+        page_sizes = collections.Counter(
+            guest.topology.cells[0].page_size_kib for guest in pinned
+            if guest.topology is not None)
+        page_size_kib = min(page_sizes, key=lambda size: (
+            -page_sizes[size], size or 0))
+    if memory_mib is None:
+        memory_mib = 0
+        if pinned:
+            memory_mib = _whole_pages(vcpus * statistics.median_low(
+                guest.memory_mib // guest.vcpus for guest in pinned),
+                page_size_kib)
+    elif memory_mib < 1:
+        raise errors.InputError(
+            f'a guest of {memory_mib} MiB', errors.Location('--for'),
+            'give an amount of memory from 1 MiB up')
+    topology = model.Guest(
+        (model.GuestCell(tuple(range(vcpus)), (), memory_mib,
+                         page_size_kib),),
+        model.CpuPolicy.DEDICATED)
+    return SlotSize(
+        request=guest_request.GuestRequest(
+            flavor=flavor_model.Flavor(
+                name=str(vcpus), vcpus=vcpus, memory_mib=memory_mib,
+                extra_specs={'hw:cpu_policy': 'dedicated'}),
+            guest_class=hostclass.HostClass.DEDICATED, topology=topology,
+            queries=tuple(
+                guest_request.PlacementQuery(resources=resources)
+                for resources in inventory.resource_requests(
+                    vcpus, memory_mib, 0, topology))),
+        name=str(vcpus), weight=weight)
+
+
+def _whole_pages(memory_mib: int, page_size_kib: int | None) -> int:
+    """Memory in whole pages, if it has to be in pages of one size."""
+    page_mib = (page_size_kib or 0) // 1024
+    if page_mib <= 1:
+        return memory_mib
+    return -(-memory_mib // page_mib) * page_mib

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans in which each host either only gives guests away or only takes some.
+
+There every move fits at any time but for those to the same host, whose order
+is nova's concern: no two guests are in each other's way, and what hosts can
+take is known from the engine (``taking_hosts``). On large fleets that is
+mostly as good as any plan.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import host_block
+from nova_pinning.rebalance import integer_program
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import objectives
+from nova_pinning.rebalance import taking_hosts
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WantedMove:
+    """A guest, and the host that it is to go to."""
+
+    guest: str
+    target: str
+
+
+class OneWayProgram:
+    """Looks for such plans.
+
+    :param states: of all hosts that may take guests
+    :param givers: names of hosts that may give guests away
+    :param emptied: of those that have to give away all of them
+    """
+
+    def __init__(
+        self, counted: guest_kinds.CountedFleet,
+        states: taking_hosts.HostStates, goal: objectives.SlotGoal,
+        givers: Sequence[str], emptied: frozenset[str] = frozenset(),
+    ) -> None:
+        self._counted = counted
+        self._states = states.states
+        self._program = integer_program.IntegerProgram()
+        self._blocks: dict[str, host_block.HostBlock] = {}
+        self._switches: dict[str, int] = {}
+        self._value: dict[int, float] = {}
+        self._flows: dict[int, list[integer_program.Term]] = {}
+        self._moves: dict[int, float] = {}
+        self._memory: dict[int, float] = {}
+        self._arcs: dict[tuple[int, int], int] = {}
+        self._numbers = {id(state): number
+                         for number, state in enumerate(self._states)}
+        for name in givers:
+            self._add_giver(name, goal, name in emptied)
+        self._add_states(goal)
+        for terms in self._flows.values():
+            self._program.row(terms, low=0, high=0)
+
+    def _add_giver(self, name: str, goal: objectives.SlotGoal,
+                   is_emptied: bool) -> None:
+        occupancy = self._counted.occupancies[name]
+        groups = [group for group in self._counted.groups[name]
+                  if is_emptied or not group.kind.is_grouped]
+        switch = self._program.variable(1)
+        builder = host_block.BlockBuilder(
+            self._program, occupancy, groups, switch)
+        builder.leave(fixed=is_emptied)
+        block = builder.finish(
+            [None] * len(goal.sizes) if is_emptied
+            else goal.requests(occupancy.host))
+        self._switches[name] = switch
+        self._blocks[name] = block
+        goal.add(self._value, block)
+        for group, variable in zip(groups, block.leaving):
+            self._flows.setdefault(group.kind.number, []).append(
+                (variable, -1))
+            self._moves[variable] = 1
+            self._memory[variable] = group.kind.guest.memory_mib
+        if is_emptied:
+            self._program.row([(switch, 1)], low=1)
+
+    def _add_states(self, goal: objectives.SlotGoal) -> None:
+        rows: list[list[integer_program.Term]] = [
+            [] for _state in self._states]
+        most = len(self._counted.occupancies)
+        for number, state in enumerate(self._states):
+            stay = self._program.variable(most)
+            rows[number].append((stay, -1))
+            value = goal.value(state.slots)
+            if value:
+                self._value[stay] = value
+            rows[number] += [(self._switches[name], -1)
+                             for name in state.hosts
+                             if name in self._switches]
+            for kind, after in state.after.items():
+                arc = self._program.variable(most)
+                self._arcs[number, kind] = arc
+                rows[number].append((arc, -1))
+                rows[self._numbers[id(after)]].append((arc, 1))
+                self._flows.setdefault(kind, []).append((arc, 1))
+        for state, row in zip(self._states, rows):
+            self._program.row(row, low=-len(state.hosts),
+                              high=-len(state.hosts))
+
+    def limit(self, limits: move_rules.MoveLimits) -> None:
+        """Let no more be moved."""
+        if limits.moves is not None:
+            self._program.row(self._moves.items(), high=limits.moves)
+        if limits.memory_mib is not None:
+            self._program.row(self._memory.items(), high=limits.memory_mib)
+
+    def most_value(self, seconds: float,
+                   nodes: int | None = None) -> integer_program.Solution:
+        """Make as much room as can be made."""
+        return self._program.solve(self._value, seconds, nodes)
+
+    def value_of(self, solution: integer_program.Solution) -> float:
+        return sum(solution.values[variable] * worth
+                   for variable, worth in self._value.items())
+
+    def fewest_moves(self, least_value: float, seconds: float,
+                     nodes: int | None = None) -> integer_program.Solution:
+        """Make so much room with the fewest moves, and then fewest bytes."""
+        if least_value > 0:
+            self._program.row(self._value.items(), low=least_value - 1e-6)
+        return self._program.solve(
+            objectives.fewest_moves(self._moves, self._memory), seconds,
+            nodes)
+
+    def wanted(
+        self, solution: integer_program.Solution,
+    ) -> list[WantedMove]:
+        """The moves of a solution, in an order that nova can take."""
+        targets: dict[int, list[tuple[int, str]]] = {}
+        for host, kinds in sorted(self._paths(solution.values).items()):
+            for position, kind in enumerate(kinds):
+                targets.setdefault(kind, []).append((position, host))
+        moves: list[tuple[int, str, WantedMove]] = []
+        for kind, guests in self._leaving(solution.values).items():
+            for guest, (position, host) in zip(
+                    guests, sorted(targets.get(kind, ())), strict=True):
+                moves.append((position, host, WantedMove(guest, host)))
+        moves.sort(key=lambda move: move[:2])
+        return [move for _position, _host, move in moves]
+
+    def _leaving(self, values: Sequence[int]) -> dict[int, list[str]]:
+        """UUIDs of the guests that leave their hosts, by kind."""
+        leaving: dict[int, list[str]] = {}
+        for block in self._blocks.values():
+            for group, variable in zip(block.groups, block.leaving):
+                leaving.setdefault(group.kind.number, []).extend(
+                    guest.uuid
+                    for guest in group.guests[:values[variable]])
+        return leaving
+
+    def _paths(self, values: Sequence[int]) -> Mapping[str, list[int]]:
+        """The kinds of the guests that each host takes, in order."""
+        paths: dict[str, list[int]] = {}
+        at = [[name for name in state.hosts
+               if not values[self._switches[name]]]
+              if any(name in self._switches for name in state.hosts)
+              else list(state.hosts) for state in self._states]
+        # With one more guest there is less room, so that no state comes
+        # again: those that nobody gets to any more are dealt with first.
+        coming = [0] * len(self._states)
+        for (number, kind), arc in self._arcs.items():
+            if values[arc]:
+                coming[self._numbers[id(
+                    self._states[number].after[kind])]] += 1
+        ready = [number for number, count in enumerate(coming) if not count]
+        while ready:
+            number = ready.pop()
+            for kind, after in self._states[number].after.items():
+                count = values[self._arcs[number, kind]]
+                if not count:
+                    continue
+                reached = self._numbers[id(after)]
+                for _times in range(count):
+                    name = at[number].pop()
+                    paths.setdefault(name, []).append(kind)
+                    at[reached].append(name)
+                coming[reached] -= 1
+                if not coming[reached]:
+                    ready.append(reached)
+        return paths

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many further guests of the sizes wanted go on a host, by the engine."""
+
+import collections
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from nova_pinning.capacity import count
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.rebalance import slot_size
+
+
+class SlotCounter:
+    """Counts what nova would place on hosts, as ``capacity`` does.
+
+    Each size is counted as if it was the only one.
+
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    """
+
+    def __init__(self, sizes: Sequence[slot_size.SlotSize],
+                 packs_cells: bool) -> None:
+        self.sizes = tuple(sizes)
+        self._counters = [count.Counter(size.request, packs_cells)
+                          for size in sizes]
+        # A counter wants all its hosts from one call, which numbers what is
+        # alike among them: here that call gets them as they come.
+        self._waiting = collections.deque[host_occupancy.HostOccupancy]()
+        self._looked_at = count.counted_hosts(self._feed())
+
+    def _feed(self) -> Iterator[host_occupancy.HostOccupancy]:
+        while True:
+            yield self._waiting.popleft()
+
+    def on_host(
+        self, occupancy: host_occupancy.HostOccupancy,
+    ) -> tuple[int, ...]:
+        """Further guests of each size on a host."""
+        self._waiting.append(occupancy)
+        host = next(self._looked_at)
+        return tuple([counter.count(host).fits
+                      for counter in self._counters])
+
+    def value(self, counts: Sequence[int]) -> float:
+        """What slots of each size are worth together."""
+        return sum(number * size.weight
+                   for number, size in zip(counts, self.sizes))

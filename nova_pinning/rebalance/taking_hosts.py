@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which guests hosts can take one after another, as nova would place them.
+
+nova chooses the cells of a guest on its new host itself, so that not
+everything that there is room for can be reached. Here hosts take guests by
+the engine, step by step; states of hosts that are alike are looked at once for
+the whole fleet.
+"""
+
+from collections.abc import Hashable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import heapq
+
+from nova_pinning.fleet import host_occupancy
+from nova_pinning import model
+from nova_pinning.placement import inventory
+from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import slot_counting
+
+_KIB_PER_MIB = 1024
+#: Placements that are tried by the engine, for a whole fleet.
+MOST_TRIED = 6000
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class HostState:
+    """Hosts with the same room.
+
+    :ivar occupancy: of one of them
+    :ivar hosts: names of those that are in it now
+    :ivar slots: of each size that they have
+    :ivar after: the state after one more guest, by the number of its kind
+    """
+
+    occupancy: host_occupancy.HostOccupancy
+    slots: tuple[int, ...]
+    hosts: list[str] = dataclasses.field(default_factory=list)
+    after: dict[int, 'HostState'] = dataclasses.field(default_factory=dict)
+
+
+class HostStates:
+    """The states of a fleet's hosts, and those that they can get to.
+
+    :ivar states: all of them
+    """
+
+    def __init__(
+        self, counted: guest_kinds.CountedFleet,
+        counter: slot_counting.SlotCounter, names: Sequence[str],
+    ) -> None:
+        self._counted = counted
+        self._counter = counter
+        self._states: dict[Hashable, HostState] = {}
+        self._memory_per_cpu_kib = self._most_memory_per_cpu()
+        requests = [kind.request for kind in counted.kinds] + [
+            size.request for size in counter.sizes]
+        self._minds_threads = any(
+            request.topology is not None
+            and request.topology.thread_policy is not (
+                model.ThreadPolicy.PREFER) for request in requests)
+        self._minds_disk = any(request.disk_gib for request in requests)
+        for name in names:
+            occupancy = counted.occupancies[name]
+            self._state(occupancy)[0].hosts.append(name)
+
+    @property
+    def states(self) -> Sequence[HostState]:
+        return tuple(self._states.values())
+
+    def grow(self, kinds: Sequence[guest_kinds.GuestKind],
+             most_tried: int = MOST_TRIED) -> None:
+        """Let hosts take guests of these kinds, as many as they can.
+
+        Those states come first that lose no slots; after ``most_tried``
+        placements the others are left out.
+        """
+        waiting = [(0.0, number, state) for number, state
+                   in enumerate(self.states)]
+        number = len(waiting)
+        heapq.heapify(waiting)
+        while waiting and most_tried > 0:
+            cost, _number, state = heapq.heappop(waiting)
+            value = self._counter.value(state.slots)
+            for kind in kinds:
+                if not self._may_fit(state, kind):
+                    continue
+                most_tried -= 1
+                after, is_new = self._with_guest(state, kind)
+                if after is None:
+                    continue
+                state.after[kind.number] = after
+                if is_new:
+                    number += 1
+                    lost = value - self._counter.value(after.slots)
+                    heapq.heappush(waiting, (
+                        cost + 1 + 10 * max(0.0, lost), number, after))
+
+    def _with_guest(
+        self, state: HostState, kind: guest_kinds.GuestKind,
+    ) -> tuple[HostState | None, bool]:
+        occupancy = state.occupancy
+        if host_occupancy.placement_refusal(
+                occupancy, kind.request) is not None:
+            return None, False
+        fit = host_occupancy.fit_on(
+            occupancy, kind.request, self._counted.fleet.packs_cells)
+        if not isinstance(fit, model.Fit):
+            return None, False
+        return self._state(occupancy.with_guest(kind.request, fit))
+
+    def _may_fit(self, state: HostState,
+                 kind: guest_kinds.GuestKind) -> bool:
+        if not self._counted.allows(kind, state.occupancy.host):
+            return False
+        topology = kind.topology
+        if topology is None or not topology.is_pinned:
+            return True
+        free = sorted((cell.free_count
+                       for cell in state.occupancy.engine.cells),
+                      reverse=True)
+        needed = sorted((demand.dedicated for demand in topology.demands),
+                        reverse=True)
+        return all(need <= have for need, have in zip(needed, free))
+
+    def _state(
+        self, occupancy: host_occupancy.HostOccupancy,
+    ) -> tuple[HostState, bool]:
+        """The state of a host, and whether it is a new one."""
+        key = self._key(occupancy)
+        state = self._states.get(key)
+        if state is not None:
+            return state, False
+        state = self._states[key] = HostState(
+            occupancy, self._counter.on_host(occupancy))
+        return state, True
+
+    def _most_memory_per_cpu(self) -> int | None:
+        """What a guest takes at most for each dedicated CPU, in KiB.
+
+        None if there are guests that take memory and no CPUs.
+        """
+        most = 0
+        for request in (
+                *(kind.request for kind in self._counted.kinds),
+                *(size.request for size in self._counter.sizes)):
+            if request.topology is None:
+                return None
+            for demand in request.topology.demands:
+                if not demand.dedicated or demand.shared:
+                    return None
+                most = max(most, -(-demand.memory_mib * _KIB_PER_MIB
+                                   // demand.dedicated))
+        return most
+
+    def _key(self, occupancy: host_occupancy.HostOccupancy) -> Hashable:
+        """Equal for hosts of which it may be said that they are alike.
+
+        Memory beyond what the free CPUs can ever use does not count.
+        """
+        host = occupancy.host
+        per_cpu = self._memory_per_cpu_kib
+        cells: list[Hashable] = []
+        for cell in occupancy.engine.cells:
+            enough = None if per_cpu is None else cell.free_count * per_cpu
+            pools: Mapping[int, int] = {
+                pool.size_kib: pool.free_kib for pool in cell.pages} or {
+                    0: (cell.memory_mib - cell.memory_used_mib)
+                    * _KIB_PER_MIB}
+            cells.append((
+                cell.free_count,
+                tuple(sorted(map(len, cell.free_cores)))
+                if self._minds_threads else (),
+                tuple([free if enough is None else min(free, enough)
+                       for free in pools.values()]),
+                cell.shared_used if per_cpu is None else 0))
+        used = occupancy.resources_used
+        return (
+            self._counted.shape(host), tuple(cells),
+            occupancy.device_uses if host.pci_pools else (),
+            used.get(inventory.DISK_GB) if self._minds_disk else 0,
+            tuple(used.values()) if per_cpu is None else ())
