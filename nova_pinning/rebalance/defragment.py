@@ -2,12 +2,30 @@
 """The moves that make most room for guests of given sizes."""
 
 from collections.abc import Sequence
+from concurrent import futures
+import dataclasses
+import itertools
+import math
+import random
 
+from nova_pinning import errors
 from nova_pinning.fleet import snapshot
+from nova_pinning.fleet import host_occupancy
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_search
+from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
+from nova_pinning.rebalance import whole_program
+
+_TOLERANCE = 1e-6
+# Of a large fleet: rounds after the first, and what part of the hosts that may
+# give guests away is chosen by lot in them.
+_ROUNDS = 4
+# Up to so many hosts it is looked for plans with fewer moves among those, too,
+# in which hosts give and take guests.
+_FEW_HOSTS = 60
 
 
 def plan_defragmentation(
@@ -24,16 +42,303 @@ def plan_defragmentation(
     """The moves after which most guests of the sizes fit, none in vain.
 
     Of plans that make equal room it is one with the fewest moves, and of
-    these one that copies the fewest bytes.
+    these one that copies the fewest bytes, as far as that was found out in
+    the time.
 
-    :param sizes: at least one; the room for each counts by its weight
+    :param sizes: at least one; the room for each is counted as if it was the
+        only one, and counts by its weight
     :param until: make room for so many guests in all, of the one size or of
         the first, with as few moves as will do; None for as many as can be
     :param rules: which guests may go where, made of the fleet if not given
     :param tell: is told of the progress now and then
     :returns: a plan without moves if none gains anything; if ``until`` is
-        out of reach, the plan that comes closest, and ``stopped`` says so
-    :raises errors.InputError: if there are no sizes, a limit is below 1, or
-        until is no more than 0
+        out of reach and ``limits.moves`` is None, the plan that comes
+        closest, and ``stopped`` says so. ``is_optimal`` of a plan with
+        ``until`` says that fewer moves will not do
+    :raises errors.InputError: if there are no sizes, a weight is not above
+        0, a limit is below 1, until is below 1, or so much room cannot be
+        made with ``limits``
     """
-    raise NotImplementedError
+    plan_search.check_limits(limits)
+    if not sizes:
+        raise errors.InputError('there is no size to make room for',
+                                errors.Location('--for'))
+    for size in sizes:
+        if not size.weight > 0:
+            raise errors.InputError(
+                f'size {size.name} has weight {size.weight:g}',
+                errors.Location('--for'), 'give it one above 0')
+    if until is not None and until < 1:
+        raise errors.InputError(f'room for {until} guests',
+                                errors.Location('--until'),
+                                'give a number from 1 up')
+    tell(0.0)
+    if until is not None:
+        # What the others gain is told, and not minded.
+        chosen: Sequence[slot_size.SlotSize] = [
+            dataclasses.replace(sizes[0], weight=1.0)]
+    else:
+        chosen = sizes
+    search = plan_search.PlanSearch(fleet, chosen, limits, rules, settings)
+    defragmentation = _Defragmentation(search, tell)
+    plan = (defragmentation.most() if until is None
+            else defragmentation.until(until))
+    tell(1.0)
+    if len(chosen) < len(sizes):
+        plan = dataclasses.replace(
+            plan, gains=(*plan.gains, *_other_gains(fleet, plan, sizes[1:])))
+    return plan
+
+
+def _other_gains(
+    fleet: snapshot.Fleet, plan: plan_model.RebalancePlan,
+    sizes: Sequence[slot_size.SlotSize],
+) -> tuple[plan_model.SlotGain, ...]:
+    """What a plan that was made for another size does for these."""
+    after = replay.fleet_after(fleet, plan.moves)
+    counts = [
+        plan_search.PlanSearch(
+            state, sizes, move_rules.MoveLimits(), None,
+            solver_settings.SolverSettings()).before.values()
+        for state in (fleet, after)]
+    return tuple(
+        plan_model.SlotGain(size=size.name, before=sum(before),
+                            after=sum(then))
+        for size, before, then in zip(sizes, *[zip(*rows) for rows in counts]))
+
+
+class _Defragmentation:
+    """Looks for a plan, in two ways at once.
+
+    Plans in which hosts either give or take guests are found soon, and the
+    proof that none can be better takes longer: it is HiGHS's, in a thread.
+    """
+
+    def __init__(self, search: plan_search.PlanSearch,
+                 tell: solver_settings.Tell) -> None:
+        self._search = search
+        self._tell = tell
+        self._value = search.value(search.start)
+        self._best = search.start
+
+    def most(self) -> plan_model.RebalancePlan:
+        """The plan that makes most room."""
+        search = self._search
+        bound = math.inf
+        with futures.ThreadPoolExecutor(1) as executor:
+            proof = None
+            if search.settings.proves:
+                proof = executor.submit(self._prove)
+            self._look()
+            self._tell(0.6)
+            if proof is not None:
+                bound, wanted = proof.result()
+                self._tell(0.8)
+                if wanted is not None and self._value < bound - _TOLERANCE:
+                    self._order(wanted)
+        bound = max(bound, self._value)
+        is_optimal = self._value >= bound - _TOLERANCE
+        return self._plan(bound, is_optimal, self._why_no_more(is_optimal))
+
+    def until(self, least: int) -> plan_model.RebalancePlan:
+        """The plan that makes so much room with the fewest moves."""
+        search = self._search
+        if self._value >= least:
+            return self._plan(math.inf, True,
+                              f'there is room for {int(self._value):,}')
+        fewest: float | None = None
+        with futures.ThreadPoolExecutor(1) as executor:
+            proof = None
+            if search.settings.proves:
+                proof = executor.submit(self._prove_fewest, least)
+            self._look(least)
+            self._tell(0.6)
+            if proof is not None:
+                fewest, wanted = proof.result()
+                if wanted is not None and (
+                        self._value < least or len(self._best.moves)
+                        > fewest):
+                    self._order(wanted, least)
+        if self._value < least:
+            return self._short_of(least, fewest)
+        is_optimal = (fewest is not None
+                      and len(self._best.moves) <= fewest + _TOLERANCE)
+        return self._plan(math.inf, is_optimal,
+                          f'there is room for {least:,} then')
+
+    def _short_of(self, least: int,
+                  fewest: float | None) -> plan_model.RebalancePlan:
+        """What to say if room for so many guests is out of reach."""
+        limits = self._search.limits
+        is_proved = fewest == math.inf
+        if limits.moves is not None or limits.memory_mib is not None:
+            raise errors.InputError(
+                f'{"there is no plan" if is_proved else "no plan was found"} '
+                f'that makes room for {least:,} guests within the limit; '
+                f'the closest that was found makes room for '
+                f'{int(self._value):,} with {len(self._best.moves):,} moves',
+                errors.Location('--until'),
+                'allow more moves, or ask for fewer')
+        return self._plan(
+            math.inf, False, f'room for {least:,} '
+            f'{"cannot be made" if is_proved else "was not found"}, however '
+            f'many guests are moved')
+
+    def _look(self, least: float | None = None) -> None:
+        """Look for plans in which hosts either give or take guests."""
+        search = self._search
+        givers = [name for name, groups in search.counted.groups.items()
+                  if groups]
+        most = search.settings.exact_hosts
+        if len(givers) <= most:
+            self._look_among(givers, least)
+            return
+        ranked = sorted(givers, key=self._promise)
+        lot = random.Random(search.settings.seed)
+        self._look_among(ranked[:most], least)
+        for number in range(_ROUNDS):
+            if search.seconds < search.settings.seconds / 2:
+                break
+            self._tell(0.1 + number / 10)
+            chosen = sorted({move.source for move in self._best.moves})
+            others = [name for name in ranked if name not in chosen]
+            drawn = lot.sample(others, min(len(others),
+                                           max(0, most - len(chosen))))
+            self._look_among([*chosen, *sorted(drawn)], least)
+
+    def _look_among(self, givers: Sequence[str],
+                    least: float | None) -> None:
+        """Look for plans in which guests leave these hosts only."""
+        search = self._search
+        if not givers:
+            return
+        program = search.giving(givers)
+        if least is not None:
+            solution = search.fewest(program, least)
+            if solution.is_known:
+                self._offer(search.carried_out(program, solution), least)
+                return
+            program = search.giving(givers)
+        solution = program.most_value(search.seconds / 2)
+        if not solution.is_known:
+            return
+        value = program.value_of(solution)
+        if value <= self._value - _TOLERANCE:
+            return
+        fewest = search.fewest(program, value)
+        if fewest.is_known:
+            solution = fewest
+        self._offer(search.carried_out(program, solution), least)
+
+    def _offer(self, done: replay.MoveReplay, least: float | None) -> None:
+        """Keep a plan if it is better than the one so far."""
+        value = self._search.value(done)
+        # More than is asked for is worth nothing.
+        worth, had = value, self._value
+        if least is not None:
+            worth, had = min(worth, least), min(had, least)
+        if (-worth, *plan_search.rank(done)) < (
+                -had, *plan_search.rank(self._best)):
+            self._best, self._value = done, value
+
+    def _promise(self, name: str) -> tuple[float, str]:
+        """Less for hosts that few guests have to leave for one more slot."""
+        search = self._search
+        occupancy = search.counted.occupancies[name]
+        had = search.goal.value(search.before[name])
+        groups = search.counted.groups[name]
+        guests = sorted(itertools.chain.from_iterable(
+            group.guests for group in groups),
+            key=lambda guest: guest.vcpus)
+        best = math.inf
+        # A single one of each size, then the smallest ones together.
+        for guest in {guest.vcpus: guest for guest in guests}.values():
+            if self._value_without(occupancy, guest) > had:
+                best = min(best, 1 + guest.vcpus / 1000)
+        if math.isinf(best):
+            best = 2 + sum(cell.free_count == 0
+                           for cell in occupancy.engine.cells)
+        return best, name
+
+    def _value_without(
+        self, occupancy: host_occupancy.HostOccupancy,
+        guest: snapshot.FleetGuest,
+    ) -> float:
+        search = self._search
+        return search.goal.value(
+            search.counter.on_host(occupancy.without(guest)))
+
+    def _prove(
+        self,
+    ) -> tuple[float, whole_program.WantedMoves | None]:
+        """A bound for all plans, and the moves of one that might reach it."""
+        search = self._search
+        weights = [size.weight for size in search.goal.sizes]
+        is_large = len(search.counted.groups) > search.settings.exact_hosts
+        program = search.whole(takes=not is_large)
+        solution = program.most_value(search.seconds)
+        bound = plan_search.whole_steps(solution.bound, weights)
+        if is_large or not solution.is_known:
+            return bound, None
+        return bound, program.wanted(solution.values)
+
+    def _prove_fewest(
+        self, least: float,
+    ) -> tuple[float, whole_program.WantedMoves | None]:
+        """How many moves it takes at least, inf if no number will do."""
+        search = self._search
+        is_large = len(search.counted.groups) > search.settings.exact_hosts
+        program = search.whole(takes=not is_large)
+        program.reach(least)
+        solution = program.fewest_moves(search.seconds)
+        fewest = math.ceil(-solution.bound - _TOLERANCE) if math.isfinite(
+            solution.bound) else -solution.bound
+        if is_large or not solution.is_known:
+            return fewest, None
+        return fewest, program.wanted(solution.values)
+
+    def _order(self, wanted: whole_program.WantedMoves,
+               least: float | None = None) -> None:
+        """Try plans in which hosts give and take guests."""
+        search = self._search
+        value, rank = self._value, plan_search.rank(self._best)
+
+        def is_good(done: replay.MoveReplay) -> bool:
+            has = search.value(done)
+            if least is not None:
+                return has >= least and (
+                    value < least or plan_search.rank(done) < rank)
+            return has > value + _TOLERANCE
+
+        done = search.ordered(wanted, is_good)
+        if done is not None:
+            self._offer(done, least)
+
+    def _why_no_more(self, is_optimal: bool) -> str:
+        limits, moves = self._search.limits, self._best.moves
+        if limits.moves is not None and len(moves) >= limits.moves:
+            return f'the limit of {limits.moves:,} moves'
+        if is_optimal:
+            if limits.moves is None and limits.memory_mib is None:
+                return 'no further move gains anything'
+            return 'nothing more can be gained within the limits'
+        return 'no better plan was found in the time'
+
+    def _plan(self, bound: float, is_optimal: bool,
+              stopped: str) -> plan_model.RebalancePlan:
+        search = self._search
+        before = search.slots(search.start)
+        after = search.slots(self._best)
+        sizes = search.goal.sizes
+        most = None
+        if len(sizes) == 1 and math.isfinite(bound):
+            most = int(bound / sizes[0].weight + _TOLERANCE)
+        return plan_model.RebalancePlan(
+            goal=plan_model.PlanGoal.DEFRAGMENT,
+            moves=search.moves(self._best),
+            gains=tuple(
+                plan_model.SlotGain(size=size.name, before=had, after=has,
+                                    bound=most)
+                for size, had, has in zip(sizes, before, after)),
+            is_optimal=is_optimal, stopped=stopped,
+            taken_at=search.fleet.taken_at)

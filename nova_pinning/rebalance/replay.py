@@ -108,11 +108,7 @@ class MoveReplay:
         :returns: the guest as it is then
         """
         source = guest.host
-        moved = host_occupancy.guest_of(
-            request_of(guest, self._fleet.pci_aliases),
-            self.occupancies[target], target_fit, guest.uuid)
-        moved = dataclasses.replace(
-            guest, host=target, fit=moved.fit, devices=moved.devices)
+        moved = self._moved(guest, target, target_fit)
         self.moves.append(plan_model.PlannedMove(
             guest=guest.uuid, name=guest.name, source=source, target=target,
             kind=self._rules.kind(guest, self.occupancies[target].host),
@@ -123,6 +119,21 @@ class MoveReplay:
         self.occupancies[source] = self.occupancies[source].without(guest)
         self._hosts_of_guests[guest.uuid] = target
         return moved
+
+    def with_guest(
+        self, guest: snapshot.FleetGuest, target: str, target_fit: model.Fit,
+    ) -> host_occupancy.HostOccupancy:
+        """A host as it would be with a guest from another one."""
+        return self.occupancies[target].adding(
+            self._moved(guest, target, target_fit))
+
+    def _moved(self, guest: snapshot.FleetGuest, target: str,
+               target_fit: model.Fit) -> snapshot.FleetGuest:
+        there = host_occupancy.guest_of(
+            request_of(guest, self._fleet.pci_aliases),
+            self.occupancies[target], target_fit, guest.uuid)
+        return dataclasses.replace(
+            guest, host=target, fit=there.fit, devices=there.devices)
 
     def guest(self, uuid: str) -> snapshot.FleetGuest:
         """A guest as it is now."""

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An order for moves in which each fits at the moment it is made.
+
+The moves of an integer program can be in each other's way: two guests that
+change places, or a guest that nova would put on another cell as long as
+others have not moved. So each next move is one that nova can do now, and of
+these one that costs the least room. Where none can be done, a guest is parked
+on a third host, which is a move more.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import random
+from typing import NamedTuple
+
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import whole_program
+
+#: What the room on a host is worth.
+ValueOfHost = Callable[[host_occupancy.HostOccupancy], float]
+
+#: Orders that are tried before it is given up.
+TRIES = 12
+
+
+class _Step(NamedTuple):
+    """A move that can be made now.
+
+    :param loss: of the value of the target's room
+    """
+
+    loss: float
+    tie: float
+    guest: snapshot.FleetGuest
+    kind: int
+    target: str
+    fit: model.Fit
+
+
+class MoveOrder:
+    """Puts wanted moves in order.
+
+    :param start: the fleet before all moves
+    :param most_moves: those for parking included
+    :param most_memory_mib: copied, None for no limit
+    :param closed: names of hosts that no guest may go to, not even parked
+    """
+
+    def __init__(
+        self, start: replay.MoveReplay, value: ValueOfHost,
+        most_moves: int, most_memory_mib: int | None = None,
+        closed: frozenset[str] = frozenset(), seed: int = 0,
+    ) -> None:
+        self._start = start
+        self._value = value
+        self._most_moves = most_moves
+        self._most_memory_mib = most_memory_mib
+        self._closed = closed
+        self._random = random.Random(seed)
+
+    def orders(
+        self, wanted: whole_program.WantedMoves,
+    ) -> Iterator[replay.MoveReplay]:
+        """Ways to make all the moves, if some are found."""
+        for number in range(TRIES):
+            done = self._once(wanted, is_shuffled=number > 0)
+            if done is not None:
+                yield done
+
+    def _once(self, wanted: whole_program.WantedMoves,
+              is_shuffled: bool) -> replay.MoveReplay | None:
+        now = self._start.copy()
+        leaving = {kind: list(guests)
+                   for kind, guests in wanted.leaving.items()}
+        targets = {kind: list(hosts)
+                   for kind, hosts in wanted.targets.items()}
+        while any(leaving.values()):
+            steps = list(self._steps(now, leaving, targets, is_shuffled))
+            if steps:
+                step = min(steps, key=lambda step: step[:2])
+                leaving[step.kind].remove(step.guest.uuid)
+                targets[step.kind].remove(step.target)
+            else:
+                pending = sum(map(len, leaving.values()))
+                if len(now.moves) + pending >= self._most_moves:
+                    return None
+                parkings = list(self._parkings(now, leaving))
+                if not parkings:
+                    return None
+                step = min(parkings, key=lambda step: step[:2])
+            now.move(step.guest, step.target, step.fit)
+        if (self._most_memory_mib is not None and self._most_memory_mib < sum(
+                move.memory_mib for move in now.moves)):
+            return None
+        return now
+
+    def _steps(
+        self, now: replay.MoveReplay, leaving: dict[int, list[str]],
+        targets: dict[int, list[str]], is_shuffled: bool,
+    ) -> Iterator[_Step]:
+        """The moves that are wanted and can be made now."""
+        wanted_at = {name for hosts in targets.values() for name in hosts}
+        for kind, guests in leaving.items():
+            seen = set()
+            for uuid in guests:
+                guest = now.guest(uuid)
+                place = guest.host, guest.fit
+                if place in seen:
+                    continue
+                seen.add(place)
+                for target in dict.fromkeys(targets.get(kind, ())):
+                    if target == guest.host:
+                        continue
+                    fit = now.verdict(guest, target)
+                    if not isinstance(fit, model.Fit):
+                        continue
+                    # Who makes room for others goes first.
+                    tie = (self._random.random() if is_shuffled
+                           else -float(guest.host in wanted_at))
+                    yield _Step(self._loss(now, guest, target, fit), tie,
+                                guest, kind, target, fit)
+
+    def _parkings(self, now: replay.MoveReplay,
+                  leaving: dict[int, list[str]]) -> Iterator[_Step]:
+        """Guests that have to leave, and hosts that take them meanwhile."""
+        parked = {move.guest for move in now.moves}
+        for kind, guests in leaving.items():
+            for uuid in guests:
+                if uuid in parked:
+                    continue
+                guest = now.guest(uuid)
+                for name in now.occupancies:
+                    if name == guest.host or name in self._closed:
+                        continue
+                    fit = now.verdict(guest, name)
+                    if isinstance(fit, model.Fit):
+                        yield _Step(
+                            self._loss(now, guest, name, fit),
+                            guest.memory_mib + self._random.random(),
+                            guest, kind, name, fit)
+
+    def _loss(self, now: replay.MoveReplay, guest: snapshot.FleetGuest,
+              target: str, fit: model.Fit) -> float:
+        before = now.occupancies[target]
+        after = now.with_guest(guest, target, fit)
+        return self._value(before) - self._value(after)
+
+
+def without_needless(
+    done: replay.MoveReplay, start: replay.MoveReplay,
+    is_good: Callable[[replay.MoveReplay], bool],
+) -> replay.MoveReplay:
+    """The moves without those that can be left out.
+
+    :param is_good: whether what some of the moves come to will still do
+    """
+    number = len(done.moves) - 1
+    while number >= 0:
+        fewer = start.copy()
+        for index, move in enumerate(done.moves):
+            if index != number and not fewer.try_move(move.guest,
+                                                      move.target):
+                break
+        else:
+            if is_good(fewer):
+                done = fewer
+        number = min(number, len(done.moves)) - 1
+    return done

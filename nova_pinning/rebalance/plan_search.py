@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What looking for a plan of any goal has in common."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import functools
+import math
+import time
+
+from nova_pinning import errors
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import integer_program
+from nova_pinning.rebalance import move_order
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import objectives
+from nova_pinning.rebalance import one_way
+from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import slot_size
+from nova_pinning.rebalance import solver_settings
+from nova_pinning.rebalance import taking_hosts
+from nova_pinning.rebalance import whole_program
+
+#: Nodes of the search tree for plans that copy fewer bytes.
+_NODES_FOR_BYTES = 200
+
+
+def check_limits(limits: move_rules.MoveLimits) -> None:
+    """Look whether anything may be moved at all.
+
+    :raises errors.InputError: if not
+    """
+    if limits.moves is not None and limits.moves < 1:
+        raise errors.InputError(
+            f'a limit of {limits.moves} moves', errors.Location('--moves'),
+            'allow at least 1')
+    if limits.memory_mib is not None and limits.memory_mib < 1:
+        raise errors.InputError(
+            f'a limit of {limits.memory_mib} MiB to copy',
+            errors.Location('--memory'), 'allow at least 1 MiB')
+
+
+class PlanSearch:
+    """A fleet, and what is wanted of it.
+
+    :param closed: names of hosts that no guest may go to
+    """
+
+    def __init__(
+        self, fleet: snapshot.Fleet, sizes: Iterable[slot_size.SlotSize],
+        limits: move_rules.MoveLimits, rules: move_rules.MoveRules | None,
+        settings: solver_settings.SolverSettings,
+        closed: frozenset[str] = frozenset(),
+    ) -> None:
+        self.fleet = fleet
+        self.limits = limits
+        self.settings = settings
+        self.closed = closed
+        self._ends = time.monotonic() + settings.seconds
+        self.rules = rules or move_rules.MoveRules(fleet)
+        self.counted = guest_kinds.CountedFleet(
+            fleet, self.rules, limits.fixed)
+        self.goal = objectives.SlotGoal(self.counted, tuple(sizes))
+        self.counter = slot_counting.SlotCounter(
+            self.goal.sizes, fleet.packs_cells)
+        self.before = {
+            name: self.counter.on_host(occupancy)
+            for name, occupancy in self.counted.occupancies.items()}
+        self.start = replay.MoveReplay(
+            fleet, self.rules, self.counted.occupancies, settings.ask_nova)
+
+    @property
+    def seconds(self) -> float:
+        """What is left of the time."""
+        return max(0.0, self._ends - time.monotonic())
+
+    @functools.cached_property
+    def states(self) -> taking_hosts.HostStates:
+        """What hosts can take."""
+        states = taking_hosts.HostStates(
+            self.counted, self.counter,
+            [name for name in self.counted.occupancies
+             if name not in self.closed])
+        states.grow([kind for kind in self.counted.kinds
+                     if not kind.is_grouped])
+        return states
+
+    def giving(self, givers: Iterable[str],
+                emptied: frozenset[str] = frozenset(),
+                ) -> one_way.OneWayProgram:
+        """The program of plans in which hosts either give or take."""
+        program = one_way.OneWayProgram(
+            self.counted, self.states, self.goal, list(givers), emptied)
+        program.limit(self.limits)
+        return program
+
+    def whole(self, **options: bool) -> whole_program.WholeProgram:
+        """The program of all plans."""
+        program = whole_program.WholeProgram(
+            self.counted, self.goal, self.closed, **options)
+        program.limit(self.limits)
+        return program
+
+    def carried_out(
+        self, program: one_way.OneWayProgram,
+        solution: integer_program.Solution,
+    ) -> replay.MoveReplay:
+        """What nova makes of the moves of a one-way plan.
+
+        Those that it refuses are left out.
+        """
+        done = self.start.copy()
+        for wanted in program.wanted(solution):
+            done.try_move(wanted.guest, wanted.target)
+        return done
+
+    def fewest(
+        self, program: one_way.OneWayProgram, least_value: float,
+    ) -> integer_program.Solution:
+        """The fewest moves for so much, and of these the fewest bytes."""
+        return program.fewest_moves(
+            least_value, self.seconds / 2, _NODES_FOR_BYTES)
+
+    def slots(self, done: replay.MoveReplay) -> tuple[int, ...]:
+        """Slots of each size on all hosts."""
+        changed = {name for move in done.moves
+                   for name in (move.source, move.target)}
+        rows = [self.counter.on_host(done.occupancies[name])
+                if name in changed else slots
+                for name, slots in self.before.items()]
+        return tuple(map(sum, zip(*rows))) if rows else (
+            0,) * len(self.goal.sizes)
+
+    def value(self, done: replay.MoveReplay) -> float:
+        """What these slots are worth."""
+        return self.goal.value(self.slots(done))
+
+    def ordered(
+        self, wanted: whole_program.WantedMoves,
+        is_good: Callable[[replay.MoveReplay], bool],
+    ) -> replay.MoveReplay | None:
+        """An order of moves of which nova makes something good.
+
+        :param is_good: whether the outcome will do
+        """
+        most = self.limits.moves
+        if most is None:
+            most = 2 * sum(map(len, wanted.leaving.values()))
+        order = move_order.MoveOrder(
+            self.start, self._value_of_host, most, self.limits.memory_mib,
+            self.closed, self.settings.seed)
+        for done in order.orders(wanted):
+            if is_good(done):
+                return move_order.without_needless(
+                    done, self.start, is_good)
+            if not self.seconds:
+                break
+        return None
+
+    def _value_of_host(
+        self, occupancy: host_occupancy.HostOccupancy,
+    ) -> float:
+        return self.goal.value(self.counter.on_host(occupancy))
+
+    def moves(
+        self, done: replay.MoveReplay,
+    ) -> tuple[plan_model.PlannedMove, ...]:
+        """The moves for the plan."""
+        guests: Mapping[str, snapshot.FleetGuest] = {
+            guest.uuid: guest for guest in self.fleet.guests}
+        return replay.linked(done.moves, [
+            move.guest for move in done.moves
+            if self.rules.is_grouped(guests[move.guest])])
+
+
+def rank(done: replay.MoveReplay) -> tuple[int, int]:
+    """Less for plans with fewer moves, and then with fewer bytes."""
+    return len(done.moves), sum(move.memory_mib for move in done.moves)
+
+
+def whole_steps(bound: float, weights: Iterable[float]) -> float:
+    """The largest value up to a bound that slots can have in all."""
+    if not math.isfinite(bound):
+        return bound
+    weights = [weight for weight in weights if weight]
+    if not weights:
+        return 0.0
+    step = weights[0]
+    if any(weight != step for weight in weights):
+        if any(weight % 1 for weight in weights):
+            return bound
+        step = float(math.gcd(*map(int, weights)))
+    return math.floor(bound / step + 1e-6) * step

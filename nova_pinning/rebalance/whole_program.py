@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The integer program of a whole fleet: any guest may go anywhere.
+
+It leaves out what nova alone decides: the cells that a guest gets on its new
+host, and that each move has to fit at the moment it is made. So what it proves
+is a bound for all plans, and what it finds still has to be put in order.
+"""
+
+from collections.abc import Collection
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import host_block
+from nova_pinning.rebalance import integer_program
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import objectives
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WantedMoves:
+    """Guests that are to leave their hosts, and hosts that are to take some.
+
+    :param leaving: UUIDs by the number of the kind
+    :param targets: host names by the same, as often as guests go there
+    """
+
+    leaving: dict[int, list[str]]
+    targets: dict[int, list[str]]
+
+
+class WholeProgram:
+    """Counts of guests that leave and come, for each host.
+
+    :param emptied: names of hosts that all guests have to leave
+    :param takes: whether guests have to go anywhere; without, the bound is
+        weaker and found sooner
+    """
+
+    def __init__(
+        self, counted: guest_kinds.CountedFleet, goal: objectives.SlotGoal,
+        emptied: Collection[str] = (), takes: bool = True,
+        must_leave: bool = True,
+    ) -> None:
+        self._program = integer_program.IntegerProgram()
+        self._blocks: list[host_block.HostBlock] = []
+        self._value: dict[int, float] = {}
+        self._moves: dict[int, float] = {}
+        self._memory: dict[int, float] = {}
+        self._flows: dict[int, list[integer_program.Term]] = {}
+        for name, occupancy in counted.occupancies.items():
+            builder = host_block.BlockBuilder(
+                self._program, occupancy, counted.groups[name])
+            builder.leave(fixed=must_leave and name in emptied)
+            if takes and name not in emptied:
+                builder.come([kind for kind in counted.kinds
+                              if counted.allows(kind, occupancy.host)])
+            block = builder.finish(
+                [None] * len(goal.sizes) if name in emptied
+                else goal.requests(occupancy.host))
+            self._blocks.append(block)
+            goal.add(self._value, block)
+            self._count(block)
+        if takes:
+            for terms in self._flows.values():
+                self._program.row(terms, low=0, high=0)
+        self._emptied = frozenset(emptied)
+
+    def _count(self, block: host_block.HostBlock) -> None:
+        for group, variable in zip(block.groups, block.leaving):
+            self._flows.setdefault(group.kind.number, []).append(
+                (variable, -1))
+            self._moves[variable] = 1
+            self._memory[variable] = group.kind.guest.memory_mib
+        for kind, variables in block.coming.items():
+            self._flows.setdefault(kind, []).extend(
+                (variable, 1) for variable in variables)
+
+    def limit(self, limits: move_rules.MoveLimits) -> None:
+        """Let no more be moved."""
+        if limits.moves is not None:
+            self._program.row(self._moves.items(), high=limits.moves)
+        if limits.memory_mib is not None:
+            self._program.row(self._memory.items(), high=limits.memory_mib)
+
+    def most_value(self, seconds: float) -> integer_program.Solution:
+        """Make as much room as can be made."""
+        return self._program.solve(self._value, seconds)
+
+    def reach(self, least_value: float) -> None:
+        """Let there be room of at least so much value."""
+        self._program.row(self._value.items(), low=least_value - 1e-6)
+
+    def fewest_moves(self, seconds: float) -> integer_program.Solution:
+        """Do with the fewest moves; the bound is their number, negative."""
+        return self._program.solve(dict.fromkeys(self._moves, -1.0), seconds)
+
+    def most_leaving(self, seconds: float) -> integer_program.Solution:
+        """Let as many guests as can be leave the hosts to be emptied."""
+        return self._program.solve({
+            variable: 1.0 for block in self._blocks
+            if block.host in self._emptied
+            for variable in block.leaving}, seconds)
+
+    def staying(self, values: Sequence[int]) -> list[str]:
+        """UUIDs of guests that do not leave the hosts to be emptied."""
+        return [
+            guest.uuid for block in self._blocks
+            if block.host in self._emptied
+            for group, variable in zip(block.groups, block.leaving)
+            for guest in group.guests[values[variable]:]]
+
+    def wanted(self, values: Sequence[int]) -> WantedMoves:
+        """What a solution wants to be moved."""
+        wanted = WantedMoves({}, {})
+        for block in self._blocks:
+            for group, variable in zip(block.groups, block.leaving):
+                if values[variable]:
+                    wanted.leaving.setdefault(group.kind.number, []).extend(
+                        guest.uuid
+                        for guest in group.guests[:values[variable]])
+            for kind, variables in block.coming.items():
+                times = sum(values[variable] for variable in variables)
+                if times:
+                    wanted.targets.setdefault(kind, []).extend(
+                        [block.host] * times)
+        return wanted
