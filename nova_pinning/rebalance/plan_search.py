@@ -80,13 +80,22 @@ class PlanSearch:
 
     @functools.cached_property
     def states(self) -> taking_hosts.HostStates:
-        """What hosts can take."""
+        """What hosts can take of the guests that are to move.
+
+        Where hosts are to be emptied these are the ones there, and else any
+        that are in no server group: it depends on others where those may go.
+        """
         states = taking_hosts.HostStates(
             self.counted, self.counter,
             [name for name in self.counted.occupancies
              if name not in self.closed])
-        states.grow([kind for kind in self.counted.kinds
-                     if not kind.is_grouped])
+        if self.closed:
+            states.grow(list({
+                group.kind.number: group.kind for name in sorted(self.closed)
+                for group in self.counted.groups[name]}.values()))
+        else:
+            states.grow([kind for kind in self.counted.kinds
+                         if not kind.is_grouped])
         return states
 
     def giving(self, givers: Iterable[str],

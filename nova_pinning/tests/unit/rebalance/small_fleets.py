@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small fleets, and all that moves can make of them."""
+
+import dataclasses
+import itertools
+import random
+
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.rebalance import slot_size
+from nova_pinning.tests.unit import builders
+
+
+def fleet_host(number, *cells, memory_mib=16384, threads=1, **values):
+    """A host with cells of so many dedicated CPUs each."""
+    made, first = [], 0
+    for cell, cpus in enumerate(cells):
+        made.append(builders.host_cell(
+            cell, range(first, first + cpus), threads, memory_mib=memory_mib,
+            socket=cell))
+        first += cpus
+    return snapshot.FleetHost(**{
+        'name': f'host{number}', 'cells': tuple(made),
+        'host_class': hostclass.HostClass.DEDICATED} | values)
+
+
+def put(occupancy, name, topology, cells=None, **values):
+    """A guest of a host, on these cells or where nova would put it."""
+    host = occupancy.host
+    guest = snapshot.FleetGuest(**{
+        'uuid': name, 'name': name, 'host': host.name,
+        'vcpus': sum(demand.dedicated + demand.shared
+                     for demand in topology.demands),
+        'memory_mib': sum(cell.memory_mib for cell in topology.cells),
+        'guest_class': hostclass.HostClass.DEDICATED, 'topology': topology,
+        } | values)
+    engine = occupancy.engine
+    if cells is not None:
+        # Other cells are as if they were full.
+        chosen = [cell for number in cells for cell in engine.cells
+                  if cell.id == number]
+        engine = engine._replace(cells=tuple(chosen))
+        occupancy = dataclasses.replace(occupancy, engine=engine)
+    request = slot_size.SlotSize(
+        request=_request(guest), name='').request
+    fit = host_occupancy.fit_on(occupancy, request)
+    return dataclasses.replace(guest, fit=fit) if fit else None
+
+
+def _request(guest):
+    return dataclasses.replace(
+        slot_size.dedicated_slot(guest.vcpus).request,
+        topology=guest.topology)
+
+
+def fleet_of(hosts, guests, **values):
+    """A fleet of hosts with guests.
+
+    :param guests: (host's number, host cells, vCPUs of each cell) with MiB
+        per vCPU at the end if it is not 1
+    """
+    occupancies = {host.name: host_occupancy.of_host(host) for host in hosts}
+    made = []
+    for number, (host, cells, vcpus, *more) in enumerate(guests):
+        name = f'host{host}'
+        per_vcpu = more[0] if more else 1
+        topology = builders.guest(*[(vcpus, vcpus * per_vcpu)] * len(cells))
+        guest = put(occupancies[name], f'guest{number}', topology, cells)
+        occupancies[name] = occupancies[name].adding(guest)
+        made.append(guest)
+    return snapshot.Fleet(hosts=tuple(hosts), guests=tuple(made), **values)
+
+
+def random_fleet(seed):
+    """Two to four hosts with a few guests, and some free CPUs in pieces."""
+    rng = random.Random(seed)
+    count = rng.choice((1, 2, 2))
+    threads = rng.choice((1, 1, 2))
+    cpus = rng.choice((4, 6, 8))
+    memory_mib = rng.choice((16384, 16384, cpus + 2))
+    hosts = [fleet_host(number, *[cpus] * count, threads=threads,
+                        memory_mib=memory_mib)
+             for number in range(rng.randint(2, 4))]
+    occupancies = {host.name: host_occupancy.of_host(host) for host in hosts}
+    guests = {}
+    for number in range(60):
+        name = rng.choice(list(occupancies))
+        if guests and rng.random() < 0.35:
+            gone = guests.pop(rng.choice(sorted(guests)))
+            occupancies[gone.host] = occupancies[gone.host].without(gone)
+        vcpus = rng.choice((1, 2, 2, 3, 4))
+        per_vcpu = rng.choice((1, 1, 2))
+        cells = rng.choice((1, 1, 1, 1, count))
+        guest = put(occupancies[name], f'guest{number:02}', builders.guest(
+            *[(vcpus, vcpus * per_vcpu)] * cells,
+            thread_policy=rng.choice((model.ThreadPolicy.PREFER,) * 5 + (
+                model.ThreadPolicy.REQUIRE,))),
+            is_movable=rng.random() < 0.9)
+        if guest is not None:
+            guests[guest.uuid] = guest
+            occupancies[name] = occupancies[name].adding(guest)
+    return snapshot.Fleet(hosts=tuple(hosts), guests=tuple(guests.values()),
+                          packs_cells=rng.random() < 0.3)
+
+
+class BruteForce:
+    """Every sequence of a few moves, by the engine.
+
+    :param value: what a list of occupancies is worth
+    """
+
+    def __init__(self, fleet, value, most_states=20000):
+        self._fleet = fleet
+        self._value = value
+        self._left = most_states
+        self._by_state = {}
+
+    def best(self, moves):
+        """(The most value, the fewest moves for it) of up to so many."""
+        states = {self._key(start): start
+                  for start in [host_occupancy.of_fleet(self._fleet)]}
+        best, fewest = self._value(list(
+            *[start.values() for start in states.values()])), 0
+        seen = set(states)
+        for number in range(1, moves + 1):
+            after = {}
+            for state in states.values():
+                for other in self._successors(state):
+                    key = self._key(other)
+                    if key in seen:
+                        continue
+                    seen.add(key)
+                    after[key] = other
+                    value = self._value(list(other.values()))
+                    if value > best:
+                        best, fewest = value, number
+                    self._left -= 1
+                    if not self._left:
+                        return None
+            states = after
+        return best, fewest
+
+    def _successors(self, state):
+        for source, target in itertools.permutations(state, 2):
+            for guest in state[source].guests:
+                if not guest.is_movable:
+                    continue
+                request = _request(guest)
+                if host_occupancy.placement_refusal(state[target], request):
+                    continue
+                fit = host_occupancy.fit_on(
+                    state[target], request, self._fleet.packs_cells)
+                if fit:
+                    moved = dataclasses.replace(guest, host=target, fit=fit)
+                    yield state | {
+                        source: state[source].without(guest),
+                        target: state[target].adding(moved)}
+
+    @staticmethod
+    def _key(state):
+        return tuple(frozenset(
+            (guest.topology, guest.fit, guest.is_movable)
+            for guest in occupancy.guests) for occupancy in state.values())
