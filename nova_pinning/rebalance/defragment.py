@@ -9,8 +9,9 @@ import math
 import random
 
 from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_search
@@ -20,12 +21,8 @@ from nova_pinning.rebalance import solver_settings
 from nova_pinning.rebalance import whole_program
 
 _TOLERANCE = 1e-6
-# Of a large fleet: rounds after the first, and what part of the hosts that may
-# give guests away is chosen by lot in them.
+# Of a large fleet: after the first.
 _ROUNDS = 4
-# Up to so many hosts it is looked for plans with fewer moves among those, too,
-# in which hosts give and take guests.
-_FEW_HOSTS = 60
 
 
 def plan_defragmentation(
@@ -120,45 +117,44 @@ class _Defragmentation:
         self._tell = tell
         self._value = search.value(search.start)
         self._best = search.start
+        self._least: int | None = None
+        self._bound = math.inf
+        self._proof: futures.Future[float] | None = None
+        self._solved: tuple[whole_program.WholeProgram,
+                            integer_program.Solution] | None = None
 
     def most(self) -> plan_model.RebalancePlan:
         """The plan that makes most room."""
-        search = self._search
-        bound = math.inf
         with futures.ThreadPoolExecutor(1) as executor:
-            proof = None
-            if search.settings.proves:
-                proof = executor.submit(self._prove)
+            if self._search.settings.proves:
+                self._proof = executor.submit(self._prove)
             self._look()
             self._tell(0.6)
-            if proof is not None:
-                bound, wanted = proof.result()
+            if self._proof is not None:
+                self._bound = self._proof.result()
                 self._tell(0.8)
-                if wanted is not None and self._value < bound - _TOLERANCE:
-                    self._order(wanted)
-        bound = max(bound, self._value)
+                if self._value < self._bound - _TOLERANCE:
+                    self._order()
+        bound = max(self._bound, self._value)
         is_optimal = self._value >= bound - _TOLERANCE
         return self._plan(bound, is_optimal, self._why_no_more(is_optimal))
 
     def until(self, least: int) -> plan_model.RebalancePlan:
         """The plan that makes so much room with the fewest moves."""
-        search = self._search
         if self._value >= least:
             return self._plan(math.inf, True,
                               f'there is room for {int(self._value):,}')
+        self._least = least
         fewest: float | None = None
         with futures.ThreadPoolExecutor(1) as executor:
-            proof = None
-            if search.settings.proves:
-                proof = executor.submit(self._prove_fewest, least)
-            self._look(least)
+            if self._search.settings.proves:
+                self._proof = executor.submit(self._prove)
+            self._look()
             self._tell(0.6)
-            if proof is not None:
-                fewest, wanted = proof.result()
-                if wanted is not None and (
-                        self._value < least or len(self._best.moves)
-                        > fewest):
-                    self._order(wanted, least)
+            if self._proof is not None:
+                fewest = -self._proof.result()
+                if self._value < least or len(self._best.moves) > fewest:
+                    self._order()
         if self._value < least:
             return self._short_of(least, fewest)
         is_optimal = (fewest is not None
@@ -184,59 +180,78 @@ class _Defragmentation:
             f'{"cannot be made" if is_proved else "was not found"}, however '
             f'many guests are moved')
 
-    def _look(self, least: float | None = None) -> None:
-        """Look for plans in which hosts either give or take guests."""
+    def _look(self) -> None:
+        """Look for plans in which hosts either give or take guests.
+
+        On large fleets guests may leave only some of the hosts at first,
+        those that have to give away fewest for one more slot, and then those
+        that the best plan so far has and others by lot.
+        """
         search = self._search
         givers = [name for name, groups in search.counted.groups.items()
                   if groups]
         most = search.settings.exact_hosts
         if len(givers) <= most:
-            self._look_among(givers, least)
+            self._look_among(givers)
             return
         ranked = sorted(givers, key=self._promise)
         lot = random.Random(search.settings.seed)
-        self._look_among(ranked[:most], least)
+        first = most
+        if search.limits.moves is not None:
+            first = min(most, 2 * search.limits.moves + 40)
+        self._look_among(ranked[:first])
         for number in range(_ROUNDS):
-            if search.seconds < search.settings.seconds / 2:
+            if self._is_reached() or (
+                    search.seconds < search.settings.seconds / 2):
                 break
             self._tell(0.1 + number / 10)
-            chosen = sorted({move.source for move in self._best.moves})
+            chosen = {move.source for move in self._best.moves}
             others = [name for name in ranked if name not in chosen]
-            drawn = lot.sample(others, min(len(others),
-                                           max(0, most - len(chosen))))
-            self._look_among([*chosen, *sorted(drawn)], least)
+            if number:
+                lot.shuffle(others)
+            self._look_among([*sorted(chosen),
+                              *others[:max(0, most - len(chosen))]])
 
-    def _look_among(self, givers: Sequence[str],
-                    least: float | None) -> None:
+    def _is_reached(self) -> bool:
+        """Whether the bound is known by now, and no plan can be better.
+
+        That depends on how fast the proof is, and the plan does not: a round
+        more would find no better one.
+        """
+        return (self._least is None and self._proof is not None
+                and self._proof.done()
+                and self._value >= self._proof.result() - _TOLERANCE)
+
+    def _look_among(self, givers: Sequence[str]) -> None:
         """Look for plans in which guests leave these hosts only."""
         search = self._search
         if not givers:
             return
         program = search.giving(givers)
-        if least is not None:
-            solution = search.fewest(program, least)
+        if self._least is not None:
+            solution = search.fewest(program, self._least)
             if solution.is_known:
-                self._offer(search.carried_out(program, solution), least)
+                self._offer(search.carried_out(program, solution))
                 return
             program = search.giving(givers)
         solution = program.most_value(search.seconds / 2)
         if not solution.is_known:
             return
         value = program.value_of(solution)
-        if value <= self._value - _TOLERANCE:
+        if value < self._value - _TOLERANCE:
             return
         fewest = search.fewest(program, value)
         if fewest.is_known:
             solution = fewest
-        self._offer(search.carried_out(program, solution), least)
+        self._offer(search.carried_out(program, solution))
 
-    def _offer(self, done: replay.MoveReplay, least: float | None) -> None:
+    def _offer(self, done: replay.MoveReplay) -> None:
         """Keep a plan if it is better than the one so far."""
         value = self._search.value(done)
         # More than is asked for is worth nothing.
         worth, had = value, self._value
-        if least is not None:
-            worth, had = min(worth, least), min(had, least)
+        if self._least is not None:
+            worth, had = min(worth, self._least), min(had, self._least)
         if (-worth, *plan_search.rank(done)) < (
                 -had, *plan_search.rank(self._best)):
             self._best, self._value = done, value
@@ -268,40 +283,47 @@ class _Defragmentation:
         return search.goal.value(
             search.counter.on_host(occupancy.without(guest)))
 
-    def _prove(
-        self,
-    ) -> tuple[float, whole_program.WantedMoves | None]:
-        """A bound for all plans, and the moves of one that might reach it."""
-        search = self._search
-        weights = [size.weight for size in search.goal.sizes]
-        is_large = len(search.counted.groups) > search.settings.exact_hosts
-        program = search.whole(takes=not is_large)
-        solution = program.most_value(search.seconds)
-        bound = plan_search.whole_steps(solution.bound, weights)
-        if is_large or not solution.is_known:
-            return bound, None
-        return bound, program.wanted(solution.values)
+    def _prove(self) -> float:
+        """A bound for all plans.
 
-    def _prove_fewest(
-        self, least: float,
-    ) -> tuple[float, whole_program.WantedMoves | None]:
-        """How many moves it takes at least, inf if no number will do."""
+        :returns: of their value, or of the number of moves where so much
+            value is asked for: negative, and -inf if no number will do
+        """
         search = self._search
         is_large = len(search.counted.groups) > search.settings.exact_hosts
-        program = search.whole(takes=not is_large)
-        program.reach(least)
-        solution = program.fewest_moves(search.seconds)
-        fewest = math.ceil(-solution.bound - _TOLERANCE) if math.isfinite(
-            solution.bound) else -solution.bound
-        if is_large or not solution.is_known:
-            return fewest, None
-        return fewest, program.wanted(solution.values)
+        for takes in (False, True) if is_large else (True,):
+            program = search.whole(takes=takes)
+            if self._least is not None:
+                program.reach(self._least)
+            solution = self._solve(program)
+            bound = solution.bound
+            if self._least is not None:
+                if math.isfinite(bound):
+                    bound = math.floor(bound + _TOLERANCE)
+                if takes or bound == -math.inf:
+                    break
+            else:
+                bound = plan_search.whole_steps(
+                    bound, [size.weight for size in search.goal.sizes])
+                # On large fleets there is mostly a place for guests.
+                if takes or self._value >= bound - _TOLERANCE:
+                    break
+        self._solved = program, solution
+        return bound
 
-    def _order(self, wanted: whole_program.WantedMoves,
-               least: float | None = None) -> None:
+    def _solve(
+        self, program: whole_program.WholeProgram,
+    ) -> integer_program.Solution:
+        if self._least is None:
+            return program.most_value(self._search.seconds)
+        return program.fewest_moves(self._search.seconds)
+
+    def _order(self) -> None:
         """Try plans in which hosts give and take guests."""
-        search = self._search
+        search, least = self._search, self._least
         value, rank = self._value, plan_search.rank(self._best)
+        if self._solved is None:
+            return
 
         def is_good(done: replay.MoveReplay) -> bool:
             has = search.value(done)
@@ -310,9 +332,13 @@ class _Defragmentation:
                     value < least or plan_search.rank(done) < rank)
             return has > value + _TOLERANCE
 
-        done = search.ordered(wanted, is_good)
+        program, solution = self._solved
+        if not program.takes or not solution.is_known:
+            return
+        done = search.ordered(program, solution, is_good,
+                              lambda: self._solve(program))
         if done is not None:
-            self._offer(done, least)
+            self._offer(done)
 
     def _why_no_more(self, is_optimal: bool) -> str:
         limits, moves = self._search.limits, self._best.moves

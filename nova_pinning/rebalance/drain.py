@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import math
 
 from nova_pinning import errors
+from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_search
@@ -116,8 +116,9 @@ class _Drain:
             return self._stuck(self._without_room(), True)
         self._tell(0.7)
         if solution.is_known:
-            done = search.ordered(program.wanted(solution.values),
-                                  self._is_drained)
+            done = search.ordered(
+                program, solution, self._is_drained,
+                lambda: program.fewest_moves(search.seconds))
         if done is None:
             return self._stuck(self._without_room(), False)
         return self._made(
@@ -137,8 +138,7 @@ class _Drain:
                               for guest in group.guests]
         return stuck
 
-    def _others(self) -> Iterator[
-            host_occupancy.HostOccupancy]:
+    def _others(self) -> Iterator[host_occupancy.HostOccupancy]:
         for name, occupancy in self._search.counted.occupancies.items():
             if name not in self._search.closed:
                 yield occupancy

@@ -135,7 +135,8 @@ class CountedFleet:
         fixed: frozenset[str],
     ) -> Iterator[GuestGroup]:
         cells = {cell.id: cell for cell in occupancy.host.cells}
-        alike: dict[Hashable, list[snapshot.FleetGuest]] = {}
+        alike: dict[tuple[int, tuple[CellUse, ...]],
+                    list[snapshot.FleetGuest]] = {}
         for guest in sorted(occupancy.guests, key=lambda guest: guest.uuid):
             if guest.uuid in fixed:
                 reason = 'is to stay'
@@ -146,7 +147,7 @@ class CountedFleet:
                 continue
             key = self._kind(guest), _uses(guest, cells)
             alike.setdefault(key, []).append(guest)
-        for (number, uses), guests in alike.items():  # type: ignore[misc]
+        for (number, uses), guests in alike.items():
             yield GuestGroup(self.kinds[number], occupancy.host.name, uses,
                              tuple(guests))
 

@@ -68,6 +68,10 @@ class IntegerProgram:
         self._upper.append(most)
         return len(self._upper) - 1
 
+    def close(self, variable: int) -> None:
+        """Let a variable be 0."""
+        self._upper[variable] = 0
+
     def most(self, variable: int) -> float:
         """The upper limit of a variable."""
         return self._upper[variable]
@@ -94,20 +98,19 @@ class IntegerProgram:
 
         :param switch: a variable that is 0 or 1; the limit is high times it
         """
-        own: list[Term] = [] if switch is None else [(switch, -1.0)]
-
-        def limited(sum_of: list[Term], limit: float) -> None:
-            if switch is None:
-                self.row(sum_of, high=limit)
-            else:
-                self.row([*sum_of, (own[0][0], -limit)], high=0)
-
-        limited(list(terms), high)
+        self._limited(terms, high, switch)
         whole, fraction = divmod(high / unit, 1)
-        if fraction < _TOLERANCE or fraction > 1 - _TOLERANCE:
-            return
-        limited([(column, _rounded(coefficient / unit, fraction))
-                 for column, coefficient in terms], whole)
+        if _TOLERANCE < fraction < 1 - _TOLERANCE:
+            self._limited([
+                (column, _rounded(coefficient / unit, fraction))
+                for column, coefficient in terms], whole, switch)
+
+    def _limited(self, terms: Sequence[Term], high: float,
+                 switch: int | None) -> None:
+        if switch is None:
+            self.row(terms, high=high)
+        else:
+            self.row([*terms, (switch, -high)], high=0)
 
     def solve(
         self, objective: Mapping[int, float], seconds: float = math.inf,

@@ -47,12 +47,16 @@ class MoveOrder:
     :param most_moves: those for parking included
     :param most_memory_mib: copied, None for no limit
     :param closed: names of hosts that no guest may go to, not even parked
+    :param is_over: whether it is to be given up
+    :ivar refused: moves that could not be made in the end, by the kind of
+        the guest and the host
     """
 
     def __init__(
         self, start: replay.MoveReplay, value: ValueOfHost,
         most_moves: int, most_memory_mib: int | None = None,
         closed: frozenset[str] = frozenset(), seed: int = 0,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._start = start
         self._value = value
@@ -60,6 +64,8 @@ class MoveOrder:
         self._most_memory_mib = most_memory_mib
         self._closed = closed
         self._random = random.Random(seed)
+        self._is_over = is_over
+        self.refused: set[tuple[int, str]] = set()
 
     def orders(
         self, wanted: whole_program.WantedMoves,
@@ -78,19 +84,21 @@ class MoveOrder:
         targets = {kind: list(hosts)
                    for kind, hosts in wanted.targets.items()}
         while any(leaving.values()):
-            steps = list(self._steps(now, leaving, targets, is_shuffled))
-            if steps:
-                step = min(steps, key=lambda step: step[:2])
+            if self._is_over():
+                return None
+            step = _first(self._steps(now, leaving, targets, is_shuffled))
+            if step is not None:
                 leaving[step.kind].remove(step.guest.uuid)
                 targets[step.kind].remove(step.target)
             else:
                 pending = sum(map(len, leaving.values()))
-                if len(now.moves) + pending >= self._most_moves:
+                if len(now.moves) + pending < self._most_moves:
+                    step = _first(self._parkings(now, leaving))
+                if step is None:
+                    self.refused.update(
+                        (kind, name) for kind, names in targets.items()
+                        for name in names)
                     return None
-                parkings = list(self._parkings(now, leaving))
-                if not parkings:
-                    return None
-                step = min(parkings, key=lambda step: step[:2])
             now.move(step.guest, step.target, step.fit)
         if (self._most_memory_mib is not None and self._most_memory_mib < sum(
                 move.memory_mib for move in now.moves)):
@@ -118,7 +126,7 @@ class MoveOrder:
                     if not isinstance(fit, model.Fit):
                         continue
                     # Who makes room for others goes first.
-                    tie = (self._random.random() if is_shuffled
+                    tie = (self._random.random() - 0.5 if is_shuffled
                            else -float(guest.host in wanted_at))
                     yield _Step(self._loss(now, guest, target, fit), tie,
                                 guest, kind, target, fit)
@@ -147,6 +155,17 @@ class MoveOrder:
         before = now.occupancies[target]
         after = now.with_guest(guest, target, fit)
         return self._value(before) - self._value(after)
+
+
+def _first(steps: Iterator[_Step]) -> _Step | None:
+    """The first that costs nothing, else the one that costs least."""
+    best = None
+    for step in steps:
+        if step.loss <= 0 and step.tie < 0:
+            return step
+        if best is None or step[:2] < best[:2]:
+            best = step
+    return best
 
 
 def without_needless(

@@ -159,9 +159,9 @@ class OneWayProgram:
         """The kinds of the guests that each host takes, in order."""
         paths: dict[str, list[int]] = {}
         at = [[name for name in state.hosts
-               if not values[self._switches[name]]]
-              if any(name in self._switches for name in state.hosts)
-              else list(state.hosts) for state in self._states]
+               if name not in self._switches
+               or not values[self._switches[name]]]
+              for state in self._states]
         # With one more guest there is less room, so that no state comes
         # again: those that nobody gets to any more are dealt with first.
         coming = [0] * len(self._states)

@@ -27,6 +27,8 @@ from nova_pinning.rebalance import whole_program
 
 #: Nodes of the search tree for plans that copy fewer bytes.
 _NODES_FOR_BYTES = 200
+# Solutions of the program of a whole fleet that are put in order at most.
+_SOLUTIONS = 6
 
 
 def check_limits(limits: move_rules.MoveLimits) -> None:
@@ -98,9 +100,9 @@ class PlanSearch:
                          if not kind.is_grouped])
         return states
 
-    def giving(self, givers: Iterable[str],
-                emptied: frozenset[str] = frozenset(),
-                ) -> one_way.OneWayProgram:
+    def giving(
+        self, givers: Iterable[str], emptied: frozenset[str] = frozenset(),
+    ) -> one_way.OneWayProgram:
         """The program of plans in which hosts either give or take."""
         program = one_way.OneWayProgram(
             self.counted, self.states, self.goal, list(givers), emptied)
@@ -149,19 +151,44 @@ class PlanSearch:
         return self.goal.value(self.slots(done))
 
     def ordered(
-        self, wanted: whole_program.WantedMoves,
+        self, program: whole_program.WholeProgram,
+        solution: integer_program.Solution,
         is_good: Callable[[replay.MoveReplay], bool],
+        again: Callable[[], integer_program.Solution],
     ) -> replay.MoveReplay | None:
-        """An order of moves of which nova makes something good.
+        """A solution whose moves nova can make, in an order that it can.
 
         :param is_good: whether the outcome will do
+        :param again: solves the program once more, when moves that nova
+            refuses have been forbidden in it
         """
+        for _time in range(_SOLUTIONS):
+            if not solution.is_known:
+                break
+            if not program.mind_returns(solution.values):
+                order = self._order()
+                done = self._in_order(order, program.wanted(solution.values),
+                                      is_good)
+                if done is not None:
+                    return done
+                program.forbid(order.refused)
+            if not self.seconds:
+                break
+            solution = again()
+        return None
+
+    def _order(self) -> move_order.MoveOrder:
         most = self.limits.moves
         if most is None:
-            most = 2 * sum(map(len, wanted.leaving.values()))
-        order = move_order.MoveOrder(
+            most = 2 * len(self.fleet.guests)
+        return move_order.MoveOrder(
             self.start, self._value_of_host, most, self.limits.memory_mib,
-            self.closed, self.settings.seed)
+            self.closed, self.settings.seed, lambda: not self.seconds)
+
+    def _in_order(
+        self, order: move_order.MoveOrder, wanted: whole_program.WantedMoves,
+        is_good: Callable[[replay.MoveReplay], bool],
+    ) -> replay.MoveReplay | None:
         for done in order.orders(wanted):
             if is_good(done):
                 return move_order.without_needless(

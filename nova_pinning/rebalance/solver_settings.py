@@ -35,7 +35,7 @@ class SolverSettings:
     """
 
     seconds: float = 60.0
-    exact_hosts: int = 1000
+    exact_hosts: int = 400
     proves: bool = True
     seed: int = 0
     ask_nova: fit.AskNova | None = None

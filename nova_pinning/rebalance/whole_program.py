@@ -35,6 +35,7 @@ class WholeProgram:
     :param emptied: names of hosts that all guests have to leave
     :param takes: whether guests have to go anywhere; without, the bound is
         weaker and found sooner
+    :param must_leave: whether guests have to leave the hosts to be emptied
     """
 
     def __init__(
@@ -42,12 +43,16 @@ class WholeProgram:
         emptied: Collection[str] = (), takes: bool = True,
         must_leave: bool = True,
     ) -> None:
+        self.takes = takes
         self._program = integer_program.IntegerProgram()
         self._blocks: list[host_block.HostBlock] = []
         self._value: dict[int, float] = {}
         self._moves: dict[int, float] = {}
         self._memory: dict[int, float] = {}
         self._flows: dict[int, list[integer_program.Term]] = {}
+        #: Guests of each kind that come back to the host that they left,
+        #: by way of another one, which is a move more.
+        self._returns: dict[int, int] = {}
         for name, occupancy in counted.occupancies.items():
             builder = host_block.BlockBuilder(
                 self._program, occupancy, counted.groups[name])
@@ -62,8 +67,13 @@ class WholeProgram:
             goal.add(self._value, block)
             self._count(block)
         if takes:
-            for terms in self._flows.values():
+            for kind, terms in self._flows.items():
                 self._program.row(terms, low=0, high=0)
+                self._returns[kind] = self._program.variable(
+                    sum(1 for _column, sign in terms if sign < 0))
+                self._moves[self._returns[kind]] = 1
+                self._memory[self._returns[kind]] = counted.kinds[
+                    kind].guest.memory_mib
         self._emptied = frozenset(emptied)
 
     def _count(self, block: host_block.HostBlock) -> None:
@@ -101,6 +111,49 @@ class WholeProgram:
             variable: 1.0 for block in self._blocks
             if block.host in self._emptied
             for variable in block.leaving}, seconds)
+
+    def mind_returns(self, values: Sequence[int]) -> bool:
+        """Forbid a solution in which guests leave the host that they go to.
+
+        nova does not migrate a guest within its host. That is only minded
+        where it matters, since it makes the program larger.
+
+        :returns: whether it was one
+        """
+        minded = False
+        for kind, terms in self._flows.items():
+            total = [(column, 1.0) for column, sign in terms if sign < 0]
+            rows = [self._on_host(block, kind) for block in self._blocks]
+            if any(sum(values[column] for column in row)
+                   > sum(values[column] for column, _one in total)
+                   + values[self._returns[kind]] for row in rows):
+                minded = True
+                for row in rows:
+                    if row:
+                        together = dict.fromkeys(row, 1.0)
+                        for column, _one in total:
+                            together[column] = together.get(column, 0) - 1
+                        self._program.row(
+                            [*together.items(), (self._returns[kind], -1)],
+                            high=0)
+        return minded
+
+    @staticmethod
+    def _on_host(block: host_block.HostBlock, kind: int) -> list[int]:
+        """The guests of a kind that leave a host or come, if both may be."""
+        leaving = [variable for group, variable
+                   in zip(block.groups, block.leaving)
+                   if group.kind.number == kind]
+        coming = block.coming.get(kind, [])
+        return [*leaving, *coming] if leaving and coming else []
+
+    def forbid(self, refused: Collection[tuple[int, str]]) -> None:
+        """Let no guests of a kind come to a host."""
+        for block in self._blocks:
+            for kind, variables in block.coming.items():
+                if (kind, block.host) in refused:
+                    for variable in variables:
+                        self._program.close(variable)
 
     def staying(self, values: Sequence[int]) -> list[str]:
         """UUIDs of guests that do not leave the hosts to be emptied."""
