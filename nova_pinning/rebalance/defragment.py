@@ -118,24 +118,14 @@ class _Defragmentation:
         self._value = search.value(search.start)
         self._best = search.start
         self._least: int | None = None
-        self._bound = math.inf
-        self._proof: futures.Future[float] | None = None
+        self._givers = [name for name, groups
+                        in search.counted.groups.items() if groups]
         self._solved: tuple[whole_program.WholeProgram,
                             integer_program.Solution] | None = None
 
     def most(self) -> plan_model.RebalancePlan:
         """The plan that makes most room."""
-        with futures.ThreadPoolExecutor(1) as executor:
-            if self._search.settings.proves:
-                self._proof = executor.submit(self._prove)
-            self._look()
-            self._tell(0.6)
-            if self._proof is not None:
-                self._bound = self._proof.result()
-                self._tell(0.8)
-                if self._value < self._bound - _TOLERANCE:
-                    self._order()
-        bound = max(self._bound, self._value)
+        bound = max(self._search_both_ways(), self._value)
         is_optimal = self._value >= bound - _TOLERANCE
         return self._plan(bound, is_optimal, self._why_no_more(is_optimal))
 
@@ -145,28 +135,52 @@ class _Defragmentation:
             return self._plan(math.inf, True,
                               f'there is room for {int(self._value):,}')
         self._least = least
-        fewest: float | None = None
-        with futures.ThreadPoolExecutor(1) as executor:
-            if self._search.settings.proves:
-                self._proof = executor.submit(self._prove)
-            self._look()
-            self._tell(0.6)
-            if self._proof is not None:
-                fewest = -self._proof.result()
-                if self._value < least or len(self._best.moves) > fewest:
-                    self._order()
+        bound = self._search_both_ways()
         if self._value < least:
-            return self._short_of(least, fewest)
-        is_optimal = (fewest is not None
-                      and len(self._best.moves) <= fewest + _TOLERANCE)
-        return self._plan(math.inf, is_optimal,
+            return self._short_of(least, bound == -math.inf)
+        return self._plan(math.inf, self._is_reached(bound),
                           f'there is room for {least:,} then')
 
+    def _search_both_ways(self) -> float:
+        """Look for the best plan.
+
+        :returns: the bound, as :meth:`_prove` does; inf if none is known
+        """
+        search = self._search
+        bound = math.inf
+        is_large = len(self._givers) > search.settings.exact_hosts
+        with futures.ThreadPoolExecutor(1) as executor:
+            proof = None
+            if search.settings.proves:
+                proof = executor.submit(self._prove, is_large)
+            self._look_first()
+            self._tell(0.3)
+            if is_large and proof is not None:
+                # On large fleets that is mostly enough.
+                bound = proof.result()
+                if not self._is_reached(bound):
+                    proof = executor.submit(self._prove, False)
+            if is_large and not self._is_reached(bound):
+                self._look_further()
+            self._tell(0.6)
+            if proof is not None:
+                bound = min(bound, proof.result())
+                self._tell(0.8)
+                if not self._is_reached(bound):
+                    bound = min(bound, self._order())
+        return bound
+
+    def _is_reached(self, bound: float) -> bool:
+        """Whether no plan can be better."""
+        if self._least is None:
+            return self._value >= bound - _TOLERANCE
+        return (self._value >= self._least
+                and len(self._best.moves) <= -bound + _TOLERANCE)
+
     def _short_of(self, least: int,
-                  fewest: float | None) -> plan_model.RebalancePlan:
+                  is_proved: bool) -> plan_model.RebalancePlan:
         """What to say if room for so many guests is out of reach."""
         limits = self._search.limits
-        is_proved = fewest == math.inf
         if limits.moves is not None or limits.memory_mib is not None:
             raise errors.InputError(
                 f'{"there is no plan" if is_proved else "no plan was found"} '
@@ -180,47 +194,37 @@ class _Defragmentation:
             f'{"cannot be made" if is_proved else "was not found"}, however '
             f'many guests are moved')
 
-    def _look(self) -> None:
+    def _look_first(self) -> None:
         """Look for plans in which hosts either give or take guests.
 
-        On large fleets guests may leave only some of the hosts at first,
-        those that have to give away fewest for one more slot, and then those
-        that the best plan so far has and others by lot.
+        On large fleets guests may leave only those hosts that have to give
+        away fewest for one more slot.
         """
         search = self._search
-        givers = [name for name, groups in search.counted.groups.items()
-                  if groups]
         most = search.settings.exact_hosts
-        if len(givers) <= most:
-            self._look_among(givers)
-            return
-        ranked = sorted(givers, key=self._promise)
+        if len(self._givers) > most:
+            self._givers.sort(key=self._promise)
+            if search.limits.moves is not None:
+                most = min(most, 2 * search.limits.moves + 40)
+        self._look_among(self._givers[:most])
+
+    def _look_further(self) -> None:
+        """Let guests leave other hosts beside those of the best plan.
+
+        First these are the next that promise most, and then any, by lot.
+        """
+        search = self._search
         lot = random.Random(search.settings.seed)
-        first = most
-        if search.limits.moves is not None:
-            first = min(most, 2 * search.limits.moves + 40)
-        self._look_among(ranked[:first])
         for number in range(_ROUNDS):
-            if self._is_reached() or (
-                    search.seconds < search.settings.seconds / 2):
+            if search.seconds < search.settings.seconds / 2:
                 break
-            self._tell(0.1 + number / 10)
+            self._tell(0.3 + number / 15)
             chosen = {move.source for move in self._best.moves}
-            others = [name for name in ranked if name not in chosen]
+            others = [name for name in self._givers if name not in chosen]
             if number:
                 lot.shuffle(others)
-            self._look_among([*sorted(chosen),
-                              *others[:max(0, most - len(chosen))]])
-
-    def _is_reached(self) -> bool:
-        """Whether the bound is known by now, and no plan can be better.
-
-        That depends on how fast the proof is, and the plan does not: a round
-        more would find no better one.
-        """
-        return (self._least is None and self._proof is not None
-                and self._proof.done()
-                and self._value >= self._proof.result() - _TOLERANCE)
+            left = max(0, search.settings.exact_hosts - len(chosen))
+            self._look_among([*sorted(chosen), *others[:left]])
 
     def _look_among(self, givers: Sequence[str]) -> None:
         """Look for plans in which guests leave these hosts only."""
@@ -283,47 +287,46 @@ class _Defragmentation:
         return search.goal.value(
             search.counter.on_host(occupancy.without(guest)))
 
-    def _prove(self) -> float:
+    def _prove(self, is_relaxed: bool) -> float:
         """A bound for all plans.
 
+        :param is_relaxed: whether one will do that is weaker, and that is
+            found sooner
         :returns: of their value, or of the number of moves where so much
             value is asked for: negative, and -inf if no number will do
         """
         search = self._search
-        is_large = len(search.counted.groups) > search.settings.exact_hosts
-        for takes in (False, True) if is_large else (True,):
-            program = search.whole(takes=takes)
-            if self._least is not None:
-                program.reach(self._least)
-            solution = self._solve(program)
-            bound = solution.bound
-            if self._least is not None:
-                if math.isfinite(bound):
-                    bound = math.floor(bound + _TOLERANCE)
-                if takes or bound == -math.inf:
-                    break
-            else:
-                bound = plan_search.whole_steps(
-                    bound, [size.weight for size in search.goal.sizes])
-                # On large fleets there is mostly a place for guests.
-                if takes or self._value >= bound - _TOLERANCE:
-                    break
-        self._solved = program, solution
-        return bound
+        program = search.whole()
+        if self._least is not None:
+            program.reach(self._least)
+        solution = self._solve(program, is_relaxed)
+        if not is_relaxed:
+            self._solved = program, solution
+        return self._rounded(solution.bound)
+
+    def _rounded(self, bound: float) -> float:
+        if self._least is None:
+            return plan_search.whole_steps(
+                bound, [size.weight for size in self._search.goal.sizes])
+        return math.floor(bound + _TOLERANCE) if math.isfinite(
+            bound) else bound
 
     def _solve(
-        self, program: whole_program.WholeProgram,
+        self, program: whole_program.WholeProgram, is_relaxed: bool = False,
     ) -> integer_program.Solution:
         if self._least is None:
-            return program.most_value(self._search.seconds)
-        return program.fewest_moves(self._search.seconds)
+            return program.most_value(self._search.seconds, is_relaxed)
+        return program.fewest_moves(self._search.seconds, is_relaxed)
 
-    def _order(self) -> None:
-        """Try plans in which hosts give and take guests."""
+    def _order(self) -> float:
+        """Try plans in which hosts give and take guests.
+
+        :returns: a better bound, inf if none is found
+        """
         search, least = self._search, self._least
         value, rank = self._value, plan_search.rank(self._best)
         if self._solved is None:
-            return
+            return math.inf
 
         def is_good(done: replay.MoveReplay) -> bool:
             has = search.value(done)
@@ -333,12 +336,12 @@ class _Defragmentation:
             return has > value + _TOLERANCE
 
         program, solution = self._solved
-        if not program.takes or not solution.is_known:
-            return
-        done = search.ordered(program, solution, is_good,
-                              lambda: self._solve(program))
+        done, bound = search.ordered(
+            program, solution, is_good, lambda: self._solve(program),
+            lambda bound: self._is_reached(self._rounded(bound)))
         if done is not None:
             self._offer(done)
+        return self._rounded(bound)
 
     def _why_no_more(self, is_optimal: bool) -> str:
         limits, moves = self._search.limits, self._best.moves

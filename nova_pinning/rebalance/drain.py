@@ -116,7 +116,7 @@ class _Drain:
             return self._stuck(self._without_room(), True)
         self._tell(0.7)
         if solution.is_known:
-            done = search.ordered(
+            done, _bound = search.ordered(
                 program, solution, self._is_drained,
                 lambda: program.fewest_moves(search.seconds))
         if done is None:

@@ -114,13 +114,15 @@ class IntegerProgram:
 
     def solve(
         self, objective: Mapping[int, float], seconds: float = math.inf,
-        nodes: int | None = None,
+        nodes: int | None = None, is_relaxed: bool = False,
     ) -> Solution:
         """Find the values for which the objective is most.
 
         :param objective: coefficients by variable
         :param seconds: after which the best so far is taken
         :param nodes: of the search tree, after which it is too
+        :param is_relaxed: whether parts of numbers will do; there is only a
+            bound then, and no values
         """
         if not self.size:
             return Solution(SolutionStatus.OPTIMAL, (), 0.0)
@@ -133,13 +135,17 @@ class IntegerProgram:
         if nodes is not None:
             options['node_limit'] = nodes
         result = optimize.milp(
-            costs, integrality=numpy.ones(self.size),
+            costs, integrality=numpy.full(self.size, int(not is_relaxed)),
             bounds=optimize.Bounds(0, numpy.array(self._upper)),
             constraints=self._constraints(), options=options)
         if result.status == _INFEASIBLE:
             return Solution(SolutionStatus.INFEASIBLE, (), -math.inf)
         if result.status not in (_OPTIMAL, _LIMIT_REACHED):
             raise RuntimeError(f'HiGHS: {result.message}')
+        if is_relaxed:
+            return Solution(
+                SolutionStatus.STOPPED, (),
+                -float(result.fun) if result.status == _OPTIMAL else math.inf)
         values = () if result.x is None else tuple(
             int(round(value)) for value in result.x)
         bound = math.inf

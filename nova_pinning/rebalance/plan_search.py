@@ -155,13 +155,18 @@ class PlanSearch:
         solution: integer_program.Solution,
         is_good: Callable[[replay.MoveReplay], bool],
         again: Callable[[], integer_program.Solution],
-    ) -> replay.MoveReplay | None:
+        is_enough: Callable[[float], bool] = lambda bound: False,
+    ) -> tuple[replay.MoveReplay | None, float]:
         """A solution whose moves nova can make, in an order that it can.
 
         :param is_good: whether the outcome will do
-        :param again: solves the program once more, when moves that nova
-            refuses have been forbidden in it
+        :param again: solves the program once more, when something has been
+            forbidden in it
+        :param is_enough: whether a bound shows that there is nothing to find
+        :returns: it, if there is one, and the bound for all plans
         """
+        bound = solution.bound
+        is_exact = True
         for _time in range(_SOLUTIONS):
             if not solution.is_known:
                 break
@@ -170,12 +175,19 @@ class PlanSearch:
                 done = self._in_order(order, program.wanted(solution.values),
                                       is_good)
                 if done is not None:
-                    return done
+                    return done, bound
+                # From here on solutions are left out that others may make
+                # of use after all, so that nothing is proved any more.
+                is_exact = False
                 program.forbid(order.refused)
             if not self.seconds:
                 break
             solution = again()
-        return None
+            if is_exact:
+                bound = min(bound, solution.bound)
+                if is_enough(bound):
+                    break
+        return None, bound
 
     def _order(self) -> move_order.MoveOrder:
         most = self.limits.moves

@@ -33,17 +33,13 @@ class WholeProgram:
     """Counts of guests that leave and come, for each host.
 
     :param emptied: names of hosts that all guests have to leave
-    :param takes: whether guests have to go anywhere; without, the bound is
-        weaker and found sooner
     :param must_leave: whether guests have to leave the hosts to be emptied
     """
 
     def __init__(
         self, counted: guest_kinds.CountedFleet, goal: objectives.SlotGoal,
-        emptied: Collection[str] = (), takes: bool = True,
-        must_leave: bool = True,
+        emptied: Collection[str] = (), must_leave: bool = True,
     ) -> None:
-        self.takes = takes
         self._program = integer_program.IntegerProgram()
         self._blocks: list[host_block.HostBlock] = []
         self._value: dict[int, float] = {}
@@ -57,7 +53,7 @@ class WholeProgram:
             builder = host_block.BlockBuilder(
                 self._program, occupancy, counted.groups[name])
             builder.leave(fixed=must_leave and name in emptied)
-            if takes and name not in emptied:
+            if name not in emptied:
                 builder.come([kind for kind in counted.kinds
                               if counted.allows(kind, occupancy.host)])
             block = builder.finish(
@@ -66,14 +62,13 @@ class WholeProgram:
             self._blocks.append(block)
             goal.add(self._value, block)
             self._count(block)
-        if takes:
-            for kind, terms in self._flows.items():
-                self._program.row(terms, low=0, high=0)
-                self._returns[kind] = self._program.variable(
-                    sum(1 for _column, sign in terms if sign < 0))
-                self._moves[self._returns[kind]] = 1
-                self._memory[self._returns[kind]] = counted.kinds[
-                    kind].guest.memory_mib
+        for kind, terms in self._flows.items():
+            self._program.row(terms, low=0, high=0)
+            self._returns[kind] = self._program.variable(
+                sum(1 for _column, sign in terms if sign < 0))
+            self._moves[self._returns[kind]] = 1
+            self._memory[self._returns[kind]] = counted.kinds[
+                kind].guest.memory_mib
         self._emptied = frozenset(emptied)
 
     def _count(self, block: host_block.HostBlock) -> None:
@@ -93,17 +88,24 @@ class WholeProgram:
         if limits.memory_mib is not None:
             self._program.row(self._memory.items(), high=limits.memory_mib)
 
-    def most_value(self, seconds: float) -> integer_program.Solution:
-        """Make as much room as can be made."""
-        return self._program.solve(self._value, seconds)
+    def most_value(self, seconds: float, is_relaxed: bool = False,
+                   ) -> integer_program.Solution:
+        """Make as much room as can be made.
+
+        :param is_relaxed: only to have a bound, and in parts of guests
+        """
+        return self._program.solve(self._value, seconds,
+                                   is_relaxed=is_relaxed)
 
     def reach(self, least_value: float) -> None:
         """Let there be room of at least so much value."""
         self._program.row(self._value.items(), low=least_value - 1e-6)
 
-    def fewest_moves(self, seconds: float) -> integer_program.Solution:
+    def fewest_moves(self, seconds: float, is_relaxed: bool = False,
+                     ) -> integer_program.Solution:
         """Do with the fewest moves; the bound is their number, negative."""
-        return self._program.solve(dict.fromkeys(self._moves, -1.0), seconds)
+        return self._program.solve(dict.fromkeys(self._moves, -1.0), seconds,
+                                   is_relaxed=is_relaxed)
 
     def most_leaving(self, seconds: float) -> integer_program.Solution:
         """Let as many guests as can be leave the hosts to be emptied."""
