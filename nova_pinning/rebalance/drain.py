@@ -147,7 +147,7 @@ class _Drain:
         """What most of the other hosts are refused for."""
         reasons = collections.Counter(
             self._search.rules.host_refusal(guest, occupancy.host)
-            or str(self._search.start.verdict(guest, occupancy.host.name))
+            or self._search.start.verdict(guest, occupancy.host.name)
             for occupancy in self._others())
         if not reasons:
             return 'there is no other host'

@@ -180,8 +180,8 @@ def without_needless(
     while number >= 0:
         fewer = start.copy()
         for index, move in enumerate(done.moves):
-            if index != number and not fewer.try_move(move.guest,
-                                                      move.target):
+            if index != number and not isinstance(
+                    fewer.try_move(move.guest, move.target), model.Fit):
                 break
         else:
             if is_good(fewer):

@@ -82,23 +82,25 @@ class MoveReplay:
 
     def verdict(
         self, guest: snapshot.FleetGuest, target: str,
-    ) -> model.Fit | model.Refusal:
-        """Whether nova would move a guest to a host now, and to which CPUs.
+    ) -> model.Fit | str:
+        """The CPUs that a guest gets if it is moved to a host now.
 
         :param guest: as it is now, ``guest.host`` being its host
+        :returns: why nova does not move it there, if so
         """
         occupancy = self.occupancies[target]
         reason = (self._rules.host_refusal(guest, occupancy.host)
                   or self._rules.group_refusal(guest, target,
                                                self._hosts_of_guests))
         if reason:
-            return model.Refusal(model.Reason.ALLOCATION, detail=reason)
+            return reason
         request = request_of(guest, self._fleet.pci_aliases)
         refusal = host_occupancy.placement_refusal(occupancy, request)
         if refusal is not None:
-            return refusal
-        return host_occupancy.fit_on(
+            return str(refusal)
+        outcome = host_occupancy.fit_on(
             occupancy, request, self._fleet.packs_cells, self._bounds)
+        return outcome if isinstance(outcome, model.Fit) else str(outcome)
 
     def move(self, guest: snapshot.FleetGuest, target: str,
              target_fit: model.Fit) -> snapshot.FleetGuest:
@@ -140,8 +142,8 @@ class MoveReplay:
         return next(guest for guest in self.occupancies[
             self._hosts_of_guests[uuid]].guests if guest.uuid == uuid)
 
-    def try_move(self, uuid: str, target: str) -> model.Fit | model.Refusal:
-        """Move a guest if nova would."""
+    def try_move(self, uuid: str, target: str) -> model.Fit | str:
+        """Move a guest if nova would; otherwise say why not."""
         guest = self.guest(uuid)
         outcome = self.verdict(guest, target)
         if isinstance(outcome, model.Fit):

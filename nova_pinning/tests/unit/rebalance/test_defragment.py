@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+import dataclasses
+import itertools
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+
+from benchmarks import bytedance
+from nova_pinning import errors
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.rebalance import defragment
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import slot_size
+from nova_pinning.rebalance import solver_settings
+from nova_pinning.tests.unit.fleet import bytedance_data
+from nova_pinning.tests.unit.rebalance import small_fleets
+from nova_pinning.tests.unit import unit_base
+
+_SLOT = slot_size.dedicated_slot(4, 4)
+# However slow the machine.
+_PATIENT = solver_settings.SolverSettings(seconds=1000)
+
+
+def plan_of(fleet, *sizes, moves=None, until=None, settings=_PATIENT,
+            **limits):
+    return defragment.plan_defragmentation(
+        fleet, sizes or (_SLOT,),
+        move_rules.MoveLimits(moves=moves, **limits), until=until,
+        settings=settings)
+
+
+def slots(fleet, *sizes):
+    """Slots of each size, by the engine."""
+    counter = slot_counting.SlotCounter(sizes or (_SLOT,), fleet.packs_cells)
+    rows = [counter.on_host(occupancy)
+            for occupancy in host_occupancy.of_fleet(fleet).values()]
+    return tuple(map(sum, zip(*rows)))
+
+
+class _Case(unit_base.TestCase):
+
+    def assert_carried_out(self, fleet, plan):
+        """Each move goes to where the engine puts the guest by then."""
+        done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
+                                 host_occupancy.of_fleet(fleet))
+        for move in plan.moves:
+            guest = done.guest(move.guest)
+            self.assertEqual((move.source, move.source_fit),
+                             (guest.host, guest.fit))
+            self.assertNotEqual(move.source, move.target)
+            self.assertEqual(move.target_fit,
+                             done.try_move(move.guest, move.target))
+        after = replay.fleet_after(fleet, plan.moves)
+        self.assertEqual(
+            {name: frozenset(occupancy.guests)
+             for name, occupancy in done.occupancies.items()},
+            {name: frozenset(occupancy.guests) for name, occupancy
+             in host_occupancy.of_fleet(after).items()})
+        return after
+
+    def assert_any_order(self, fleet, plan):
+        """Moves may be made in any order that ``after`` allows."""
+        latest = sorted(range(len(plan.moves)), reverse=True)
+        done, order = set(), []
+        while latest:
+            number = next(number for number in latest
+                          if done.issuperset(plan.moves[number].after))
+            latest.remove(number)
+            done.add(number)
+            order.append(plan.moves[number])
+        self.assert_carried_out(fleet, dataclasses.replace(
+            plan, moves=tuple(order)))
+
+
+@ddt.ddt
+class TestSmall(_Case):
+
+    def test_nothing_to_gain(self):
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(0, 4), small_fleets.fleet_host(1, 4)],
+            [(0, [0], 4), (1, [0], 4)])
+        plan = plan_of(fleet)
+        self.assertEqual((), plan.moves)
+        self.assertTrue(plan.is_optimal)
+        self.assertEqual('no further move gains anything', plan.stopped)
+
+    def test_two_halves(self):
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4) for number in range(2)],
+            [(0, [0], 2), (1, [0], 2)])
+        plan = plan_of(fleet)
+        self.assertEqual(1, len(plan.moves))
+        (gain,) = plan.gains
+        self.assertEqual((0, 1, 1), (gain.before, gain.after, gain.bound))
+        self.assertTrue(plan.is_optimal)
+        self.assert_carried_out(fleet, plan)
+
+    def test_fewest_bytes(self):
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4) for number in range(2)],
+            [(0, [0], 2, 8), (1, [0], 2, 3)])
+        self.assertEqual(['guest1'],
+                         [move.guest for move in plan_of(fleet).moves])
+
+    def test_change_of_places(self):
+        """A guest is parked, since two others are in each other's way."""
+        hosts = [small_fleets.fleet_host(0, 8), small_fleets.fleet_host(1, 7),
+                 small_fleets.fleet_host(2, 3)]
+        fleet = small_fleets.fleet_of(
+            hosts, [(0, [0], 3), (0, [0], 3), (1, [0], 4), (1, [0], 3)])
+        plan = plan_of(fleet)
+        expected = small_fleets.BruteForce(fleet, self._value).best(3)
+        self.assertEqual(expected, (plan.gains[0].after, len(plan.moves)))
+
+    @staticmethod
+    def _value(occupancies):
+        counter = slot_counting.SlotCounter([_SLOT], False)
+        return sum(counter.on_host(occupancy)[0]
+                   for occupancy in occupancies)
+
+    def test_cells_are_novas_choice(self):
+        """The emptier cell is not where the guest should go."""
+        hosts = [small_fleets.fleet_host(0, 4, 4),
+                 small_fleets.fleet_host(1, 4)]
+        fleet = small_fleets.fleet_of(hosts, [(0, [0], 2), (1, [0], 2)])
+        # To cell 1 of host 0, whose slot would be lost.
+        self.assertEqual((1,), slots(fleet))
+        plan = plan_of(fleet)
+        self.assertEqual([('guest0', 'host1')], [
+            (move.guest, move.target) for move in plan.moves])
+        packed = dataclasses.replace(fleet, packs_cells=True)
+        self.assertEqual(2, plan_of(packed).gains[0].after)
+
+    def test_not_movable(self):
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4) for number in range(2)],
+            [(0, [0], 2), (1, [0], 2)])
+        plan = plan_of(fleet, fixed=frozenset(['guest0']))
+        self.assertEqual(['guest1'], [move.guest for move in plan.moves])
+        plan = plan_of(fleet, fixed=frozenset(['guest0', 'guest1']))
+        self.assertEqual((), plan.moves)
+        self.assertTrue(plan.is_optimal)
+
+    def test_memory_limit(self):
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4) for number in range(2)],
+            [(0, [0], 2, 8), (1, [0], 2, 9)])
+        self.assertEqual((), plan_of(fleet, memory_mib=15).moves)
+        self.assertEqual(1, len(plan_of(fleet, memory_mib=16).moves))
+
+    def _three(self):
+        return small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4) for number in range(6)],
+            [(number, [0], 2) for number in range(6)])
+
+    def test_until(self):
+        fleet = self._three()
+        for until in (1, 2, 3):
+            plan = plan_of(fleet, until=until)
+            self.assertEqual((until, True), (len(plan.moves),
+                                             plan.is_optimal))
+        plan = plan_of(fleet, until=4)
+        self.assertEqual((3, False), (len(plan.moves), plan.is_optimal))
+        self.assertIn('cannot be made', plan.stopped)
+
+    def test_until_is_there(self):
+        fleet = small_fleets.fleet_of([small_fleets.fleet_host(0, 8)], [])
+        plan = plan_of(fleet, until=2)
+        self.assertEqual((), plan.moves)
+        self.assertTrue(plan.is_optimal)
+
+    def test_until_and_others(self):
+        plan = plan_of(self._three(), _SLOT, slot_size.dedicated_slot(3, 3),
+                       until=1)
+        self.assertEqual([('4', 0, 1), ('3', 0, 1)], [
+            (gain.size, gain.before, gain.after) for gain in plan.gains])
+
+    def test_weights(self):
+        """Room for the size that counts more."""
+        hosts = [small_fleets.fleet_host(0, 6), small_fleets.fleet_host(1, 6),
+                 small_fleets.fleet_host(2, 1)]
+        fleet = small_fleets.fleet_of(
+            hosts, [(0, [0], 1), (0, [0], 2), (1, [0], 1), (1, [0], 3)])
+        for weights in ((1, 10), (10, 1)):
+            sizes = [slot_size.dedicated_slot(4, 4, weights[0]),
+                     slot_size.dedicated_slot(3, 3, weights[1])]
+            plan = plan_of(fleet, *sizes, moves=1)
+            counters = slot_counting.SlotCounter(sizes, False)
+            best = small_fleets.BruteForce(
+                fleet, lambda occupancies: sum(
+                    counters.value(counters.on_host(occupancy))
+                    for occupancy in occupancies)).best(1)
+            self.assertEqual(best[0], sum(
+                gain.after * weight
+                for gain, weight in zip(plan.gains, weights)))
+
+    @ddt.data(
+        ({'moves': 0}, '--moves: a limit of 0 moves'),
+        ({'memory_mib': 0}, '--memory: a limit of 0 MiB'),
+        ({'until': 0}, '--until: room for 0 guests'),
+        ({'until': 2, 'moves': 1}, '--until: there is no plan that makes '
+         'room for 2 guests within the limit; the closest that was found '
+         'makes room for 1 with 1 moves'))
+    @ddt.unpack
+    def test_bad_input(self, options, message):
+        error = self.assertRaises(errors.InputError, plan_of, self._three(),
+                                  **options)
+        self.assertIn(message, str(error))
+
+    def test_no_sizes(self):
+        self.assertRaises(errors.InputError,
+                          defragment.plan_defragmentation, self._three(), (),
+                          move_rules.MoveLimits())
+
+    def test_no_weight(self):
+        size = slot_size.dedicated_slot(4, 4, weight=0)
+        self.assertRaises(errors.InputError, plan_of, self._three(), size)
+
+    def test_progress(self):
+        told = []
+        defragment.plan_defragmentation(
+            self._three(), [_SLOT], move_rules.MoveLimits(), tell=told.append)
+        self.assertEqual((0.0, 1.0), (told[0], told[-1]))
+        self.assertEqual(sorted(told), told)
+
+    def test_without_proof(self):
+        plan = plan_of(self._three(), settings=dataclasses.replace(
+            _PATIENT, proves=False))
+        self.assertEqual(3, len(plan.moves))
+        self.assertIsNone(plan.gains[0].bound)
+
+
+class TestAgainstBruteForce(_Case):
+
+    @hypothesis.settings(max_examples=60, deadline=None)
+    @hypothesis.given(strategies.integers(0, 10**6))
+    def test_any(self, seed):
+        fleet = small_fleets.random_fleet(seed)
+        moves = 3 if len(fleet.guests) < 9 else 2
+        counter = slot_counting.SlotCounter([_SLOT], fleet.packs_cells)
+        best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
+            counter.on_host(occupancy)[0] for occupancy in occupancies)
+        ).best(moves)
+        hypothesis.assume(best is not None)
+        plan = plan_of(fleet, moves=moves)
+        (gain,) = plan.gains
+        self.assertGreaterEqual(gain.bound, best[0])
+        self.assertLessEqual(gain.after, best[0])
+        self.assertLessEqual(len(plan.moves), moves)
+        if plan.is_optimal:
+            self.assertEqual(best[0], gain.after)
+        if gain.after == best[0]:
+            self.assertGreaterEqual(len(plan.moves), best[1])
+        after = self.assert_carried_out(fleet, plan)
+        self.assertEqual((gain.after,), slots(after))
+        self.assert_any_order(fleet, plan)
+
+    def test_mostly_the_best(self):
+        """A plan that falls short of what can be had is rare."""
+        counts = [0, 0]
+        for seed in range(40):
+            fleet = small_fleets.random_fleet(seed)
+            counter = slot_counting.SlotCounter([_SLOT], fleet.packs_cells)
+            best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
+                counter.on_host(occupancy)[0] for occupancy in occupancies),
+                most_states=4000).best(2)
+            if best is not None:
+                plan = plan_of(fleet, moves=2)
+                counts[best == (plan.gains[0].after, len(plan.moves))] += 1
+        self.assertLessEqual(counts[0], 1)
+        self.assertGreater(counts[1], 30)
+
+
+@ddt.ddt
+class TestFleets(_Case):
+
+    @ddt.data('two-socket-80', 'two-socket-88', 'epyc-nps4',
+              'two-socket-96-pci')
+    def test_generated(self, shape):
+        fleet = generate.generate_fleet(16, shape, seed=3, filled=0.85)
+        size = slot_size.dedicated_slot(16, guests=fleet.guests)
+        plan = plan_of(fleet, size, moves=6)
+        self.assertGreater(plan.gains[0].after, plan.gains[0].before)
+        after = self.assert_carried_out(fleet, plan)
+        self.assertEqual((plan.gains[0].after,), slots(after, size))
+        self.assert_any_order(fleet, plan)
+        self.assertEqual(plan, plan_of(fleet, size, moves=6))
+
+    def test_part_by_part(self):
+        fleet = generate.generate_fleet(24, 'two-socket-88', seed=3,
+                                        filled=0.85)
+        size = slot_size.dedicated_slot(16, guests=fleet.guests)
+        whole = plan_of(fleet, size, moves=8)
+        parts = plan_of(fleet, size, moves=8, settings=dataclasses.replace(
+            _PATIENT, exact_hosts=6))
+        self.assertTrue(whole.is_optimal)
+        self.assertGreaterEqual(whole.gains[0].after, parts.gains[0].after)
+        self.assertGreaterEqual(parts.gains[0].bound, whole.gains[0].after)
+        self.assertGreaterEqual(parts.gains[0].after,
+                                whole.gains[0].after - 1)
+
+    def test_several_cells(self):
+        """Slots of guests with two cells."""
+        fleet = generate.generate_fleet(12, 'two-socket-88', seed=4,
+                                        filled=0.8)
+        size = dataclasses.replace(
+            slot_size.dedicated_slot(16, guests=fleet.guests))
+        cell = size.request.topology.cells[0]
+        request = dataclasses.replace(
+            size.request, topology=dataclasses.replace(
+                size.request.topology, cells=(
+                    dataclasses.replace(cell, dedicated_vcpus=tuple(
+                        range(8)), memory_mib=cell.memory_mib // 2),
+                    dataclasses.replace(cell, dedicated_vcpus=tuple(
+                        range(8, 16)), memory_mib=cell.memory_mib // 2))))
+        size = dataclasses.replace(size, request=request)
+        plan = plan_of(fleet, size, moves=5)
+        after = self.assert_carried_out(fleet, plan)
+        self.assertEqual((plan.gains[0].after,), slots(after, size))
+        self.assertLessEqual(plan.gains[0].after, plan.gains[0].bound)
+
+
+@ddt.ddt
+class TestRealSnapshot(_Case):
+
+    @ddt.data((10, 13), (25, 24), (50, 37), (63, 44), (100, 62))
+    @ddt.unpack
+    def test_most(self, moves, most):
+        fleet = bytedance.read(bytedance_data.path(self))
+        plan = plan_of(
+            fleet, slot_size.dedicated_slot(16, guests=fleet.guests),
+            moves=moves)
+        (gain,) = plan.gains
+        self.assertEqual((2, most, most),
+                         (gain.before, gain.after, gain.bound))
+        self.assertTrue(plan.is_optimal)
+        self.assertLessEqual(len(plan.moves), moves)
+        self.assert_carried_out(fleet, plan)
+        self.assertFalse(any(itertools.chain.from_iterable(
+            (move.is_parking,) for move in plan.moves)))

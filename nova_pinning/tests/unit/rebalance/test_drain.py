@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+import dataclasses
+from unittest import mock
+
+import ddt
+import hypothesis
+from hypothesis import strategies
+
+from nova_pinning import errors
+from nova_pinning.fleet import generate
+from nova_pinning.rebalance import drain
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import solver_settings
+from nova_pinning.tests.unit.rebalance import small_fleets
+from nova_pinning.tests.unit.rebalance import test_defragment
+
+_PATIENT = solver_settings.SolverSettings(seconds=1000)
+
+
+def plan_of(fleet, *hosts, moves=None, **limits):
+    return drain.plan_drain(
+        fleet, hosts, move_rules.MoveLimits(moves=moves, **limits),
+        settings=_PATIENT)
+
+
+@ddt.ddt
+class TestDrain(test_defragment._Case):
+
+    def _fleet(self, *guests, sizes=(4, 4)):
+        return small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, size)
+             for number, size in enumerate(sizes)], guests)
+
+    def assert_drained(self, fleet, plan, *hosts):
+        after = self.assert_carried_out(fleet, plan)
+        self.assert_any_order(fleet, plan)
+        self.assertEqual([], [guest.uuid for guest in after.guests
+                              if guest.host in hosts])
+        self.assertEqual(hosts, plan.drained)
+        self.assertEqual((), plan.stuck)
+
+    def test_simple(self):
+        fleet = self._fleet((0, [0], 2), (0, [0], 1), (1, [0], 1))
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual(2, len(plan.moves))
+        self.assertTrue(plan.is_optimal)
+        self.assert_drained(fleet, plan, 'host0')
+
+    def test_empty_already(self):
+        plan = plan_of(self._fleet((0, [0], 2)), 'host1')
+        self.assertEqual((), plan.moves)
+        self.assertTrue(plan.is_optimal)
+
+    def test_others_move(self):
+        """There is room, but in pieces."""
+        fleet = self._fleet((0, [0], 4), (1, [0], 2), (2, [0], 2),
+                            sizes=(4, 4, 4))
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual(2, len(plan.moves))
+        self.assertTrue(plan.is_optimal)
+        self.assert_drained(fleet, plan, 'host0')
+
+    def test_impossible(self):
+        fleet = self._fleet((0, [0], 3), (0, [0], 1), (1, [0], 2))
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual((), plan.moves)
+        self.assertTrue(plan.is_optimal)
+        (stuck,) = plan.stuck
+        self.assertEqual('guest0', stuck.guest)
+        self.assertIn('host1: Placement offers no allocation on this host: '
+                      '2 PCPU left of 4, 3 needed', stuck.reason)
+        self.assertIn('1 of 2 guests are stuck', plan.stopped)
+
+    def test_not_all_together(self):
+        fleet = self._fleet((0, [0], 2), (0, [0], 2), (1, [0], 2))
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual(1, len(plan.stuck))
+        self.assertIn('host1 has room for it, but there is not enough for '
+                      'all', plan.stuck[0].reason)
+
+    def test_too_large_for_all_others(self):
+        plan = plan_of(self._fleet((0, [0], 4), sizes=(4, 3)), 'host0')
+        self.assertIn('none of the other 1 hosts takes it, not even empty',
+                      plan.stuck[0].reason)
+
+    def test_may_not_leave(self):
+        fleet = self._fleet((0, [0], 2))
+        guest, = fleet.guests
+        fleet = dataclasses.replace(fleet, guests=(
+            dataclasses.replace(guest, is_movable=False),))
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual(['guest0'], [stuck.guest for stuck in plan.stuck])
+        self.assertTrue(plan.is_optimal)
+
+    def test_devices(self):
+        """Rules that let no guest with devices go: it is named."""
+        fleet = self._fleet((0, [0], 2), (0, [0], 1))
+        rules = move_rules.MoveRules(fleet)
+        with mock.patch.object(
+                rules, 'guest_refusal', side_effect=lambda guest: (
+                    'has PCI devices' if guest.uuid == 'guest1' else '')):
+            plan = drain.plan_drain(fleet, ['host0'],
+                                    move_rules.MoveLimits(), rules=rules)
+        self.assertEqual([('guest1', 'has PCI devices')], [
+            (stuck.guest, stuck.reason) for stuck in plan.stuck])
+        self.assertEqual((), plan.moves)
+
+    def test_server_group(self):
+        """Two guests that may not be on one host."""
+        fleet = self._fleet((0, [0], 1), (0, [0], 1), sizes=(4, 4, 4))
+        rules = move_rules.MoveRules(fleet)
+
+        def refusal(guest, target, hosts):
+            return 'group' if target in [
+                host for uuid, host in hosts.items()
+                if uuid != guest.uuid] else ''
+
+        with mock.patch.multiple(
+                rules, group_refusal=mock.Mock(side_effect=refusal),
+                is_grouped=mock.Mock(return_value=True)):
+            plan = drain.plan_drain(fleet, ['host0'],
+                                    move_rules.MoveLimits(), rules=rules)
+        self.assertEqual({'host1', 'host2'},
+                         {move.target for move in plan.moves})
+        self.assertEqual((0,), plan.moves[1].after)
+
+    @ddt.data(
+        ((), {}, '--host: there is no host to drain'),
+        (('host7',), {}, "--host: there is no host 'host7'"),
+        (('host0', 'host0'), {}, "--host: host 'host0' is given 2 times"),
+        (('host0',), {'moves': 0}, '--moves: a limit of 0 moves'),
+        (('host0',), {'moves': 1},
+         '--moves: 2 guests have to leave, and 1 moves are allowed'),
+        (('host0',), {'memory_mib': 2},
+         '--memory: 3 MiB have to be copied, and 2 MiB are allowed'))
+    @ddt.unpack
+    def test_bad_input(self, hosts, limits, message):
+        fleet = self._fleet((0, [0], 2), (0, [0], 1))
+        error = self.assertRaises(errors.InputError, plan_of, fleet, *hosts,
+                                  **limits)
+        self.assertIn(message, str(error))
+
+    @hypothesis.settings(max_examples=60, deadline=None)
+    @hypothesis.given(strategies.integers(0, 10**6))
+    def test_against_brute_force(self, seed):
+        fleet = small_fleets.random_fleet(seed)
+        guests = [guest for guest in fleet.guests if guest.host == 'host0']
+        hypothesis.assume(len(guests) <= 3)
+        best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
+            not occupancy.guests for occupancy in occupancies
+            if occupancy.host.name == 'host0')).best(3)
+        hypothesis.assume(best is not None)
+        plan = plan_of(fleet, 'host0')
+        if plan.stuck:
+            self.assertEqual((), plan.moves)
+            if plan.is_optimal:
+                self.assertEqual(0, best[0])
+            return
+        self.assert_drained(fleet, plan, 'host0')
+        if best[0]:
+            self.assertGreaterEqual(len(plan.moves), best[1])
+        if plan.is_optimal and len(plan.moves) <= 3:
+            self.assertEqual(best[1], len(plan.moves))
+
+    def test_batches(self):
+        fleet = generate.generate_fleet(6, 'two-socket-88', seed=3,
+                                        filled=0.5)
+        names = [host.name for host in fleet.hosts]
+        batches = [names[:2], names[2:4], names[4:]]
+        plans = list(drain.plan_batches(
+            fleet, batches, move_rules.MoveLimits(), settings=_PATIENT))
+        self.assertEqual(3, len(plans))
+        for hosts, plan in zip(batches, plans):
+            self.assert_drained(fleet, plan, *hosts)
+            fleet = replay.fleet_after(fleet, plan.moves)
+
+    def test_batches_end(self):
+        fleet = self._fleet((0, [0], 4), (1, [0], 4))
+        plans = list(drain.plan_batches(
+            fleet, [['host0'], ['host1']], move_rules.MoveLimits()))
+        self.assertEqual(1, len(plans))
+        self.assertEqual(1, len(plans[0].stuck))

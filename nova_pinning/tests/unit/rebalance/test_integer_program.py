@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+import itertools
+
+import hypothesis
+from hypothesis import strategies
+
+from nova_pinning.rebalance import integer_program
+from nova_pinning.tests.unit import unit_base
+
+Status = integer_program.SolutionStatus
+
+_coefficients = strategies.lists(
+    strategies.integers(-20, 20), min_size=3, max_size=3)
+
+
+class TestIntegerProgram(unit_base.TestCase):
+
+    def test_empty(self):
+        solution = integer_program.IntegerProgram().solve({})
+        self.assertEqual((Status.OPTIMAL, 0.0),
+                         (solution.status, solution.bound))
+
+    def test_infeasible(self):
+        program = integer_program.IntegerProgram()
+        program.row([(program.variable(2), 1)], low=3)
+        solution = program.solve({})
+        self.assertEqual((Status.INFEASIBLE, False, float('-inf')),
+                         (solution.status, solution.is_known,
+                          solution.bound))
+
+    def test_relaxed(self):
+        program = integer_program.IntegerProgram()
+        number = program.variable(5)
+        program.row([(number, 2)], high=5)
+        self.assertEqual(2, program.solve({number: 1}).bound)
+        relaxed = program.solve({number: 1}, is_relaxed=True)
+        self.assertEqual((2.5, False), (relaxed.bound, relaxed.is_known))
+
+    def test_close(self):
+        program = integer_program.IntegerProgram()
+        number = program.variable(5)
+        program.close(number)
+        self.assertEqual((0,), program.solve({number: 1}).values)
+
+    @hypothesis.settings(deadline=None, max_examples=100)
+    @hypothesis.given(_coefficients, strategies.integers(0, 60),
+                      strategies.integers(1, 20), strategies.booleans())
+    def test_rounded_row_leaves_all_out_that_the_row_does(
+            self, coefficients, high, unit, has_switch):
+        """And nothing else, whatever whole numbers there are."""
+        program = integer_program.IntegerProgram()
+        numbers = [program.variable(3) for _number in coefficients]
+        switch = program.variable(1) if has_switch else None
+        program.rounded_row(list(zip(numbers, coefficients)), high, unit,
+                            switch)
+        rows = {}
+        for row, column, coefficient in zip(
+                program._rows, program._columns, program._coefficients):
+            rows.setdefault(row, []).append((column, coefficient))
+        for values in itertools.product(range(4), repeat=3):
+            for on in range(1 + has_switch):
+                limit = high * on if has_switch else high
+                fits = sum(map(lambda pair: pair[0] * pair[1],
+                               zip(coefficients, values))) <= limit
+                self.assertEqual(fits, all(
+                    sum((*values, on)[column] * coefficient
+                        for column, coefficient in terms)
+                    <= program._highs[row] + 1e-6
+                    for row, terms in rows.items()))
