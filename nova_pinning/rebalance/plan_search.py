@@ -90,7 +90,7 @@ class PlanSearch:
         states = taking_hosts.HostStates(
             self.counted, self.counter,
             [name for name in self.counted.occupancies
-             if name not in self.closed])
+             if name not in self.closed], self.settings.ask_nova)
         if self.closed:
             states.grow(list({
                 group.kind.number: group.kind for name in sorted(self.closed)

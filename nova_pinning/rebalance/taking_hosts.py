@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import dataclasses
 import heapq
 
+from nova_pinning import fit
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.placement import inventory
@@ -43,13 +44,17 @@ class HostState:
 class HostStates:
     """The states of a fleet's hosts, and those that they can get to.
 
+    :param names: of the hosts that may take guests
+    :param ask_nova: nova's own claim, None to take the engine's word
     :ivar states: all of them
     """
 
     def __init__(
         self, counted: guest_kinds.CountedFleet,
         counter: slot_counting.SlotCounter, names: Sequence[str],
+        ask_nova: fit.AskNova | None = None,
     ) -> None:
+        self._bounds = fit.ClaimBounds(ask_nova=ask_nova)
         self._counted = counted
         self._counter = counter
         self._states: dict[Hashable, HostState] = {}
@@ -104,11 +109,12 @@ class HostStates:
         if host_occupancy.placement_refusal(
                 occupancy, kind.request) is not None:
             return None, False
-        fit = host_occupancy.fit_on(
-            occupancy, kind.request, self._counted.fleet.packs_cells)
-        if not isinstance(fit, model.Fit):
+        guest_fit = host_occupancy.fit_on(
+            occupancy, kind.request, self._counted.fleet.packs_cells,
+            self._bounds)
+        if not isinstance(guest_fit, model.Fit):
             return None, False
-        return self._state(occupancy.with_guest(kind.request, fit))
+        return self._state(occupancy.with_guest(kind.request, guest_fit))
 
     def _may_fit(self, state: HostState,
                  kind: guest_kinds.GuestKind) -> bool:
