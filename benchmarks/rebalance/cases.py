@@ -137,7 +137,7 @@ def _fleet(case: Case) -> snapshot.Fleet:
 def _plan(case: Case, fleet: snapshot.Fleet,
           seconds: float) -> plan_model.RebalancePlan:
     # Where the time runs out there still has to be a plan in time.
-    settings = solver_settings.SolverSettings(seconds=seconds * 0.8)
+    settings = solver_settings.SolverSettings(seconds=seconds * 0.9)
     if case.is_drain:
         return drain.plan_drain(
             fleet, [host.name for host in fleet.hosts[:case.moves]],

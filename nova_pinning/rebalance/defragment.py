@@ -23,6 +23,8 @@ from nova_pinning.rebalance import whole_program
 _TOLERANCE = 1e-6
 # Of a large fleet: after the first.
 _ROUNDS = 4
+# Nodes of the search tree, where it has to go fast.
+_FEW_NODES = 20
 
 
 def plan_defragmentation(
@@ -202,11 +204,19 @@ class _Defragmentation:
         """
         search = self._search
         most = search.settings.exact_hosts
-        if len(self._givers) > most:
-            self._givers.sort(key=self._promise)
-            if search.limits.moves is not None:
-                most = min(most, 2 * search.limits.moves + 40)
-        self._look_among(self._givers[:most])
+        if len(self._givers) <= most:
+            self._look_among(self._givers)
+            return
+        self._givers.sort(key=self._promise)
+        if search.limits.moves is not None:
+            most = min(most, 2 * search.limits.moves + 40)
+        if self._least is not None:
+            self._look_among(self._givers[:most])
+            return
+        program = search.giving(self._givers[:most])
+        solution = program.good_value(search.seconds / 2, _FEW_NODES)
+        if solution.is_known:
+            self._offer(search.carried_out(program, solution))
 
     def _look_further(self) -> None:
         """Let guests leave other hosts beside those of the best plan.

@@ -17,7 +17,7 @@ Term = tuple[int, float]
 
 _TOLERANCE = 1e-6
 # What scipy.optimize.milp says.
-_OPTIMAL, _LIMIT_REACHED, _INFEASIBLE = 0, 1, 2
+_OPTIMAL, _INFEASIBLE, _UNBOUNDED = 0, 2, 3
 
 
 class SolutionStatus(enum.Enum):
@@ -140,8 +140,9 @@ class IntegerProgram:
             constraints=self._constraints(), options=options)
         if result.status == _INFEASIBLE:
             return Solution(SolutionStatus.INFEASIBLE, (), -math.inf)
-        if result.status not in (_OPTIMAL, _LIMIT_REACHED):
+        if result.status == _UNBOUNDED:
             raise RuntimeError(f'HiGHS: {result.message}')
+        # Of other limits than that of time it says what it says of errors.
         if is_relaxed:
             return Solution(
                 SolutionStatus.STOPPED, (),

@@ -134,7 +134,7 @@ class PlanSearch:
     ) -> integer_program.Solution:
         """The fewest moves for so much, and of these the fewest bytes."""
         return program.fewest_moves(
-            least_value, self.seconds / 2, _NODES_FOR_BYTES)
+            least_value, self.seconds * 0.9, _NODES_FOR_BYTES)
 
     def slots(self, done: replay.MoveReplay) -> tuple[int, ...]:
         """Slots of each size on all hosts."""
