@@ -16,6 +16,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import encode
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -289,7 +290,7 @@ class _Decoder:
 
     def _sequence(self, text: str, path: source.Path) -> tuple[int, ...]:
         try:
-            return _sequence(text)
+            return cpu_sequence.parse(text)
         except ValueError as error:
             raise self._document.error(str(error), path) from None
 
@@ -327,23 +328,6 @@ def _cpu_model(value: _Json) -> snapshot.HostCpuModel:
         arch=value.get('arch', ''), vendor=value.get('vendor', ''),
         model=value['model'],
         features=frozenset(value.get('features', ())))
-
-
-@functools.lru_cache(maxsize=65536)
-def _sequence(text: str) -> tuple[int, ...]:
-    """CPUs in an order that counts: ``4-7,44-47``."""
-    numbers: list[int] = []
-    for item in text.split(','):
-        first, _dash, last = item.partition('-')
-        cpus = range(int(first), int(last or first) + 1)
-        if not cpus:
-            raise ValueError(f'the range {item} runs backwards')
-        if cpus[-1] > cpuset.MAX_CPU_ID:
-            raise ValueError(f'{item}: CPU ids end at {cpuset.MAX_CPU_ID}')
-        numbers += cpus
-        if len(numbers) > cpuset.MAX_CPU_ID + 1:
-            raise ValueError(f'more than {cpuset.MAX_CPU_ID + 1:,} CPUs')
-    return tuple(numbers)
 
 
 @functools.lru_cache(maxsize=4096)

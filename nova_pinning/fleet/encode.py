@@ -7,13 +7,13 @@ stands once.
 
 from collections.abc import Hashable
 from collections.abc import Mapping
-import functools
 from typing import Any
 from typing import Generic
 from typing import TypeVar
 
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
@@ -270,24 +270,12 @@ def _cell_fit(fit: model.CellFit, vcpus: tuple[int, ...]) -> dict[str, Any]:
     document: dict[str, Any] = {'cell': fit.host_cell}
     if fit.pins:
         if tuple([vcpu for vcpu, _cpu in fit.pins]) == vcpus:
-            document['cpus'] = _sequence(
+            document['cpus'] = cpu_sequence.text_of(
                 tuple([cpu for _vcpu, cpu in fit.pins]))
         else:
             document['pins'] = list(map(list, fit.pins))
     if fit.emulator_cpus:
-        document['emulator_cpus'] = _sequence(fit.emulator_cpus)
+        document['emulator_cpus'] = cpu_sequence.text_of(fit.emulator_cpus)
     if fit.page_size_kib is not None:
         document['page_size_kib'] = fit.page_size_kib
     return document
-
-
-@functools.lru_cache(maxsize=65536)
-def _sequence(cpus: tuple[int, ...]) -> str:
-    """CPUs in their order, with ranges for those that follow each other."""
-    ranges: list[list[int]] = []
-    for cpu in cpus:
-        if ranges and cpu == ranges[-1][-1] + 1:
-            ranges[-1][1:] = [cpu]
-        else:
-            ranges.append([cpu])
-    return ','.join('-'.join(map(str, bounds)) for bounds in ranges)

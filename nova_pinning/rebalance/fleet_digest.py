@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A digest of the state of a fleet that a plan of moves is made for."""
+
+import dataclasses
+import hashlib
+import json
+
+from nova_pinning.fleet import encode
+from nova_pinning.fleet import snapshot
+
+_PREFIX = 'sha256:'
+
+
+def of_fleet(fleet: snapshot.Fleet) -> str:
+    """What two snapshots have alike if a plan for one is one for the other.
+
+    That is all they tell of hosts and guests, wherever it stands in the
+    file, without what no move depends on: the names of guests and their age,
+    why a host is disabled, flavors that no guest has, and of the snapshot
+    itself from where and when it is.
+
+    :returns: ``sha256:`` and 64 hexadecimal digits
+    :raises ValueError: if it is a fleet of which a snapshot cannot tell
+        (``fleet.encode``)
+    """
+    text = json.dumps(encode.encode_fleet(_canonical(fleet)),
+                      ensure_ascii=False, separators=(',', ':'))
+    digest = hashlib.sha256(text.encode(), usedforsecurity=False)
+    return _PREFIX + digest.hexdigest()
+
+
+def _canonical(fleet: snapshot.Fleet) -> snapshot.Fleet:
+    """The fleet in an order of its own, with nothing that may differ."""
+    flavors = {guest.flavor for guest in fleet.guests}
+    aggregates = {name for host in fleet.hosts for name in host.aggregates}
+    return dataclasses.replace(
+        fleet,
+        hosts=tuple([
+            _host(host) for host in sorted(
+                fleet.hosts, key=lambda host: host.name)]),
+        guests=tuple([
+            _guest(guest) for guest in sorted(
+                fleet.guests, key=lambda guest: guest.uuid)]),
+        flavors=tuple(
+            dataclasses.replace(flavor, id='', description='')
+            for flavor in sorted(
+                fleet.flavors, key=lambda flavor: flavor.name)
+            if flavor.name in flavors),
+        aggregates=tuple(
+            aggregate for aggregate in sorted(
+                fleet.aggregates, key=lambda aggregate: aggregate.name)
+            if aggregate.name in aggregates),
+        taken_at='', source='')
+
+
+def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:
+    # The order of cells, cores and page sizes is nova's, and counts.
+    return dataclasses.replace(
+        host, l3_domains=(), aggregates=tuple(sorted(host.aggregates)),
+        pci_pools=tuple(sorted(
+            host.pci_pools, key=lambda pool: (
+                pool.kind, pool.numa_node is not None, pool.numa_node or 0,
+                pool.total))),
+        disabled_reason='')
+
+
+def _guest(guest: snapshot.FleetGuest) -> snapshot.FleetGuest:
+    return dataclasses.replace(
+        guest, name='', launched_at='',
+        devices=tuple(sorted(
+            guest.devices, key=lambda use: (
+                use.kind, use.numa_node is not None, use.numa_node or 0,
+                use.count))))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans for tests: any that can be written down, and small ones."""
+
+import dataclasses
+
+from hypothesis import strategies
+
+from nova_pinning import model
+from nova_pinning.rebalance import plan_model
+
+_WORDS = strategies.text(strategies.characters(
+    codec='utf-8', exclude_categories=('Cc', 'Cf', 'Cs', 'Zl', 'Zp', 'Zs',
+                                       'Co', 'Cn')), min_size=1, max_size=8)
+_LINES = strategies.just('') | _WORDS
+_AMOUNTS = strategies.integers(0, 2 ** 53 - 1)
+_HOSTS = ('a', 'b', 'c')
+_CPUS = strategies.integers(0, 8) | strategies.integers(0, 300)
+_FITS = strategies.none() | strategies.builds(
+    model.Fit, strategies.lists(strategies.builds(
+        model.CellFit, strategies.integers(0, 65535),
+        strategies.lists(strategies.tuples(_CPUS, _CPUS)).map(tuple),
+        strategies.lists(_CPUS, max_size=2).map(tuple),
+        strategies.none() | strategies.integers(1, 2 ** 30)),
+        min_size=1, max_size=3).map(tuple))
+
+
+@strategies.composite
+def _moves(draw):
+    """Of a few guests, each from where the one before has brought it."""
+    moves, at = [], {}
+    for place in range(draw(strategies.integers(0, 6))):
+        guest = draw(strategies.sampled_from('xyz'))
+        source = at.get(guest) or draw(strategies.sampled_from(_HOSTS))
+        target = draw(strategies.sampled_from(
+            [host for host in _HOSTS if host != source]))
+        at[guest] = target
+        moves.append(draw(strategies.builds(
+            plan_model.PlannedMove, guest=strategies.just(guest),
+            source=strategies.just(source), target=strategies.just(target),
+            kind=strategies.sampled_from(plan_model.MigrationKind),
+            vcpus=strategies.integers(1, 65536), memory_mib=_AMOUNTS,
+            name=_LINES, flavor=_LINES, disk_gib=_AMOUNTS, source_fit=_FITS,
+            target_fit=_FITS,
+            seconds=strategies.none() | strategies.floats(0, 1e9),
+            after=strategies.sets(
+                strategies.integers(0, max(0, place - 1)),
+                max_size=place).map(sorted).map(tuple))))
+    for place, move in enumerate(moves):
+        if any(later.guest == move.guest for later in moves[place + 1:]):
+            moves[place] = dataclasses.replace(
+                move, is_parking=draw(strategies.booleans()))
+    return tuple(moves)
+
+
+def _tuples(values):
+    return strategies.lists(values, max_size=3).map(tuple)
+
+
+#: Whatever a document of a plan can tell.
+ANY_PLAN = strategies.builds(
+    plan_model.RebalancePlan,
+    goal=strategies.sampled_from(plan_model.PlanGoal), moves=_moves(),
+    gains=_tuples(strategies.builds(
+        plan_model.SlotGain, size=_WORDS, before=_AMOUNTS, after=_AMOUNTS,
+        bound=strategies.none() | _AMOUNTS)),
+    drained=_tuples(strategies.sampled_from(_HOSTS)),
+    stuck=_tuples(strategies.builds(
+        plan_model.StuckGuest, guest=_WORDS,
+        host=strategies.sampled_from(_HOSTS), reason=_LINES, name=_LINES)),
+    is_optimal=strategies.booleans(), stopped=_LINES,
+    fleet_digest=strategies.integers(0, 2 ** 256 - 1).map(
+        'sha256:{:064x}'.format),
+    taken_at=strategies.sampled_from(
+        ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']))
