@@ -11,9 +11,9 @@ from nova_pinning.presentation import cpu_use
 from nova_pinning.presentation import host_picture
 from nova_pinning.presentation import host_structure
 
-# White letters on these have a contrast of 4.5 or more (WCAG 2 AA).
-_GUEST_COLOURS = ('#1a5fb4', '#a03c00', '#1b6e3c', '#7a3b96',
-                  '#8a5a00', '#00687a', '#a1295b', '#4d5566')
+#: White letters on these have a contrast of 4.5 or more (WCAG 2 AA).
+GUEST_COLOURS = ('#1a5fb4', '#a03c00', '#1b6e3c', '#7a3b96',
+                 '#8a5a00', '#00687a', '#a1295b', '#4d5566')
 
 #: The sign on a CPU without a vCPU number.
 _SIGNS = {
@@ -25,7 +25,8 @@ _SIGNS = {
     cpu_use.CpuUseKind.KEPT: '#',
 }
 
-_STYLE = ''.join([
+#: CSS of the tiles.
+STYLE = ''.join([
     '.np-free{fill:#fff;stroke:#8d98aa}',
     '.np-shared{fill:#d9eef2;stroke:#4c8f9d}',
     '.np-floating{fill:#bfe0fa;stroke:#1a5fb4;stroke-width:1.6;'
@@ -35,9 +36,10 @@ _STYLE = ''.join([
     '.np-kept{fill:url(#np-dots);stroke:#98a2b3}',
     *(f'.np-pinned{cell}{{fill:{colour};stroke:#fff;stroke-width:0.6}}'
       f'.np-cell{cell}{{fill:{colour};font-size:12px;font-weight:600}}'
-      for cell, colour in enumerate(_GUEST_COLOURS)),
+      for cell, colour in enumerate(GUEST_COLOURS)),
 ])
-_DEFINITIONS = (
+#: Patterns that it uses.
+DEFINITIONS = (
     '<pattern id="np-hatch" width="6" height="6" '
     'patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="6" height="6" fill="#e4e7ec"/>'
@@ -75,8 +77,8 @@ def render(
                 for _, cpu, meaning in cpu_use.legend(cpu_uses)],
         notes=notes,
         heads=_heads(cpu_uses),
-        style=_STYLE,
-        definitions=_DEFINITIONS))
+        style=STYLE,
+        definitions=DEFINITIONS))
 
 
 def _heads(
@@ -97,7 +99,7 @@ def _heads(
             heads[node.id].append(
                 host_picture.PictureText(
                     host_use.guest_on(node),
-                    f'np-cell{cell % len(_GUEST_COLOURS)}', 12.5))
+                    f'np-cell{cell % len(GUEST_COLOURS)}', 12.5))
     return heads
 
 
@@ -120,7 +122,7 @@ def _tile(use: cpu_use.CpuUse,
     sign = _SIGNS.get(use.kind, '')
     is_pinned = use.kind is cpu_use.CpuUseKind.PINNED
     if is_pinned:
-        style += str((use.guest_cell or 0) % len(_GUEST_COLOURS))
+        style += str((use.guest_cell or 0) % len(GUEST_COLOURS))
         sign = ','.join(map(str, use.vcpus))
     return host_picture.PictureTile(
         style=style, sign=sign, meaning=_purpose(use), is_dark=is_pinned,

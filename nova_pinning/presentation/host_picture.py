@@ -9,6 +9,7 @@ has a tooltip.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -129,22 +130,33 @@ def render(picture: HostPicture) -> str:
     if picture.appendix is not None:
         parts.append(picture.appendix(inner))
     parts.append(_legend(picture, inner))
-    whole = svg_boxes.grid(parts, 1, 16)
+    return page(svg_boxes.grid(parts, 1, 16), inner, picture.title,
+                picture.remarks, picture.style, picture.definitions)
+
+
+def page(drawn: svg_boxes.SvgBox, inner: float, title: str,
+         remarks: Iterable[str], style: str, definitions: str) -> str:
+    """A drawing on its ground, with what all drawings of hosts share.
+
+    :param inner: the width of the page without its margins
+    :param title: for readers of pages, with the remarks
+    :param style: more CSS
+    :param definitions: patterns that it uses
+    :returns: a whole SVG document
+    """
     width = math.ceil(inner + 2 * _MARGIN)
-    height = math.ceil(whole.height + 2 * _MARGIN)
-    title = saxutils.escape(picture.title)
-    remarks = saxutils.escape('; '.join(picture.remarks))
+    height = math.ceil(drawn.height + 2 * _MARGIN)
+    described = saxutils.escape('; '.join(remarks))
     background = svg_boxes.rectangle(
         0.5, 0.5, width - 1, height - 1, 'np-ground', 12)
     return '\n'.join((
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" role="img">',
-        f'<title>{title}</title>',
-        f'<desc>{remarks}</desc>' if remarks else '<desc/>',
-        f'<defs><style>{_STYLE}{picture.style}</style>'
-        f'{picture.definitions}</defs>',
+        f'<title>{saxutils.escape(title)}</title>',
+        f'<desc>{described}</desc>' if described else '<desc/>',
+        f'<defs><style>{_STYLE}{style}</style>{definitions}</defs>',
         background,
-        svg_boxes.at(_MARGIN, _MARGIN, whole),
+        svg_boxes.at(_MARGIN, _MARGIN, drawn),
         '</svg>', ''))
 
 

@@ -5,7 +5,10 @@ import dataclasses
 
 from hypothesis import strategies
 
+from nova_pinning.explain import moves as explain_moves
+from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
+from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_model
 
 _WORDS = strategies.text(strategies.characters(
@@ -72,3 +75,37 @@ ANY_PLAN = strategies.builds(
         'sha256:{:064x}'.format),
     taken_at=strategies.sampled_from(
         ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']))
+
+
+def moving(fleet, *moves, **values):
+    """A plan that moves guests, each to where nova would put it.
+
+    :param moves: UUID and the host to go to, of each
+    """
+    occupancies = host_occupancy.of_fleet(fleet)
+    guests = {guest.uuid: guest for guest in fleet.guests}
+    last = {}
+    planned = []
+    for uuid, target in moves:
+        guest = guests[uuid]
+        found = host_occupancy.fit_on(
+            occupancies[target], explain_moves.as_new_request(guest, {}),
+            fleet.packs_cells)
+        assert isinstance(found, model.Fit), found
+        fit = None if guest.topology is None else found
+        planned.append(plan_model.PlannedMove(
+            guest=uuid, name=guest.name, flavor=guest.flavor,
+            source=guest.host, target=target,
+            kind=plan_model.MigrationKind.LIVE, vcpus=guest.vcpus,
+            memory_mib=guest.memory_mib, source_fit=guest.fit,
+            target_fit=fit, after=tuple(sorted(
+                {last[name] for name in (guest.host, target)
+                 if name in last}))))
+        last[guest.host] = last[target] = len(planned) - 1
+        occupancies[guest.host] = occupancies[guest.host].without(guest)
+        guests[uuid] = dataclasses.replace(guest, host=target, fit=fit)
+        occupancies[target] = occupancies[target].adding(guests[uuid])
+    return plan_model.RebalancePlan(**{
+        'goal': plan_model.PlanGoal.DEFRAGMENT, 'moves': tuple(planned),
+        'fleet_digest': fleet_digest.of_fleet(fleet),
+        'taken_at': fleet.taken_at, **values})
