@@ -1,18 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nova-compute's claim makes of a guest of a fleet.
 
+``predict_claim`` asks nova's fit where the engine cannot tell, and so costs
+little; ``claimed_fit`` has nova's claim itself decide, of any guest.
+
 Importing this imports nova: call ``bridge.standalone.prepare()`` first.
 """
 
+from collections.abc import Iterator
+import contextlib
 import functools
+from typing import Any
+import uuid
 
+import nova.conf
 from nova import objects
+from nova.pci import stats as nova_stats
+from nova.pci import whitelist
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import topology
 from nova_pinning import fit
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
+
+CONF = nova.conf.CONF
+_PACKING = 'packing_host_numa_cells_allocation_strategy'
 
 objects.register_all()
 
@@ -48,3 +64,74 @@ def _guest(guest: model.Guest, cpu_ratio: float | None,
             limits.network_metadata = objects.NetworkMetadata(
                 physnets=set(guest.physnets), tunneled=guest.tunneled)
     return claim.NovaGuest(guest, limits)
+
+
+def is_of_this_nova(host: model.Host) -> bool:
+    """Whether claims on a host try its cells as the installed nova does."""
+    return host.claim_order is nova_claim.installed_order()
+
+
+def claimed_fit(
+    occupancy: host_occupancy.HostOccupancy,
+    request: guest_request.GuestRequest,
+    packs_cells: bool = False,
+) -> model.Fit | None:
+    """What the claim of the nova that is installed makes of a guest.
+
+    That is nova.compute.claims.Claim, with nothing of the engine in between.
+    The networks of a guest are minded, its SR-IOV ports are not.
+
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :returns: None if it refuses the guest
+    """
+    if request.topology is None:
+        return host_occupancy.FLOATING
+    host = occupancy.engine
+    nova_guest = _guest(request.topology, host.cpu_allocation_ratio,
+                        host.ram_allocation_ratio)
+    nova_host = nova_objects.host_topology(host)
+    with _packing(packs_cells), claim.LOG_SILENCER.silenced():
+        claimed = nova_claim.claimed_topology(
+            nova_host._to_json(),
+            nova_objects.instance_topology(request.topology),
+            nova_guest.limits, [
+                objects.InstancePCIRequest(
+                    request_id=str(uuid.UUID(int=number)),
+                    count=wanted.count, alias_name=wanted.alias or None,
+                    numa_policy=wanted.policy,
+                    spec=[kind._asdict() for kind in wanted.kinds])
+                for number, wanted in enumerate(request.devices)],
+            _device_stats(occupancy, nova_host))
+    return None if claimed is None else claim.fit_from_nova(claimed)
+
+
+def _device_stats(occupancy: host_occupancy.HostOccupancy,
+                  nova_host: Any) -> Any:
+    """A host's devices that are free, as nova.pci.stats.PciDeviceStats."""
+    free = dict[Any, int]()
+    for pool in occupancy.host.pci_pools:
+        key = pool.kind, pool.numa_node
+        free[key] = free.get(key, 0) + pool.total
+    for use in occupancy.device_uses:
+        key = use.kind, use.numa_node
+        if key in free:
+            free[key] = max(0, free[key] - use.count)
+    stats = nova_stats.PciDeviceStats(
+        nova_host, dev_filter=whitelist.Whitelist())
+    stats.pools = [
+        {**kind._asdict(), 'numa_node': node, 'dev_type': 'type-PCI',
+         'count': count} for (kind, node), count in free.items() if count]
+    return stats
+
+
+@contextlib.contextmanager
+def _packing(packs_cells: bool) -> Iterator[None]:
+    """Have nova order the cells of hosts as the fleet's does."""
+    if CONF.compute[_PACKING] == packs_cells:
+        yield
+        return
+    CONF.set_override(_PACKING, packs_cells, 'compute')
+    try:
+        yield
+    finally:
+        CONF.clear_override(_PACKING, 'compute')

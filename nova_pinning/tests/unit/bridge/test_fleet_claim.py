@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nova-compute would claim, asked for a guest of a fleet."""
 
+import itertools
+
 from nova import objects
 from nova.virt import hardware
 from oslo_config import cfg
@@ -9,13 +11,21 @@ import testtools
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_objects
+from nova_pinning.explain import moves
 from nova_pinning import fit
 from nova_pinning.fit import devices
 from nova_pinning.fit import known_defects
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.simulation import simulation_scenes
 
 _PACKING = 'packing_host_numa_cells_allocation_strategy'
@@ -97,3 +107,70 @@ class TestForesee(testtools.TestCase):
             refusal = (answer if isinstance(answer, model.Refusal)
                        else answer.drawback)
             self.assertEqual(model.Reason.NOVA_SLOW, refusal.reason)
+
+
+def _taken(found):
+    """A fit without the order of the threads of a core.
+
+    Nova goes by the order of a set there.
+    """
+    return found and [
+        (cell.host_cell, {cpu for _vcpu, cpu in cell.pins},
+         cell.emulator_cpus, cell.page_size_kib) for cell in found.cells]
+
+
+class TestClaimedFit(testtools.TestCase):
+
+    def test_as_the_engine(self):
+        # Of guests that its fit gets right, nova's claim and the engine agree
+        # about everything: cells, CPUs, devices, refusals.
+        compared = refused = 0
+        for shape, packs in itertools.product(
+                ('two-socket-80', 'two-socket-96-pci', 'epyc-nps4'),
+                (False, True)):
+            fleet = generate.generate_fleet(3, shape, 5, filled=0.7,
+                                            churn=1.0)
+            occupancies = host_occupancy.of_fleet(fleet)
+            requests = {
+                (guest.topology, guest.vcpus): moves.as_new_request(guest, {})
+                for guest in fleet.guests if not guest.devices}
+            for request, occupancy in itertools.product(
+                    list(requests.values())[:6], occupancies.values()):
+                found = host_occupancy.fit_on(occupancy, request, packs)
+                claimed = fleet_claim.claimed_fit(occupancy, request, packs)
+                compared += 1
+                refused += claimed is None
+                self.assertEqual(_taken(
+                    None if isinstance(found, model.Refusal) else found),
+                    _taken(claimed))
+        self.assertGreater(compared, 30)
+        self.assertLess(refused, compared)
+
+    def test_devices(self):
+        kind = snapshot.DeviceKind('8086', '1572')
+        cells = tuple(
+            builders.host_cell(number, range(4 * number, 4 * number + 4))
+            for number in range(2))
+        for pools, expected in (({0: 1}, 0), ({1: 1}, 1), ({}, None)):
+            occupancy = host_occupancy.of_host(snapshot.FleetHost(
+                name='h', cells=cells, pci_pools=tuple(
+                    snapshot.PciPool(kind, node, count)
+                    for node, count in pools.items())))
+            request = guest_request.GuestRequest(
+                flavor=flavor_model.Flavor(name='f', vcpus=2, memory_mib=512),
+                guest_class=hostclass.HostClass.DEDICATED,
+                topology=model.Guest(
+                    (model.GuestCell((0, 1), (), 512),),
+                    model.CpuPolicy.DEDICATED),
+                devices=(snapshot.PciRequest('nic', (kind,), 1, 'required'),))
+            claimed = fleet_claim.claimed_fit(occupancy, request)
+            self.assertEqual(
+                expected, claimed and claimed.cells[0].host_cell)
+
+    def test_packing_is_left_as_it_was(self):
+        before = fleet_claim.CONF.compute[fleet_claim._PACKING]
+        with fleet_claim._packing(not before):
+            self.assertNotEqual(
+                before, fleet_claim.CONF.compute[fleet_claim._PACKING])
+        self.assertEqual(
+            before, fleet_claim.CONF.compute[fleet_claim._PACKING])
