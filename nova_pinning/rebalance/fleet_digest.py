@@ -15,16 +15,22 @@ def of_fleet(fleet: snapshot.Fleet) -> str:
     """What two snapshots have alike if a plan for one is one for the other.
 
     That is all they tell of hosts and guests, wherever it stands in the
-    file, without what no move depends on: the names of guests and their age,
-    why a host is disabled, flavors that no guest has, and of the snapshot
-    itself from where and when it is.
+    file, without what no move depends on: the names of guests and server
+    groups, the age of guests, why a host is disabled, flavors, aggregates and
+    groups that nothing is in, and of the snapshot itself from where and when
+    it is.
 
     :returns: ``sha256:`` and 64 hexadecimal digits
     :raises ValueError: if it is a fleet of which a snapshot cannot tell
         (``fleet.encode``)
     """
-    text = json.dumps(encode.encode_fleet(_canonical(fleet)),
-                      ensure_ascii=False, separators=(',', ':'))
+    document = encode.encode_fleet(_canonical(fleet))
+    in_use = {guest.get('server_group') for guest in document['guests']}
+    document['server_groups'] = sorted(
+        ({key: value for key, value in group.items() if key != 'name'}
+         for group in document.get('server_groups', ())
+         if group['id'] in in_use), key=lambda group: group['id'])
+    text = json.dumps(document, ensure_ascii=False, separators=(',', ':'))
     digest = hashlib.sha256(text.encode(), usedforsecurity=False)
     return _PREFIX + digest.hexdigest()
 

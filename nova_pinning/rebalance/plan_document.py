@@ -94,6 +94,7 @@ def plan_to_json(plan: plan_model.RebalancePlan) -> dict[str, Any]:
                   **_given({'taken_at': plan.taken_at})},
         'is_optimal': plan.is_optimal,
         **_given({
+            'until': plan.until,
             'stopped': plan.stopped,
             'gains': [_gain_to_json(gain) for gain in plan.gains],
             'drained': list(plan.drained),
@@ -128,7 +129,8 @@ def plan_from_json(document: source.YamlDocument) -> plan_model.RebalancePlan:
         is_optimal=value.get('is_optimal', False),
         stopped=value.get('stopped', ''),
         fleet_digest=value['fleet']['digest'],
-        taken_at=value['fleet'].get('taken_at', ''))
+        taken_at=value['fleet'].get('taken_at', ''),
+        until=value.get('until'))
 
 
 def _given(values: _Json) -> dict[str, Any]:
@@ -159,8 +161,9 @@ def _move_to_json(move: plan_model.PlannedMove) -> dict[str, Any]:
             'target_fit': _fit_to_json(move.target_fit)})}
     if move.seconds is not None:
         document['seconds'] = move.seconds
-    return {**document, **_given({'is_parking': move.is_parking,
-                                  'after': list(move.after)})}
+    return {**document, **_given({
+        'is_parking': move.is_parking, 'cold_reason': move.cold_reason,
+        'after': list(move.after)})}
 
 
 def _fit_to_json(fit: model.Fit | None) -> list[dict[str, Any]]:
@@ -198,6 +201,7 @@ def _move(document: source.YamlDocument, value: _Json,
         target_fit=_fit(document, value, (*path, 'target_fit')),
         seconds=(float(value['seconds']) if 'seconds' in value else None),
         is_parking=value.get('is_parking', False),
+        cold_reason=value.get('cold_reason', ''),
         after=tuple(value.get('after', ())))
 
 

@@ -43,6 +43,8 @@ class PlannedMove:
     :param seconds: how long it takes, as far as can be told; None if not
     :param is_parking: whether the guest moves again later in the plan, and is
         only out of others' way meanwhile
+    :param cold_reason: why it is not live, for people; '' if it is, or if
+        that is not known
     :param after: positions in the plan of the moves that have to be done
         before this one; with all others it may run at the same time
     """
@@ -60,6 +62,7 @@ class PlannedMove:
     target_fit: model.Fit | None = None
     seconds: float | None = None
     is_parking: bool = False
+    cold_reason: str = ''
     after: tuple[int, ...] = ()
 
 
@@ -98,11 +101,13 @@ class RebalancePlan:
     :param drained: hosts that are empty afterwards, or were asked to be
     :param stuck: what stands in the way, () if nothing does
     :param is_optimal: whether it is proved that no other plan gains more
-        with as many moves
+        with as many moves, or, with ``until``, that fewer will not do
     :param stopped: why there are not more moves, for people
     :param fleet_digest: of the fleet's state that the plan is made for
         (``fleet_digest.of_fleet``)
     :param taken_at: of that fleet, ISO 8601
+    :param until: how much room was asked for of the first size, None for as
+        much as can be made
     """
 
     goal: PlanGoal
@@ -114,6 +119,7 @@ class RebalancePlan:
     stopped: str = ''
     fleet_digest: str = ''
     taken_at: str = ''
+    until: int | None = None
 
     @property
     def memory_mib(self) -> int:

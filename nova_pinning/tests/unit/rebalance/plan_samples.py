@@ -2,10 +2,12 @@
 """Plans for tests: any that can be written down, and small ones."""
 
 import dataclasses
+import random
 
 from hypothesis import strategies
 
 from nova_pinning.explain import moves as explain_moves
+from nova_pinning.fleet import generate
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.rebalance import fleet_digest
@@ -45,6 +47,7 @@ def _moves(draw):
             name=_LINES, flavor=_LINES, disk_gib=_AMOUNTS, source_fit=_FITS,
             target_fit=_FITS,
             seconds=strategies.none() | strategies.floats(0, 1e9),
+            cold_reason=_LINES,
             after=strategies.sets(
                 strategies.integers(0, max(0, place - 1)),
                 max_size=place).map(sorted).map(tuple))))
@@ -74,7 +77,8 @@ ANY_PLAN = strategies.builds(
     fleet_digest=strategies.integers(0, 2 ** 256 - 1).map(
         'sha256:{:064x}'.format),
     taken_at=strategies.sampled_from(
-        ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']))
+        ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
+    until=strategies.none() | strategies.integers(1, 2 ** 53 - 1))
 
 
 def moving(fleet, *moves, **values):
@@ -88,7 +92,7 @@ def moving(fleet, *moves, **values):
     planned = []
     for uuid, target in moves:
         guest = guests[uuid]
-        found = host_occupancy.fit_on(
+        found = host_occupancy.verdict(
             occupancies[target], explain_moves.as_new_request(guest, {}),
             fleet.packs_cells)
         assert isinstance(found, model.Fit), found
@@ -109,3 +113,35 @@ def moving(fleet, *moves, **values):
         'goal': plan_model.PlanGoal.DEFRAGMENT, 'moves': tuple(planned),
         'fleet_digest': fleet_digest.of_fleet(fleet),
         'taken_at': fleet.taken_at, **values})
+
+
+def some_moves(fleet, count, seed=0):
+    """UUIDs and hosts for :func:`moving`, any that nova would make."""
+    chance = random.Random(seed)
+    occupancies = host_occupancy.of_fleet(fleet)
+    guests = {guest.uuid: guest for guest in fleet.guests}
+    found = []
+    for _ in range(50 * count):
+        guest = guests[chance.choice(sorted(guests))]
+        target = chance.choice(sorted(set(occupancies) - {guest.host}))
+        outcome = host_occupancy.verdict(
+            occupancies[target], explain_moves.as_new_request(guest, {}),
+            fleet.packs_cells)
+        if not isinstance(outcome, model.Fit) or guest.devices:
+            continue
+        moved = dataclasses.replace(
+            guest, host=target, fit=guest.topology and outcome)
+        occupancies[guest.host] = occupancies[guest.host].without(guest)
+        occupancies[target] = occupancies[target].adding(moved)
+        guests[guest.uuid] = moved
+        found.append((guest.uuid, target))
+        if len(found) == count:
+            break
+    return found
+
+
+def example(count=6, seed=1, **values):
+    """A small fleet, and a plan of some moves on it."""
+    fleet = generate.generate_fleet(
+        6, 'two-socket-80', seed, filled=0.6, shared=0.3)
+    return fleet, moving(fleet, *some_moves(fleet, count, seed), **values)

@@ -105,6 +105,27 @@ class TestOfFleet(base.BaseTestCase):
         self.assertEqual(fleet_digest.of_fleet(fleet),
                          fleet_digest.of_fleet(other))
 
+    def test_server_groups(self):
+        def grouped(*groups):
+            fleet = _fleet()
+            return fleet_digest.of_fleet(dataclasses.replace(
+                fleet, server_groups=groups, guests=tuple(
+                    dataclasses.replace(guest, server_group='ab'[place % 2])
+                    for place, guest in enumerate(fleet.guests))))
+
+        together, apart, unused = [
+            snapshot.FleetServerGroup(id=name, policy=policy)
+            for name, policy in (
+                ('a', snapshot.GroupPolicy.AFFINITY),
+                ('b', snapshot.GroupPolicy.ANTI_AFFINITY),
+                ('c', snapshot.GroupPolicy.AFFINITY))]
+        digest = grouped(together, apart)
+        self.assertEqual(digest, grouped(
+            apart, unused, dataclasses.replace(together, name='named')))
+        self.assertNotEqual(digest, grouped(
+            together, dataclasses.replace(apart, max_per_host=2)))
+        self.assertNotEqual(digest, grouped(together))
+
     @ddt.data(*_CHANGES)
     def test_change(self, name):
         fleet = _fleet()
