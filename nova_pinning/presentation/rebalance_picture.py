@@ -100,6 +100,14 @@ class MovePicture:
     hosts: tuple[MovePictureHost, ...]
 
 
+def letters(guests: Iterable[str]) -> dict[str, str]:
+    """The letter of each guest, in the order in which they come up first.
+
+    :param guests: UUIDs, some of them several times
+    """
+    return dict(zip(dict.fromkeys(guests), terminal_drawing.symbols()))
+
+
 def moved_guests(
         plan: plan_model.RebalancePlan) -> tuple[MovedGuest, ...]:
     """The guests of a plan with their letters, each once.
@@ -111,15 +119,15 @@ def moved_guests(
     for move in plan.moves:
         first.setdefault(move.guest, move)
         last[move.guest] = move
+    named = letters(first)
     return tuple(
         MovedGuest(
-            number=number, letter=letter, guest=uuid,
+            number=number, letter=named[uuid], guest=uuid,
             title=host_structure.printable(begun.name or uuid),
             vcpus=begun.vcpus, source=begun.source,
             target=last[uuid].target, source_fit=begun.source_fit,
             target_fit=last[uuid].target_fit)
-        for number, ((uuid, begun), letter) in enumerate(
-            zip(first.items(), terminal_drawing.symbols())))
+        for number, (uuid, begun) in enumerate(first.items()))
 
 
 def picture_of(plan: plan_model.RebalancePlan,

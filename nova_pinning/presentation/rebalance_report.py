@@ -59,9 +59,11 @@ def title(plan: plan_model.RebalancePlan) -> str:
     """What the plan is, in a line."""
     if plan.goal is plan_model.PlanGoal.DRAIN:
         return _drain_title(plan)
+    if not plan.moves:
+        return _nothing_title(plan)
     gained = [(gain.size, gain.after - gain.before) for gain in plan.gains]
-    if not plan.moves or not gained:
-        return 'No moves' if not plan.moves else _moves(plan)
+    if not gained:
+        return _moves(plan)
     if len(gained) == 1:
         (size, more), = gained
         verb = 'makes' if len(plan.moves) == 1 else 'make'
@@ -69,6 +71,14 @@ def title(plan: plan_model.RebalancePlan) -> str:
                 f'{"guest" if more == 1 else "guests"} of {size_name(size)}')
     return f'{_moves(plan)}: ' + ', '.join(
         f'{more:+,} of {size_name(size)}' for size, more in gained)
+
+
+def _nothing_title(plan: plan_model.RebalancePlan) -> str:
+    if plan.until is not None and plan.gains and (
+            plan.gains[0].before >= plan.until):
+        return 'No moves are needed'
+    return ('No move makes more room' if plan.is_optimal
+            else 'No moves were found that make more room')
 
 
 def _drain_title(plan: plan_model.RebalancePlan) -> str:
@@ -99,7 +109,9 @@ def remarks(plan: plan_model.RebalancePlan) -> Iterator[str]:
     yield from _worth(plan)
     if plan.moves:
         yield from _cost(plan)
-    if plan.stopped:
+    # Of a plan that empties hosts, the rest has said it.
+    if plan.stopped and (plan.goal is plan_model.PlanGoal.DEFRAGMENT
+                         or plan.stuck and not plan.is_optimal):
         yield f'It stops there: {plan.stopped}.'
 
 
@@ -111,18 +123,24 @@ def _worth(plan: plan_model.RebalancePlan) -> Iterator[str]:
             text += (f'; no plan of as many moves makes room for more than '
                      f'{gain.bound:,}')
         yield text + '.'
-    if plan.goal is plan_model.PlanGoal.DEFRAGMENT and plan.gains:
-        yield ('It is proved that no plan of as many moves makes more room.'
-               if plan.is_optimal else
-               'It is not proved that no plan of as many moves makes more '
-               'room.')
-    elif plan.moves:
-        yield ('It is proved that no plan does with fewer moves.'
-               if plan.is_optimal else
-               'It is not proved that no plan does with fewer moves.')
+    claim = _claim(plan)
+    if claim:
+        proof = 'is' if plan.is_optimal else 'is not'
+        yield f'It {proof} proved that {claim}.'
+
+
+def _claim(plan: plan_model.RebalancePlan) -> str:
+    """What ``is_optimal`` is about."""
+    if plan.goal is plan_model.PlanGoal.DEFRAGMENT:
+        if not plan.gains or not plan.moves and plan.is_optimal:
+            return ''
+        if plan.until is None:
+            return 'no plan of as many moves makes more room'
+        if plan.gains[0].after < plan.until:
+            return f'no plan makes room for {plan.until:,}'
     elif plan.stuck:
-        yield ('It is proved that no plan does it.' if plan.is_optimal else
-               'It is not proved that no plan does it.')
+        return 'no plan does it'
+    return 'fewer moves will not do' if plan.moves else ''
 
 
 def _cost(plan: plan_model.RebalancePlan) -> Iterator[str]:
@@ -175,11 +193,3 @@ def span(seconds: float) -> str:
         return f'{minutes} min'
     hours, minutes = divmod(minutes, 60)
     return f'{hours:,} h' + (f' {minutes} min' if minutes else '')
-
-
-def on_host(host: str, fit: model.Fit | None) -> str:
-    """A host with cells of it: 'cmp-7 cell 1'."""
-    found = cells(fit)
-    if not found:
-        return host
-    return f'{host} {"cells" if "," in found else "cell"} {found}'

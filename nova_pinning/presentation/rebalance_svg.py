@@ -25,6 +25,9 @@ _CORE_WIDTH = 13
 _THREAD_HEIGHT = 13
 # Cores of which there are more go to further lines.
 _CORES_A_LINE = 32
+# A few hosts stand below each other, many in so many columns at most.
+_HOSTS_A_COLUMN = 8
+_MOST_COLUMNS = 4
 _LABEL_WIDTH = 46
 _FREE_WIDTH = 54
 _BADGE_WIDTH = 26
@@ -52,7 +55,12 @@ def render(picture: rebalance_picture.MovePicture, title: str,
     """
     hosts = host_picture.framed(
         [_host(host) for host in picture.hosts], 'np-socket')
-    whole = svg_boxes.grid(hosts, 1, 10) if hosts else svg_boxes.SvgBox(640, 0)
+    whole = svg_boxes.SvgBox(640, 0)
+    if hosts:
+        columns = 1
+        if len(hosts) > _HOSTS_A_COLUMN:
+            columns = min(_MOST_COLUMNS, svg_boxes.columns_for(hosts, 10, 1))
+        whole = svg_boxes.grid(hosts, columns, 10)
     inner = max(whole.width, 640.0)
     parts = [_heading(title, remarks, inner), whole,
              _legend(picture, inner)]

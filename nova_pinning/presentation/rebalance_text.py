@@ -2,12 +2,15 @@
 """A plan of moves for people."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
+from typing import TypeVar
 
 import rich.console
 
+from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.host import words
 from nova_pinning.presentation import console_drawing
@@ -17,27 +20,41 @@ from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import plan_model
 
+_Key = TypeVar('_Key')
+# Guests that are named where several are alike.
+_NAMES = 6
 
-def show(plan: plan_model.RebalancePlan, console: rich.console.Console,
+
+def show(plan: plan_model.RebalancePlan, remarks: Iterable[str],
+         console: rich.console.Console,
          picture: rebalance_picture.MovePicture | None = None,
          most: int | None = None) -> None:
     """Print what a plan gains and costs, its moves, and a drawing.
 
+    :param remarks: what is worth knowing, ``rebalance_report.remarks``
     :param picture: of the plan, None for no drawing
     :param most: hosts that are drawn, None for all
     """
     printing.title(rebalance_report.title(plan), console)
-    for remark in rebalance_report.remarks(plan):
+    for remark in remarks:
         printing.say(remark, console, '  ')
     if plan.stuck:
         printing.heading('What stands in the way', console)
         printing.table(
-            ('guest', 'host', 'why'),
-            [(guest.name or guest.guest, guest.host, guest.reason)
-             for guest in plan.stuck], console)
+            ('guests', 'host', 'why'),
+            [(guests, host, reason) for (host, reason), guests in _alike(
+                ((guest.host, guest.reason), guest.name or guest.guest)
+                for guest in plan.stuck)], console)
     if plan.moves:
         printing.heading('Moves', console)
         moves(plan, console)
+        reasons = list(_alike(
+            (move.cold_reason, move.name or move.guest)
+            for move in plan.moves if move.cold_reason))
+        if reasons:
+            printing.heading('Why not live', console)
+            printing.table(('guests', 'why'), [
+                (guests, reason) for reason, guests in reasons], console)
     if picture is not None and picture.hosts:
         printing.heading('Before and after', console)
         console_drawing.show(console, rebalance_drawing.draw(
@@ -48,6 +65,17 @@ def show(plan: plan_model.RebalancePlan, console: rich.console.Console,
                 f'{words.count(left, "more host")} '
                 f'{"is" if left == 1 else "are"} drawn with --drawing, or in '
                 'a file with --svg', console, '  ')
+
+
+def _alike(named: Iterable[tuple[_Key, str]]) -> Iterator[tuple[_Key, str]]:
+    """The names of what is alike, a few of each."""
+    groups: dict[_Key, list[str]] = {}
+    for key, name in named:
+        groups.setdefault(key, []).append(name)
+    for key, names in groups.items():
+        more = len(names) - _NAMES
+        yield key, ', '.join(names[:_NAMES]) + (
+            f' and {more:,} more' if more > 0 else '')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,48 +96,60 @@ class _Column:
 def moves(plan: plan_model.RebalancePlan,
           console: rich.console.Console) -> None:
     """Print the table of moves, as much of it as fits."""
-    columns = list(_columns(plan))
-    cells = {column.name: [column.shown(move) for move in plan.moves]
-             for column in columns}
-    # What is the same everywhere and empty tells nothing.
-    columns = [column for column in columns if any(cells[column.name])]
-    while True:
-        names = [column.name for column in columns]
-        rows: Sequence[Sequence[str]] = list(
-            zip(*(cells[name] for name in names)))
-        last = max(columns, key=lambda column: column.rank)
-        if not last.rank or printing.has_room(names, rows, console):
+    shown = [(column, [column.shown(move) for move in plan.moves])
+             for column in _columns(plan)]
+    # What is empty everywhere tells nothing.
+    shown = [(column, cells) for column, cells in shown if any(cells)]
+    while _width(shown) > console.width:
+        last = max((column for column, _cells in shown),
+                   key=lambda column: column.rank)
+        if not last.rank:
             break
-        columns.remove(last)
-    printing.table(names, rows, console, [
-        column.name for column in columns if column.is_number])
+        shown = [(column, cells) for column, cells in shown
+                 if column is not last]
+    printing.table(
+        [column.name for column, _cells in shown],
+        list(zip(*(cells for _column, cells in shown))), console,
+        [column.name for column, _cells in shown if column.is_number])
+
+
+def _width(shown: Sequence[tuple[_Column, Sequence[str]]]) -> int:
+    """Of a table in which no cell is broken."""
+    return sum(max(len(text) for text in (column.name, *cells)) + 2
+               for column, cells in shown) - 2
 
 
 def _columns(plan: plan_model.RebalancePlan) -> Iterator[_Column]:
-    letters = {guest.guest: guest.letter
-               for guest in rebalance_picture.moved_guests(plan)}
+    letters = rebalance_picture.letters(move.guest for move in plan.moves)
     steps = iter(rebalance_report.steps(plan))
     has_cold = any(move.kind is plan_model.MigrationKind.COLD
                    for move in plan.moves)
     yield _Column('', lambda move: letters[move.guest])
     yield _Column('step', lambda move: str(next(steps)), is_number=True)
     yield _Column('guest', lambda move: move.name or move.guest)
-    yield _Column('flavor', lambda move: move.flavor, 5)
+    yield _Column('flavor', lambda move: move.flavor, 6)
     yield _Column('vCPUs', lambda move: str(move.vcpus), 1, is_number=True)
     yield _Column(
         'memory', lambda move: quantities.shown_memory(move.memory_mib), 3,
         is_number=True)
-    yield _Column('from', lambda move: rebalance_report.on_host(
-        move.source, move.source_fit))
-    yield _Column('to', _target)
-    yield _Column('CPUs there', lambda move: rebalance_report.cpus(
-        move.target_fit), 6)
-    yield _Column('how', lambda move: str(move.kind) if has_cold else '', 2)
+    yield _Column('from', lambda move: move.source)
+    yield _Column('cell', lambda move: rebalance_report.cells(
+        move.source_fit), 4)
+    yield _Column('to', lambda move: move.target)
+    yield _Column('cell', lambda move: rebalance_report.cells(
+        move.target_fit), 2)
+    yield _Column('CPUs', _cpus, 7)
+    yield _Column('how', lambda move: str(move.kind) if has_cold else '', 1)
     yield _Column(
         'time', lambda move: '' if move.seconds is None
-        else rebalance_report.span(move.seconds), 4, is_number=True)
+        else rebalance_report.span(move.seconds), 5, is_number=True)
+    yield _Column(
+        'note', lambda move: 'moves on later' if move.is_parking else '')
 
 
-def _target(move: plan_model.PlannedMove) -> str:
-    text = rebalance_report.on_host(move.target, move.target_fit)
-    return f'{text}, for a time' if move.is_parking else text
+def _cpus(move: plan_model.PlannedMove) -> str:
+    """The CPUs that a guest gets, whichever vCPU has which."""
+    if move.target_fit is None:
+        return ''
+    return str(cpuset.CpuSet(cpu for cell in move.target_fit.cells
+                             for _vcpu, cpu in cell.pins))
