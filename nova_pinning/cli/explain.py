@@ -7,7 +7,6 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import difflib
 import typing
 
 import rich.console
@@ -120,7 +119,7 @@ class Explain(display.Lister):
             defects.version(parsed_args.release, '--release')
             if parsed_args.release else None, defects)
         fleet = fleets.load(parsed_args)
-        names = _hosts(parsed_args.host, fleet)
+        names = fleets.named_hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
         scope = _scope(request, fleet, parsed_args.isolated_aggregates)
@@ -259,20 +258,3 @@ def _scope(explained: _ExplainedRequest, fleet: snapshot.Fleet,
             errors.Location('--availability-zone'),
             common_options.known(sorted(zones)))
     return scope
-
-
-def _hosts(names: list[str], fleet: snapshot.Fleet) -> list[str]:
-    """The hosts that are asked about, each once.
-
-    :raises errors.InputError: for one that the fleet does not have
-    """
-    known = [host.name for host in fleet.hosts]
-    if not known:
-        raise errors.InputError('has no hosts', fleet.where)
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 3)
-            raise errors.InputError(
-                f'the fleet has no host called {name!r}',
-                errors.Location('--host'), common_options.known(near or known))
-    return list(dict.fromkeys(names))

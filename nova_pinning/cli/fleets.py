@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import difflib
 import gc
 import itertools
 import operator
@@ -16,8 +17,10 @@ import rich.progress
 
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
+from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
@@ -56,6 +59,26 @@ def load(parsed_args: argparse.Namespace,
         findings = problems.find(fleet) if warn else ()
     warn_of(findings, parsed_args.fleet)
     return fleet
+
+
+def named_hosts(names: Sequence[str], fleet: snapshot.Fleet,
+                option: str = '--host') -> list[str]:
+    """The hosts that an option names, each once.
+
+    :raises errors.InputError: for one that the fleet does not have, or if it
+        has none at all
+    """
+    known = [host.name for host in fleet.hosts]
+    if not known:
+        raise errors.InputError('has no hosts', fleet.where)
+    found = set(known)
+    for name in names:
+        if name not in found:
+            near = difflib.get_close_matches(name, known, 3)
+            raise errors.InputError(
+                f'the fleet has no host called {name!r}',
+                errors.Location(option), common_options.known(near or known))
+    return list(dict.fromkeys(names))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands that plan moves share: options, and what they make."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+import dataclasses
+import math
+import re
+import typing
+
+from nova_pinning.bridge import standalone
+from nova_pinning.cli import common_options
+from nova_pinning.cli import fleets
+from nova_pinning.cli import guest_options
+from nova_pinning.cli import select
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+from nova_pinning.simulation import spec
+from nova_pinning.upgrade import known_hits
+from nova_pinning.upgrade import register
+
+if typing.TYPE_CHECKING:
+    from nova_pinning.rebalance import move_cost
+    from nova_pinning.rebalance import move_rules
+    from nova_pinning.rebalance import slot_size
+    from nova_pinning.rebalance import solver_settings
+
+_MOST_MOVES = 1_000_000
+_MOST_VCPUS = 65536
+_FOR = '--for'
+# A number of vCPUs, or the name of a flavor, and a weight.
+_SIZE = re.compile(r'(.+?)(?::([0-9]{1,6}(?:\.[0-9]{1,6})?))?')
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """Add --for, and what nova needs to know to make guests of flavors."""
+    parser.add_argument(
+        _FOR, dest='sizes', metavar='SIZES', required=True,
+        help='guests to make room for: vCPUs of pinned guests in one NUMA '
+             'cell, or flavors of the snapshot, separated by commas and with '
+             'their weights if there are several, such as 16 or 16:3,8:1')
+    guest_options.add_order(parser)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add what bounds the moves."""
+    group = parser.add_argument_group('what may be moved')
+    group.add_argument(
+        '--moves', metavar='N', type=_moves,
+        help='at most so many moves, or N%% of the guests; if not given, as '
+             'many as gain something')
+    group.add_argument(
+        '--memory', metavar='AMOUNT',
+        help='copy at most so much memory in all, such as 512GiB')
+    group.add_argument(
+        '--fixed', metavar='GUEST', action='append', default=[],
+        help='a guest that stays, by UUID or name; may be given several '
+             'times, as the next three may')
+    group.add_argument(
+        '--exclude', metavar='HOST', action='append', default=[],
+        help='a host that no guest leaves or comes to')
+    group.add_argument(
+        '--tag', metavar='TAG', action='append', default=[],
+        help='guests with this server tag stay')
+    group.add_argument(
+        '--min-age', metavar='AGE', type=_days,
+        help='guests that nova built less than so long ago stay, such as 7d: '
+             'they may soon be gone anyway')
+    group.add_argument(
+        '--max-age', metavar='AGE', type=_days,
+        help='guests that nova built longer ago stay')
+    group.add_argument(
+        '--live-only', action='store_true',
+        help='guests that nova cannot move live stay; without it they are '
+             'moved cold, which stops them for the time')
+    add_cloud(group)
+
+
+def add_cloud(parser: argparse._ActionsContainer) -> None:
+    """Add what is not in a snapshot of the cloud's own rules."""
+    parser.add_argument(
+        '--release', metavar='RELEASE', default='',
+        help='the nova, such as 2026.1 or 33.0.2, of hosts of which the '
+             'snapshot does not tell it; its known bugs keep guests from '
+             'being moved')
+    parser.add_argument(
+        '--default-zone', metavar='ZONE', default='nova',
+        help='availability zone of hosts that no aggregate puts in one '
+             '([DEFAULT] default_availability_zone; default: nova)')
+    parser.add_argument(
+        '--isolated-aggregates', action='store_true',
+        help='have aggregates with trait:NAME=required take only guests that '
+             'require the trait, as under [scheduler] '
+             'enable_isolated_aggregate_filtering')
+    parser.add_argument(
+        '--cross-zones', action='store_true',
+        help='let guests that were asked for in no availability zone leave '
+             'that of their host, as nova does')
+    parser.add_argument(
+        '--restarted', action='store_true',
+        help='all guests were restarted since the last upgrade of nova, so '
+             'that no bug hits them that is about those that were not')
+
+
+def add_cost(parser: argparse.ArgumentParser) -> None:
+    """Add what the time that moves take is reckoned with."""
+    group = parser.add_argument_group('what moves cost')
+    group.add_argument(
+        '--bandwidth', metavar='RATE', default='1000MiB',
+        help='of one migration in a second, such as 10Gbit or 1000MiB '
+             '(default: %(default)s)')
+    group.add_argument(
+        '--parallel', metavar='N', type=common_options.number(1, 1000),
+        default=1, help='migrations at the same time at most (default: 1)')
+    group.add_argument(
+        '--window', metavar='TIME', type=_seconds,
+        help='how long moves may be made at a time, such as 2h; the plan '
+             'says how many such windows it takes')
+    group.add_argument(
+        '--local-disks', action='store_true',
+        help="disks are the hosts' own, and are copied too")
+    group.add_argument(
+        '--post-copy', action='store_true',
+        help='nova may switch a guest over before all its memory is there '
+             '([libvirt] live_migration_permit_post_copy)')
+    group.add_argument(
+        '--auto-converge', action='store_true',
+        help='a guest that writes faster than is copied is slowed down '
+             '([libvirt] live_migration_permit_auto_converge)')
+
+
+def add_solver(parser: argparse.ArgumentParser) -> None:
+    """Add how the plan is looked for."""
+    group = parser.add_argument_group('how it is looked for')
+    group.add_argument(
+        '--seconds', metavar='N', type=positive, default=60.0,
+        help='after which the best plan so far is taken, with the bound that '
+             'is proved by then (default: 60)')
+    group.add_argument(
+        '--check-claims', action='store_true',
+        help="have nova's own claim make every move of the plan as well, not "
+             'only those of guests that its fit is known to get wrong; the '
+             'exit status is 1 if one comes out otherwise')
+
+
+def _moves(text: str) -> tuple[float, bool]:
+    """A type for argparse: a number, and whether it is of a hundred."""
+    number, is_share = text.removesuffix('%'), text.endswith('%')
+    try:
+        value = float(number) if is_share else int(number)
+    except ValueError:
+        value = 0
+    if not 0 < value <= (100 if is_share else _MOST_MOVES):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a number of moves of at least 1, nor a share '
+            'such as 3%')
+    return value, is_share
+
+
+def _hours(text: str) -> float:
+    try:
+        return spec.hours(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _days(text: str) -> float:
+    return _hours(text) / 24
+
+
+def _seconds(text: str) -> float:
+    return _hours(text) * 3600
+
+
+def positive(text: str) -> float:
+    """A type for argparse: a number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
+    return value
+
+
+def planned_fleet(parsed_args: argparse.Namespace,
+                  fleet: snapshot.Fleet) -> snapshot.Fleet:
+    """The fleet without the hosts that --exclude names, and their guests.
+
+    :raises errors.InputError: for a host that there is not, or if none is
+        left
+    """
+    left_out = set(fleets.named_hosts(parsed_args.exclude, fleet,
+                                      '--exclude'))
+    if not left_out:
+        return fleet
+    if len(left_out) == len(fleet.hosts):
+        raise errors.InputError('leaves no hosts',
+                                errors.Location('--exclude'))
+    return dataclasses.replace(
+        fleet,
+        hosts=tuple(host for host in fleet.hosts
+                    if host.name not in left_out),
+        guests=tuple(guest for guest in fleet.guests
+                     if guest.host not in left_out))
+
+
+def limits(parsed_args: argparse.Namespace,
+           fleet: snapshot.Fleet) -> move_rules.MoveLimits:
+    """What --moves, --memory and --fixed say.
+
+    :param fleet: whose guests a share of moves is of
+    :raises errors.InputError: for a guest that there is not, or a limit that
+        allows nothing
+    """
+    from nova_pinning.rebalance import move_rules
+
+    moves = None
+    if parsed_args.moves is not None:
+        value, is_share = parsed_args.moves
+        # Of 2,089 guests 3% are 63 moves: what is asked for, if not more.
+        moves = math.ceil(len(fleet.guests) * value / 100 - 1e-9
+                          if is_share else value)
+    memory_mib = None
+    if parsed_args.memory is not None:
+        where = errors.Location('--memory')
+        memory_mib = quantities.memory_mib(parsed_args.memory, where)
+        if not memory_mib:
+            raise errors.InputError('allows no move', where,
+                                    'write it like 512GiB')
+    return move_rules.MoveLimits(
+        moves=moves, memory_mib=memory_mib,
+        fixed=frozenset(_fixed(parsed_args.fixed, fleet)))
+
+
+def _fixed(names: list[str], fleet: snapshot.Fleet) -> Iterator[str]:
+    """The UUIDs of guests, of which some are named otherwise."""
+    if not names:
+        return
+    uuids = {guest.uuid for guest in fleet.guests}
+    by_name: dict[str, list[str]] = {}
+    for guest in fleet.guests:
+        by_name.setdefault(guest.name, []).append(guest.uuid)
+    for name in names:
+        if name in uuids:
+            yield name
+        elif name and name in by_name:
+            # All of them: to move one by mistake is worse than not to.
+            yield from by_name[name]
+        else:
+            raise errors.InputError(
+                f'the fleet has no guest called {name!r}',
+                errors.Location('--fixed'),
+                'name it as openstack server list --all-projects does')
+
+
+def rule_settings(
+    parsed_args: argparse.Namespace,
+    cost: move_cost.CostSettings | None = None,
+) -> move_rules.RuleSettings:
+    """What the options of :func:`add_limits` or :func:`add_cloud` say.
+
+    :param cost: says which live migrations end, None for all
+    :raises errors.InputError: for a release that is not known, and for ages
+        that no guest has
+    """
+    from nova_pinning.rebalance import move_rules
+
+    defects = register.shipped()
+    known = known_hits.KnownDefects(
+        defects.version(parsed_args.release, '--release')
+        if parsed_args.release else None, defects)
+    least = getattr(parsed_args, 'min_age', None)
+    most = getattr(parsed_args, 'max_age', None)
+    if least is not None and most is not None and least >= most:
+        raise errors.InputError(
+            'leaves no guest to move together with --min-age',
+            errors.Location('--max-age'), 'it has to be the larger')
+    is_live = getattr(parsed_args, 'live_only', False)
+    return move_rules.RuleSettings(
+        allows_cold=not is_live, moves_devices=not is_live, defects=known,
+        fixed_tags=frozenset(getattr(parsed_args, 'tag', ())),
+        least_age_days=least, most_age_days=most,
+        dirty_limit_mib=cost.dirty_limit_mib if cost else None,
+        crosses_zones=parsed_args.cross_zones,
+        is_restarted=parsed_args.restarted,
+        default_zone=parsed_args.default_zone,
+        isolates=parsed_args.isolated_aggregates)
+
+
+def cost_settings(
+        parsed_args: argparse.Namespace) -> move_cost.CostSettings:
+    """What the options of :func:`add_cost` say.
+
+    :raises errors.InputError: for a bandwidth that is none
+    """
+    from nova_pinning.rebalance import move_cost
+
+    return move_cost.CostSettings(
+        bandwidth_mib=_bandwidth_mib(parsed_args.bandwidth),
+        parallel=parsed_args.parallel,
+        window_seconds=parsed_args.window,
+        shared_storage=not parsed_args.local_disks,
+        post_copy=parsed_args.post_copy,
+        auto_converge=parsed_args.auto_converge)
+
+
+def _bandwidth_mib(text: str) -> float:
+    where = errors.Location('--bandwidth')
+    match = re.fullmatch(
+        r'([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)(?:/s)?', text.strip())
+    unit = match and quantities.unit_bytes(match[2] or 'MiB')
+    if not match or unit is None or not float(match[1]):
+        raise errors.InputError(f'{text!r} is not a rate', where,
+                                'write it like 10Gbit or 1000MiB')
+    return float(match[1]) * float(unit) / 2 ** 20
+
+
+def solver_settings_of(
+        parsed_args: argparse.Namespace) -> solver_settings.SolverSettings:
+    """What the options of :func:`add_solver` say.
+
+    Loads nova, so not before all else is known to be good.
+    """
+    standalone.prepare()
+    from nova_pinning.bridge import fleet_claim
+    from nova_pinning.rebalance import solver_settings
+
+    return solver_settings.SolverSettings(
+        seconds=parsed_args.seconds, ask_nova=fleet_claim.predict_claim)
+
+
+def sizes(parsed_args: argparse.Namespace,
+          fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
+    """What --for says.
+
+    Loads nova if it names flavors.
+
+    :raises errors.InputError: for what is not a size, nor a flavor
+    """
+    from nova_pinning.rebalance import slot_size
+
+    where = errors.Location(_FOR)
+    text = parsed_args.sizes
+    # A flavor that is written out may have commas of its own.
+    items = [text] if '=' in text else text.split(',')
+    found: list[slot_size.SlotSize] = []
+    for item in items:
+        match = _SIZE.fullmatch(item.strip())
+        if match is None:
+            raise errors.InputError(
+                f'{item.strip()!r} is not a size', where,
+                'write it like 16 or 16:3,8:1')
+        name, weight = match[1], float(match[2] or 1)
+        if not weight:
+            raise errors.InputError(f'{name} has no weight', where)
+        if any(size.name == name for size in found):
+            raise errors.InputError(f'{name} is in it twice', where)
+        if name.isascii() and name.isdigit():
+            if not 0 < int(name) <= _MOST_VCPUS:
+                raise errors.InputError(
+                    f'{name} is not a number of vCPUs from 1 to '
+                    f'{_MOST_VCPUS}', where)
+            found.append(slot_size.dedicated_slot(
+                int(name), weight=weight, guests=fleet.guests))
+        else:
+            found.append(_flavor_slot(parsed_args, fleet, name, weight))
+    return found
+
+
+def _flavor_slot(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
+                 name: str, weight: float) -> slot_size.SlotSize:
+    from nova_pinning.rebalance import slot_size
+
+    try:
+        flavor = select.named_flavor(
+            name, fleet.flavors, fleet.where.source or 'the snapshot')
+    except errors.InputError as error:
+        raise errors.InputError(
+            error.message, errors.Location(_FOR),
+            error.advice) from None
+    standalone.prepare()
+    return slot_size.SlotSize(
+        request=guest_options.guest_request_for(
+            flavor, common_options.image_properties(parsed_args),
+            guest_options.pci_aliases(parsed_args, fleet)),
+        name=flavor.name, weight=weight)

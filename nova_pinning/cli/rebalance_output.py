@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands do with a plan of moves once they have one."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import typing
+
+import rich.console
+
+from nova_pinning.cli import display
+from nova_pinning.cli import fleets
+from nova_pinning.document import atomic_file
+from nova_pinning.document import packed
+from nova_pinning import errors
+from nova_pinning import fit
+from nova_pinning.fleet import document
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import host_structure
+from nova_pinning.presentation import rebalance_picture
+from nova_pinning.presentation import rebalance_report
+from nova_pinning.presentation import rebalance_svg
+from nova_pinning.presentation import rebalance_text
+from nova_pinning.rebalance import fleet_digest
+from nova_pinning.rebalance import plan_document
+from nova_pinning.rebalance import plan_model
+
+if typing.TYPE_CHECKING:
+    from nova_pinning.rebalance import move_rules
+
+# Hosts that are drawn unless all are asked for.
+_DRAWN = 6
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add --svg and --drawing."""
+    parser.add_argument(
+        '--svg', metavar='FILE',
+        help='draw the hosts before and after in this file')
+    parser.add_argument(
+        '--drawing', action='store_true',
+        help=f'draw all hosts that are other afterwards on the terminal too, '
+             f'not only the first {_DRAWN}')
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Add --output, for a command that makes a plan."""
+    parser.add_argument(
+        '-o', '--output', metavar='PLAN',
+        help='write the plan to this file, which rebalance show, rebalance '
+             'verify and openstack pinning rebalance apply read')
+    parser.add_argument(
+        '--fleet-after', metavar='FILE',
+        help='write the snapshot as it will be after the plan to this file, '
+             'for the plan that comes next, such as for the next hosts to be '
+             'upgraded')
+
+
+def check(parsed_args: argparse.Namespace) -> None:
+    """Make sure that all files can be written, before it takes long.
+
+    :raises errors.InputError: if one cannot
+    """
+    output = getattr(parsed_args, 'output', None)
+    if output == packed.STANDARD:
+        raise errors.InputError(
+            'cannot be the standard output', errors.Location('--output'),
+            '--format json prints the plan')
+    for path in (parsed_args.svg, output,
+                 getattr(parsed_args, 'fleet_after', None)):
+        if path is not None:
+            atomic_file.check(path)
+
+
+def made_for(
+    plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
+    rules: move_rules.MoveRules,
+) -> plan_model.RebalancePlan:
+    """The plan with what tells that it is for this fleet, and why so.
+
+    :param fleet: all of it, even if the plan was made with some hosts left
+        out
+    :param rules: that the plan was made with
+    """
+    hosts = {host.name: host for host in fleet.hosts}
+    guests = {guest.uuid: guest for guest in fleet.guests}
+
+    def explained(move: plan_model.PlannedMove) -> plan_model.PlannedMove:
+        if move.kind is plan_model.MigrationKind.LIVE:
+            return move
+        guest = dataclasses.replace(guests[move.guest], host=move.source)
+        return dataclasses.replace(move, cold_reason=rules.live_refusal(
+            guest, hosts[move.target]))
+
+    return dataclasses.replace(
+        plan, moves=tuple(map(explained, plan.moves)),
+        fleet_digest=fleet_digest.of_fleet(fleet), taken_at=fleet.taken_at)
+
+
+def claims_agree(
+    plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
+    rules: move_rules.MoveRules, ask_nova: fit.AskNova | None,
+) -> bool:
+    """Whether nova's own claim makes every move as planned.
+
+    What does not agree is told on the error output.
+
+    :param fleet: that the plan was made with
+    """
+    from nova_pinning.bridge import fleet_claim
+    from nova_pinning.rebalance import plan_check
+
+    with fleets.progress("asking nova's claim"), fleets.without_collector():
+        checked = plan_check.check_plan(plan, fleet, rules, ask_nova,
+                                        fleet_claim.claimed_fit)
+    for check in checked.moves:
+        if not check.is_sound:
+            move = check.move
+            print(host_structure.printable(
+                f'warning: move {check.number} of guest {move.guest} to '
+                f'{move.target}: {check.reason}'), file=sys.stderr)
+    return all(check.is_sound for check in checked.moves)
+
+
+def answer(
+    parsed_args: argparse.Namespace, plan: plan_model.RebalancePlan,
+    fleet: snapshot.Fleet | None, seconds: float | None = None,
+) -> display.Answer:
+    """Write the files that are asked for; what there is to say.
+
+    :param fleet: that the plan is made for, None if it is not at hand
+    :param seconds: that all of it takes with so many moves at a time as
+        --parallel says, None for one
+    """
+    remarks = list(rebalance_report.remarks(plan))
+    if seconds is not None:
+        remarks.append(
+            f'About {rebalance_report.span(seconds)} with '
+            f'{parsed_args.parallel} moves at a time at most.')
+    picture = None
+    if fleet is not None and plan.moves:
+        picture = rebalance_picture.picture_of(plan, fleet)
+    if getattr(parsed_args, 'output', None) is not None:
+        plan_document.write_plan(plan, parsed_args.output)
+    if getattr(parsed_args, 'fleet_after', None) is not None:
+        from nova_pinning.rebalance import replay
+        assert fleet is not None
+        document.write(parsed_args.fleet_after,
+                       replay.fleet_after(fleet, plan.moves))
+    if parsed_args.svg is not None:
+        atomic_file.replace(parsed_args.svg, rebalance_svg.render(
+            picture or rebalance_picture.MovePicture(guests=(), hosts=()),
+            rebalance_report.title(plan), remarks))
+    most = None if parsed_args.drawing else _DRAWN
+
+    def show(console: rich.console.Console) -> None:
+        rebalance_text.show(plan, remarks, console, picture, most)
+
+    return display.Answer(
+        rebalance_report.COLUMNS, rebalance_report.rows(plan), show,
+        lambda: plan_document.plan_to_json(plan))
+
+
+def check_state(plan: plan_model.RebalancePlan,
+                fleet: snapshot.Fleet, path: str) -> None:
+    """Make sure that a plan is for this very state of the fleet.
+
+    :raises errors.InputError: if it is not
+    """
+    with fleets.without_collector():
+        if plan.fleet_digest == fleet_digest.of_fleet(fleet):
+            return
+    made = f' of {plan.taken_at}' if plan.taken_at else ''
+    now = f' of {fleet.taken_at}' if fleet.taken_at else ''
+    raise errors.InputError(
+        f'is for another state of the fleet{made} than the snapshot{now}',
+        errors.Location(path),
+        f'nova-pinning rebalance verify {path} {fleet.where.source} tells '
+        'what has changed')

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+"""nova-pinning rebalance defragment, drain and verify."""
+
+import dataclasses
+import json
+import pathlib
+from unittest import mock
+from xml.etree import ElementTree
+
+import ddt
+import fixtures
+
+from nova_pinning.fleet import document
+from nova_pinning.rebalance import plan_document
+from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import replay
+from nova_pinning.tests.unit.cli import cli_case
+
+_DOC = pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
+_EXAMPLE = str(_DOC / 'rebalance-fleet.json')
+
+
+class _PlanCase(cli_case.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        if not _DOC.is_dir():
+            self.skipTest('not run from a checkout')
+        self.plan = str(self.dir / 'plan.json')
+
+    def _run(self, *argv):
+        return self.run_command('rebalance', *argv)
+
+    def _planned(self, *argv, status=0):
+        """The plan of a command that succeeds."""
+        done = self._run(*argv, '-o', self.plan)
+        self.assertEqual((status, ''), (done.status, done.err))
+        return plan_document.read_plan(self.plan)
+
+
+@ddt.ddt
+class TestDefragment(_PlanCase):
+
+    def _defragment(self, *argv, **values):
+        return self._planned('defragment', _EXAMPLE, *argv, **values)
+
+    def _fits(self, fleet, flavor='pinned.16'):
+        """How many more guests of a flavor fit, as capacity counts them."""
+        path = str(self.dir / 'counted.json')
+        document.write(path, fleet)
+        done = self.run_command('capacity', path, '-f', 'json', '--flavor',
+                                flavor)
+        return json.loads(done.out)['flavors'][0]['fits']
+
+    def test_gain_is_what_capacity_counts(self):
+        plan = self._defragment('--for', 'pinned.16', '--moves', '3')
+        fleet = document.read(_EXAMPLE)
+        gain, = plan.gains
+        self.assertEqual(
+            (gain.before, gain.after),
+            (self._fits(fleet),
+             self._fits(replay.fleet_after(fleet, plan.moves))))
+        self.assertGreater(gain.after, gain.before)
+        self.assertEqual(3, len(plan.moves))
+        self.assertTrue(plan.is_optimal)
+
+    def test_share(self):
+        # 10% of 21 guests, rounded up.
+        found = []
+        from nova_pinning.rebalance import defragment
+        with mock.patch.object(
+                defragment, 'plan_defragmentation',
+                side_effect=lambda fleet, sizes, limits, **values:
+                found.append(limits) or plan_model.RebalancePlan(
+                    goal=plan_model.PlanGoal.DEFRAGMENT, moves=())):
+            for text in ('10%', '0.1%', '100%', '7'):
+                self._defragment('--for', '16', '--moves', text)
+            self._defragment('--for', '16', '--fixed', 'db-1', '--memory',
+                             '2TiB')
+        self.assertEqual([3, 1, 21, 7, None],
+                         [limits.moves for limits in found])
+        db, = [guest.uuid for guest in document.read(_EXAMPLE).guests
+               if guest.name == 'db-1']
+        self.assertEqual(({db}, 2 << 20),
+                         (found[-1].fixed, found[-1].memory_mib))
+
+    def test_fixed_and_excluded(self):
+        free = self._defragment('--for', '16')
+        first = free.moves[0]
+        fixed = self._defragment('--for', '16', '--fixed', first.name,
+                                 '--exclude', 'cmp-6')
+        self.assertNotIn(first.guest, {move.guest for move in fixed.moves})
+        self.assertNotIn('cmp-6', {
+            name for move in fixed.moves
+            for name in (move.source, move.target)})
+        # It is for the whole fleet all the same.
+        self.assertEqual(free.fleet_digest, fixed.fleet_digest)
+        done = self._run('show', self.plan, _EXAMPLE)
+        self.assertEqual((0, ''), (done.status, done.err))
+
+    def test_until(self):
+        plan = self._defragment('--for', '16', '--until', '2')
+        self.assertEqual((2, 2), (plan.gains[0].after, plan.until))
+        plan = self._defragment('--for', '16', '--until', '9', status=1)
+        self.assertLess(plan.gains[0].after, 9)
+
+    def test_two_sizes(self):
+        plan = self._defragment('--for', '16:3,pinned.8', '--moves', '2')
+        self.assertEqual(['16', 'pinned.8'],
+                         [gain.size for gain in plan.gains])
+
+    def test_page(self):
+        svg = self.dir / 'plan.svg'
+        done = self._run('defragment', _EXAMPLE, '--for', '16', '--moves',
+                         '3', '--svg', str(svg))
+        self.assertEqual((0, ''), (done.status, done.err))
+        for text in ('3 moves make room for 2 more guests of 16 vCPUs',
+                     'It is proved', 'Moves', 'Before and after'):
+            self.assertIn(text, done.out)
+        ElementTree.parse(svg)
+
+    def test_json(self):
+        done = self._run('defragment', _EXAMPLE, '--for', '16', '-f', 'json')
+        plan = plan_document.loads(done.out)
+        self.assertEqual(plan_model.PlanGoal.DEFRAGMENT, plan.goal)
+        again = self._defragment('--for', '16')
+        self.assertEqual(plan, again)
+
+    def test_claims(self):
+        self._defragment('--for', '16', '--check-claims')
+        # One that does not agree.
+        from nova_pinning.bridge import fleet_claim
+        with mock.patch.object(fleet_claim, 'claimed_fit',
+                               return_value=None):
+            done = self._run('defragment', _EXAMPLE, '--for', '16',
+                             '--check-claims')
+        self.assertEqual(1, done.status)
+        self.assertIn("warning: move 0 of guest", done.err)
+        self.assertIn("nova's claim", done.err)
+
+    @ddt.data(
+        (('--moves', '0'), '--moves'),
+        (('--moves', '0%'), '--moves'),
+        (('--moves', '101%'), '--moves'),
+        (('--moves', 'some'), '--moves'),
+        (('--until', '0'), '--until'),
+        (('--memory', '0'), '--memory: allows no move'),
+        (('--memory', 'much'), "--memory: 'much' is not an amount"),
+        (('--fixed', 'nobody'), "--fixed: the fleet has no guest called "
+                                "'nobody'"),
+        (('--exclude', 'cmp-7'), "--exclude: the fleet has no host called "
+                                 "'cmp-7'"),
+        (tuple(word for number in range(1, 7)
+               for word in ('--exclude', f'cmp-{number}')),
+         '--exclude: leaves no hosts'),
+        (('--min-age', '7d', '--max-age', '1d'), '--max-age: leaves no '
+                                                 'guest'),
+        (('--min-age', 'old'), "--min-age: 'old' is not a duration"),
+        (('--bandwidth', '0Gbit'), "--bandwidth: '0Gbit' is not a rate"),
+        (('--bandwidth', '3 parsecs'), '--bandwidth'),
+        (('--window', '0h'), '--window'),
+        (('--seconds', '0'), '--seconds'),
+        (('--parallel', '0'), '--parallel'),
+        (('--release', '1999.1'), '--release'),
+        (('--output', '-'), '--output: cannot be the standard output'),
+        (('--output', '/nowhere/plan.json'), '/nowhere/plan.json'),
+        (('--svg', '/nowhere/plan.svg'), '/nowhere/plan.svg'))
+    @ddt.unpack
+    def test_bad_input(self, argv, text):
+        done = self._run('defragment', _EXAMPLE, '--for', '16', *argv)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(text, done.err)
+
+    @ddt.data(
+        ('0', '0 is not a number of vCPUs'),
+        ('16:0', '16 has no weight'),
+        ('16,16', '16 is in it twice'),
+        ('16,,8', 'is not a size'),
+        ('pinned.3', "no flavor called 'pinned.3'"),
+        ('99999', '99999 is not a number of vCPUs'))
+    @ddt.unpack
+    def test_bad_sizes(self, sizes, text):
+        done = self._run('defragment', _EXAMPLE, '--for', sizes)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--for: ', done.err)
+        self.assertIn(text, done.err)
+
+    def test_no_hosts(self):
+        path = str(self.dir / 'empty.json')
+        document.write(path, dataclasses.replace(
+            document.read(_EXAMPLE), hosts=(), guests=()))
+        done = self._run('defragment', path, '--for', '16')
+        self.assertEqual(2, done.status)
+        self.assertIn('has no hosts', done.err)
+
+
+class TestDrain(_PlanCase):
+
+    def test_empties(self):
+        plan = self._planned('drain', _EXAMPLE, '--host', 'cmp-2')
+        fleet = replay.fleet_after(document.read(_EXAMPLE), plan.moves)
+        self.assertNotIn('cmp-2', {guest.host for guest in fleet.guests})
+        self.assertEqual(('cmp-2',), plan.drained)
+
+    def test_batches(self):
+        # One host after the other, each as the one before has left it.
+        before, emptied = _EXAMPLE, 0
+        for number, name in enumerate(('cmp-2', 'cmp-5', 'cmp-2')):
+            after = str(self.dir / f'after-{number}.json')
+            done = self._run('drain', before, '--host', name,
+                             '--fleet-after', after)
+            self.assertEqual((0, ''), (done.status, done.err))
+            fleet = document.read(after)
+            self.assertNotIn(name, {guest.host for guest in fleet.guests})
+            self.assertEqual(21, len(fleet.guests))
+            emptied += 'empty' in done.out or 'empties' in done.out
+            before = after
+        self.assertEqual(3, emptied)
+
+    def test_impossible(self):
+        done = self._run('drain', _EXAMPLE, '--host', 'cmp-2', '--fixed',
+                         'db-2', '-o', self.plan)
+        self.assertEqual((1, ''), (done.status, done.err))
+        self.assertIn('cmp-2 cannot be drained', done.out)
+        self.assertRegex(done.out, r'db-2 +cmp-2 +\S')
+        plan = plan_document.read_plan(self.plan)
+        self.assertEqual((), plan.moves)
+        self.assertEqual(['db-2'], [guest.name for guest in plan.stuck])
+
+    def test_bad_input(self):
+        done = self._run('drain', _EXAMPLE, '--host', 'cmp-7')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn("--host: the fleet has no host called 'cmp-7'",
+                      done.err)
+        done = self._run('drain', _EXAMPLE, '--host', 'cmp-1', '--exclude',
+                         'cmp-1')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--exclude: cmp-1 is to be emptied', done.err)
+        done = self._run('drain', _EXAMPLE)
+        self.assertEqual(2, done.status)
+
+
+class TestVerify(_PlanCase):
+
+    def setUp(self):
+        super().setUp()
+        self.made = self._planned('defragment', _EXAMPLE, '--for', '16')
+        self.fleet = document.read(_EXAMPLE)
+        self.path = str(self.dir / 'fleet.json')
+
+    def _verify(self, *argv, fleet=None):
+        document.write(self.path, fleet or self.fleet)
+        return self._run('verify', self.plan, self.path, *argv)
+
+    def test_holds(self):
+        for argv in ((), ('--claims',)):
+            done = self._verify(*argv)
+            self.assertEqual((0, ''), (done.status, done.err))
+            self.assertIn('The plan holds', done.out)
+
+    def test_newer(self):
+        # What has happened since is of no consequence, or it is.
+        newer = dataclasses.replace(self.fleet, guests=tuple(
+            guest for guest in self.fleet.guests
+            if guest.uuid != self.made.moves[0].guest))
+        done = self._verify(fleet=newer)
+        self.assertEqual(1, done.status)
+        self.assertIn('does not hold any more', done.out)
+        self.assertIn('the guest is gone', done.out)
+        found = json.loads(self._verify('-f', 'json', fleet=newer).out)
+        self.assertEqual((False, False),
+                         (found['holds'], found['is_same_state']))
+        self.assertEqual('gone', found['moves'][0]['outcome'])
+
+    def test_begun(self):
+        for count in range(len(self.made.moves) + 1):
+            begun = replay.fleet_after(self.fleet, self.made.moves[:count])
+            done = self._verify(fleet=begun)
+            self.assertEqual((0, ''), (done.status, done.err), count)
+            if count:
+                self.assertIn(f'{count} are made already'
+                              if count > 1 else '1 is made already', done.out)
+
+    def test_other_fleet(self):
+        other = dataclasses.replace(self.fleet, hosts=tuple(
+            dataclasses.replace(host, name=f'other-{host.name}')
+            for host in self.fleet.hosts), guests=())
+        done = self._verify(fleet=other)
+        self.assertEqual(1, done.status)
+        self.assertIn('0 of', done.out)
+
+
+class TestDocumentation(_PlanCase):
+
+    def test_what_it_shows(self):
+        # doc/source/admin/rebalance.rst has the commands. If their output is
+        # as it is to be, take over what they write.
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '92'))
+        svg = self.dir / 'rebalance.svg'
+        for name, argv in (
+                ('rebalance-defragment.inc', (
+                    'defragment', _EXAMPLE, '--for', '16', '--moves', '3',
+                    '--svg', str(svg), '-o', self.plan)),
+                ('rebalance-drain.inc', (
+                    'drain', _EXAMPLE, '--host', 'cmp-2')),
+                ('rebalance-stuck.inc', (
+                    'drain', _EXAMPLE, '--host', 'cmp-1', '--host', 'cmp-2',
+                    '--host', 'cmp-3')),
+                ('rebalance-failover.inc', ('failover', _EXAMPLE)),
+                ('rebalance-verify.inc', (
+                    'verify', self.plan,
+                    str(_DOC / 'rebalance-later.json')))):
+            done = self._run(*argv)
+            self.assertEqual('', done.err)
+            self.assertEqual((_DOC / name).read_text(), done.out, name)
+        self.assertEqual((_DOC / 'rebalance.svg').read_text(),
+                         svg.read_text())
