@@ -17,11 +17,14 @@ from nova_pinning.cli import display
 from nova_pinning.cli import shell
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
+from nova_pinning.rebalance import plan_document
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.cli import displaychecks
+from nova_pinning.tests.unit.rebalance import plan_samples
 
 _PAGE = (pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
          / 'formats.rst')
+_RACKS = _PAGE.parent / 'rebalance-fleet.json'
 _DEDICATED = 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
 
 #: Commands with a column; {} is made by the tests.
@@ -35,6 +38,11 @@ _LISTS = (
     ('flavor diff {catalogue} {changed}', 'name'),
     ('flavor show {catalogue}', 'name'),
     ('flavor show {catalogue}', 'vcpus'),
+    ('rebalance defragment {racks} --for 16', 'guest'),
+    ('rebalance drain {racks} --host cmp-2', 'guest'),
+    ('rebalance failover {racks}', 'name'),
+    ('rebalance show {plan}', 'guest'),
+    ('rebalance verify {plan} {moving}', 'guest'),
 )
 _SHOWS = (
     ('fleet show {fleet}', 'hosts'),
@@ -59,9 +67,18 @@ class TestCommands(displaychecks.Checks, cli_case.TestCase):
         if '{fleet}' in argv:
             document.write(fleet, generate.generate_fleet(
                 4, 'two-socket-80', 3, filled=0.6, shared=0.3, churn=1.0))
+        plan, moving = [
+            str(self.dir / name) for name in ('plan.json', 'moving.json')]
+        if '{plan}' in argv:
+            planned_fleet, made = plan_samples.example()
+            plan_document.write_plan(made, plan)
+            document.write(moving, planned_fleet)
+        if '{racks}' in argv and not _RACKS.exists():
+            self.skipTest('not run from a checkout')
         text = pathlib.Path(cli_case.CATALOGUE).read_text()
         words = shlex.split(argv.format(
             catalogue=cli_case.CATALOGUE, host=cli_case.HOST, fleet=fleet,
+            racks=_RACKS, plan=plan, moving=moving,
             changed=self.write('changed.yaml', text.replace(
                 'max 40000', 'max 30000'))))
 
