@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests that are told by their size alone."""
 
+from nova_pinning.document import quantities
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import guest_request
 from nova_pinning import model
@@ -8,31 +9,43 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 
 
+#: Page sizes that are no numbers, as hw:mem_page_size has them.
+PAGE_WORDS = {'small': model.PAGES_SMALL, 'large': model.PAGES_LARGE,
+              'any': model.PAGES_ANY}
+_PAGES = {size: word for word, size in PAGE_WORDS.items()}
+
+
 def plain(
     vcpus: int, memory_mib: int,
     guest_class: hostclass.HostClass = hostclass.HostClass.DEDICATED,
-    cells: int = 1, name: str = '',
+    cells: int = 1, page_size_kib: int | None = None,
 ) -> guest_request.GuestRequest:
     """A guest without wishes besides its size.
 
     It is what ``bridge.flavor_request`` makes of the flavor that it comes
     with, without a look at nova.
 
-    :param cells: of a dedicated guest, over which it is spread evenly
+    :param cells: NUMA cells, over which it is spread evenly; a shared guest
+        of one cell that asks for no pages has no NUMA topology
+    :param page_size_kib: as ``model.GuestCell`` has it
     """
-    name = name or f'{guest_class}-{vcpus}x{memory_mib}'
+    name = f'{guest_class}-{vcpus}x{memory_mib}'
+    if cells > 1:
+        name += f'-{cells}-cells'
     topology, extra_specs = None, {}
-    if guest_class is hostclass.HostClass.DEDICATED:
-        size = vcpus // cells
-        topology = model.Guest(
-            cells=tuple(
-                model.GuestCell(
-                    tuple(range(number * size, (number + 1) * size)), (),
-                    memory_mib // cells)
-                for number in range(cells)),
-            cpu_policy=model.CpuPolicy.DEDICATED)
-        extra_specs = {'hw:cpu_policy': 'dedicated',
-                       'hw:numa_nodes': str(cells)}
+    is_pinned = guest_class is hostclass.HostClass.DEDICATED
+    if is_pinned or cells > 1 or page_size_kib is not None:
+        topology = _topology(vcpus, memory_mib, is_pinned, cells,
+                             page_size_kib)
+        extra_specs['hw:numa_nodes'] = str(cells)
+    if is_pinned:
+        extra_specs['hw:cpu_policy'] = 'dedicated'
+    if page_size_kib is not None:
+        extra_specs['hw:mem_page_size'] = _PAGES.get(
+            page_size_kib, str(page_size_kib))
+        shown = _PAGES.get(page_size_kib) or quantities.page_size_text(
+            page_size_kib)
+        name += f'-{shown}-pages'
     return guest_request.GuestRequest(
         flavor=flavor_model.Flavor(
             name=name, vcpus=vcpus, memory_mib=memory_mib,
@@ -42,3 +55,16 @@ def plain(
             guest_request.PlacementQuery(resources=resources)
             for resources in inventory.resource_requests(
                 vcpus, memory_mib, 0, topology)))
+
+
+def _topology(vcpus: int, memory_mib: int, is_pinned: bool, cells: int,
+              page_size_kib: int | None) -> model.Guest:
+    size = vcpus // cells
+    guest_cells = []
+    for number in range(cells):
+        numbers = tuple(range(number * size, (number + 1) * size))
+        guest_cells.append(model.GuestCell(
+            numbers if is_pinned else (), () if is_pinned else numbers,
+            memory_mib // cells, page_size_kib))
+    return model.Guest(tuple(guest_cells), cpu_policy=(
+        model.CpuPolicy.DEDICATED if is_pinned else model.CpuPolicy.SHARED))

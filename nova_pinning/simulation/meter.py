@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import dataclasses
 import hashlib
 from typing import Any
+from typing import NamedTuple
 
 import numpy
 
@@ -52,6 +53,17 @@ class KindResult:
         return 1 - self.refused / self.arrivals if self.arrivals else 1.0
 
 
+class ImpossibleKind(NamedTuple):
+    """Guests of one kind that no host could hold even if it was empty.
+
+    :param arrivals: of them, which count nowhere else
+    """
+
+    name: str
+    vcpus: int
+    arrivals: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Moment:
     """When something happened, and what was sold then."""
@@ -72,6 +84,8 @@ class RunResult:
     :param l3_possible: guests that some host would have put in as few L3
         domains as can be, None if that was not looked at
     :param l3_met: those of them that were
+    :param impossible: guests that are left out of all other figures, since
+        no host could hold them even if it was empty
     :param decision_micros: median time of a decision; it is of this machine
         and moment, and no part of what is compared
     """
@@ -91,6 +105,7 @@ class RunResult:
     digest: str
     l3_possible: int | None = None
     l3_met: int | None = None
+    impossible: tuple[ImpossibleKind, ...] = ()
     decision_micros: float = dataclasses.field(default=0.0, compare=False)
     decision_micros_99: float = dataclasses.field(default=0.0, compare=False)
 
@@ -142,6 +157,8 @@ class RunMeter:
         self._hash = hashlib.sha256()
         self._micros: list[float] = []
         self._l3 = [0, 0, 0]
+        self._impossible: collections.Counter[
+            tuple[str, int]] = collections.Counter()
         self.arrivals = 0
         self.departures = 0
         self.refused = 0
@@ -177,6 +194,10 @@ class RunMeter:
         self._count_refusal(time_seconds, is_refused)
         if self.arrivals % self._every == 0:
             self._sample(time_seconds)
+
+    def left_out(self, request: guest_request.GuestRequest) -> None:
+        """Note the arrival of a guest that no host could ever hold."""
+        self._impossible[request.name, request.flavor.vcpus] += 1
 
     def _count_refusal(self, time_seconds: float, is_refused: bool) -> None:
         window = self._window
@@ -244,6 +265,11 @@ class RunMeter:
                     key=lambda item: (item[0][1], item[0][0]))),
             samples=tuple(self._samples), first_refusal=self.first_refusal,
             limit=self.limit, final_vcpus=self._ledger.dedicated_vcpus,
+            impossible=tuple(
+                ImpossibleKind(name, vcpus, arrivals)
+                for (name, vcpus), arrivals in sorted(
+                    self._impossible.items(),
+                    key=lambda item: (item[0][1], item[0][0]))),
             digest=self._hash.hexdigest()[:32],
             decision_micros=micros[count // 2] if count else 0.0,
             decision_micros_99=micros[count * 99 // 100] if count else 0.0,

@@ -17,6 +17,7 @@ from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import fast
+from nova_pinning.simulation import impossible
 from nova_pinning.simulation import meter
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
@@ -134,6 +135,7 @@ class _Simulation:
         order = list(range(len(fleet.hosts)))
         random.Random(f'hosts-{seed}').shuffle(order)
         self._ledger = occupancy_ledger.of_fleet(fleet, order, plan.is_empty)
+        self._empty = impossible.EmptyFleet(fleet)
         self._meter = meter.RunMeter(
             self._ledger, plan.refused_share, plan.window)
         if factory is None:
@@ -196,6 +198,9 @@ class _Simulation:
 
     def _arrive(self, arrival: arrival_process.Arrival,
                 known: int | None) -> int:
+        if not self._empty.could_hold(arrival.request):
+            self._meter.left_out(arrival.request)
+            return encoded(fast.SchedulingDecision(None))
         # A guest of the fleet may have the same name, but no line break.
         uuid = f'\n{arrival.id}'
         begun = time.perf_counter()

@@ -8,6 +8,9 @@ The first line names the columns, which stand in any order:
 * ``flavor``, the name of one, or ``vcpus`` and ``memory`` (MiB);
 * ``class``: dedicated (where it is left out) or shared, for guests without a
   flavor;
+* ``cells``: their NUMA cells, 1 where it is left out;
+* ``pages``: the size of their memory pages, ``2MiB``, ``1GiB``, small, large
+  or any; left out by those that do not ask;
 * ``lifetime``: seconds; empty, or without the column, for a guest that stays.
 """
 
@@ -21,22 +24,26 @@ import hashlib
 import math
 from typing import NamedTuple
 
+from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import guest_request
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 
-_COLUMNS = ('time', 'id', 'flavor', 'vcpus', 'memory', 'class', 'lifetime')
+_COLUMNS = ('time', 'id', 'flavor', 'vcpus', 'memory', 'class', 'cells',
+            'pages', 'lifetime')
 _MAX_SECONDS = 1e12
 _MAX_VCPUS = 100_000
 _MAX_MEMORY_MIB = 10 ** 10
+_MAX_CELLS = 64
 
 
 class TraceRow(NamedTuple):
     """A line of a trace.
 
     :param flavor: '' for a guest that is told by its size
+    :param page_size_kib: as ``model.GuestCell`` has it
     """
 
     line: int
@@ -47,6 +54,8 @@ class TraceRow(NamedTuple):
     vcpus: int
     memory_mib: int
     guest_class: hostclass.HostClass
+    cells: int = 1
+    page_size_kib: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,8 +88,9 @@ class ArrivalTrace:
 
         :raises InputError: if the file has become another one
         """
-        plain: dict[tuple[int, int, hostclass.HostClass],
-                    guest_request.GuestRequest] = {}
+        plain: dict[
+            tuple[int, int, hostclass.HostClass, int, int | None],
+            guest_request.GuestRequest] = {}
         for row in rows(self.path):
             if row.flavor:
                 request = self.kinds.get(row.flavor)
@@ -90,7 +100,8 @@ class ArrivalTrace:
                         errors.Location(self.path, row.line),
                         'do not change the trace while it is simulated')
             else:
-                size = row.vcpus, row.memory_mib, row.guest_class
+                size = (row.vcpus, row.memory_mib, row.guest_class, row.cells,
+                        row.page_size_kib)
                 request = plain.get(size)
                 if request is None:
                     request = plain[size] = guests.plain(*size)
@@ -199,6 +210,10 @@ def _header(cells: list[str], where: errors.Location) -> list[str]:
 def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
     flavor = cells.get('flavor', '')
     vcpus = memory_mib = 0
+    count = 1
+    if cells.get('cells'):
+        count = _whole(cells['cells'], 'cells', _MAX_CELLS, where)
+    page_size_kib = _pages(cells.get('pages', ''), where)
     if flavor:
         for name in ('vcpus', 'memory'):
             # They say nothing new, but have to be sound.
@@ -208,13 +223,36 @@ def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
         vcpus = _whole(cells.get('vcpus', ''), 'vcpus', _MAX_VCPUS, where)
         memory_mib = _whole(cells.get('memory', ''), 'memory',
                             _MAX_MEMORY_MIB, where)
+        for name, amount in (('vcpus', vcpus), ('memory', memory_mib)):
+            if amount % count:
+                raise errors.InputError(
+                    f'cells {count}: {name} {amount} cannot be spread evenly '
+                    'over so many', where)
     if not cells['id']:
         raise errors.InputError('id is empty', where)
     lifetime = cells.get('lifetime', '')
     return TraceRow(
         where.line, _seconds(cells['time'], 'time', where), cells['id'],
         _seconds(lifetime, 'lifetime', where) if lifetime else None,
-        flavor, vcpus, memory_mib, _class(cells.get('class', ''), where))
+        flavor, vcpus, memory_mib, _class(cells.get('class', ''), where),
+        *((1, None) if flavor else (count, page_size_kib)))
+
+
+def _pages(text: str, where: errors.Location) -> int | None:
+    if not text:
+        return None
+    word = guests.PAGE_WORDS.get(text.lower())
+    if word is not None:
+        return word
+    try:
+        size_kib = quantities.page_size_kib(text, where)
+    except errors.InputError as error:
+        raise errors.InputError(
+            f'pages {error.message}', where,
+            'write it like 2MiB, 1GiB, small, large or any') from None
+    if not size_kib:
+        raise errors.InputError('pages 0: a page of no size is none', where)
+    return size_kib
 
 
 def _class(text: str, where: errors.Location) -> hostclass.HostClass:

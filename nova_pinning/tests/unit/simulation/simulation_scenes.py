@@ -67,6 +67,19 @@ def host(
         reserved_memory_mib=512, disk_gib=disk_gib)
 
 
+def full(host: snapshot.FleetHost) -> snapshot.FleetGuest:
+    """A guest that has all dedicated CPUs of a host's only cell."""
+    cell, = host.cells
+    pins = tuple(enumerate(cell.dedicated_cpus))
+    return snapshot.FleetGuest(
+        uuid=f'own-{host.name}', host=host.name, vcpus=len(pins),
+        memory_mib=16, guest_class=DEDICATED,
+        topology=model.Guest(
+            (model.GuestCell(tuple(range(len(pins))), (), 16),),
+            cpu_policy=CpuPolicy.DEDICATED),
+        fit=model.Fit((model.CellFit(cell.id, pins),)))
+
+
 def guest(
     name: str, cells: Sequence[int], *,
     memory_mib: int = 0, thread_policy: ThreadPolicy = ThreadPolicy.PREFER,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
 import math
 import statistics
 
@@ -8,6 +9,7 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.bridge import flavor_request
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
@@ -127,3 +129,23 @@ class TestPlain(testtools.TestCase):
         self.assertIsNone(found.topology)
         self.assertEqual([{'VCPU': 8, 'MEMORY_MB': 4096}],
                          [query.resources for query in found.queries])
+
+    def test_as_nova_reads_the_flavor(self):
+        """The flavor that comes with it asks for the very same."""
+        for guest_class, cells, page_size_kib in itertools.product(
+                hostclass.HostClass, (1, 2), (None, -1, -2, -3, 2048)):
+            found = guests.plain(8, 4096, guest_class, cells, page_size_kib)
+            by_nova = flavor_request.request_for(found.flavor)
+            self.assertEqual(
+                (by_nova.guest_class, by_nova.topology,
+                 [query.resources for query in by_nova.queries]),
+                (found.guest_class, found.topology,
+                 [query.resources for query in found.queries]))
+
+    def test_names(self):
+        self.assertEqual(
+            ['dedicated-8x4096', 'dedicated-8x4096-2-cells-1GiB-pages',
+             'dedicated-8x4096-large-pages'],
+            [guests.plain(8, 4096).name,
+             guests.plain(8, 4096, cells=2, page_size_kib=1048576).name,
+             guests.plain(8, 4096, page_size_kib=-2).name])

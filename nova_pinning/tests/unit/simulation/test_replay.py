@@ -157,9 +157,12 @@ class TestBothDecideAlike(testtools.TestCase):
                     float(number), str(number),
                     simulation_scenes.guests.plain(1 + number % 7, 64), 0.5)
 
+        # The other host could hold all of them, were it not full.
+        hosts = tuple(
+            simulation_scenes.host(name, cells=1, cores=cores, threads=1)
+            for name, cores in (('host', 4), ('full', 8)))
         fleet = simulation_scenes.snapshot.Fleet(
-            hosts=(simulation_scenes.host('host', cells=1, cores=4,
-                                          threads=1),))
+            hosts=hosts, guests=(simulation_scenes.full(hosts[1]),))
         found = [simulation_run.run(
             fleet, made(), scheduler_configuration.NAMED['nova-default'],
             factory=factory) for factory in (None, nova_replay.NovaReplay)]
@@ -230,7 +233,8 @@ def _filled(fleet, load):
     ledger = kept['ledger']
     return dataclasses.replace(fleet, guests=tuple(
         simulation_scenes.snapshot.FleetGuest(
-            uuid=uuid, host=ledger.hosts[one.host].name, vcpus=one.vcpus,
+            uuid=f'own-{uuid.strip()}', host=ledger.hosts[one.host].name,
+            vcpus=one.vcpus,
             memory_mib=one.memory_mib, disk_gib=one.disk_gib,
             guest_class=one.guest_class, topology=one.topology, fit=one.fit,
             devices=one.devices)

@@ -16,6 +16,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
+from nova_pinning.simulation import impossible
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
@@ -243,14 +244,56 @@ class TestRun(testtools.TestCase):
     def test_limit(self):
         # 1% of 200 arrivals is reached by the second refusal.
         host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        big = simulation_scenes.host('big', cells=1, cores=6, threads=1)
         good, bad = guests.plain(4, 16), guests.plain(5, 16)
         wanted = [good] * 150 + [bad] + [good] * 20 + [bad] + [good] * 9
         found = simulation_run.run(
-            _fleet(host), _arrivals(*wanted, lifetime=0.5), DEFAULT,
+            _fleet(host, big, guests=(simulation_scenes.full(big),)),
+            _arrivals(*wanted, lifetime=0.5), DEFAULT,
             plan=simulation_run.RunPlan(stops_at_limit=True))
         self.assertEqual(172, found.limit.arrivals)
         self.assertEqual(172, found.arrivals)
-        self.assertEqual(0.0, found.limit_share)
+        self.assertEqual(0.6, found.limit_share)
+
+    def test_impossible(self):
+        """Guests that no empty host could hold are in no other figure."""
+        host = simulation_scenes.host('host', cells=2, cores=4, threads=1)
+        good, bad = guests.plain(4, 16), guests.plain(5, 16)
+        worse = guests.plain(4, 16, page_size_kib=1048576)
+        wide = guests.plain(8, 16, cells=2)
+        wanted = [good] * 150 + [bad] * 7 + [wide] + [worse] + [bad]
+        found, without = [simulation_run.run(
+            _fleet(host), [arrival for arrival in _arrivals(
+                *wanted, lifetime=0.5) if arrival.request in kinds], DEFAULT)
+            for kinds in ((good, bad, wide, worse), (good, wide))]
+        self.assertEqual(without, dataclasses.replace(found, impossible=()))
+        self.assertEqual(0, found.refused)
+        self.assertEqual(
+            ((worse.name, 4, 1), (bad.name, 5, 8)), found.impossible)
+
+    def test_a_full_fleet_is_not_impossible(self):
+        host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
+        found = simulation_run.run(
+            _fleet(host, guests=(simulation_scenes.full(host),)),
+            _arrivals(guests.plain(4, 16)), DEFAULT)
+        self.assertEqual((1, ()), (found.refused, found.impossible))
+
+    @hypothesis.given(strategies.integers(0, 10 ** 6))
+    @hypothesis.settings(deadline=None, max_examples=10)
+    def test_impossible_by_trial(self, seed):
+        """What an empty fleet takes is possible, and nothing else is."""
+        fleet = simulation_scenes.fleet(seed)
+        empty = impossible.EmptyFleet(fleet)
+        for request in simulation_scenes.KINDS.values():
+            places = [fast.FastScheduler(
+                occupancy_ledger.of_fleet(
+                    fleet, [number]), DEFAULT).place('a', request).host
+                for number in range(len(fleet.hosts))]
+            if any(place is not None for place in places):
+                self.assertTrue(empty.could_hold(request), request.name)
+            elif not request.devices:
+                # Nova's own claim may stand in the way of those.
+                self.assertFalse(empty.could_hold(request), request.name)
 
     def test_samples_are_bounded(self):
         wanted = guests.plain(1, 16)

@@ -7,9 +7,12 @@ import fixtures
 import testtools
 
 from nova_pinning import errors
+from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import trace
+
+SHARED = hostclass.HostClass.SHARED
 
 GOOD = """time,id,flavor,vcpus,memory,class,lifetime
 0,a,,4,8192,,
@@ -81,6 +84,24 @@ class TestTrace(_Base):
                          (row.id, row.time_seconds, row.vcpus,
                           row.memory_mib))
 
+    def test_cells_and_pages(self):
+        self.write('time,id,vcpus,memory,cells,pages,class\n'
+                   '0,a,8,8192,2,1GiB,\n1,b,8,8192,,2048,shared\n'
+                   '2,c,8,8192,2,Large,shared\n3,d,8,8192,,,\n')
+        self.assertEqual(
+            [guests.plain(8, 8192, cells=2, page_size_kib=1048576),
+             guests.plain(8, 8192, SHARED, page_size_kib=2048),
+             guests.plain(8, 8192, SHARED, cells=2,
+                          page_size_kib=model.PAGES_LARGE),
+             guests.plain(8, 8192)],
+            [arrival.request for arrival in trace.ArrivalTrace(
+                self.path, 4, {}, '').arrivals(1)])
+
+    def test_a_flavor_says_its_own(self):
+        self.write('time,id,flavor,cells,pages\n0,a,big,2,1GiB\n')
+        row, = trace.rows(self.path)
+        self.assertEqual((1, None), (row.cells, row.page_size_kib))
+
     def test_streams(self):
         # Nothing behind the first lines is looked at before it is needed.
         self.write('time,id,vcpus,memory\n0,a,2,4096\nnonsense\n')
@@ -119,6 +140,25 @@ class TestBadTraces(_Base):
     def test_lifetime(self, line, message):
         self.write(f'time,id,lifetime,flavor\n{line},x\n')
         error = self.assertRaises(errors.InputError, trace.scan, self.path)
+        self.assertIn(message, str(error))
+
+    @ddt.data(
+        ('8,8192,0,', "cells '0' is not a whole number from 1 to 64"),
+        ('8,8192,65,', "cells '65' is not"),
+        ('8,8192,two,', "cells 'two' is not"),
+        ('9,8192,2,', 'cells 2: vcpus 9 cannot be spread evenly'),
+        ('9,8192,3,', 'cells 3: memory 8192 cannot be spread evenly'),
+        ('8,8192,,huge', "pages 'huge' is not an amount"),
+        ('8,8192,,3XB', "pages '3XB' has a unit that is not known"),
+        ('8,8192,,1.5K', "pages '1.5K' is not a whole number of KiB"),
+        ('8,8192,,0', 'pages 0: a page of no size'),
+    )
+    @ddt.unpack
+    def test_cells_and_pages(self, line, message):
+        self.write('time,id,vcpus,memory,cells,pages\n0,a,8,8192,2,\n'
+                   f'1,b,{line}\n')
+        error = self.assertRaises(errors.InputError, trace.scan, self.path)
+        self.assertIn(f'{self.path}:3: ', str(error))
         self.assertIn(message, str(error))
 
     @ddt.data(
