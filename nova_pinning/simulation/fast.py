@@ -167,17 +167,48 @@ class FastScheduler:
             indices = numpy.flatnonzero(offered.any & kind.may)
         else:
             indices = numpy.array([known.host])
-        if request.topology is not None or request.devices:
-            self._look(kind, indices)
-            indices = self._best_tier(kind, indices)
+        indices = self._passing(kind, indices)
         if not len(indices):
             return _REFUSED
         index = int(self._choose(kind, indices))
+        self._take(uuid, kind, index, offered)
+        return known or self._decision(kind, indices, index)
+
+    def move(self, uuid: str, request: guest_request.GuestRequest,
+             target: int) -> bool:
+        """Migrate a guest to a host that is named, if nova would.
+
+        :param request: for the guest
+        :param target: place of another host in the ledger
+        :returns: whether it is there now; if not, it is where it was
+        """
+        kind = self._kinds.get(id(request)) or self._new_kind(request)
+        offered = self._placement.offers(kind.queries)
+        if not offered.any[target]:
+            return False
+        if kind.is_pinned:
+            self._note_request(uuid, kind)
+        if not kind.may[target] or not len(
+                self._passing(kind, numpy.array([target]))):
+            return False
+        self.ledger.release(uuid)
+        self._take(uuid, kind, target, offered)
+        return True
+
+    def _passing(self, kind: _FastKind, indices: Indices) -> Indices:
+        """Of some hosts those that PinnedTopologyFilter lets pass."""
+        if kind.request.topology is None and not kind.request.devices:
+            return indices
+        self._look(kind, indices)
+        return self._best_tier(kind, indices)
+
+    def _take(self, uuid: str, kind: _FastKind, index: int,
+              offered: offers.Offers) -> None:
+        """Enter a guest into the ledger, where the last look put it."""
         decision = kind.decisions[index]
         self.ledger.take(uuid, self.ledger.placed_guest(
-            index, request, decision.fit if decision else None,
+            index, kind.request, decision.fit if decision else None,
             offered.resources(index)))
-        return known or self._decision(kind, indices, index)
 
     def _decision(self, kind: _FastKind, indices: Indices,
                   index: int) -> SchedulingDecision:
@@ -232,7 +263,7 @@ class FastScheduler:
             self._keep(kind, index, self._decide(kind, index))
 
     def _best_tier(self, kind: _FastKind, indices: Indices) -> Indices:
-        """The hosts that PinnedTopologyFilter lets pass."""
+        """The hosts of the best tier that there is."""
         tiers = kind.tier[indices]
         first = indices[tiers == _HostTier.FIRST]
         if len(first):

@@ -64,6 +64,21 @@ class ImpossibleKind(NamedTuple):
     arrivals: int
 
 
+class MoveCounts(NamedTuple):
+    """The moves of a run.
+
+    :param plans: made, with moves or without
+    :param made: moves
+    :param refused: moves that nova would not make
+    :param memory_mib: of all guests that were moved, each time they were
+    """
+
+    plans: int
+    made: int
+    refused: int
+    memory_mib: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Moment:
     """When something happened, and what was sold then."""
@@ -86,6 +101,7 @@ class RunResult:
     :param l3_met: those of them that were
     :param impossible: guests that are left out of all other figures, since
         no host could hold them even if it was empty
+    :param moves: None if none were to be made
     :param decision_micros: median time of a decision; it is of this machine
         and moment, and no part of what is compared
     """
@@ -106,6 +122,7 @@ class RunResult:
     l3_possible: int | None = None
     l3_met: int | None = None
     impossible: tuple[ImpossibleKind, ...] = ()
+    moves: MoveCounts | None = None
     decision_micros: float = dataclasses.field(default=0.0, compare=False)
     decision_micros_99: float = dataclasses.field(default=0.0, compare=False)
 
@@ -159,6 +176,7 @@ class RunMeter:
         self._l3 = [0, 0, 0]
         self._impossible: collections.Counter[
             tuple[str, int]] = collections.Counter()
+        self._moves: MoveCounts | None = None
         self.arrivals = 0
         self.departures = 0
         self.refused = 0
@@ -198,6 +216,18 @@ class RunMeter:
     def left_out(self, request: guest_request.GuestRequest) -> None:
         """Note the arrival of a guest that no host could ever hold."""
         self._impossible[request.name, request.flavor.vcpus] += 1
+
+    def rebalanced(self, numbers: Sequence[int], made: int, refused: int,
+                   memory_mib: int) -> None:
+        """Count the moves of a plan.
+
+        :param numbers: the moves as whole numbers
+        """
+        self._hash.update(f'{numbers}\n'.encode())
+        before = self._moves or MoveCounts(0, 0, 0, 0)
+        self._moves = MoveCounts(
+            before.plans + 1, before.made + made, before.refused + refused,
+            before.memory_mib + memory_mib)
 
     def _count_refusal(self, time_seconds: float, is_refused: bool) -> None:
         window = self._window
@@ -270,6 +300,7 @@ class RunMeter:
                 for (name, vcpus), arrivals in sorted(
                     self._impossible.items(),
                     key=lambda item: (item[0][1], item[0][0]))),
+            moves=self._moves,
             digest=self._hash.hexdigest()[:32],
             decision_micros=micros[count // 2] if count else 0.0,
             decision_micros_99=micros[count * 99 // 100] if count else 0.0,

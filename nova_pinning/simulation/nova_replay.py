@@ -94,9 +94,33 @@ class NovaReplay:
         chosen = self._driver.choose(states, spec)
         if chosen is None:
             return fast.SchedulingDecision(None)
-        self._claim(uuid, indices[chosen], states[chosen], spec, request,
-                    offered)
-        return known or fast.SchedulingDecision(indices[chosen])
+        index = indices[chosen]
+        claim = self._claimed(index, states[chosen], spec, request)
+        self._enter(uuid, index, claim, request, offered)
+        return known or fast.SchedulingDecision(index)
+
+    def move(self, uuid: str, request: guest_request.GuestRequest,
+             target: int) -> bool:
+        """Migrate a guest to a host that is named, if nova would.
+
+        It is claimed there before it leaves its host.
+
+        :param request: for the guest
+        :param target: place of another host in the ledger
+        :returns: whether it is there now; if not, it is where it was
+        """
+        kind = self._kinds.get(id(request)) or self._new_kind(request)
+        offered = self._placement.offers(kind.resource_queries)
+        if not offered.any[target]:
+            return False
+        spec = self._driver.spec(kind.primitive, uuid)
+        state = self._state(target, offered)
+        if self._driver.choose([state], spec) is None:
+            return False
+        claim = self._claimed(target, state, spec, request)
+        self.remove(uuid)
+        self._enter(uuid, target, claim, request, offered)
+        return True
 
     def _new_kind(self, request: guest_request.GuestRequest) -> _GuestKind:
         kind = self._kinds[id(request)] = _GuestKind(
@@ -128,10 +152,9 @@ class NovaReplay:
             pci_pools=devices.free(host.pci_pools, ledger.uses[index]),
             aggregates=self._aggregates[index])
 
-    def _claim(self, uuid: str, index: int, state: Any, spec: Any,
-               request: guest_request.GuestRequest,
-               offered: offers.Offers) -> None:
-        """Claim a guest and enter it into the ledger.
+    def _claimed(self, index: int, state: Any, spec: Any,
+                 request: guest_request.GuestRequest) -> driver.NodeClaim:
+        """Claim a guest on a host.
 
         :raises InputError: if nova-compute would not claim the guest
         """
@@ -143,6 +166,12 @@ class NovaReplay:
                 f'{self.ledger.hosts[index].name}, which its scheduler chose',
                 None, 'leave [pinning] check_nova_claim on, or simulate with '
                 '--fast')
+        return claim
+
+    def _enter(self, uuid: str, index: int, claim: driver.NodeClaim,
+               request: guest_request.GuestRequest,
+               offered: offers.Offers) -> None:
+        """Enter a guest that is claimed into the ledger."""
         self._claims[uuid] = claim
         placed_guest = self.ledger.placed_guest(
             index, request, claim.fit, offered.resources(index))

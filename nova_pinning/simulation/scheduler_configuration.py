@@ -6,6 +6,8 @@ import dataclasses
 import types
 from typing import Any
 
+from nova_pinning.simulation import rebalance_policy
+
 #: The weighers that tell hosts apart in a simulation, by class name, with the
 #: multipliers that they have by default. Nova's other weighers weigh all
 #: hosts of a simulation alike, which adds nothing.
@@ -49,12 +51,15 @@ class SchedulerConfiguration:
         unless they are here, others are not loaded unless they are here
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
     :param pinning: options of group [pinning] that are not the defaults
+    :param rebalance: the moves that are made beside the scheduler, None for
+        none
     """
 
     name: str
     multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict)
     packs_cells: bool = False
     pinning: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    rebalance: rebalance_policy.RebalancePolicy | None = None
 
     @property
     def weighers(self) -> tuple[tuple[str, float], ...]:

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 import contextlib
 import dataclasses
 import heapq
@@ -16,10 +15,12 @@ from nova_pinning import errors
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import impossible
 from nova_pinning.simulation import meter
 from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import rebalancing
 from nova_pinning.simulation import scheduler_configuration
 
 Result = meter.RunResult
@@ -38,6 +39,15 @@ class SimulatedScheduler(Protocol):
         """Put a guest where nova would.
 
         :param known: the decision, if it was made in an earlier run
+        """
+
+    def move(self, uuid: str, request: guest_request.GuestRequest,
+             target: int) -> bool:
+        """Migrate a guest to a host that is named, if nova would.
+
+        :param request: for the guest
+        :param target: place of another host in the ledger
+        :returns: whether it is there now; if not, it is where it was
         """
 
     def remove(self, uuid: str) -> None:
@@ -83,6 +93,7 @@ def run(
     seed: int = 0, plan: RunPlan = RunPlan(), factory: Factory | None = None,
     known: Iterable[int] = (),
     decided: Callable[[list[int]], None] = lambda decisions: None,
+    planner: rebalancing.Planner | None = None,
 ) -> Result:
     """Run a simulation to its end.
 
@@ -96,30 +107,15 @@ def run(
     :param known: decisions of a run that was broken off, from the first on,
         as handed to ``decided``; they are not made again
     :param decided: called with all decisions, some at a time
+    :param planner: of moves, where the configuration has guests moved; None
+        for that of ``nova-pinning rebalance``
     :raises InputError: if known decisions cannot be those of this run
     """
-    simulation = _Simulation(fleet, configuration, seed, plan, factory)
+    simulation = _Simulation(
+        fleet, configuration, seed, plan, factory, planner)
     with contextlib.closing(simulation.scheduler):
-        return simulation.run(arrivals, iter(known), decided)
-
-
-def encoded(decision: fast.SchedulingDecision) -> int:
-    """A decision as one number: -1 for a refusal."""
-    if decision.host is None:
-        return -1
-    return (decision.host * 8 + bool(decision.is_l3_met) * 4
-            + bool(decision.is_l3_possible) * 2
-            + (decision.is_l3_possible is not None))
-
-
-def decoded(number: int) -> fast.SchedulingDecision:
-    """The reverse of :func:`encoded`."""
-    if number < 0:
-        return fast.SchedulingDecision(None)
-    host, flags = divmod(number, 8)
-    if not flags & 1:
-        return fast.SchedulingDecision(host)
-    return fast.SchedulingDecision(host, bool(flags & 2), bool(flags & 4))
+        return simulation.run(
+            arrivals, decisions.KnownDecisions(known), decided)
 
 
 class _Simulation:
@@ -128,6 +124,7 @@ class _Simulation:
         self, fleet: snapshot.Fleet,
         configuration: scheduler_configuration.SchedulerConfiguration,
         seed: int, plan: RunPlan, factory: Factory | None,
+        planner: rebalancing.Planner | None,
     ) -> None:
         self._configuration = configuration
         self._seed = seed
@@ -145,6 +142,15 @@ class _Simulation:
                 plan.looks_at_l3)
         else:
             self.scheduler = factory(self._ledger, configuration, fleet)
+        self._rebalancing = None
+        if configuration.rebalance is not None:
+            self._rebalancing = rebalancing.Rebalancing(
+                self._ledger, configuration.rebalance,
+                rebalancing.MovePlanner(
+                    fleet, self._ledger, configuration.rebalance,
+                    configuration.packs_cells,
+                    planner or rebalancing.planner()),
+                self.scheduler.move)
         # Departures by time; the number tells equal times apart.
         self._leaving: list[tuple[float, int, str]] = []
         self._number = 0
@@ -171,15 +177,18 @@ class _Simulation:
         return plan.stops_at_limit and self._meter.limit is not None
 
     def run(self, arrivals: Iterable[arrival_process.Arrival],
-            known: Iterator[int], decided: Callable[[list[int]], None],
-            ) -> Result:
+            known: decisions.KnownDecisions,
+            decided: Callable[[list[int]], None]) -> Result:
         batch: list[int] = []
         handed = time.monotonic()
         for arrival in arrivals:
-            self._depart(arrival.time_seconds)
+            if not self._empty.could_hold(arrival.request):
+                self._meter.left_out(arrival.request)
+                continue
+            batch += self._advance(arrival.time_seconds, known)
             if self._is_over:
                 break
-            batch.append(self._arrive(arrival, next(known, None)))
+            batch.append(self._arrive(arrival, known.request()))
             now = time.monotonic()
             if now - handed >= _BATCH_SECONDS:
                 decided(batch)
@@ -187,26 +196,45 @@ class _Simulation:
         decided(batch)
         return self._meter.result(self._configuration.name, self._seed)
 
+    def _advance(self, time_seconds: float,
+                 known: decisions.KnownDecisions) -> list[int]:
+        """Let everything happen that comes before a moment.
+
+        :returns: the moves that were made meanwhile
+        """
+        moves: list[int] = []
+        if self._rebalancing is not None:
+            for moment in self._rebalancing.moments(time_seconds):
+                self._depart(moment)
+                if self._is_over:
+                    return moves
+                moved = self._rebalancing.rebalance(known)
+                if moved is not None:
+                    self._meter.rebalanced(*moved)
+                    moves += moved.numbers
+        self._depart(time_seconds)
+        return moves
+
     def _depart(self, time_seconds: float) -> None:
         """Let everybody go whose time has come."""
         while (self._leaving and self._leaving[0][0] <= time_seconds
                 and not self._is_over):
             _time, _number, uuid = heapq.heappop(self._leaving)
             self.scheduler.remove(uuid)
+            if self._rebalancing is not None:
+                self._rebalancing.left(uuid)
             self._meter.departures += 1
             self._events += 1
 
     def _arrive(self, arrival: arrival_process.Arrival,
                 known: int | None) -> int:
-        if not self._empty.could_hold(arrival.request):
-            self._meter.left_out(arrival.request)
-            return encoded(fast.SchedulingDecision(None))
         # A guest of the fleet may have the same name, but no line break.
         uuid = f'\n{arrival.id}'
         begun = time.perf_counter()
         decision = self.scheduler.place(
-            uuid, arrival.request, None if known is None else decoded(known))
-        if known is not None and encoded(decision) != known:
+            uuid, arrival.request,
+            None if known is None else decisions.decoded(known))
+        if known is not None and decisions.encoded(decision) != known:
             raise errors.InputError(
                 f'guest {arrival.id} does not fit where it was put before',
                 None, 'start again without the checkpoint')
@@ -216,7 +244,10 @@ class _Simulation:
         self._events += 1
         if decision.host is not None and arrival.lifetime_seconds is not None:
             self._leaves(arrival.time_seconds + arrival.lifetime_seconds, uuid)
+        if self._rebalancing is not None:
+            self._rebalancing.arrived(uuid, arrival.request,
+                                      decision.host is not None)
         self._meter.arrived(
             arrival.time_seconds, arrival.request, decision.host,
             decision.is_l3_possible, decision.is_l3_met, micros)
-        return encoded(decision)
+        return decisions.encoded(decision)

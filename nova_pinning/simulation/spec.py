@@ -18,6 +18,7 @@
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import math
@@ -125,26 +126,38 @@ def parse(text: str) -> ArrivalSpec:
     """
     :raises InputError: saying what is wrong
     """
-    items: dict[str, str] = {}
-    for item in text.split():
-        key, equals, value = item.partition('=')
-        if not equals or key not in _KEYS:
-            _refuse(f'{item!r} is not one of {", ".join(_KEYS)} with a value',
-                    'write it like mix=8:70,16:30 rate=100 lifetime=24h')
-        if key in items:
-            _refuse(f'{key} is given twice')
-        items[key] = value
-    if 'mix' not in items:
+    given = items(text, _KEYS, _WHERE,
+                  'write it like mix=8:70,16:30 rate=100 lifetime=24h')
+    if 'mix' not in given:
         _refuse('mix is missing', 'write it like mix=8:70,16:30')
-    if ('rate' in items) == ('load' in items):
+    if ('rate' in given) == ('load' in given):
         _refuse('either rate or load has to be given')
-    values = {name: value for key, text in items.items()
+    values = {name: value for key, text in given.items()
               for name, value in [_READERS[key](text)]}
     spec = ArrivalSpec(**values)  # type: ignore[arg-type]
     if spec.load is not None and spec.lifetime_hours is None:
         _refuse('the load of guests that stay forever has no bounds',
                 'give a rate, or a lifetime')
     return spec
+
+
+def items(text: str, keys: Collection[str], where: errors.Location,
+          example: str) -> dict[str, str]:
+    """``key=value`` items, separated by blanks.
+
+    :raises InputError: for a key that is not one of these, or comes twice
+    """
+    found: dict[str, str] = {}
+    for item in text.split():
+        key, equals, value = item.partition('=')
+        if not equals or key not in keys:
+            raise errors.InputError(
+                f'{item!r} is not one of {", ".join(keys)} with a value',
+                where, example)
+        if key in found:
+            raise errors.InputError(f'{key} is given twice', where)
+        found[key] = value
+    return found
 
 
 def _refuse(message: str, advice: str = '') -> NoReturn:

@@ -14,6 +14,7 @@ from nova_pinning.fit import score
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import impossible
@@ -360,7 +361,7 @@ class TestKnown(testtools.TestCase):
         decision = fast.SchedulingDecision(
             host, *(flags if host is not None else ()))
         self.assertEqual(
-            decision, simulation_run.decoded(simulation_run.encoded(decision)))
+            decision, decisions.decoded(decisions.encoded(decision)))
 
 
 class TestStatistic(testtools.TestCase):

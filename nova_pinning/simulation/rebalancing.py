@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests that are moved in a simulation, as ``rebalance`` would move them."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import NamedTuple
+
+from nova_pinning import errors
+from nova_pinning import fit
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.placement import inventory
+from nova_pinning.rebalance import defragment
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import slot_size
+from nova_pinning.rebalance import solver_settings
+from nova_pinning.simulation import decisions
+from nova_pinning.simulation import occupancy_ledger
+from nova_pinning.simulation import rebalance_policy
+
+#: Requests that tell which sizes are asked for, as many as
+#: FragmentationWeigher goes by.
+_RECENT = 256
+#: Sizes that room is made for, those with the most vCPUs asked for.
+_MOST_SIZES = 6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WantedMove:
+    """A move of a plan.
+
+    :param target: place of the host in the ledger
+    """
+
+    uuid: str
+    target: int
+
+
+#: Makes a plan for a fleet.
+Planner = Callable[
+    [snapshot.Fleet, Sequence[slot_size.SlotSize], move_rules.MoveLimits],
+    plan_model.RebalancePlan]
+
+
+def planner(ask_nova: fit.AskNova | None = None) -> Planner:
+    """The planner of ``nova-pinning rebalance defragment``.
+
+    :param ask_nova: as :class:`solver_settings.SolverSettings` has it
+    """
+    settings = solver_settings.SolverSettings(ask_nova=ask_nova)
+
+    def plan(fleet: snapshot.Fleet, sizes: Sequence[slot_size.SlotSize],
+             limits: move_rules.MoveLimits) -> plan_model.RebalancePlan:
+        return defragment.plan_defragmentation(
+            fleet, sizes, limits, settings=settings)
+
+    return plan
+
+
+class MovePlanner:
+    """Says which guests of a ledger to move now.
+
+    :param fleet: of which the ledger has the hosts
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    """
+
+    def __init__(
+        self, fleet: snapshot.Fleet, ledger: occupancy_ledger.OccupancyLedger,
+        policy: rebalance_policy.RebalancePolicy, packs_cells: bool,
+        plan: Planner,
+    ) -> None:
+        self._fleet = dataclasses.replace(
+            fleet, hosts=ledger.hosts, guests=(), packs_cells=packs_cells)
+        self._ledger = ledger
+        self._policy = policy
+        self._plan = plan
+        self._index_of = {
+            host.name: index for index, host in enumerate(ledger.hosts)}
+        self._recent: collections.deque[
+            guest_request.GuestRequest] = collections.deque(maxlen=_RECENT)
+
+    def asked_for(self, request: guest_request.GuestRequest) -> None:
+        """Take note of a request."""
+        if request.topology is not None and request.topology.is_pinned:
+            self._recent.append(request)
+
+    def moves(self) -> Iterator[WantedMove]:
+        """The moves of a new plan, each to be made after those before it."""
+        fleet = dataclasses.replace(self._fleet, guests=tuple(
+            self._guest(uuid, placed)
+            for uuid, placed in self._ledger.placed_guests.items()))
+        sizes = self._sizes(fleet)
+        if not sizes or not fleet.guests:
+            return
+        plan = self._plan(fleet, sizes, move_rules.MoveLimits(
+            moves=self._policy.most_moves(len(fleet.guests)),
+            # Those with devices cannot move live.
+            fixed=frozenset(guest.uuid for guest in fleet.guests
+                            if guest.devices)))
+        for move in plan.moves:
+            yield WantedMove(move.guest, self._index_of[move.target])
+
+    def _guest(self, uuid: str,
+               placed: occupancy_ledger.PlacedGuest) -> snapshot.FleetGuest:
+        return snapshot.FleetGuest(
+            uuid=uuid, host=self._ledger.hosts[placed.host].name,
+            vcpus=placed.vcpus, memory_mib=placed.memory_mib,
+            disk_gib=placed.disk_gib, guest_class=placed.guest_class,
+            topology=placed.topology, fit=placed.fit, devices=placed.devices)
+
+    def _sizes(self, fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
+        if self._policy.sizes:
+            return [slot_size.dedicated_slot(
+                vcpus, weight=weight, guests=fleet.guests)
+                for vcpus, weight in self._policy.sizes]
+        # Equal requests are one object. A slot counts by its vCPUs, and a
+        # size by the vCPUs asked for in it, as with FragmentationWeigher: the
+        # most room is then the fewest stranded CPUs.
+        counts = collections.Counter(map(id, self._recent))
+        requests = {id(request): request for request in self._recent}
+        weights = {
+            key: count * requests[key].flavor.vcpus ** 2
+            for key, count in counts.items() if not requests[key].devices}
+        most = sorted(weights, key=lambda key: (
+            -weights[key], requests[key].name))[:_MOST_SIZES]
+        total = sum(weights[key] for key in most)
+        return [slot_size.SlotSize(
+            request=requests[key], name=requests[key].name,
+            weight=weights[key] / total) for key in most]
+
+
+class CarriedOut(NamedTuple):
+    """What came of a plan.
+
+    :param numbers: its moves, as :mod:`decisions` has them
+    :param refused: those that nova would not make
+    :param memory_mib: of the guests that were moved
+    """
+
+    numbers: list[int]
+    made: int
+    refused: int
+    memory_mib: int
+
+
+class Rebalancing:
+    """The moves of a run: when they are made, and by whom.
+
+    They take no time.
+
+    :param policy: says when
+    :param planner: says which
+    :param move: makes one: takes the UUID, the request and the place of the
+        target in the ledger, and says whether nova would make it
+    """
+
+    def __init__(
+        self, ledger: occupancy_ledger.OccupancyLedger,
+        policy: rebalance_policy.RebalancePolicy, planner: MovePlanner,
+        move: Callable[[str, guest_request.GuestRequest, int], bool],
+    ) -> None:
+        self._ledger = ledger
+        self._every_seconds = policy.every_hours * 3600
+        self._planner = planner
+        self._move = move
+        self._own: dict[object, guest_request.GuestRequest] = {}
+        #: Guests that there are now: the number of each, and its request.
+        self._guests: dict[str, tuple[int, guest_request.GuestRequest]] = {
+            uuid: (number, self._request(ledger.placed_guests[uuid]))
+            for number, uuid in enumerate(sorted(ledger.placed_guests))}
+        self._uuids = [*self._guests]
+        self._first: float | None = None
+        self._count = 0
+        #: Whether nothing has happened since a plan without moves.
+        self._is_idle = False
+
+    def _request(
+        self, placed: occupancy_ledger.PlacedGuest,
+    ) -> guest_request.GuestRequest:
+        """What one of the fleet's own guests would be asked for with.
+
+        Without devices: those that have any are not moved. Of equal guests it
+        is one object.
+        """
+        key = (placed.vcpus, placed.memory_mib, placed.disk_gib,
+               placed.guest_class, placed.topology)
+        known = self._own.get(key)
+        if known is None:
+            known = self._own[key] = guest_request.GuestRequest(
+                flavor=flavor_model.Flavor(
+                    name=f'own-{len(self._own)}', vcpus=placed.vcpus,
+                    memory_mib=placed.memory_mib, disk_gib=placed.disk_gib,
+                    extra_specs=_extra_specs(placed.topology)),
+                guest_class=placed.guest_class, topology=placed.topology,
+                queries=tuple(
+                    guest_request.PlacementQuery(resources=resources)
+                    for resources in inventory.resource_requests(
+                        placed.vcpus, placed.memory_mib, placed.disk_gib,
+                        placed.topology)))
+        return known
+
+    def arrived(self, uuid: str, request: guest_request.GuestRequest,
+                is_placed: bool) -> None:
+        """Take note of a request, and of the guest if it found a host."""
+        self._planner.asked_for(request)
+        if is_placed:
+            self._guests[uuid] = len(self._uuids), request
+        self._uuids.append(uuid)
+        self._is_idle = False
+
+    def left(self, uuid: str) -> None:
+        """Take note of a guest that has gone."""
+        del self._guests[uuid]
+        self._is_idle = False
+
+    def moments(self, until_seconds: float) -> Iterator[float]:
+        """When plans are to be made, up to and with this moment.
+
+        The first one an interval after the first arrival.
+        """
+        if self._first is None:
+            self._first = until_seconds
+        last = math.floor((until_seconds - self._first) / self._every_seconds)
+        while self._count < last:
+            self._count += 1
+            yield self._first + self._count * self._every_seconds
+
+    def rebalance(
+        self, known: decisions.KnownDecisions) -> CarriedOut | None:
+        """Make a plan, and carry it out.
+
+        :param known: has its moves, if it was made in an earlier run
+        :returns: None if the last one made no moves, and nothing has happened
+            since
+        :raises InputError: if known moves cannot be those of this run
+        """
+        if self._is_idle:
+            return None
+        count = len(self._ledger.hosts)
+        known_moves = known.moves()
+        if known_moves is None:
+            moves = [
+                decisions.GuestMove(self._guests[move.uuid][0], move.target)
+                for move in self._planner.moves()]
+        else:
+            moves = [decisions.decoded_move(number, count)
+                     for number in known_moves]
+        numbers = []
+        memory_mib = made = 0
+        for index, move in enumerate(moves):
+            done = move._replace(is_made=self._carry_out(move))
+            numbers.append(decisions.encoded_move(done, count))
+            if known_moves is not None and numbers[-1] != known_moves[index]:
+                raise errors.InputError(
+                    'a guest cannot be moved as it was before', None,
+                    'start again without the checkpoint')
+            if done.is_made:
+                made += 1
+                memory_mib += self._ledger.placed_guests[
+                    self._uuids[move.guest]].memory_mib
+        self._is_idle = not made
+        return CarriedOut(numbers, made, len(moves) - made, memory_mib)
+
+    def _carry_out(self, move: decisions.GuestMove) -> bool:
+        """Make a move, if it can be made at all."""
+        if move.guest >= len(self._uuids):
+            return False
+        uuid = self._uuids[move.guest]
+        placed = self._ledger.placed_guests.get(uuid)
+        # Nova migrates no guest within its host.
+        return (placed is not None and placed.host != move.target
+                and self._move(uuid, self._guests[uuid][1], move.target))
+
+
+def _extra_specs(topology: model.Guest | None) -> dict[str, str]:
+    if topology is None or topology.cpu_policy is model.CpuPolicy.SHARED:
+        return {}
+    return {'hw:cpu_policy': str(topology.cpu_policy),
+            'hw:cpu_thread_policy': str(topology.thread_policy)}
