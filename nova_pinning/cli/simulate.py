@@ -29,6 +29,7 @@ from nova_pinning.simulation import checkpoint
 from nova_pinning.simulation import compare
 from nova_pinning.simulation import configuration_file
 from nova_pinning.simulation import simulation_run
+from nova_pinning.simulation import rebalance_policy
 from nova_pinning.simulation import spec
 from nova_pinning.simulation import trace
 
@@ -60,6 +61,9 @@ class Simulate(base_command.FileCommand):
           nova-pinning simulate fleet.json.zst --fast \\
               --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
               --configuration /etc/nova/nova.conf --checkpoint run.json.zst
+          nova-pinning simulate fleet.json.zst --fast --lifetimes 30d \\
+              --arrivals 'mix=8:70,16:30 load=0.8-1.1 lifetime=30d' \\
+              --rebalance 'every=6h moves=1%' --stop-at-limit
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -79,6 +83,11 @@ class Simulate(base_command.FileCommand):
             help='of weighers: nova-default, nova-packing, best-fit, pinning '
                  '(the default), or a nova.conf; may be given '
                  'several times, and others are compared with the first')
+        parser.add_argument(
+            '--rebalance', metavar='SPEC',
+            help="run each configuration a second time, with guests moved "
+                 "now and then to make room, such as 'every=6h moves=1%%'; "
+                 'the admin guide has all keys')
         parser.add_argument(
             '--seeds', type=common_options.number(1, _MOST_SEEDS), default=1,
             metavar='N', help='run each configuration with the seeds 1 to N '
@@ -132,6 +141,7 @@ class Simulate(base_command.FileCommand):
         results = _perform(parsed_args, study)
         if results is None:
             return _INTERRUPTED
+        _check_possible(results)
         names = [configuration.name for configuration in study.configurations]
         if parsed_args.svg is not None:
             atomic_file.replace(parsed_args.svg,
@@ -142,9 +152,24 @@ class Simulate(base_command.FileCommand):
                            indent=2))
         elif parsed_args.format == 'csv':
             print(simulation_report.table(results), end='')
+            # Nothing in the table says so.
+            left_out = simulation_text.impossible(results)
+            if left_out:
+                print(f'warning: {left_out}', file=sys.stderr)
         else:
             simulation_text.show(results, names, study, base_command.console())
         return base_command.OK
+
+
+def _check_possible(results: Sequence[simulation_run.Result]) -> None:
+    """
+    :raises InputError: if there is nothing to be said of any guest
+    """
+    if not any(result.arrivals for result in results) and any(
+            result.impossible for result in results):
+        raise errors.InputError(
+            'no host of the fleet could hold any of the guests, even if it '
+            'was empty', None, 'ask nova-pinning explain why')
 
 
 def _cpus() -> int:
@@ -182,6 +207,10 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         if names.count(name) > 1:
             raise errors.InputError(
                 f'{name} appears twice', errors.Location('--configuration'))
+    if parsed_args.rebalance is not None:
+        policy = rebalance_policy.parse(parsed_args.rebalance)
+        chosen = [either for configuration in chosen for either in (
+            configuration, configuration.with_moves(policy))]
     arrivals = summary = None
     if parsed_args.trace is None:
         arrivals = spec.parse(parsed_args.arrivals)

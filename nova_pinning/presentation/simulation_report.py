@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results of a study: as a document, as CSV, as lines over time."""
 
+import collections
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -83,6 +84,25 @@ def acceptances(results: Sequence[simulation_run.Result],
             counts, key=lambda key: (key[0], key[1], names.index(key[2])))]
 
 
+def impossible(
+    results: Sequence[simulation_run.Result],
+) -> list[meter.ImpossibleKind]:
+    """Guests that no host could hold even if it was empty, over all seeds.
+
+    All configurations get the same ones, but some may end their runs before.
+    """
+    counts: dict[tuple[int, str, int], int] = {}
+    for result in results:
+        for kind in result.impossible:
+            key = kind.vcpus, kind.name, result.seed
+            counts[key] = max(counts.get(key, 0), kind.arrivals)
+    totals: collections.Counter[tuple[int, str]] = collections.Counter()
+    for (vcpus, name, _seed), count in counts.items():
+        totals[vcpus, name] += count
+    return [meter.ImpossibleKind(name, vcpus, totals[vcpus, name])
+            for vcpus, name in sorted(totals)]
+
+
 def study_document(
     results: Sequence[simulation_run.Result],
     names: Sequence[str],
@@ -99,6 +119,7 @@ def study_document(
         'acceptance': [
             acceptance._asdict()
             for acceptance in acceptances(results, names)],
+        'impossible': [kind._asdict() for kind in impossible(results)],
         'runs': [_run(result) for result in results]}
 
 
@@ -113,7 +134,9 @@ def _compared(compared: statistic.Compared) -> dict[str, Any]:
 def _run(result: simulation_run.Result) -> dict[str, Any]:
     return {
         'acceptance': result.acceptance, 'limit_share': result.limit_share,
-        **dataclasses.asdict(result)}
+        **dataclasses.asdict(result),
+        'impossible': [kind._asdict() for kind in result.impossible],
+        'moves': result.moves and result.moves._asdict()}
 
 
 def table(results: Sequence[simulation_run.Result]) -> str:

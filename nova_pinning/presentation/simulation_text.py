@@ -12,8 +12,11 @@ from nova_pinning.host import words
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import simulation_report
 from nova_pinning.simulation import compare
+from nova_pinning.simulation import meter
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
+
+_MIB_PER_GIB = 1024
 
 Tell = Callable[[int], None]
 
@@ -29,8 +32,51 @@ def show(results: Sequence[simulation_run.Result], names: Sequence[str],
         f'{"in the first run" if len(results) > 1 else ""}; '
         f'{seeds} {"seed" if seeds == 1 else "seeds"}'.replace(' ;', ';'),
         console)
+    left_out = impossible(results)
+    if left_out:
+        printing.say(left_out, console)
     _figures(results, names, study, console)
+    for sentence in _moves(results, names):
+        printing.say(sentence, console)
     _acceptance(results, names, console)
+
+
+def impossible(results: Sequence[simulation_run.Result]) -> str:
+    """A sentence on guests that are left out, '' if none are."""
+    kinds = simulation_report.impossible(results)
+    if not kinds:
+        return ''
+    total = sum(kind.arrivals for kind in kinds)
+    seeds = len({result.seed for result in results})
+    return (
+        f'Left out of all figures: {total:,} '
+        f'{"guest" if total == 1 else "guests"} '
+        f'{f"of the {seeds} seeds " if seeds > 1 else ""}that no host of the '
+        f'fleet could hold even if it was empty: ' + words.listed([
+            f'{kind.name} ({kind.arrivals:,})' for kind in kinds]) + '.')
+
+
+def _moves(results: Sequence[simulation_run.Result],
+           names: Sequence[str]) -> Iterator[str]:
+    """What was moved, a sentence for each configuration that had it."""
+    for name in names:
+        counts = [result.moves or meter.MoveCounts(0, 0, 0, 0)
+                  for result in results if result.configuration == name]
+        made = sum(count.made for count in counts)
+        if not any(result.moves for result in results
+                   if result.configuration == name):
+            continue
+        plans = sum(count.plans for count in counts)
+        gib = sum(count.memory_mib for count in counts) / _MIB_PER_GIB
+        sentence = (
+            f'{name}: {made:,} guests moved by {plans:,} plans, with '
+            f'{gib:,.0f} GiB of memory')
+        if len(counts) > 1:
+            sentence += f', in {len(counts):,} runs'
+        refused = sum(count.refused for count in counts)
+        if refused:
+            sentence += f'; {refused:,} moves were refused'
+        yield f'{sentence}.'
 
 
 def _figures(results: Sequence[simulation_run.Result], names: Sequence[str],

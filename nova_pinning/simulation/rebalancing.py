@@ -16,7 +16,6 @@ from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
-from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import slot_size
@@ -54,6 +53,9 @@ def planner(ask_nova: fit.AskNova | None = None) -> Planner:
 
     :param ask_nova: as :class:`solver_settings.SolverSettings` has it
     """
+    # The solver takes a while to load.
+    from nova_pinning.rebalance import defragment
+
     settings = solver_settings.SolverSettings(ask_nova=ask_nova)
 
     def plan(fleet: snapshot.Fleet, sizes: Sequence[slot_size.SlotSize],

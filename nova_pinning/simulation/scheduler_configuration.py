@@ -61,6 +61,13 @@ class SchedulerConfiguration:
     pinning: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     rebalance: rebalance_policy.RebalancePolicy | None = None
 
+    def with_moves(
+        self, policy: rebalance_policy.RebalancePolicy,
+    ) -> 'SchedulerConfiguration':
+        """The same, with guests moved beside it."""
+        return dataclasses.replace(
+            self, name=f'{self.name}+moves', rebalance=policy)
+
     @property
     def weighers(self) -> tuple[tuple[str, float], ...]:
         """The weighers with their multipliers, in order."""
