@@ -105,12 +105,16 @@ def _hosts(shape: shapes.HostTemplate, count: int,
             pci_pools=pci_pools)
 
 
+def two_socket(count: int) -> snapshot.Fleet:
+    """Hosts of 2 cells of 38 CPUs, without guests."""
+    return snapshot.Fleet(
+        hosts=tuple(_hosts(shapes.SHAPES['two-socket-80'], count)))
+
+
 def _two_socket(count: int, mix: Mix, name: str, title: str) -> Scenario:
-    shape = shapes.SHAPES['two-socket-80']
     return Scenario(
         name=name, title=f'{title} on {count} hosts of 2 cells of 38 CPUs',
-        fleet=snapshot.Fleet(hosts=tuple(_hosts(shape, count))),
-        mix=mix)
+        fleet=two_socket(count), mix=mix)
 
 
 def _sizes(count: int) -> Scenario:

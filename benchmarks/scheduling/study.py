@@ -211,17 +211,17 @@ def table(outcomes: Sequence[Outcome]) -> Table:
 
         def over(other: str, offset: float = 0.0,
                  shares: list[float] = shares) -> Estimate:
-            return _estimate([
+            return estimate([
                 share / _share(outcome_of[other, seed]) - offset
                 for share, seed in zip(shares, seeds)])
 
         rows.append(Row(
-            name, _estimate(shares), over(DEFAULT, 1.0), over(PACKING, 1.0),
+            name, estimate(shares), over(DEFAULT, 1.0), over(PACKING, 1.0),
             over(BOUND),
             sum(run.l3_met for run in runs) / possible
             if possible and _has_small_domains(scenario) else None))
     return Table(
-        first.scenario, scenario.title, len(seeds), _estimate(limits),
+        first.scenario, scenario.title, len(seeds), estimate(limits),
         tuple(rows), sum(outcome.share is None for outcome in outcomes))
 
 
@@ -235,7 +235,7 @@ def _has_small_domains(scenario: fleets.Scenario) -> bool:
         for host in scenario.fleet.hosts)
 
 
-def _estimate(values: Sequence[float]) -> Estimate:
+def estimate(values: Sequence[float]) -> Estimate:
     """The mean of what is there, by Student's t distribution."""
     known = [value for value in values if value == value]
     if len(known) < 2:

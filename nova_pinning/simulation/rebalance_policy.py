@@ -5,10 +5,12 @@
 
 * ``every=6h``: between two plans, in s, m, h or d;
 * ``moves=1%``: of the guests that there are, or a number: at most, each time;
+* ``from=30d``: after the first arrival, before which none is moved;
 * ``for=16:2,32``: the sizes to make room for, in vCPUs, each with a weight (1
   if left out); without it, what was asked for lately.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import re
 from typing import NoReturn
@@ -18,7 +20,7 @@ from nova_pinning.simulation import spec
 
 _WHERE = errors.Location('--rebalance')
 _EXAMPLE = 'write it like every=6h moves=1%'
-_KEYS = ('every', 'moves', 'for')
+_KEYS = ('every', 'moves', 'from', 'for')
 _MOST_MOVES = 100_000
 _MOST_VCPUS = 100_000
 
@@ -30,6 +32,8 @@ class RebalancePolicy:
     :param every_hours: simulated time between two plans
     :param moves: at most, in each; None if a share says
     :param moves_share: at most, of the guests that there are by then
+    :param from_hours: simulated time from the first arrival on in which no
+        plan is made
     :param sizes: vCPUs of guests of one cell, each with a weight; () for what
         was asked for lately
     """
@@ -37,6 +41,7 @@ class RebalancePolicy:
     every_hours: float
     moves: int | None = None
     moves_share: float | None = None
+    from_hours: float = 0.0
     sizes: tuple[tuple[int, float], ...] = ()
 
     def most_moves(self, guests: int) -> int:
@@ -54,18 +59,22 @@ def parse(text: str) -> RebalancePolicy:
     for key in ('every', 'moves'):
         if key not in given:
             _refuse(f'{key} is missing')
-    try:
-        every_hours = spec.hours(given['every'])
-    except ValueError as error:
-        _refuse(f'every {error}')
     moves, share = _moves(given['moves'])
     return RebalancePolicy(
-        every_hours=every_hours, moves=moves, moves_share=share,
+        every_hours=_hours('every', given), moves=moves, moves_share=share,
+        from_hours=_hours('from', given) if 'from' in given else 0.0,
         sizes=_sizes(given['for']) if 'for' in given else ())
 
 
 def _refuse(message: str) -> NoReturn:
     raise errors.InputError(message, _WHERE, _EXAMPLE)
+
+
+def _hours(key: str, given: Mapping[str, str]) -> float:
+    try:
+        return spec.hours(given[key])
+    except ValueError as error:
+        _refuse(f'{key} {error}')
 
 
 def _moves(text: str) -> tuple[int | None, float | None]:

@@ -56,7 +56,9 @@ def planner(ask_nova: fit.AskNova | None = None) -> Planner:
     # The solver takes a while to load.
     from nova_pinning.rebalance import defragment
 
-    settings = solver_settings.SolverSettings(ask_nova=ask_nova)
+    # A clock would have a say in what is found, so there is none.
+    settings = solver_settings.SolverSettings(
+        seconds=math.inf, proves=False, ask_nova=ask_nova)
 
     def plan(fleet: snapshot.Fleet, sizes: Sequence[slot_size.SlotSize],
              limits: move_rules.MoveLimits) -> plan_model.RebalancePlan:
@@ -170,6 +172,7 @@ class Rebalancing:
     ) -> None:
         self._ledger = ledger
         self._every_seconds = policy.every_hours * 3600
+        self._from_seconds = policy.from_hours * 3600
         self._planner = planner
         self._move = move
         self._own: dict[object, guest_request.GuestRequest] = {}
@@ -225,10 +228,11 @@ class Rebalancing:
     def moments(self, until_seconds: float) -> Iterator[float]:
         """When plans are to be made, up to and with this moment.
 
-        The first one an interval after the first arrival.
+        The first one an interval after the first arrival, or after the time
+        from then on in which none is to be made.
         """
         if self._first is None:
-            self._first = until_seconds
+            self._first = until_seconds + self._from_seconds
         last = math.floor((until_seconds - self._first) / self._every_seconds)
         while self._count < last:
             self._count += 1

@@ -192,6 +192,13 @@ class TestMoves(testtools.TestCase):
                   plan=lambda fleet: _plan())
         self.assertEqual(2, self.plans)
 
+    def test_from(self):
+        arrivals = [(hours, 1, 60.0) for hours in range(8)]
+        self._run(*arrivals, plan=lambda fleet: _plan(),
+                  policy=dataclasses.replace(HOURLY, from_hours=4.5))
+        # After 5.5 and 6.5 hours.
+        self.assertEqual(2, self.plans)
+
     def test_nothing_new(self):
         """No plan is made again that came to nothing, however long."""
         found = self._run((0, 1, 7200.0), (10 ** 6, 1, None),
@@ -266,8 +273,10 @@ class TestPolicy(testtools.TestCase):
             rebalance_policy.parse('every=6h moves=1%'))
         self.assertEqual(
             rebalance_policy.RebalancePolicy(
-                every_hours=0.5, moves=25, sizes=((16, 2.5), (32, 1.0))),
-            rebalance_policy.parse('for=16:2.5,32 moves=25 every=30m'))
+                every_hours=0.5, moves=25, from_hours=720.0,
+                sizes=((16, 2.5), (32, 1.0))),
+            rebalance_policy.parse(
+                'for=16:2.5,32 moves=25 every=30m from=30d'))
 
     @ddt.data(
         ('', 'every is missing'),
@@ -275,6 +284,7 @@ class TestPolicy(testtools.TestCase):
         ('moves=3', 'every is missing'),
         ('every=6 moves=3', "every '6' is not a duration"),
         ('every=0h moves=3', "every '0h' is not a duration"),
+        ('every=6h moves=3 from=never', "from 'never' is not a duration"),
         ('every=6h moves=0', "moves '0' is neither"),
         ('every=6h moves=0%', "moves '0%' is neither"),
         ('every=6h moves=101%', "moves '101%' is neither"),
