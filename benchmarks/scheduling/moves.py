@@ -89,7 +89,8 @@ def _azure_fleet(is_short: bool) -> snapshot.Fleet:
 
 
 def _azure_arrivals(
-    part: int, is_short: bool) -> Iterator[arrival_process.Arrival]:
+    part: int, is_short: bool,
+) -> Iterator[arrival_process.Arrival]:
     """The batches of one part."""
     parts = _SHORT_PARTS if is_short else _AZURE_PARTS
     requests: dict[tuple[int, int], guest_request.GuestRequest] = {}

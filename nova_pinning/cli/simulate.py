@@ -28,8 +28,8 @@ from nova_pinning.presentation import simulation_text
 from nova_pinning.simulation import checkpoint
 from nova_pinning.simulation import compare
 from nova_pinning.simulation import configuration_file
-from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import rebalance_policy
+from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import spec
 from nova_pinning.simulation import trace
 

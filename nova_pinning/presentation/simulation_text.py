@@ -17,6 +17,8 @@ from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
 
 _MIB_PER_GIB = 1024
+#: Kinds of guests that are named in a sentence.
+_MOST_KINDS = 12
 
 Tell = Callable[[int], None]
 
@@ -53,7 +55,10 @@ def impossible(results: Sequence[simulation_run.Result]) -> str:
         f'{"guest" if total == 1 else "guests"} '
         f'{f"of the {seeds} seeds " if seeds > 1 else ""}that no host of the '
         f'fleet could hold even if it was empty: ' + words.listed([
-            f'{kind.name} ({kind.arrivals:,})' for kind in kinds]) + '.')
+            *(f'{kind.name} ({kind.arrivals:,})'
+              for kind in kinds[:_MOST_KINDS]),
+            *([f'{len(kinds) - _MOST_KINDS:,} more kinds, which --format '
+               'json has'] if len(kinds) > _MOST_KINDS else [])]) + '.')
 
 
 def _moves(results: Sequence[simulation_run.Result],

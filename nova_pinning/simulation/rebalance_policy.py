@@ -7,7 +7,7 @@
 * ``moves=1%``: of the guests that there are, or a number: at most, each time;
 * ``from=30d``: after the first arrival, before which none is moved;
 * ``for=16:2,32``: the sizes to make room for, in vCPUs, each with a weight (1
-  if left out); without it, what was asked for lately.
+  if left out); without it, the size of which most was asked for lately.
 """
 
 from collections.abc import Mapping
@@ -34,8 +34,8 @@ class RebalancePolicy:
     :param moves_share: at most, of the guests that there are by then
     :param from_hours: simulated time from the first arrival on in which no
         plan is made
-    :param sizes: vCPUs of guests of one cell, each with a weight; () for what
-        was asked for lately
+    :param sizes: vCPUs of guests of one cell, each with a weight; () for the
+        size of which most was asked for lately
     """
 
     every_hours: float

@@ -24,11 +24,9 @@ from nova_pinning.simulation import decisions
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import rebalance_policy
 
-#: Requests that tell which sizes are asked for, as many as
+#: Requests that tell which size room is made for, as many as
 #: FragmentationWeigher goes by.
 _RECENT = 256
-#: Sizes that room is made for, those with the most vCPUs asked for.
-_MOST_SIZES = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,19 +123,17 @@ class MovePlanner:
                 vcpus, weight=weight, guests=fleet.guests)
                 for vcpus, weight in self._policy.sizes]
         # Equal requests are one object. A slot counts by its vCPUs, and a
-        # size by the vCPUs asked for in it, as with FragmentationWeigher: the
-        # most room is then the fewest stranded CPUs.
+        # size by the vCPUs asked for in it, as with FragmentationWeigher.
+        # Room for the first is what others take it from; to weigh all sizes
+        # against each other takes the solver many times as long.
         counts = collections.Counter(map(id, self._recent))
-        requests = {id(request): request for request in self._recent}
-        weights = {
-            key: count * requests[key].flavor.vcpus ** 2
-            for key, count in counts.items() if not requests[key].devices}
-        most = sorted(weights, key=lambda key: (
-            -weights[key], requests[key].name))[:_MOST_SIZES]
-        total = sum(weights[key] for key in most)
-        return [slot_size.SlotSize(
-            request=requests[key], name=requests[key].name,
-            weight=weights[key] / total) for key in most]
+        requests = {id(request): request for request in self._recent
+                    if not request.devices}
+        most = max(requests.values(), default=None, key=lambda request: (
+            counts[id(request)] * request.flavor.vcpus ** 2,
+            request.flavor.vcpus, request.name))
+        return [] if most is None else [
+            slot_size.SlotSize(request=most, name=most.name)]
 
 
 class CarriedOut(NamedTuple):
@@ -239,7 +235,8 @@ class Rebalancing:
             yield self._first + self._count * self._every_seconds
 
     def rebalance(
-        self, known: decisions.KnownDecisions) -> CarriedOut | None:
+        self, known: decisions.KnownDecisions,
+    ) -> CarriedOut | None:
         """Make a plan, and carry it out.
 
         :param known: has its moves, if it was made in an earlier run

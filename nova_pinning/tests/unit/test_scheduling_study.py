@@ -17,6 +17,7 @@ from oslotest import base as oslotest
 from benchmarks.scheduling import __main__
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
+from benchmarks.scheduling import moves
 from benchmarks.scheduling import study
 from benchmarks.scheduling import table
 from nova_pinning.fleet import generate
@@ -356,6 +357,39 @@ class TestTable(oslotest.BaseTestCase):
         self.assertEqual(
             len(study.CONFIGURATIONS) + 1,
             sum(line.startswith('   * - ') for line in lines))
+
+
+class TestMoves(oslotest.BaseTestCase):
+
+    def _ran(self, seed, moved, share, made=0, plans=0):
+        return moves.MoveOutcome('two-socket', seed, study.DEFAULT, moved,
+                                 share, made=made, plans=plans)
+
+    def test_table(self):
+        day = next(iter(moves._POLICIES))
+        text = '\n'.join(moves.rst([
+            self._ran(0, 'none', 0.6), self._ran(0, day, 0.7, 30, 4),
+            self._ran(1, 'none', 0.5), self._ran(1, day, 0.7, 30, 2),
+            self._ran(2, 'none', 0.5), self._ran(2, day, None)]))
+        # Of 10 and 20: the deviation is 7.07, Student's t of 1 is 12.706.
+        for words in ('- 2\n', '55.0% ', '70.0% ', '- +15.0 ± 63.5', '- 10'):
+            self.assertIn(words, text)
+
+    def test_short(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / 'moves.json'
+            argv = ['--short', '--fleet', 'two-socket', '--seeds', '1',
+                    '--lifetime', 'day', '--json', str(path)]
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(0, moves.main(argv))
+            found = json.loads(path.read_text())
+            self.assertEqual(4, len(found))
+            self.assertGreater(sum(run['made'] for run in found), 0)
+            self.assertEqual(0, sum(run['refused'] for run in found))
+            # What is known is not run again.
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                moves.main(argv)
+            self.assertEqual('', said.getvalue())
 
 
 class TestCommand(oslotest.BaseTestCase):

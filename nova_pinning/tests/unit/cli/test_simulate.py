@@ -156,6 +156,43 @@ class TestSimulate(_TestCase):
         self.assertEqual('spread.conf', json.loads(
             done.out)['configurations'][0]['name'])
 
+    def test_rebalance(self):
+        """Each configuration with moves too, and what was moved."""
+        argv = ('--fast', '--arrivals', 'mix=2:3,6:2 memory=64 rate=20 '
+                'lifetime=3h count=120', '--rebalance', 'every=1h moves=3')
+        done = self.simulate(*argv)
+        self.assertEqual((0, ''), (done.status, done.err))
+        text = ' '.join(done.out.split())
+        self.assertIn('Change against pinning, in points', text)
+        self.assertRegex(text, r'pinning\+moves: \d+ guests moved by \d plans')
+        still, moved = json.loads(self.simulate(
+            *argv, '-f', 'json').out)['runs']
+        self.assertEqual(('pinning', None),
+                         (still['configuration'], still['moves']))
+        self.assertEqual('pinning+moves', moved['configuration'])
+        self.assertLessEqual({'plans', 'made', 'refused', 'memory_mib'},
+                             moved['moves'].keys())
+
+    def test_impossible(self):
+        trace = self.write(
+            'trace.csv', 'time,id,vcpus,memory,cells,pages\n'
+            '0,a,8,1024,,\n1,b,16,1024,,\n2,c,16,1024,,\n3,d,8,1024,2,\n'
+            '4,e,8,1024,,1GiB\n')
+        words = ('Left out of all figures: 4 guests that no host of the '
+                 'fleet could hold even if it was empty: '
+                 'dedicated-8x1024-1GiB-pages (1), '
+                 'dedicated-8x1024-2-cells (1) and dedicated-16x1024 (2).')
+        done = self.simulate('--fast', '--trace', trace)
+        self.assertIn(words, ' '.join(done.out.split()))
+        document = json.loads(self.simulate(
+            '--fast', '--trace', trace, '-f', 'json').out)
+        self.assertEqual(
+            [1, 1, 2], [kind['arrivals'] for kind in document['impossible']])
+        run, = document['runs']
+        self.assertEqual((1, 0), (run['arrivals'], run['refused']))
+        self.assertEqual(f'warning: {words}\n', self.simulate(
+            '--fast', '--trace', trace, '-f', 'csv').err)
+
     def test_warns_of_problems(self):
         guest = simulation_scenes.snapshot.FleetGuest(
             uuid='stray', host='three', vcpus=1, memory_mib=1,
@@ -181,6 +218,12 @@ class TestBadInput(_TestCase):
         (('--trace', '/nowhere/trace.csv'), 'cannot be read'),
         (('--trace', ''), '--trace: names no file'),
         (('--arrivals', ''), '--arrivals: mix is missing'),
+        (('--arrivals', ARRIVALS, '--rebalance', ''),
+         '--rebalance: every is missing'),
+        (('--arrivals', ARRIVALS, '--rebalance', 'every=6h moves=0'),
+         "--rebalance: moves '0' is neither"),
+        (('--arrivals', 'mix=16 rate=1 count=9'),
+         'no host of the fleet could hold any of the guests'),
         (('--arrivals', ARRIVALS, '--svg', ''), 'error: '),
         (('--arrivals', ARRIVALS, '--checkpoint', ''), 'error: '),
     )

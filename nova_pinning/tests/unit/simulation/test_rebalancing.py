@@ -193,7 +193,7 @@ class TestMoves(testtools.TestCase):
         self.assertEqual(2, self.plans)
 
     def test_from(self):
-        arrivals = [(hours, 1, 60.0) for hours in range(8)]
+        arrivals = [(hours, 1, None) for hours in range(8)]
         self._run(*arrivals, plan=lambda fleet: _plan(),
                   policy=dataclasses.replace(HOURLY, from_hours=4.5))
         # After 5.5 and 6.5 hours.
@@ -233,16 +233,26 @@ class TestMovePlanner(testtools.TestCase):
         self.assertEqual([], list(planner.moves()))
         return asked
 
-    def test_sizes_by_what_is_asked_for(self):
+    def test_size_by_what_is_asked_for(self):
         """By the vCPUs of a slot, and of all that ask for it."""
         small, large = guests.plain(2, 64), guests.plain(8, 64)
         shared = guests.plain(4, 64, simulation_scenes.SHARED)
         (fleet, sizes, _limits), = self._asked(
             HOURLY, [small] * 4 + [large] + [shared], [small])
         self.assertTrue(fleet.packs_cells)
+        self.assertEqual([large], [size.request for size in sizes])
+        (_fleet, sizes, _limits), = self._asked(
+            HOURLY, [small] * 17 + [large], [small])
+        self.assertEqual([small], [size.request for size in sizes])
+
+    def test_sizes_that_are_given(self):
+        (_fleet, sizes, _limits), = self._asked(
+            dataclasses.replace(HOURLY, sizes=((4, 3.0), (8, 1.0))), [],
+            [guests.plain(2, 64)])
         self.assertEqual(
-            [(large, 0.8), (small, 0.2)],
-            [(size.request, round(size.weight, 9)) for size in sizes])
+            [(4, 128, 3.0), (8, 256, 1.0)],
+            [(size.request.flavor.vcpus, size.request.flavor.memory_mib,
+              size.weight) for size in sizes])
 
     def test_limits(self):
         small = guests.plain(1, 64)
@@ -304,6 +314,48 @@ class TestPolicy(testtools.TestCase):
             errors.InputError, rebalance_policy.parse, text)
         self.assertIn('--rebalance: ', str(error))
         self.assertIn(message, str(error))
+
+
+class TestPlannedMoves(testtools.TestCase):
+    """With the planner of the command."""
+
+    @hypothesis.given(strategies.integers(0, 10 ** 6))
+    @hypothesis.settings(deadline=None, max_examples=5)
+    def test_claims_come_out_as_planned(self, seed):
+        """Nova refuses no move, and claims what the plan predicts."""
+        plan = rebalancing.planner()
+        fits = []
+
+        class Replay(nova_replay.NovaReplay):
+
+            def move(self, uuid, request, target):
+                done = super().move(uuid, request, target)
+                fits.append((uuid, done and self.ledger.placed_guests[
+                    uuid].fit))
+                return done
+
+        predicted = []
+
+        def planner(*values):
+            made = plan(*values)
+            predicted.extend(
+                (move.guest, move.target_fit) for move in made.moves)
+            return made
+
+        hosts = tuple(
+            simulation_scenes.host(f'host{number}', cells=2, cores=4,
+                                   kept=number % 2) for number in range(5))
+        arrivals = arrival_process.PoissonArrivals(
+            mix=((guests.plain(2, 512), 3.0), (guests.plain(6, 512), 2.0),
+                 (guests.plain(4, 512, cells=2), 1.0)),
+            count=60, rate_per_hour=15.0, lifetime_hours=2.0)
+        found = [simulation_run.run(
+            snapshot.Fleet(hosts=hosts), arrivals.arrivals(seed),
+            _moved('nova-default'), seed=seed, factory=factory,
+            planner=planner) for factory in (None, Replay)]
+        self.assertEqual(*found)
+        self.assertEqual(0, found[0].moves.refused)
+        self.assertEqual(predicted[len(fits):], fits)
 
 
 class TestNumbers(testtools.TestCase):

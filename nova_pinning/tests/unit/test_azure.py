@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+import pathlib
+import tarfile
+
+import ddt
+import fixtures
+from oslotest import base as oslotest
+
+from benchmarks import azure
+from nova_pinning import errors
+from nova_pinning.simulation import trace
+
+FILES = {
+    'flav_map.txt': '1,1.75 b\n8,56 o\n\n',
+    'v1.interval_map.txt': '0 0\n300 1\n600 1\n',
+    'v1.test.txt': '2100000 b,b,|,o,|\n2100300 \n2100600 b,|\n',
+    'v1.test.c2591400.txt': '2100000 U0,U1,|,C1,|\n2100300 \n2100600 U0,|\n',
+}
+
+
+@ddt.ddt
+class TestAzure(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def archive(self, **changes):
+        path = self.dir / 'azure.tar.xz'
+        with tarfile.open(path, 'w:xz') as archive:
+            for name, text in FILES.items():
+                data = changes.get(name.replace('.', '_'), text).encode()
+                member = tarfile.TarInfo(f'./{name}')
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        return path
+
+    def test_read(self):
+        found = list(azure.read(self.archive()))
+        self.assertEqual(
+            [(0.0, 'vm0', 0, 1, 1792), (100.0, 'vm1', 0, 1, 1792),
+             (200.0, 'vm2', 1, 8, 57344), (600.0, 'vm3', 2, 1, 1792)],
+            [machine[:5] for machine in found])
+        short, longer, running, last = [
+            machine.lifetime_seconds for machine in found]
+        self.assertIsNone(running)
+        for lifetime, low, high in ((short, 0, 300), (longer, 300, 900),
+                                    (last, 0, 300)):
+            self.assertTrue(low <= lifetime <= high, lifetime)
+        self.assertEqual(found, list(azure.read(self.archive())))
+        self.assertNotEqual(found, list(azure.read(self.archive(), 1)))
+
+    def test_is_a_trace(self):
+        path = self.dir / 'trace.csv'
+        self.assertEqual(0, azure.main([
+            str(self.archive()), '-o', str(path)]))
+        rows = list(trace.rows(str(path)))
+        self.assertEqual([1, 1, 8, 1], [row.vcpus for row in rows])
+        self.assertEqual([False, False, True, False], [
+            row.lifetime_seconds is None for row in rows])
+
+    @ddt.data(
+        ({'flav_map_txt': '1 b\n'}, 'flav_map.txt:1: '),
+        ({'v1_interval_map_txt': 'x 1\n'}, 'v1.interval_map.txt:1: '),
+        ({'v1_test_txt': '2100000 b,|,b,o,|\n'}, 'v1.test.txt:1: '),
+        ({'v1_test_txt': '2100000 b,b,|,z,|\n'}, "'z' with the lifetime"),
+        ({'v1_test_c2591400_txt': '2100000 U0,U9,|,C1,|\n'}, "'U9'"),
+        ({'v1_test_c2591400_txt': '2100000 U0,X1,|,C1,|\n'}, "'X1'"),
+    )
+    @ddt.unpack
+    def test_odd(self, changes, message):
+        path = self.archive(**changes)
+        error = self.assertRaises(errors.InputError, list, azure.read(path))
+        self.assertIn(message, str(error))
+
+    def test_no_archive(self):
+        error = self.assertRaises(errors.InputError, list,
+                                  azure.read('/nowhere/x.tar.xz'))
+        self.assertIn('cannot be read', str(error))
+
+    def test_the_archive(self):
+        if not azure.path_of().exists():
+            self.skipTest('there is no data set beside the checkout')
+        self.assertEqual(410276, sum(1 for _ in azure.read(azure.path_of())))
