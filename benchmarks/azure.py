@@ -167,15 +167,15 @@ def _bins(
     for number, (flavors, lifetimes) in enumerate(zip(arrived, lived), 1):
         begin, *first = flavors.split(maxsplit=1)
         other, *second = lifetimes.split(maxsplit=1)
-        whats, lives = [
+        names, lives = [
             [item for item in ''.join(text).split(',') if item]
             for text in (first, second)]
-        if begin != other or [what == _END_OF_BATCH for what in whats] != [
+        if begin != other or [name == _END_OF_BATCH for name in names] != [
                 life == _END_OF_BATCH for life in lives]:
             raise errors.InputError(
                 f'is not of the same machines as that line of {_LIVED}',
                 errors.Location(where, number))
-        yield float(begin), whats, lives
+        yield float(begin), names, lives
 
 
 def write(machines: Iterable[AzureVm], file: TextIO) -> None:

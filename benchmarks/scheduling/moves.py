@@ -66,7 +66,7 @@ class MoveJob(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class MoveOutcome:
+class MovesRun:
     """What came of a run.
 
     :param moved: the policy
@@ -105,7 +105,7 @@ def _azure_arrivals(
             machine.lifetime_seconds)
 
 
-def perform(job: MoveJob, policies: Sequence[str]) -> Iterator[MoveOutcome]:
+def perform(job: MoveJob, policies: Sequence[str]) -> Iterator[MovesRun]:
     """Do a job, in this process."""
     weighers = study.CONFIGURATIONS[job.weighers]
     is_azure = job.scenario == AZURE
@@ -130,8 +130,8 @@ def perform(job: MoveJob, policies: Sequence[str]) -> Iterator[MoveOutcome]:
                 refused_share=study.REFUSED_SHARE, window=study.WINDOW))
 
     still = run(None)
-    yield MoveOutcome(job.scenario, job.seed, job.weighers, _NO_MOVES,
-                      still.limit_share)
+    yield MovesRun(job.scenario, job.seed, job.weighers, _NO_MOVES,
+                   still.limit_share)
     if still.limit is None:
         return
     lead = max(0.0, (still.limit.time_seconds - first) / 3600
@@ -142,7 +142,7 @@ def perform(job: MoveJob, policies: Sequence[str]) -> Iterator[MoveOutcome]:
     for name, policy in todo.items():
         found = run(policy)
         plans, made, refused, _memory = found.moves or (0, 0, 0, 0)
-        yield MoveOutcome(
+        yield MovesRun(
             job.scenario, job.seed, job.weighers, name, found.limit_share,
             made, refused, plans)
 
@@ -157,7 +157,7 @@ def title(name: str) -> str:
     return fleets.scenario(name).title
 
 
-def rst(outcomes: Sequence[MoveOutcome]) -> Iterator[str]:
+def rst(outcomes: Sequence[MovesRun]) -> Iterator[str]:
     """The tables for the documentation."""
     yield '.. Made by "python -m benchmarks.scheduling.moves --rst", not by '\
           'hand.'
@@ -181,7 +181,7 @@ _HEADER = ('Weighers', 'moves', 'runs', 'sold without', 'sold with',
            'gain, in points', 'moves a plan')
 
 
-def _rows(outcomes: Sequence[MoveOutcome]) -> Iterator[tuple[str, ...]]:
+def _rows(outcomes: Sequence[MovesRun]) -> Iterator[tuple[str, ...]]:
     for weighers, moved in itertools.product(WEIGHERS, _POLICIES):
         of_it = {(outcome.moved, outcome.seed): outcome
                  for outcome in outcomes if outcome.weighers == weighers}
@@ -247,9 +247,9 @@ def main(arguments: list[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     policies = [{'day': _DAY, 'month': _MONTH}[name]
                 for name in args.lifetime or ('day', 'month')]
-    outcomes: list[MoveOutcome] = []
+    outcomes: list[MovesRun] = []
     if args.json and args.json.exists():
-        outcomes = [MoveOutcome(**values)
+        outcomes = [MovesRun(**values)
                     for values in json.loads(args.json.read_text())]
     done = set(map(outcome_key, outcomes))
     try:
@@ -277,7 +277,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def outcome_key(outcome: MoveOutcome) -> tuple[str, int, str, str]:
+def outcome_key(outcome: MovesRun) -> tuple[str, int, str, str]:
     """What a run was of."""
     return (outcome.scenario, outcome.seed, outcome.weighers, outcome.moved)
 

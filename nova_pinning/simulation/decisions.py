@@ -14,7 +14,7 @@ from nova_pinning.simulation import fast
 REFUSED = -1
 
 
-class GuestMove(NamedTuple):
+class MoveDecision(NamedTuple):
     """A guest that is moved to another host.
 
     :param guest: its number: those of the fleet by their UUIDs, then the
@@ -47,7 +47,7 @@ def decoded(number: int) -> fast.SchedulingDecision:
     return fast.SchedulingDecision(host, bool(flags & 2), bool(flags & 4))
 
 
-def encoded_move(move: GuestMove, hosts: int) -> int:
+def encoded_move(move: MoveDecision, hosts: int) -> int:
     """A move as one number.
 
     :param hosts: that the ledger has
@@ -56,10 +56,10 @@ def encoded_move(move: GuestMove, hosts: int) -> int:
         (move.guest * hosts + move.target) * 2 + move.is_made)
 
 
-def decoded_move(number: int, hosts: int) -> GuestMove:
+def decoded_move(number: int, hosts: int) -> MoveDecision:
     """The reverse of :func:`encoded_move`."""
     where, is_made = divmod(REFUSED - 1 - number, 2)
-    return GuestMove(*divmod(where, hosts), bool(is_made))
+    return MoveDecision(*divmod(where, hosts), bool(is_made))
 
 
 class KnownDecisions:

@@ -66,7 +66,7 @@ def planner(ask_nova: fit.AskNova | None = None) -> Planner:
     return plan
 
 
-class MovePlanner:
+class LedgerPlanner:
     """Says which guests of a ledger to move now.
 
     :param fleet: of which the ledger has the hosts
@@ -163,7 +163,7 @@ class Rebalancing:
 
     def __init__(
         self, ledger: occupancy_ledger.OccupancyLedger,
-        policy: rebalance_policy.RebalancePolicy, planner: MovePlanner,
+        policy: rebalance_policy.RebalancePolicy, planner: LedgerPlanner,
         move: Callable[[str, guest_request.GuestRequest, int], bool],
     ) -> None:
         self._ledger = ledger
@@ -250,7 +250,7 @@ class Rebalancing:
         known_moves = known.moves()
         if known_moves is None:
             moves = [
-                decisions.GuestMove(self._guests[move.uuid][0], move.target)
+                decisions.MoveDecision(self._guests[move.uuid][0], move.target)
                 for move in self._planner.moves()]
         else:
             moves = [decisions.decoded_move(number, count)
@@ -271,7 +271,7 @@ class Rebalancing:
         self._is_idle = not made
         return CarriedOut(numbers, made, len(moves) - made, memory_mib)
 
-    def _carry_out(self, move: decisions.GuestMove) -> bool:
+    def _carry_out(self, move: decisions.MoveDecision) -> bool:
         """Make a move, if it can be made at all."""
         if move.guest >= len(self._uuids):
             return False

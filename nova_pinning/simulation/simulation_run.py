@@ -146,7 +146,7 @@ class _Simulation:
         if configuration.rebalance is not None:
             self._rebalancing = rebalancing.Rebalancing(
                 self._ledger, configuration.rebalance,
-                rebalancing.MovePlanner(
+                rebalancing.LedgerPlanner(
                     fleet, self._ledger, configuration.rebalance,
                     configuration.packs_cells,
                     planner or rebalancing.planner()),

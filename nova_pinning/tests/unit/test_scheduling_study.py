@@ -362,8 +362,8 @@ class TestTable(oslotest.BaseTestCase):
 class TestMoves(oslotest.BaseTestCase):
 
     def _ran(self, seed, moved, share, made=0, plans=0):
-        return moves.MoveOutcome('two-socket', seed, study.DEFAULT, moved,
-                                 share, made=made, plans=plans)
+        return moves.MovesRun('two-socket', seed, study.DEFAULT, moved,
+                              share, made=made, plans=plans)
 
     def test_table(self):
         day = next(iter(moves._POLICIES))

@@ -208,7 +208,7 @@ class TestMoves(testtools.TestCase):
         self.assertEqual(1, found.departures)
 
 
-class TestMovePlanner(testtools.TestCase):
+class TestLedgerPlanner(testtools.TestCase):
 
     def _asked(self, policy, wanted, placed=()):
         """What the planner is asked for."""
@@ -227,7 +227,7 @@ class TestMovePlanner(testtools.TestCase):
                 str(number))
         fleet = snapshot.Fleet(hosts=(host,), guests=by_name.guests)
         ledger = occupancy_ledger.of_fleet(fleet, [0])
-        planner = rebalancing.MovePlanner(fleet, ledger, policy, True, plan)
+        planner = rebalancing.LedgerPlanner(fleet, ledger, policy, True, plan)
         for request in wanted:
             planner.asked_for(request)
         self.assertEqual([], list(planner.moves()))
@@ -364,7 +364,7 @@ class TestNumbers(testtools.TestCase):
         strategies.integers(1, 10 ** 4), strategies.integers(0, 10 ** 6),
         strategies.data())
     def test_encoding(self, hosts, guest, data):
-        move = decisions.GuestMove(
+        move = decisions.MoveDecision(
             guest, data.draw(strategies.integers(0, hosts - 1)),
             data.draw(strategies.booleans()))
         number = decisions.encoded_move(move, hosts)
