@@ -2,6 +2,7 @@
 """Which vCPUs and how much memory go to which guest NUMA cell."""
 
 import dataclasses
+import fractions
 from typing import Any
 
 from nova_pinning import cpuset
@@ -50,9 +51,22 @@ def cells_of(size: shape.CatalogueEntry) -> FlavorCells | None:
         return _divided(size, nodes, int(nodes.value), None)
     room = _room(size, nodes)
     page = _page_mib(size)
-    return _divided(size, nodes, max(
-        -(-size.vcpus.value // room[0]),
-        -(-size.memory_mib.value // (room[1] // page * page))), room)
+    fewest = max(-(-(size.vcpus.value + _emulator_cpus(size)) // room[0]),
+                 -(-size.memory_mib.value // (room[1] // page * page)))
+    try:
+        return _divided(size, nodes, fewest, room)
+    except errors.InputError:
+        # Equal shares can leave no room for the emulator's CPU where one
+        # cell more does.
+        if not _emulator_cpus(size):
+            raise
+        return _divided(size, nodes, fewest + 1, room)
+
+
+def _emulator_cpus(size: shape.CatalogueEntry) -> int:
+    """Host CPUs that nova adds to the first cell, for emulator threads."""
+    threads = size.emulator_threads
+    return int(bool(threads and threads.value == 'isolate'))
 
 
 def vcpus_of(size: shape.CatalogueEntry, text: str,
@@ -72,6 +86,34 @@ def vcpus_of(size: shape.CatalogueEntry, text: str,
     if not cpus:
         raise size.error(f'{text!r} leaves no vCPU', of)
     return cpus
+
+
+def dedicated_of(
+    cells: FlavorCells, count: int, unit: int,
+) -> cpuset.CpuSet:
+    """So many vCPUs of all cells together, in proportion to their sizes.
+
+    They are the last ones of each cell: guests do their housekeeping on the
+    first. Where it does not come out even the first cells have more, since
+    isolated emulator threads need a dedicated vCPU in the first.
+
+    :param unit: how many to give to a cell at once: 2 for whole cores
+    """
+    given = [0] * len(cells.cells)
+    sizes = [len(cell.vcpus) for cell in cells.cells]
+    for step in (unit, 1):
+        while count >= step:
+            open_cells = [number for number, size in enumerate(sizes)
+                          if given[number] + step <= size]
+            if not open_cells:
+                break
+            neediest = max(open_cells, key=lambda number: fractions.Fraction(
+                sizes[number] - given[number], sizes[number]))
+            given[neediest] += step
+            count -= step
+    return cpuset.CpuSet(
+        vcpu for cell, number in zip(cells.cells, given)
+        for vcpu in sorted(cell.vcpus)[len(cell.vcpus) - number:])
 
 
 def _page_mib(size: shape.CatalogueEntry) -> int:
@@ -119,6 +161,11 @@ def _divided(size: shape.CatalogueEntry, nodes: shape.Placed[Any], count: int,
     if count <= min(vcpus, memory_mib):
         shares = _spread(vcpus, (2 if is_paired else 1, 1), count,
                          room and room[0])
+        if shares and room and shares[0] + _emulator_cpus(size) > room[0]:
+            # The first cell has the emulator's CPU as well.
+            shares = shares[::-1]
+            if shares[0] + _emulator_cpus(size) > room[0]:
+                shares = None
         mibs = _spread(memory_mib, (whole, page), count, room and room[1])
     if not shares or not mibs:
         raise size.error(

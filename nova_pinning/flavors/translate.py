@@ -19,6 +19,7 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import cells
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import guest_cores
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import size_formulas
 
@@ -60,7 +61,7 @@ def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
     yield flavor_model.CATALOGUE_KEY, size.catalogue.value, size.catalogue
     yield flavor_model.FAMILY_KEY, size.family.value, size.family
     guest_cells = cells.cells_of(size)
-    yield from _cpu_policies(size)
+    yield from _cpu_policies(size, guest_cells)
     yield from _numa(size, guest_cells)
     yield from _topology(size, guest_cells)
     yield from _memory(size)
@@ -88,7 +89,8 @@ def _plain(spec: str, setting: shape.Placed[Any] | None) -> Iterator[Spec]:
         yield spec, _text(setting.value), setting
 
 
-def _cpu_policies(size: shape.CatalogueEntry) -> Iterator[Spec]:
+def _cpu_policies(size: shape.CatalogueEntry,
+                  guest_cells: cells.FlavorCells | None) -> Iterator[Spec]:
     yield from _plain('hw:cpu_policy', size.cpu_policy)
     yield from _plain('hw:cpu_thread_policy', size.thread_policy)
     # Nova lets them run on the guest's vCPUs if nothing is said.
@@ -97,12 +99,13 @@ def _cpu_policies(size: shape.CatalogueEntry) -> Iterator[Spec]:
         yield 'hw:emulator_threads_policy', threads.value, threads
     if size.dedicated_vcpus:
         yield ('hw:cpu_dedicated_mask',
-               _dedicated_mask(size, size.dedicated_vcpus),
+               _dedicated_mask(size, size.dedicated_vcpus, guest_cells),
                size.dedicated_vcpus)
 
 
 def _dedicated_mask(size: shape.CatalogueEntry,
-                    dedicated: shape.Placed[Any]) -> str:
+                    dedicated: shape.Placed[Any],
+                    guest_cells: cells.FlavorCells | None) -> str:
     if isinstance(dedicated.value, str):
         return _mask(size, dedicated)
     vcpus = size.vcpus.value
@@ -111,8 +114,14 @@ def _dedicated_mask(size: shape.CatalogueEntry,
         raise size.error(
             f'{count} of {vcpus} vCPUs are not a mixture', dedicated,
             'at least one must be dedicated, and one must not')
-    # The first vCPUs float: guests do their housekeeping there.
-    return str(cpuset.CpuSet(range(vcpus - count, vcpus)))
+    whole = cells.FlavorCells(
+        (cells.FlavorCell(cpuset.CpuSet(range(vcpus)), 0),), False)
+    return str(cells.dedicated_of(
+        guest_cells or whole, count, 2 if _wants_siblings(size) else 1))
+
+
+def _wants_siblings(size: shape.CatalogueEntry) -> bool:
+    return bool(size.thread_policy and size.thread_policy.value == 'require')
 
 
 def _mask(size: shape.CatalogueEntry, text: shape.Placed[str]) -> str:
@@ -145,18 +154,14 @@ def _topology(
     guest_cells: cells.FlavorCells | None,
 ) -> Iterator[Spec]:
     vcpus = size.vcpus.value
-    is_paired = bool(
-        size.cpu_policy and size.cpu_policy.value == 'dedicated'
-        and size.thread_policy and size.thread_policy.value == 'require')
     setting = size.cpu_topology
-    if not setting and is_paired:
+    if not setting and size.cpu_policy and _wants_siblings(size) and (
+            size.cpu_policy.value == 'dedicated'):
         setting = size.thread_policy
     if not setting or setting.value == 'none':
         return
     if isinstance(setting.value, str):
-        counts = ([len(cell.vcpus) for cell in guest_cells.cells]
-                  if guest_cells else [vcpus])
-        topology = _match_host(vcpus, counts, is_paired)
+        topology = _match_host(size, guest_cells, setting)
     else:
         topology = {key: below.value for key, below in setting.value.items()}
         product = math.prod(topology.values())
@@ -169,16 +174,40 @@ def _topology(
             yield f'hw:cpu_{key}', str(topology[key]), setting
 
 
-def _match_host(vcpus: int, counts: list[int],
-                is_paired: bool) -> dict[str, int]:
+def _match_host(
+    size: shape.CatalogueEntry, guest_cells: cells.FlavorCells | None,
+    setting: shape.Placed[Any],
+) -> dict[str, int]:
     """A topology like that of the host CPUs that the vCPUs will be.
 
     A socket for each NUMA cell, and two threads for each core where the
-    thread policy pairs siblings and no cell has an odd number of vCPUs.
+    thread policy pairs siblings and no core would have another kind of vCPU
+    or another cell on its second thread.
     """
+    vcpus = size.vcpus.value
+    groups = [cell.vcpus for cell in guest_cells.cells] if guest_cells else [
+        cpuset.CpuSet(range(vcpus))]
+    counts = [len(group) for group in groups]
     sockets = len(counts) if len(set(counts)) == 1 else 1
-    threads = (2 if is_paired and all(count % 2 == 0 for count in counts)
-               else 1)
+    threads = 1
+    if _wants_siblings(size) and size.cpu_policy and (
+            size.cpu_policy.value in ('dedicated', 'mixed')) and all(
+                count % 2 == 0 for count in counts):
+        pinned = cpuset.CpuSet(range(vcpus))
+        if size.cpu_policy.value == 'mixed' and size.dedicated_vcpus:
+            pinned = cells.vcpus_of(size, _dedicated_mask(
+                size, size.dedicated_vcpus, guest_cells),
+                size.dedicated_vcpus)
+        # Cores that are pinned in part are a mistake of the mask.
+        threads = 2 if guest_cores.is_in_whole_cores(pinned, 2) else 1
+    for kind, each in (('core', threads), ('socket', vcpus // sockets)):
+        split = guest_cores.split_by_cells(groups, each)
+        if split and (kind == 'core' or sockets > 1):
+            raise size.error(
+                f'vCPUs {split} would be one {kind} of the guest, but are in '
+                'different NUMA cells', setting,
+                'give each cell vCPUs that follow each other, or write '
+                'cpu_topology: none')
     return {'sockets': sockets, 'cores': vcpus // sockets // threads,
             'threads': threads}
 
