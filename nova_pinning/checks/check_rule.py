@@ -51,6 +51,7 @@ class Violation:
     :param remediation: commands, one after the other; may be empty
     :param severity: if not the rule's own
     :param advice: what to do about it, if not the rule's own
+    :param why: what comes of it, if not the rule's own
     :param details: further keys of the finding for JSON
     """
 
@@ -65,6 +66,7 @@ class Violation:
     remediation: tuple[str, ...] = ()
     severity: Severity | None = None
     advice: str = ''
+    why: str = ''
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -73,12 +75,10 @@ class Finding(Violation):
     """A violation, with what its rule says of it.
 
     :param code: the rule's stable code, such as 'P103'
-    :param why: what comes of it
     """
 
     code: str
     severity: Severity
-    why: str
 
 
 Violations = Iterator[Violation]
@@ -115,7 +115,7 @@ class Rule(Generic[_Subject]):
         values = {field.name: getattr(violation, field.name)
                   for field in dataclasses.fields(Violation)}
         return Finding(**{
-            **values, 'code': self.code, 'why': self.why,
+            **values, 'code': self.code, 'why': violation.why or self.why,
             'severity': violation.severity or self.severity,
             'advice': violation.advice or advice})
 

@@ -8,6 +8,7 @@ import re
 
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
+from nova_pinning.flavors.checks import host_separation
 from nova_pinning.flavors.checks import target
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
@@ -45,8 +46,11 @@ def shown(key: str, value: str) -> str:
 
 
 def shown_name(key: str) -> str:
-    """A key for a message, on one line and not too long."""
-    return _cut(key)
+    """A key for a message, on one line and not too long.
+
+    In quotes if it has blanks that nobody would see otherwise.
+    """
+    return repr(_cut(key)) if key != key.strip() else _cut(key)
 
 
 def shown_text(text: str) -> str:
@@ -55,7 +59,7 @@ def shown_text(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = ' '.join(text.split())
+    text = re.sub(r'\s+', ' ', text)
     return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'
 
 
@@ -70,6 +74,11 @@ class CheckedFlavor:
     :param hosts: to check against
     :param releases: of nova, any of which the cloud may run; empty if that
         is not known
+    :param has_image: whether the image is known, with or without properties;
+        if not, guests may boot from any
+    :param separation: what keeps the classes of guests apart
+    :param companions: what is sold besides: other guests that may fill up
+        the hosts
     """
 
     flavor: flavor_model.Flavor
@@ -78,6 +87,9 @@ class CheckedFlavor:
     is_accepted: bool = True
     hosts: tuple[target.TargetHosts, ...] = ()
     releases: tuple[nova_release.NovaRelease, ...] = ()
+    has_image: bool = False
+    separation: host_separation.Separation = host_separation.DEFAULT
+    companions: tuple[target.TargetRequest, ...] = ()
 
     @property
     def specs(self) -> Mapping[str, str]:
@@ -112,6 +124,33 @@ class CheckedFlavor:
             return model.CpuPolicy(self.value('cpu_policy') or 'shared')
         except ValueError:
             return model.CpuPolicy.SHARED
+
+    @property
+    def is_baremetal(self) -> bool:
+        """Whether it is Ironic's: a node by its class, and nothing else.
+
+        See "Create flavors for use with the Bare Metal service" in Ironic's
+        documents.
+        """
+        asked = {key.partition(':')[2]: whole_number(value)
+                 for key, value in self.specs.items()
+                 if key.startswith('resources:')}
+        return asked.get('VCPU') == 0 == asked.get('MEMORY_MB') and any(
+            name.startswith('CUSTOM_') and amount
+            for name, amount in asked.items())
+
+    @property
+    def order(self) -> target.TargetRequest:
+        """What one guest asks of a host."""
+        return target.TargetRequest(
+            self._resource('VCPU', self.flavor.vcpus),
+            self._resource('MEMORY_MB', self.flavor.memory_mib),
+            self.guest, self.devices, self.pci_policy or 'legacy')
+
+    def _resource(self, name: str, amount: int) -> int:
+        """What Placement is asked for, which an extra spec may override."""
+        overridden = whole_number(self.specs.get(f'resources:{name}'))
+        return amount if overridden is None else overridden
 
     @property
     def is_pinned(self) -> bool:

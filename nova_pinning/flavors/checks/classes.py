@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """P5xx: the class of hosts, traits, and keys that nobody reads."""
 
+import dataclasses
 import difflib
 import re
 
@@ -14,6 +15,8 @@ _NAMESPACES = (
     'accel', 'aggregate_instance_extra_specs', 'capabilities', 'hw',
     'hw_rng', 'hw_video', 'os', 'pci_passthrough', 'pinning', 'powervm',
     'quota', 'resources', 'trait', 'vmware')
+#: As nova.scheduler.utils.ResourceRequest.XS_KEYPAT.
+_GROUP = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:.*')
 _IMAGE_NAME = re.compile(r'(hw|os)_[a-z0-9_.]+')
 
 
@@ -29,14 +32,20 @@ def _trait_key(trait: str) -> str:
     in_catalogue='write traits: {forbidden: [CUSTOM_PINNING_DEDICATED]}')
 def shared_without_trait(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if subject.host_class == 'shared' and (
-            placement_traits.DEDICATED not in subject.traits('forbidden') and
-            placement_traits.SHARED not in subject.traits('required')):
+    if subject.host_class != 'shared':
+        return
+    separation = subject.separation
+    if separation.by == 'aggregates':
+        yield from _without_aggregate(subject)
+    elif separation.by == 'traits' and (
+            separation.dedicated_trait not in subject.traits('forbidden') and
+            separation.shared_trait not in subject.traits('required')):
         yield subject.violation(
             'a shared flavor that does not forbid trait '
-            f'{placement_traits.DEDICATED}',
-            (_trait_key(placement_traits.DEDICATED), flavor_model.CLASS_KEY,
-             'hw:cpu_policy'))
+            f'{separation.dedicated_trait}',
+            (_trait_key(separation.dedicated_trait), flavor_model.CLASS_KEY,
+             'hw:cpu_policy'),
+            _trait_advice(subject, 'forbidden'))
 
 
 @check_rule.rule(
@@ -48,13 +57,47 @@ def shared_without_trait(
     in_catalogue='write traits: {required: [CUSTOM_PINNING_DEDICATED]}')
 def dedicated_without_trait(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if subject.host_class == 'dedicated' and (
-            placement_traits.DEDICATED not in subject.traits('required')):
-        yield subject.violation(
+    if subject.host_class != 'dedicated':
+        return
+    separation = subject.separation
+    if separation.by == 'aggregates':
+        yield from _without_aggregate(subject)
+    elif separation.by == 'traits' and (
+            separation.dedicated_trait not in subject.traits('required')):
+        found = subject.violation(
             f'a dedicated flavor that does not require trait '
-            f'{placement_traits.DEDICATED}',
-            (_trait_key(placement_traits.DEDICATED), flavor_model.CLASS_KEY,
-             *subject.policy_keys))
+            f'{separation.dedicated_trait}',
+            (_trait_key(separation.dedicated_trait), flavor_model.CLASS_KEY,
+             *subject.policy_keys),
+            _trait_advice(subject, 'required'))
+        if subject.cpu_policy == 'mixed':
+            found = dataclasses.replace(found, why=MIXED_WHY)
+        yield found
+
+
+#: Of mixed guests nova asks once, for PCPU and VCPU.
+MIXED_WHY = (
+    'any host with both kinds of CPUs will do for nova, also one that is '
+    'meant for shared guests and has a few CPUs for pinning')
+
+
+def _trait_advice(subject: checked.CheckedFlavor, word: str) -> str:
+    """The advice if the cloud has a trait of its own, else ''."""
+    trait = subject.separation.dedicated_trait
+    if trait == placement_traits.DEDICATED:
+        return ''
+    return f'set {_trait_key(trait)}={word}'
+
+
+def _without_aggregate(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not subject.separation.is_kept_by_aggregates(subject.specs):
+        yield subject.violation(
+            f'a {subject.host_class} flavor that asks for no aggregate',
+            (flavor_model.CLASS_KEY, *subject.policy_keys),
+            'set an extra spec that the metadata of the aggregates of '
+            f'{subject.host_class} hosts have, such as '
+            f'aggregate_instance_extra_specs:class={subject.host_class}')
 
 
 @check_rule.rule(
@@ -64,11 +107,12 @@ def dedicated_without_trait(
 def contradicting_traits(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     required = subject.traits('required')
-    if {placement_traits.DEDICATED, placement_traits.SHARED} <= required:
+    dedicated, shared = (subject.separation.dedicated_trait,
+                         subject.separation.shared_trait)
+    if {dedicated, shared} <= required:
         yield subject.violation(
-            f'{placement_traits.DEDICATED} and {placement_traits.SHARED} are '
-            'both required',
-            (_trait_key(placement_traits.DEDICATED),))
+            f'{dedicated} and {shared} are both required',
+            (_trait_key(dedicated),))
     for key, value in subject.image.items():
         if (key.startswith('trait:') and value == 'required' and
                 subject.specs.get(key) == 'forbidden'):
@@ -96,6 +140,11 @@ def class_against_policy(
     advice='correct the name, or leave the extra spec out')
 def unread_key(subject: checked.CheckedFlavor) -> check_rule.Violations:
     for key in subject.specs:
+        if key != key.strip():
+            yield subject.violation(
+                f'{checked.shown_name(key)} has a blank at its end, so that '
+                'nobody reads it', (key,), f'write {key.strip()}')
+            continue
         namespace, colon, rest = key.partition(':')
         if not colon:
             if _IMAGE_NAME.fullmatch(key):
@@ -110,6 +159,83 @@ def unread_key(subject: checked.CheckedFlavor) -> check_rule.Violations:
                 f'nova knows no namespace {checked.shown_name(namespace)!r}, '
                 f'so nobody reads {checked.shown_name(key)}', (key,),
                 f'perhaps {near}:{checked.shown_name(rest)}')
+
+
+@check_rule.rule(
+    'P506', Severity.ERROR, 'class trait that keeps it off its own hosts',
+    why='all hosts of its class have the trait, so none of them is offered',
+    advice='require the trait of its own class, or forbid that of the other')
+def own_trait_forbidden(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if subject.separation.by != 'traits':
+        return
+    own = subject.separation.trait_of(subject.host_class)
+    if own in subject.traits('forbidden'):
+        yield subject.violation(
+            f'a {subject.host_class} flavor that forbids trait {own}',
+            (_trait_key(own),))
+
+
+@check_rule.rule(
+    'P507', Severity.WARNING, 'resources that Placement does not count',
+    why='Placement is asked for none of it, so that any number of such guests '
+        'goes on a host, as far as this resource goes',
+    advice='leave the extra spec out, unless something else keeps count')
+def uncounted(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    for name in ('VCPU', 'PCPU', 'MEMORY_MB'):
+        key = f'resources:{name}'
+        if key in subject.specs and (
+                checked.whole_number(subject.specs[key]) == 0):
+            yield subject.violation(
+                f'{checked.shown(key, subject.specs[key])}, but the flavor '
+                f'has {subject.flavor.vcpus} vCPUs and '
+                f'{subject.flavor.memory_mib} MiB', (key,))
+
+
+@check_rule.rule(
+    'P508', Severity.ERROR, 'request group without resources',
+    why='Placement refuses the query (status 400): traits of a group say '
+        'which provider its resources are to be from, and there are none',
+    advice='ask for resources of the same group, or leave the number out of '
+           'the trait')
+def group_without_resources(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    asked = _groups(subject, 'resources')
+    for suffix, key in _groups(subject, 'trait').items():
+        if suffix and suffix not in asked:
+            yield subject.violation(
+                f'{checked.shown_name(key)}, but no amount of resources{suffix}',
+                (key,))
+
+
+@check_rule.rule(
+    'P509', Severity.ERROR, 'request groups without a group policy',
+    why='Placement refuses a query with several groups that does not say '
+        'whether they may be from one provider (status 400)',
+    advice='set group_policy to none, or to isolate for a provider each')
+def groups_without_policy(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    groups = [key for suffix, key in _groups(subject, 'resources').items()
+              if suffix]
+    if len(groups) > 1 and subject.specs.get('group_policy') not in (
+            'none', 'isolate'):
+        yield subject.violation(
+            f'{len(groups)} request groups, but no group_policy',
+            ('group_policy', groups[1]))
+
+
+def _groups(subject: checked.CheckedFlavor, what: str) -> dict[str, str]:
+    """The groups that ask for something, with a key of each.
+
+    :param what: resources or trait
+    """
+    groups: dict[str, str] = {}
+    for key, value in subject.specs.items():
+        match = _GROUP.fullmatch(key)
+        if match and match[1] == what and (
+                what == 'trait' or checked.whole_number(value)):
+            groups.setdefault(match[2] or '', key)
+    return groups
 
 
 def _near_namespace(namespace: str) -> str:

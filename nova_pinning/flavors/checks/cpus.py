@@ -8,8 +8,12 @@ nova.virt.libvirt.driver.LibvirtDriver (_get_guest_numa_config).
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
+from nova_pinning import cpuset
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.flavors import guest_cores
+from nova_pinning.flavors import guest_machine
+from nova_pinning.model import CpuPolicy
 from nova_pinning.model import ThreadPolicy
 
 #: The most that the kernel can be built for (CONFIG_KVM_MAX_NR_VCPUS, x86).
@@ -36,8 +40,11 @@ def too_many_vcpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
     advice='use thread policy require, which gives the guest whole cores, or '
            'leave it only if some hosts have hardware threads switched off')
 def isolate(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if not subject.is_pinned or (
+    if not subject.is_pinned or not subject.is_accepted or (
             subject.thread_policy is not ThreadPolicy.ISOLATE):
+        return
+    if subject.hosts and not any(
+            host.has_threads for host in subject.candidates):
         return
     if isolate_fits_nowhere(subject):
         yield subject.violation(
@@ -204,8 +211,8 @@ def false_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     in_catalogue='write cpu_topology: match-host')
 def hidden_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (not subject.is_pinned or subject.flavor.vcpus < 2 or
-            subject.flavor.vcpus % 2 or
-            subject.thread_policy is not ThreadPolicy.REQUIRE):
+            subject.thread_policy is not ThreadPolicy.REQUIRE or
+            not _is_in_pairs(subject)):
         return
     threads, keys = _seen_threads(subject)
     # Without any topology it is P105.
@@ -215,17 +222,27 @@ def hidden_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
             'threads', keys)
 
 
+def _is_in_pairs(subject: checked.CheckedFlavor) -> bool:
+    """Whether the pairs that are pinned to siblings can be guest cores.
+
+    Where they cannot, that is what other rules tell.
+    """
+    return all(
+        not len(cell.dedicated_vcpus) % 2 and guest_cores.is_in_whole_cores(
+            cpuset.CpuSet(cell.dedicated_vcpus), 2)
+        for cell in subject.cells)
+
+
 def _seen_threads(
     subject: checked.CheckedFlavor,
 ) -> tuple[int, tuple[str, ...]]:
     """How many threads a core the guest sees, and what makes it so."""
-    constraints = guest_topology.topology_constraints(subject)
-    if not constraints.keys or not subject.is_accepted:
+    got = guest_topology.seen(subject)
+    if got is None:
         return 0, ()
-    got = guest_topology.choose(
-        subject.flavor.vcpus, constraints.preferred, constraints.limits)
-    keys = ('hw:cpu_threads', 'hw_cpu_threads', *constraints.keys)
-    return (got.threads if got else 0), keys
+    return got.threads, (
+        'hw:cpu_threads', 'hw_cpu_threads',
+        *guest_topology.topology_constraints(subject).keys)
 
 
 @check_rule.rule(
@@ -309,3 +326,87 @@ def image_policy_overruled(
         yield subject.violation(
             f'{checked.shown("hw_cpu_policy", image)} does nothing under '
             'hw:cpu_policy=dedicated', ('hw:cpu_policy',))
+
+
+@check_rule.rule(
+    'P115', Severity.WARNING, 'guest core or socket across NUMA cells',
+    why='the guest takes the vCPUs for siblings, or for CPUs with one cache, '
+        'while they are on different host nodes; Linux then ignores what it '
+        'was told of caches, and places tasks badly',
+    advice='have each NUMA cell hold vCPUs that follow each other, with a '
+           'socket for each cell (hw:cpu_sockets)',
+    in_catalogue=(
+        'write cpu_topology: match-host, and give each NUMA cell vCPUs that '
+        'follow each other'))
+def split_by_cells(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    got = guest_topology.seen(subject)
+    if got is None or len(subject.cells) < 2:
+        return
+    groups = [cpuset.CpuSet((*cell.dedicated_vcpus, *cell.shared_vcpus))
+              for cell in subject.cells]
+    keys = guest_topology.topology_constraints(subject).keys
+    for kind, each in (('core', got.threads),
+                       ('socket', got.cores * got.threads)):
+        together = guest_cores.split_by_cells(groups, each)
+        if together is None:
+            continue
+        # Cells that differ in size cannot have a socket each.
+        is_best = kind == 'socket' and len(set(map(len, groups))) > 1
+        yield subject.violation(
+            f'vCPUs {together} are one {kind} of the guest, but are in '
+            'different NUMA cells', (*keys, 'hw:numa_cpus.0'),
+            severity=Severity.NOTE if is_best else None)
+        return
+
+
+@check_rule.rule(
+    'P116', Severity.WARNING, 'mask of dedicated vCPUs that cuts cores',
+    why='thread policy require pins dedicated vCPUs to sibling threads in '
+        'pairs, in the order of their numbers; where the mask has only one '
+        'vCPU of a guest core, the pairs are others than those the guest '
+        'sees',
+    advice='name vCPUs in pairs that begin with an even one, such as '
+           'hw:cpu_dedicated_mask=2-7',
+    in_catalogue=(
+        "name vCPUs in pairs that begin with an even one, such as "
+        "dedicated_vcpus: '2-7'"))
+def cut_cores(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if subject.cpu_policy is not CpuPolicy.MIXED or (
+            subject.thread_policy is not ThreadPolicy.REQUIRE):
+        return
+    for cell in subject.cells:
+        pinned = cpuset.CpuSet(cell.dedicated_vcpus)
+        # An odd number is told by P106.
+        if not len(pinned) % 2 and (
+                not guest_cores.is_in_whole_cores(pinned, 2)):
+            yield subject.violation(
+                f'dedicated vCPUs {pinned} are no pairs of threads of one '
+                'guest core',
+                ('hw:cpu_dedicated_mask', 'hw:cpu_realtime_mask',
+                 'hw_cpu_realtime_mask'))
+            return
+
+
+@check_rule.rule(
+    'P117', Severity.ERROR, 'more vCPUs than the machine type takes',
+    why='libvirt refuses to start such a guest',
+    advice='use images with hw_machine_type=q35 and set '
+           'hw:viommu_model=intel, or offer fewer vCPUs')
+def too_many_for_machine(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    named = subject.image.get('hw_machine_type', '')
+    if not subject.has_image and not named:
+        # Any image may come.
+        refused = guest_machine.vcpu_refusal(
+            subject.flavor.vcpus, 'q35', bool(subject.value('viommu_model')))
+        if refused or subject.flavor.vcpus > guest_machine.MOST_VCPUS_PC:
+            yield subject.violation(
+                refused or f'{subject.flavor.vcpus} vCPUs need an image with '
+                'hw_machine_type=q35', ('vcpus',),
+                severity=None if refused else Severity.NOTE)
+        return
+    refused = guest_machine.vcpu_refusal(
+        subject.flavor.vcpus, named or 'pc',
+        bool(subject.value('viommu_model')))
+    if refused:
+        yield subject.violation(refused, ('vcpus', 'hw_machine_type'))

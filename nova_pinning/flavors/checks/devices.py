@@ -9,6 +9,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import target
+from nova_pinning.model import flag
 
 _KEYS = ('hw:pci_numa_affinity_policy', 'hw_pci_numa_affinity_policy')
 
@@ -101,3 +102,58 @@ def queues_for_one(subject: checked.CheckedFlavor) -> check_rule.Violations:
             f'{subject.shown("vif_multiqueue_enabled")} does nothing for 1 '
             'vCPU',
             ('hw:vif_multiqueue_enabled', 'hw_vif_multiqueue_enabled'))
+
+
+@check_rule.rule(
+    'P306', Severity.ERROR, 'secure boot that the image cannot have',
+    why='secure boot is for UEFI, on x86 with machine type q35: nova starts '
+        'a BIOS guest without it and without a word, and refuses to start '
+        'one of another machine type',
+    advice='use images with hw_firmware_type=uefi and hw_machine_type=q35')
+def no_secure_boot(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    keys = ('os:secure_boot', 'os_secure_boot')
+    wanted = (subject.specs.get('os:secure_boot')
+              or subject.image.get('os_secure_boot'))
+    if wanted != 'required' or not subject.has_image or (
+            subject.image.get('hw_architecture') == 'aarch64'):
+        return
+    what = 'os:secure_boot=required'
+    if subject.image.get('hw_firmware_type') != 'uefi':
+        yield subject.violation(
+            f'{what}, but the image has no hw_firmware_type=uefi', keys)
+    elif 'q35' not in subject.image.get('hw_machine_type', 'pc'):
+        yield subject.violation(
+            f'{what}, but the machine type is '
+            f'{subject.image.get("hw_machine_type", "pc")}', keys)
+
+
+@check_rule.rule(
+    'P307', Severity.WARNING, 'PCI alias with count 0',
+    why='nova takes it as a request for none, so guests have no such device',
+    advice=f'leave the alias out of {checked.ALIAS_KEY}, or ask for one or '
+           'more')
+def no_devices(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    for alias, count in subject.devices:
+        if not count:
+            yield subject.violation(f'0 of the devices "{alias}"',
+                                    (checked.ALIAS_KEY,))
+
+
+@check_rule.rule(
+    'P308', Severity.WARNING, 'limit of the random number device not read',
+    why='nova writes the limit only if hw_rng:rate_bytes says how many bytes '
+        'a period may have, and none at all without the device',
+    advice='set hw_rng:rate_bytes, and leave hw_rng:allowed alone, or leave '
+           'the limit out')
+def unread_rng_limit(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    period, rate = 'hw_rng:rate_period', 'hw_rng:rate_bytes'
+    specs = subject.specs
+    if period in specs and not checked.whole_number(specs.get(rate)):
+        yield subject.violation(
+            f'{checked.shown(period, specs[period])} does nothing without '
+            f'{rate}', (period,))
+    elif rate in specs and flag.parse(
+            specs.get('hw_rng:allowed', '')) is False:
+        yield subject.violation(
+            f'{checked.shown(rate, specs[rate])} does nothing, since '
+            f'hw_rng:allowed is {specs["hw_rng:allowed"]}', (rate,))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """All rules over all flavors."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import dataclasses
+import itertools
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
@@ -15,6 +17,7 @@ from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import devices
 from nova_pinning.flavors.checks import host_fit_rules
+from nova_pinning.flavors.checks import host_separation
 from nova_pinning.flavors.checks import memory
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors.checks import quotas
@@ -44,6 +47,10 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
         'P5': 'Classes, traits and names',
         'P6': 'The hosts at hand'})
 
+#: What there is to say of a flavor of Ironic's: nothing of CPUs, memory and
+#: classes of hosts, since a node is taken as a whole.
+_BAREMETAL = ('P503', 'P505', 'P508', 'P509')
+
 #: Has flavors judged by nova, under an image's properties and with the PCI
 #: aliases that nova knows: nova_pinning.bridge.nova_judgement.judging.
 Judging = Callable[
@@ -59,37 +66,72 @@ def check(
     image_properties: Mapping[str, str] | None = None,
     pci_aliases: Collection[str] | None = None,
     cloud: release_support.CloudRelease = release_support.CloudRelease(),
+    separation: host_separation.Separation = host_separation.DEFAULT,
 ) -> tuple[check_rule.Finding, ...]:
     """Look for mistakes in flavors, wherever they come from.
 
     :param judging: nova's own checks
     :param hosts: to check against, taken to be empty
     :param image_properties: of the image that guests boot from, as Glance
-        has them
+        has them; None if it may be any image
     :param pci_aliases: the PCI aliases that nova knows; None if it knows all
         that the flavors ask for
     :param cloud: the release of nova that the flavors are for
+    :param separation: what keeps the classes of guests apart
     :returns: what was found, flavor by flavor, what nova refuses first
     :raises errors.InputErrors: for image properties that nova does not know
     """
     flavors = tuple(flavors)
     image = image_properties or {}
     targets = target.targets(hosts)
-    findings: list[check_rule.Finding] = []
+    judged: list[tuple[checked.CheckedFlavor, nova_rules.Judgement]] = []
     with judging(flavors, cloud.readable({}, image)[1], pci_aliases) as judge:
         for flavor in flavors:
             judgement = judge(dataclasses.replace(
                 flavor,
                 extra_specs=cloud.readable(flavor.extra_specs, image)[0]))
-            subject = checked.CheckedFlavor(
+            judged.append((checked.CheckedFlavor(
                 flavor, image, judgement.guest, judgement.is_accepted,
-                targets, cloud.releases)
-            findings += [
-                refusal.rule.finding(subject.violation(
-                    refusal.message, refusal.keys, refusal.advice))
-                for refusal in judgement.refusals]
-            findings += RULES.run(subject)
+                targets, cloud.releases, image_properties is not None,
+                separation), judgement))
+    sizes = _sizes(subject for subject, _judgement in judged)
+    findings: list[check_rule.Finding] = []
+    for subject, judgement in judged:
+        findings += [
+            refusal.rule.finding(subject.violation(
+                refusal.message, refusal.keys, refusal.advice))
+            for refusal in judgement.refusals]
+        if targets:
+            subject = dataclasses.replace(
+                subject, companions=tuple(itertools.dropwhile(
+                    lambda size: size.vcpus >= subject.flavor.vcpus,
+                    sizes[_family(subject)])))
+        findings += (
+            finding for finding in RULES.run(subject)
+            if not subject.is_baremetal or finding.code in _BAREMETAL)
     return tuple(findings)
+
+
+def _family(subject: checked.CheckedFlavor) -> tuple[str, str]:
+    """What flavors have in common that are sold next to each other."""
+    return (subject.specs.get(flavor_model.FAMILY_KEY, ''),
+            subject.host_class)
+
+
+def _sizes(
+    subjects: Iterable[checked.CheckedFlavor],
+) -> dict[tuple[str, str], list[target.TargetRequest]]:
+    """The pinned guests of each family, each size once, the largest first."""
+    sizes: dict[tuple[str, str], dict[int, target.TargetRequest]] = (
+        collections.defaultdict(dict))
+    for subject in subjects:
+        if subject.guest and subject.is_pinned:
+            sizes[_family(subject)].setdefault(
+                subject.flavor.vcpus, dataclasses.replace(
+                    subject.order, devices=()))
+    return collections.defaultdict(list, {
+        family: [sizes[vcpus] for vcpus in sorted(sizes, reverse=True)]
+        for family, sizes in sizes.items()})
 
 
 def make_report(

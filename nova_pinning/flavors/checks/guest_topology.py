@@ -69,6 +69,15 @@ def _count(values: Mapping[str, str], key: str) -> int:
     return checked.whole_number(values.get(key)) or 0
 
 
+def seen(subject: checked.CheckedFlavor) -> CpuTopology | None:
+    """What the guest sees; None if nova refuses it, or nobody says."""
+    constraints = topology_constraints(subject)
+    if not constraints.keys or not subject.is_accepted:
+        return None
+    return choose(subject.flavor.vcpus, constraints.preferred,
+                  constraints.limits)
+
+
 def choose(vcpus: int, preferred: CpuTopology,
            limits: CpuTopology) -> CpuTopology | None:
     """What the guest gets, None if the limits allow nothing.

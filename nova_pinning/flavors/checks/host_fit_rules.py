@@ -8,25 +8,13 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import cpus
+from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.flavors.checks import target
 from nova_pinning import model
 
 #: The part of a host's dedicated CPUs that may stay unsold.
 _MAX_UNSOLD = 0.1
 _MAX_REASONS = 3
-
-
-def _order(subject: checked.CheckedFlavor) -> target.TargetRequest:
-    return target.TargetRequest(
-        _resource(subject, 'VCPU', subject.flavor.vcpus),
-        _resource(subject, 'MEMORY_MB', subject.flavor.memory_mib),
-        subject.guest, subject.devices, subject.pci_policy or 'legacy')
-
-
-def _resource(subject: checked.CheckedFlavor, name: str, amount: int) -> int:
-    """What Placement is asked for, which an extra spec may override."""
-    overridden = checked.whole_number(subject.specs.get(f'resources:{name}'))
-    return amount if overridden is None else overridden
 
 
 @check_rule.rule(
@@ -39,7 +27,7 @@ def fits_no_host(subject: checked.CheckedFlavor) -> check_rule.Violations:
             cpus.isolate_fits_nowhere(subject) or
             _shared_cpus_missing(subject)):
         return
-    order = _order(subject)
+    order = subject.order
     reasons: dict[str, list[str]] = collections.defaultdict(list)
     for host in subject.hosts:
         reason = subject.trait_refusal(host) or target.refusal(order, host)
@@ -68,15 +56,16 @@ def _names(names: list[str]) -> str:
 
 @check_rule.rule(
     'P602', Severity.WARNING, 'leaves dedicated CPUs unsold',
-    why='when a host is filled with guests of this size, more than a tenth '
-        'of its dedicated CPUs is left over',
+    why='when a host is filled with guests of this size, and what is left '
+        'with those of the smaller sizes, more than a tenth of its dedicated '
+        'CPUs is left over',
     advice='offer a size that divides the dedicated CPUs of a NUMA node, or '
-           'smaller sizes next to it')
+           'smaller sizes next to it that fill what is left')
 def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.guest or not any(
             demand.dedicated for demand in subject.guest.demands):
         return
-    order = _order(subject)
+    order = subject.order
     # Where devices run out first, guests that want none have the CPUs.
     without_devices = dataclasses.replace(order, devices=())
     for host in subject.hosts:
@@ -85,7 +74,7 @@ def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
             continue
         if target.refusal(order, host):
             continue
-        filled = target.fill(without_devices, host)
+        filled = target.fill(without_devices, host, subject.companions)
         if filled.unsold > total * _MAX_UNSOLD:
             yield subject.violation(
                 f'{filled.guests} '
@@ -143,3 +132,27 @@ def no_shared_set(subject: checked.CheckedFlavor) -> check_rule.Violations:
             'emulator threads policy share, but no cpu_shared_set on '
             f'{_names(without)}', ('hw:emulator_threads_policy',),
             severity=severity)
+
+
+@check_rule.rule(
+    'P605', Severity.WARNING, 'more threads a core than the hosts have',
+    why='thread policy require pins vCPUs to the sibling threads that there '
+        'are, so the guest takes vCPUs of different cores for siblings',
+    advice='set hw:cpu_threads to the threads that the cores of the hosts '
+           'have',
+    in_catalogue='write cpu_topology: match-host')
+def threads_beyond_host(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not subject.hosts or not subject.is_pinned or (
+            subject.thread_policy is not model.ThreadPolicy.REQUIRE):
+        return
+    got = guest_topology.seen(subject)
+    most = max((size for host in subject.candidates
+                for cell in host.host.cells for size in cell.core_sizes),
+               default=1)
+    # Hosts without threads take no such guest.
+    if got and 1 < most < got.threads:
+        yield subject.violation(
+            f'the guest sees {got.threads} threads a core, but the cores of '
+            f'the hosts given have {most}',
+            ('hw:cpu_threads', 'hw_cpu_threads'))

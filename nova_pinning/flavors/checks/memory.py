@@ -200,3 +200,19 @@ def hardly_any_memory(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.flavor.memory_mib < _LEAST_MEMORY_MIB:
         yield subject.violation(f'{subject.flavor.memory_mib} MiB of memory',
                                 ('ram',))
+
+
+@check_rule.rule(
+    'P211', Severity.WARNING, 'pinned guest without a page size',
+    why='nova binds its memory to one host node, and without a page size '
+        'does not look whether that node has so much left: other guests may '
+        'have taken it, and the kernel kills guests when the node runs out',
+    advice='set hw:mem_page_size to large, small or a size such as 1GB',
+    in_catalogue='write page_size: large, small or a size such as 1GiB')
+def pinned_without_page_size(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    # Of several cells P202 tells.
+    if subject.is_pinned and len(subject.cells) == 1 and (
+            _page_size_kib(subject) is None):
+        yield subject.violation('one NUMA cell, but no hw:mem_page_size',
+                                subject.policy_keys)

@@ -138,3 +138,51 @@ def vmware_only(subject: checked.CheckedFlavor) -> check_rule.Violations:
             yield subject.violation(
                 f'{checked.shown(key, value)} does nothing under libvirt',
                 (key,))
+
+
+@check_rule.rule(
+    'P408', Severity.WARNING, 'network peak below the average',
+    why='the kernel holds the interface to the peak, so that its guest never '
+        'gets the average',
+    advice='set a peak above the average, or leave it out')
+def peak_below_average(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    for direction in ('inbound', 'outbound'):
+        average, peak = (
+            checked.whole_number(
+                subject.specs.get(f'quota:vif_{direction}_{kind}'))
+            for kind in ('average', 'peak'))
+        if average and peak and peak < average:
+            key = f'quota:vif_{direction}_peak'
+            yield subject.violation(
+                f'{key}={peak}, but the average is {average}', (key,))
+
+
+@check_rule.rule(
+    'P409', Severity.WARNING, 'CPU cap above 100%',
+    why='the cap is for each vCPU, and no vCPU runs on more than one host '
+        'CPU, so that it caps nothing',
+    advice='set quota:cpu_quota below quota:cpu_period, or leave both out',
+    in_catalogue='write a percent below 100, or leave cpu_cap out')
+def cap_above_all(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    period = checked.whole_number(subject.specs.get(_PERIOD)) or 100_000
+    quota = checked.whole_number(subject.specs.get(_QUOTA)) or 0
+    if quota > period > 0:
+        yield subject.violation(
+            f'{_QUOTA}={quota} of {period} microseconds are '
+            f'{quota / period:.0%} of a host CPU for each vCPU', (_QUOTA,))
+
+
+@check_rule.rule(
+    'P410', Severity.WARNING, 'CPU cap on the dedicated vCPUs of a mixed guest',
+    why='libvirt caps each vCPU alike, so those that were given CPUs of '
+        'their own leave them idle',
+    advice='leave quota:cpu_quota out; quota:cpu_shares weighs the vCPUs '
+           'that float',
+    in_catalogue='leave cpu_cap out; cpu_priority weighs the vCPUs that float')
+def cap_on_mixed(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if subject.cpu_policy == 'mixed' and (
+            checked.whole_number(subject.specs.get(_QUOTA)) or 0) > 0:
+        yield subject.violation(
+            f'{checked.shown(_QUOTA, subject.specs[_QUOTA])} caps the '
+            'dedicated vCPUs too', (_QUOTA,))

@@ -149,15 +149,22 @@ class Fill:
     why: str
 
 
-def fill(order: TargetRequest, target: TargetHosts) -> Fill:
+def fill(order: TargetRequest, target: TargetHosts,
+         companions: Iterable[TargetRequest] = ()) -> Fill:
     """Put as many guests as fit on an empty host, one after the other.
 
     :param order: with vCPUs that are pinned, without which there is no end
+    :param companions: guests that fill what is left then, each as often as
+        it fits
     """
     filling = _Filling(order, target)
     guests = 0
     while not (why := filling.place()):
         guests += 1
+    for companion in companions:
+        filling.turn_to(companion)
+        while not filling.place():
+            pass
     return Fill(guests, filling.unsold, why)
 
 
@@ -174,6 +181,11 @@ class _Filling:
             devices.PciRequest(
                 alias, target.kinds(alias), count, order.pci_policy)
             for alias, count in order.devices)
+
+    def turn_to(self, order: TargetRequest) -> None:
+        """Go on with guests of another size, without devices."""
+        self._order = order
+        self._requests = ()
 
     @property
     def unsold(self) -> int:

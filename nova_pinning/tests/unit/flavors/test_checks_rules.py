@@ -5,11 +5,10 @@ Nova takes part in all of it.
 """
 
 import contextlib
-import dataclasses
 
 import ddt
 
-from nova_pinning.bridge import standalone
+from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import flavor_check_run
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors import release_support
@@ -17,68 +16,23 @@ from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors.check_samples import DEDICATED
 from nova_pinning.tests.unit.flavors.check_samples import GIB
-from nova_pinning.tests.unit.flavors.check_samples import SHARED
+from nova_pinning.tests.unit.flavors.rule_case import dedicated
+from nova_pinning.tests.unit.flavors.rule_case import EPOXY
+from nova_pinning.tests.unit.flavors.rule_case import FLAT
+from nova_pinning.tests.unit.flavors.rule_case import mixed
+from nova_pinning.tests.unit.flavors.rule_case import NEWEST
+from nova_pinning.tests.unit.flavors.rule_case import NVME
+from nova_pinning.tests.unit.flavors.rule_case import REALTIME
+from nova_pinning.tests.unit.flavors.rule_case import shared
+from nova_pinning.tests.unit.flavors.rule_case import SHARED_HOST
+from nova_pinning.tests.unit.flavors.rule_case import SMALL
+from nova_pinning.tests.unit.flavors.rule_case import SNP
+from nova_pinning.tests.unit.flavors.rule_case import SOUND
+from nova_pinning.tests.unit.flavors.rule_case import TOPOLOGY
+from nova_pinning.tests.unit.flavors.rule_case import TWO_CELLS
+from nova_pinning.tests.unit.flavors import rule_cases_more
 from nova_pinning.tests.unit import unit_base
 
-
-@dataclasses.dataclass
-class Case:
-    """A flavor, and what is found in it.
-
-    :param specs: extra specs
-    :param also: codes of other rules that find something as well
-    :param releases: that the cloud may run
-    """
-
-    specs: dict
-    without: tuple = ()
-    vcpus: int = 8
-    memory_mib: int = 16 * GIB
-    image: dict | None = None
-    hosts: tuple = ()
-    aliases: tuple | None = None
-    also: tuple = ()
-    severity: str = ''
-    releases: tuple = ()
-
-    def findings(self):
-        return check_samples.check(
-            [check_samples.flavor(self.specs, self.without, vcpus=self.vcpus,
-                                  memory_mib=self.memory_mib)],
-            self.hosts, self.image, self.aliases,
-            release_support.CloudRelease(
-                tuple(map(nova_release.of_name, self.releases)),
-                standalone.nova_version()))
-
-
-def dedicated(more=(), **values):
-    return Case({**DEDICATED, **dict(more)}, **values)
-
-
-def shared(more=(), **values):
-    return Case({**SHARED, **dict(more)}, **values)
-
-
-def mixed(mask='2-7', more=(), **values):
-    return dedicated({'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': mask,
-                      **dict(more)}, **values)
-
-
-REALTIME = {'hw:cpu_realtime': 'yes', 'hw:cpu_realtime_mask': '^0-1',
-            'hw:locked_memory': 'yes', 'hw:pmu': 'no'}
-#: No sibling threads.
-FLAT = {'hw:cpu_threads': '1', 'hw:cpu_cores': '8'}
-TWO_CELLS = {'hw:numa_nodes': '2'}
-#: One NUMA node of 36 dedicated CPUs.
-SMALL = check_samples.host(nodes=1)
-SHARED_HOST = check_samples.host(traits=('CUSTOM_PINNING_SHARED',))
-TOPOLOGY = ('hw:cpu_sockets', 'hw:cpu_cores', 'hw:cpu_threads')
-NVME = {'pci_passthrough:alias': 'nvme:1'}
-
-SOUND = {'hw:sound_model': 'virtio'}
-SNP = {'hw:mem_encryption_model': 'amd-sev-snp'}
-EPOXY = ('2025.1',)
-NEWEST = ('2026.2',)
 
 #: By code: flavors in which it is found, then some in which it is not.
 CASES = {
@@ -174,7 +128,8 @@ CASES = {
         [dedicated({'trait:OWNER_NOVA': 'required'}, releases=('2026.1',)),
          dedicated(image={'trait:COMPUTE_SOUND_MODEL_USB': 'required'},
                    releases=EPOXY),
-         dedicated({'trait2:HW_PCI_ONE_TIME_USE': 'required'},
+         dedicated({'trait2:HW_PCI_ONE_TIME_USE': 'required',
+                    'resources2:CUSTOM_A': '1'},
                    releases=('2025.1', '2025.2'), severity='warning')],
         [dedicated({'trait:OWNER_NOVA': 'required'}, releases=NEWEST),
          dedicated({'trait:OWNER_NOVA': 'forbidden'}, releases=EPOXY),
@@ -185,8 +140,8 @@ CASES = {
         [dedicated(NVME, releases=NEWEST), dedicated(NVME),
          dedicated(releases=EPOXY)]),
     'P101': (
-        [dedicated(vcpus=4098, without=TOPOLOGY, also=('P105',))],
-        [dedicated(vcpus=4096, without=TOPOLOGY, also=('P105',))]),
+        [dedicated(vcpus=4098, without=TOPOLOGY, also=('P105', 'P117'))],
+        [dedicated(vcpus=4096, without=TOPOLOGY)]),
     'P102': (
         [dedicated({'hw:cpu_thread_policy': 'isolate', **FLAT},
                    severity='warning'),
@@ -212,7 +167,7 @@ CASES = {
          dedicated({'hw:emulator_threads_policy': 'share'})]),
     'P104': (
         [shared({'hw:emulator_threads_policy': 'share'}),
-         shared({'hw:emulator_threads_policy': 'share', **TWO_CELLS,
+         shared({'hw:emulator_threads_policy': 'share', 'hw:numa_nodes': '2',
                  'hw:mem_page_size': 'large'})],
         [dedicated({'hw:emulator_threads_policy': 'share'})]),
     'P105': (
@@ -252,9 +207,10 @@ CASES = {
         [dedicated(REALTIME)]),
     'P111': (
         [mixed('2-7', {'hw:emulator_threads_policy': 'isolate',
-                       'hw:numa_nodes': '4'}),
-         mixed('0-3', {'hw:cpu_thread_policy': 'isolate', **TWO_CELLS,
-                       **FLAT}, also=('P102',))],
+                       'hw:numa_nodes': '4', 'hw:cpu_sockets': '4',
+                       'hw:cpu_cores': '1'}),
+         mixed('0-3', {'hw:cpu_thread_policy': 'isolate', **FLAT,
+                       **TWO_CELLS, 'hw:cpu_cores': '4'}, also=('P102',))],
         [mixed('0-3', {'hw:emulator_threads_policy': 'isolate', **TWO_CELLS},
                also=('P103',)),
          mixed('4-7', TWO_CELLS)]),
@@ -284,7 +240,7 @@ CASES = {
          dedicated({'hw:mem_page_size': 'small'}, memory_mib=16 * GIB + 1)]),
     'P202': (
         [dedicated(TWO_CELLS, without=('hw:mem_page_size',)),
-         shared(TWO_CELLS)],
+         shared({'hw:numa_nodes': '2'})],
         [dedicated(TWO_CELLS), dedicated(without=('hw:mem_page_size',))]),
     'P203': (
         [shared({'hw:mem_page_size': 'large'})],
@@ -310,7 +266,8 @@ CASES = {
     'P207': (
         [dedicated({**REALTIME, 'hw:mem_page_size': 'small'}),
          dedicated({**REALTIME, 'hw:mem_page_size': '4'}),
-         dedicated({**REALTIME, 'hw:locked_memory': 'no'}, also=('P208',),
+         dedicated({**REALTIME, 'hw:locked_memory': 'no'},
+                   also=('P208', 'P211'),
                    without=('hw:mem_page_size',))],
         [dedicated({**REALTIME, 'hw:mem_page_size': '1GB'})]),
     'P208': (
@@ -361,7 +318,8 @@ CASES = {
         [shared({'quota:cpu_shares': '10000'}),
          shared({'quota:cpu_shares': '1'})]),
     'P402': (
-        [shared({'quota:cpu_period': '999', 'quota:cpu_quota': '1000'}),
+        [shared({'quota:cpu_period': '999', 'quota:cpu_quota': '1000'},
+                also=('P409',)),
          shared({'quota:cpu_period': '1000001', 'quota:cpu_quota': '1000'}),
          shared({'quota:cpu_quota': '999'})],
         [shared({'quota:cpu_period': '1000', 'quota:cpu_quota': '1000'}),
@@ -484,7 +442,7 @@ CASES = {
          dedicated({'hw:emulator_threads_policy': 'isolate'}, vcpus=7,
                    without=TOPOLOGY, also=('P105',),
                    hosts=(check_samples.host(cores=16),))]),
-}
+} | rule_cases_more.CASES
 
 
 @ddt.ddt
@@ -500,7 +458,7 @@ class RulesTest(unit_base.TestCase):
             rule = flavor_check_run.RULES[code]
             one = next(one for one in found if one.code == code)
             self.assertEqual(case.severity or rule.severity, one.severity)
-            self.assertEqual(rule.why, one.why)
+            self.assertIn(one.why, (rule.why, classes.MIXED_WHY))
             self.assertNotEqual('', one.message)
             self.assertNotEqual('.', one.message[-1])
 
@@ -535,6 +493,17 @@ class RulesTest(unit_base.TestCase):
             cloud=cloud)
         self.assertEqual([{'hw_vif_model': 'virtio'}, DEDICATED], asked)
         self.assertNotIn('N1', {one.code[:2] for one in found})
+
+    @ddt.data(*rule_cases_more.SEPARATED)
+    def test_separation(self, code):
+        found, silent = rule_cases_more.SEPARATED[code]
+        for case in found:
+            self.assertEqual(
+                [code], [one.code for one in case.findings()], case)
+        for case in silent:
+            self.assertEqual(
+                [], [one for one in case.findings()
+                     if one.code in (code, 'P507')], case)
 
     def test_every_rule_has_cases(self):
         self.assertEqual(set(flavor_check_run.RULES), set(CASES))

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More rules, each with flavors that it is about, and some that it is not."""
+
+from nova_pinning.flavors.checks import host_separation
+from nova_pinning.tests.unit.flavors import check_samples
+from nova_pinning.tests.unit.flavors.rule_case import dedicated
+from nova_pinning.tests.unit.flavors.rule_case import FLAT
+from nova_pinning.tests.unit.flavors.rule_case import mixed
+from nova_pinning.tests.unit.flavors.rule_case import NVME
+from nova_pinning.tests.unit.flavors.rule_case import shared
+from nova_pinning.tests.unit.flavors.rule_case import TOPOLOGY
+from nova_pinning.tests.unit.flavors.rule_case import TWO_CELLS
+
+_CELLS = {'hw:numa_nodes': '2', 'hw:numa_mem.0': '8192',
+          'hw:numa_mem.1': '8192'}
+_INTERLEAVED = {**_CELLS, 'hw:numa_cpus.0': '0,2,4,6',
+                'hw:numa_cpus.1': '1,3,5,7'}
+_UNEVEN = {**_CELLS, 'hw:numa_cpus.0': '0-5', 'hw:numa_cpus.1': '6-7'}
+_BOOT = {'os:secure_boot': 'required'}
+_Q35 = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
+_GROUPS = {'resources1:CUSTOM_A': '1', 'resources2:CUSTOM_A': '1'}
+_AGGREGATES = host_separation.Separation('aggregates')
+_OWN_TRAIT = host_separation.Separation('traits', 'CUSTOM_MINE')
+_TRAIT = ('trait:CUSTOM_PINNING_DEDICATED',)
+_IRONIC = {'resources:CUSTOM_GOLD': '1', 'resources:VCPU': '0',
+           'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0'}
+_IOMMU = {'hw:viommu_model': 'intel'}
+_FOUR_THREADS = {'hw:cpu_cores': '2', 'hw:cpu_threads': '4'}
+
+CASES = {
+    'P115': (
+        [dedicated(_INTERLEAVED),
+         dedicated({**_INTERLEAVED, 'hw:cpu_sockets': '2', **FLAT,
+                    'hw:cpu_cores': '4', 'hw:cpu_thread_policy': 'prefer'}),
+         dedicated({'hw:numa_nodes': '2'}),
+         dedicated(_UNEVEN, severity='note'),
+         shared({**_INTERLEAVED, 'hw:cpu_threads': '2',
+                 'hw:mem_page_size': 'small'}, also=('P108',))],
+        [dedicated(TWO_CELLS), dedicated(),
+         dedicated(_INTERLEAVED, without=TOPOLOGY)]),
+    'P116': (
+        [mixed('1-4'), mixed('3-6', FLAT),
+         mixed('1-2,5-6', TWO_CELLS)],
+        [mixed('2-7'), mixed('1-5'),
+         mixed('1-4', {'hw:cpu_thread_policy': 'prefer'})]),
+    'P117': (
+        [dedicated(vcpus=256, without=TOPOLOGY, also=('P105',)),
+         dedicated(vcpus=256, image={'hw_machine_type': 'pc'},
+                   without=TOPOLOGY, also=('P105',)),
+         shared(_IOMMU, vcpus=320, severity='note'),
+         shared(_IOMMU, vcpus=320, image={'os_type': 'linux'}),
+         shared(vcpus=320, image={'hw_machine_type': 'pc-q35-8.2'})],
+        [shared(vcpus=255, image={'hw_machine_type': 'pc'}),
+         shared(vcpus=255),
+         shared(_IOMMU, vcpus=320, image={'hw_machine_type': 'q35'}),
+         shared(vcpus=320, image={'hw_machine_type': 'virt'})]),
+    'P211': (
+        [dedicated(without=('hw:mem_page_size',)),
+         mixed(without=('hw:mem_page_size',))],
+        [dedicated(), shared(),
+         dedicated(TWO_CELLS, without=('hw:mem_page_size',))]),
+    'P306': (
+        [shared(_BOOT, image={'hw_machine_type': 'q35'}),
+         shared(_BOOT, image={'hw_firmware_type': 'uefi'}),
+         shared(image={'os_secure_boot': 'required'}),
+         shared(_BOOT, image={**_Q35, 'hw_machine_type': 'pc'})],
+        [shared(_BOOT), shared(_BOOT, image=_Q35),
+         shared({'os:secure_boot': 'optional'},
+                image={'hw_machine_type': 'pc'})]),
+    'P307': (
+        [dedicated({'pci_passthrough:alias': 'nvme:0'})],
+        [dedicated(NVME)]),
+    'P308': (
+        [shared({'hw_rng:rate_period': '1000'}),
+         shared({'hw_rng:rate_bytes': '100', 'hw_rng:allowed': 'false'})],
+        [shared({'hw_rng:rate_period': '1000', 'hw_rng:rate_bytes': '100'})]),
+    'P408': (
+        [shared({'quota:vif_inbound_average': '100',
+                 'quota:vif_inbound_peak': '99'})],
+        [shared({'quota:vif_inbound_average': '100',
+                 'quota:vif_inbound_peak': '100'})]),
+    'P409': (
+        [shared({'quota:cpu_quota': '100001'}),
+         shared({'quota:cpu_period': '20000', 'quota:cpu_quota': '20001'})],
+        [shared({'quota:cpu_quota': '100000'}),
+         shared({'quota:cpu_quota': '-1'})]),
+    'P410': (
+        [mixed(more={'quota:cpu_quota': '50000'})],
+        [mixed(more={'quota:cpu_shares': '50'}),
+         mixed(more={'quota:cpu_quota': '-1'})]),
+    'P506': (
+        [dedicated({'trait:CUSTOM_PINNING_DEDICATED': 'forbidden'},
+                   also=('P502',)),
+         shared({'trait:CUSTOM_PINNING_SHARED': 'forbidden'}),
+         dedicated({'trait:CUSTOM_MINE': 'forbidden'}, also=('P502',),
+                   separation=_OWN_TRAIT)],
+        [dedicated({'trait:CUSTOM_PINNING_SHARED': 'forbidden'}), shared(),
+         dedicated({'trait:CUSTOM_PINNING_DEDICATED': 'forbidden'},
+                   separation=host_separation.Separation('none'))]),
+    'P507': (
+        [shared({'resources:MEMORY_MB': '0'}),
+         shared({'resources:VCPU': '0'}),
+         dedicated({'resources:PCPU': '0'})],
+        [shared({'resources:DISK_GB': '0'}), shared(_IRONIC)]),
+    'P508': (
+        [shared({'trait1:CUSTOM_A': 'required'}),
+         shared({'trait_A:CUSTOM_A': 'required', 'resources_A:CUSTOM_A': '0'},
+                )],
+        [shared({'trait1:CUSTOM_A': 'required', 'resources1:CUSTOM_B': '1'}),
+         shared({'trait:CUSTOM_A': 'required'})]),
+    'P509': (
+        [shared(_GROUPS)],
+        [shared({**_GROUPS, 'group_policy': 'none'}),
+         shared({'resources1:CUSTOM_A': '1', 'resources:CUSTOM_B': '1'})]),
+    'P605': (
+        [dedicated(_FOUR_THREADS, hosts=(check_samples.host(cores=16),))],
+        [dedicated(hosts=(check_samples.host(cores=16),)),
+         dedicated(_FOUR_THREADS, hosts=(
+             check_samples.host(cores=16, threads=4),)),
+         dedicated(_FOUR_THREADS)]),
+}
+
+#: Findings of rules that know other ways of separation, by code.
+SEPARATED = {
+    'P501': (
+        [shared(separation=_AGGREGATES, without=_TRAIT),
+         shared(separation=_OWN_TRAIT)],
+        [shared({'aggregate_instance_extra_specs:a': 'b'}, without=_TRAIT,
+                separation=_AGGREGATES),
+         shared({'pinning:class': 'shared'}, without=_TRAIT,
+                separation=_AGGREGATES),
+         shared({'rack': 'a'}, without=_TRAIT, separation=_AGGREGATES),
+         shared(_IRONIC, without=_TRAIT),
+         shared({'trait:CUSTOM_MINE': 'forbidden'}, separation=_OWN_TRAIT)]),
+    'P502': (
+        [dedicated(separation=_AGGREGATES, without=_TRAIT),
+         dedicated(separation=_OWN_TRAIT)],
+        [dedicated({'pinning:class': 'dedicated'}, without=_TRAIT,
+                   separation=_AGGREGATES),
+         dedicated({'trait:CUSTOM_MINE': 'required'},
+                   separation=_OWN_TRAIT)]),
+}
