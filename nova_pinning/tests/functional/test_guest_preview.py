@@ -173,7 +173,7 @@ class TestCatalogue(preview_running.TestCase):
                 sockets=2, cores_per_cell=40, memory_mib=1024 * GIB,
                 dedicated='2-79,82-159', shared='0-1,80-81',
                 huge_pages={2048: 128 * 512, 1048576: 256}),
-            nvme, ('CUSTOM_PINNING_DEDICATED',))
+            nvme, ('CUSTOM_PINNING_DEDICATED', 'CUSTOM_CPU_SHARED_SET'))
         # Too small for some of them, with threads that are numbered in turn
         # and one device that belongs to no node.
         self.start_host(
@@ -183,7 +183,7 @@ class TestCatalogue(preview_running.TestCase):
                 dedicated='2-63', shared='0-1', huge_pages={2048: 48 * 512}),
             (*nvme[:1], host_model.PciDevice(
                 '0000:05:00.0', '144d', 'a80a', None, 'nvme')),
-            ('CUSTOM_PINNING_DEDICATED',))
+            ('CUSTOM_PINNING_DEDICATED', 'CUSTOM_CPU_SHARED_SET'))
         self.start_host(
             'shared', hosts.HostShape(
                 sockets=2, cores_per_cell=40, memory_mib=1024 * GIB,
