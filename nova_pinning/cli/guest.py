@@ -50,10 +50,11 @@ class ShowGuest(display.ShowOne):
     What nova would ask Placement, where the guest's vCPUs and memory would
     go or why they do not fit, the XML for libvirt, and a drawing of the
     host. All of it comes from the code of the nova that is installed; no
-    cloud and no hypervisor is needed. With --release, or nova_release in the
+    cloud and no hypervisor is needed. Without --image-property it is an image
+    without properties. With --release, or nova_release in the
     catalogue, it is said what another release of nova does not know, and in
     what its query and XML differ; they are not made for it. The exit status
-    is 1 if the guest does not fit.
+    is 1 if the guest does not fit, or if flavor check has an error to tell.
     """
 
     epilog = """
@@ -141,7 +142,7 @@ class ShowGuest(display.ShowOne):
         if parsed_args.svg is not None:
             atomic_file.replace(parsed_args.svg, guest_svg.render(
                 host, parsed_args.used, shown.placement))
-        if seen.refusal is not None:
+        if not shown.works:
             self.status = base_command.FINDINGS
         return display.fields(
             shown.as_dict(),
@@ -164,6 +165,10 @@ class _Shown:
         self._found = findings
         self._cloud = cloud
         self._differences = differences
+        self._errors = [finding for finding in findings
+                        if finding.severity is check_rule.Severity.ERROR]
+        #: Whether it fits, and nothing else is in the way.
+        self.works = seen.refusal is None and not self._errors
         #: What to draw.
         self.placement = seen.placement
         if seen.refusal is not None:
@@ -222,7 +227,11 @@ class _Shown:
             console.print(rich.text.Text.assemble(
                 ('Does not fit', 'bold red'), f': {seen.refusal}'))
         else:
-            console.print(rich.text.Text('Fits', 'bold green'))
+            console.print(
+                rich.text.Text('Fits', 'bold green') if self.works else
+                rich.text.Text.assemble(
+                    ('Does not work', 'bold red'), ', though there is room: '
+                    f'see {", ".join(self._codes())} below'))
             for line in fit_text.lines(_fit(seen.outcome)):
                 for part in textwrap.wrap(
                         line, console.width - 2, subsequent_indent='    ',
@@ -233,6 +242,9 @@ class _Shown:
         for finding in self._found:
             console.print(f'{finding.severity.capitalize()} {finding.code}: '
                           f'{finding.message}')
+
+    def _codes(self) -> list[str]:
+        return list(dict.fromkeys(error.code for error in self._errors))
 
     def as_dict(self) -> dict[str, typing.Any]:
         """The preview for machines."""
@@ -245,7 +257,7 @@ class _Shown:
             'nova': self._cloud.installed,
             'release': self._cloud.title or None,
             'differences': list(self._differences),
-            'fits': seen.refusal is None,
+            'fits': self.works,
             'refusal': _refusal(seen.refusal),
             'placement': {
                 'query': _query(seen.query),

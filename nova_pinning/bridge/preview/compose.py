@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any
+from xml.etree import ElementTree
 
 from nova import exception
 from nova import objects
@@ -31,6 +32,7 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import guest_machine
 from nova_pinning.host import host_model
 from nova_pinning import model
 
@@ -81,7 +83,9 @@ def preview_guest(
     return result.Preview(
         query=queries[0], fallback=queries[1], outcome=outcome,
         placement_refusal=refused, xml=xml, placement=placement,
-        remarks=tuple(_remarks(queries[0], host, used_cpus, host_topology)))
+        remarks=(*_remarks(queries[0], host, used_cpus, host_topology),
+                 *query.resource_remarks(queries[0], host, xml or ''),
+                 *_unseen(flavor, xml or '')))
 
 
 def _start(
@@ -187,10 +191,15 @@ def _xml(
     server = guest.instance(
         order, placed, tracker.take(order.pci_requests, placed))
     disk_info, block_devices = guest.disks(order, server)
+    driver.add_persistent_memory(server.resources)
     try:
-        return driver.guest_xml(
+        xml = driver.guest_xml(
             server, order.image, guest.network_info(), disk_info,
             block_devices)
+        refused = _machine_refusal(xml)
+        if not refused:
+            return xml
+        detail = f'libvirt would not start it: {refused}'
     except exception.RealtimeMaskNotFoundOrInvalid:
         # Nova's words are about something else: that was checked before.
         detail = ('realtime vCPUs with emulator threads policy "share" need '
@@ -198,6 +207,27 @@ def _xml(
     except exception.NovaException as error:
         detail = error.format_message().rstrip('.')
     return model.Refusal(model.Reason.NOVA_START, detail=detail)
+
+
+def _machine_refusal(xml: str) -> str:
+    """Why libvirt would not start a guest with this XML, '' if it would."""
+    domain = ElementTree.fromstring(xml)
+    kind = domain.find('os/type')
+    return guest_machine.vcpu_refusal(
+        int(domain.findtext('vcpu') or 0),
+        kind.get('machine', '') if kind is not None else '',
+        domain.find('devices/iommu') is not None)
+
+
+def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:
+    """What the XML here is not, for this flavor."""
+    profile = flavor.extra_specs.get('accel:device_profile')
+    if profile and xml:
+        yield (f'The devices of Cyborg\'s device profile {profile} are not '
+               'shown: neither in the query nor in the XML')
+    if 'cbitpos' in xml:
+        yield ('cbitpos and reducedPhysBits in the XML are those of the first '
+               'EPYCs; nova asks libvirt on the host')
 
 
 def _remarks(

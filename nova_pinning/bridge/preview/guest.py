@@ -7,6 +7,7 @@ from typing import Any
 from nova.network import model as network_model
 from nova import objects
 from nova import utils
+from nova.virt import hardware
 from nova.virt.libvirt import blockinfo
 import os_vif  # type: ignore[import-not-found]
 
@@ -55,7 +56,27 @@ def instance(
         pci_requests=request.pci_requests,
         pci_devices=objects.PciDeviceList(objects=list(devices)),
         device_metadata=None, vcpu_model=None, trusted_certs=None,
-        resources=None)
+        resources=_persistent_memory(flavor))
+
+
+def _persistent_memory(flavor: Any) -> Any:
+    """What nova-compute would claim for hw:pmem, None for nothing.
+
+    Paths and sizes are made up: a flavor names no more than labels.
+
+    :returns: nova.objects.ResourceList
+    """
+    labels = hardware.get_vpmems(flavor)
+    if not labels:
+        return None
+    return objects.ResourceList(objects=[objects.Resource(
+        provider_uuid=order.UUID,
+        resource_class=f'CUSTOM_PMEM_NAMESPACE_{label}',
+        identifier=f'ns_{number}',
+        metadata=objects.LibvirtVPMEMDevice(
+            label=label, name=f'ns_{number}', devpath=f'/dev/dax0.{number}',
+            size=4 << 30, align=2 << 20))
+        for number, label in enumerate(labels)])
 
 
 def network_info() -> Any:

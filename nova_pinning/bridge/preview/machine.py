@@ -68,6 +68,20 @@ def _add_cell(cells: ElementTree.Element, node: host_model.NumaNode) -> None:
             core_id=str(number), siblings=','.join(map(str, core)))
 
 
+class _AnyMachineType(dict[str, Any]):
+    """The same for each machine type."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self._value = value
+
+    def __contains__(self, machine_type: object) -> bool:
+        return True
+
+    def __missing__(self, machine_type: str) -> Any:
+        return self._value
+
+
 class DescribedHost(host.Host):
     """Nova's view of libvirt, answered from a description.
 
@@ -77,8 +91,10 @@ class DescribedHost(host.Host):
     supports_uefi = True
     supports_secure_boot = True
     supports_vtpm = True
-    # Either name, by release.
-    supports_amd_sev = supports_mem_encryption = False
+    # Which of these nova asks differs by release.
+    supports_mem_encryption = True
+    supports_amd_sev = supports_amd_sev_es = supports_amd_sev_snp = True
+    supports_intel_tdx = True
 
     def __init__(self, description: host_model.HostDescription) -> None:
         # Nova's own constructor prepares threads for libvirt's events.
@@ -92,6 +108,19 @@ class DescribedHost(host.Host):
 
     def get_capabilities(self) -> Any:
         return self._caps
+
+    def get_domain_capabilities(self) -> Any:
+        """What nova before 2026.2 reads of AMD SEV, for any machine type.
+
+        The numbers are those of the first EPYCs.
+        """
+        sev = vconfig.LibvirtConfigDomainCapsFeatureSev()
+        sev.supported = True
+        sev.cbitpos, sev.reduced_phys_bits = 47, 1
+        capable = vconfig.LibvirtConfigDomainCaps()
+        capable._features = vconfig.LibvirtConfigDomainCapsFeatures()
+        capable._features.features = [sev]
+        return {self._description.cpu_model.arch: _AnyMachineType(capable)}
 
     def get_hostname(self) -> str:
         return self._description.name
@@ -207,6 +236,14 @@ class DescribedDriver(driver.LibvirtDriver):
         self.cpu_model_flag_mapping: dict[str, set[str]] = {}
         self._vpmems_by_name: dict[str, Any] = {}
         self._vpmems_by_rc: dict[str, Any] = {}
+
+    def add_persistent_memory(self, resources: Any) -> None:
+        """Have the persistent memory that a server is given.
+
+        :param resources: its nova.objects.ResourceList, or None
+        """
+        for resource in resources or ():
+            self._vpmems_by_name[resource.identifier] = resource.metadata
 
     def host_topology(self) -> Any:
         """The host as nova-compute reports it: nova.objects.NUMATopology.

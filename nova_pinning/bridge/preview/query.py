@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 
+from nova_pinning.bridge import placement_parser
 from nova_pinning.bridge import placement_queries
 from nova_pinning import cpuset
 from nova_pinning.host import engine
@@ -23,13 +24,19 @@ def refusal(
 ) -> model.Refusal | None:
     """Why Placement would not offer a host, None if it would.
 
-    CPUs, memory and traits are compared. Memory that guests use is not known,
+    Placement's own parser reads the query; CPUs, memory and traits are
+    compared. Memory that guests use is not known,
     and neither are floating vCPUs. A host that is not said to have any traits
     may have all of them, since what virsh prints says nothing about them.
 
     :param used: CPUs that guests are pinned to
     """
     first, second = both_queries
+    unreadable = placement_parser.refusal(first.querystring)
+    if unreadable:
+        return model.Refusal(
+            model.Reason.ALLOCATION,
+            detail=f'it refuses the query (status 400): {unreadable}')
     shortages = list(_shortages(first, description, used))
     if not shortages:
         return None
@@ -60,6 +67,32 @@ def _shortages(
             description.traits, description.has_threads,
             description.tells_trait):
         yield f'the host {mismatch}'
+
+
+def resource_remarks(
+    query: placement_queries.CandidatesQuery,
+    description: host_model.HostDescription, xml: str,
+) -> Iterator[str]:
+    """What is asked for that neither a description nor the XML here shows.
+
+    :param xml: the guest's; '' if there is none
+    """
+    for name, amount in sorted(query.resources.items()):
+        if name in (*_COMPARED, inventory.DISK_GB):
+            continue
+        unseen = ''
+        if xml and not any(element in xml for element in _SHOWN.get(name, ())):
+            unseen = '; the XML here does not show what the guest gets of it'
+        if name.startswith('CUSTOM_PMEM_NAMESPACE_'):
+            unseen = ('; the path and the size of the memory in the XML are '
+                      'made up')
+        yield (f'Placement is asked for {amount} {name}; whether host '
+               f'{description.name} has that is not in its '
+               f'description{unseen}')
+
+
+#: What of the XML shows a resource, by its class.
+_SHOWN = {'MEM_ENCRYPTION_CONTEXT': ('<launchSecurity',)}
 
 
 def trait_remarks(

@@ -74,6 +74,21 @@ class TestShow(cli_case.TestCase):
             self.assertIn('enterprise.2xlarge does not fit on', text)
             self.assertIn('0 free dedicated CPUs', text)
 
+    def test_fits_is_never_said_beside_an_error(self):
+        shared = str(cli_case.ETC / 'hosts' / 'xeon-80-shared.yaml')
+        for image, is_fit in (((), False), (
+                ('--image-property', 'hw_firmware_type=uefi',
+                 '--image-property', 'hw_machine_type=q35'), True)):
+            done = self._show('--only', 'fit', *image, host=shared, flavor=(
+                'vcpus=2 ram=1GiB os:secure_boot=required'))
+            self.assertEqual(0 if is_fit else 1, done.status)
+            self.assertEqual(is_fit, done.out.startswith('Fits'))
+            self.assertEqual(is_fit, 'P306' not in done.out)
+        shown = json.loads(self._show(
+            '--format', 'json', host=shared,
+            flavor='vcpus=2 ram=1GiB os:secure_boot=required').out)
+        self.assertIs(False, shown['fits'])
+
     def test_findings(self):
         done = self._show(
             '--only', 'fit',
@@ -93,7 +108,8 @@ class TestShow(cli_case.TestCase):
         flavor = ('vcpus=8 ram=16GiB hw:cpu_policy=dedicated '
                   'hw:sound_model=virtio')
         done = self._show('--release', '2024.1', flavor=flavor)
-        self.assertEqual((0, ''), (done.status, done.err))
+        # What that release refuses to store is an error.
+        self.assertEqual((1, ''), (done.status, done.err))
         out = ' '.join(done.out.split())
         version = metadata.version('nova')
         for words in (f'libvirt XML, by nova {version}',

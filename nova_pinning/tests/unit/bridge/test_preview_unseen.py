@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a preview shows, or says that it does not, besides CPUs and memory."""
+
+from xml.etree import ElementTree
+
+import ddt
+
+from nova_pinning.bridge import placement_parser
+from nova_pinning.tests.unit.bridge import test_preview
+from nova_pinning.tests.unit import unit_base
+
+UEFI = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35',
+        'hw_firmware_stateless': 'true', 'hw_video_model': 'none'}
+
+
+class TestShown(test_preview.TestCase):
+
+    def domain(self, image=None, **specs):
+        shown = self.preview(test_preview.flavor(vcpus=2, **specs),
+                             image=image or UEFI)
+        self.assertIsNone(shown.refusal)
+        return shown, ElementTree.fromstring(shown.xml)
+
+    def test_sev(self):
+        shown, domain = self.domain(hw__mem_encryption='true')
+        self.assertEqual('sev', domain.find('launchSecurity').get('type'))
+        self.assertIn('asked for 1 MEM_ENCRYPTION_CONTEXT',
+                      ' '.join(shown.remarks))
+        self.assertNotIn('does not show', ' '.join(shown.remarks))
+        _shown, domain = self.domain()
+        self.assertIsNone(domain.find('launchSecurity'))
+
+    def test_vtpm(self):
+        _shown, domain = self.domain(
+            hw__tpm_version='2.0', hw__tpm_model='tpm-crb')
+        tpm = domain.find('devices/tpm')
+        self.assertEqual('tpm-crb', tpm.get('model'))
+        self.assertEqual('2.0', tpm.find('backend').get('version'))
+
+    def test_persistent_memory(self):
+        shown, domain = self.domain(hw__pmem='4GB,16GB')
+        self.assertEqual(
+            2, len(domain.findall("devices/memory[@model='nvdimm']")))
+        for label in ('4GB', '16GB'):
+            self.assertIn(f'1 CUSTOM_PMEM_NAMESPACE_{label}',
+                          ' '.join(shown.remarks))
+        self.assertIn('made up', ' '.join(shown.remarks))
+
+    def test_said_not_to_be_shown(self):
+        for specs, words in (
+                ({'resources__VGPU': '1'}, '1 VGPU; whether host host has'),
+                ({'resources__CUSTOM_X': '2'}, '2 CUSTOM_X; whether'),
+                ({'accel__device_profile': 'fpga'}, 'device profile fpga')):
+            shown, _domain = self.domain(**specs)
+            remarks = ' '.join(shown.remarks)
+            self.assertIn(words, remarks)
+            self.assertIn('not show', remarks)
+
+    def test_placement_refuses_the_query(self):
+        shown = self.preview(test_preview.flavor(
+            vcpus=2, trait1__HW_CPU_X86_AVX='required'))
+        self.assertIn('refuses the query (status 400)', str(shown.refusal))
+        self.assertIsNone(shown.xml)
+
+    def test_more_vcpus_than_the_machine_takes(self):
+        host = test_preview.host(cpu_allocation_ratio=200.0,
+                                 shared_cpus=test_preview.cpus('0-31'),
+                                 dedicated_cpus=None)
+        many = test_preview.flavor(vcpus=256)
+        wanted = {'vcpus': 32}
+        for image, count, is_refused in (
+                ({}, 32, False), ({}, 256, True),
+                ({'hw_machine_type': 'q35'}, 256, True)):
+            wanted = many if count == 256 else test_preview.flavor(**wanted)
+            host = test_preview.host(
+                cpu_allocation_ratio=200.0, dedicated_cpus=None,
+                shared_cpus=test_preview.cpus('0-31'))
+            shown = self.preview(wanted, host, image)
+            self.assertEqual(is_refused, shown.refusal is not None)
+
+
+@ddt.ddt
+class TestParser(unit_base.TestCase):
+
+    @ddt.data(
+        ('limit=10&resources=VCPU:2,MEMORY_MB:1024&required=CUSTOM_A', ''),
+        ('resources=VCPU:2&resources1=CUSTOM_A:1&resources2=CUSTOM_A:1&'
+         'group_policy=none', ''),
+        ('resources=VCPU:2&resources1=CUSTOM_A:1&resources2=CUSTOM_A:1',
+         'group_policy'),
+        ('resources=VCPU:2&resources1=&required1=CUSTOM_A', 'resources'),
+        ('resources=VCPU:2&required=CUSTOM_A,!CUSTOM_A', 'onflict'),
+        ('resources=VCPU:0', 'VCPU'),
+        ('resources=VCPU:2&odd=1', 'odd'))
+    @ddt.unpack
+    def test_queries(self, querystring, words):
+        told = placement_parser.refusal(querystring)
+        self.assertEqual(bool(words), bool(told), told)
+        self.assertIn(words, told)
