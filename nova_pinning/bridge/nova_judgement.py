@@ -32,8 +32,10 @@ from nova_pinning import errors
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.flavors.checks import nova_exceptions
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import release_support
 
 CONF = nova.conf.CONF
 
@@ -57,7 +59,7 @@ class NovaConstraint:
     """A function of nova.virt.hardware that takes a flavor and an image.
 
     :param rule: what it is that nova refuses, unless the exception tells
-    :param roots: of the keys that it reads, see nova_rules.About
+    :param roots: of the keys that it reads, see nova_exceptions.About
     """
 
     name: str
@@ -234,7 +236,13 @@ def _judge(image: Any, properties: Mapping[str, str],
     with failures.collected(NovaConstraint(
             'get_pci_requests_from_flavor', nova_rules.PCI, ())):
         pci_request.get_pci_requests_from_flavor(nova_flavor)
-    # What follows from a value that is wrong by itself goes without saying.
+    # What follows from a value that is wrong by itself goes without saying,
+    # but for what to do about it.
+    refusals = [dataclasses.replace(
+        refusal, advice=refusal.advice or next((
+            problem.advice for problem in failures.problems
+            if set(refusal.keys) & set(problem.keys)), ''))
+        for refusal in refusals]
     refusals += [refusal for refusal in failures.problems
                  if not told & set(refusal.keys)]
     is_accepted = not failures.problems
@@ -253,7 +261,22 @@ def _extra_spec_refusals(
             yield nova_rules.NovaRefusal(
                 nova_rules.EXTRA_SPEC,
                 f'nova refuses {checked.shown(key, value)}: {message}', (key,),
-                _nearest(key) if _validator(key) is None else '')
+                _advice(key, value))
+
+
+def _advice(key: str, value: str) -> str:
+    """What to do about an extra spec that nova-api refuses."""
+    if key in release_support.UNVALIDATED:
+        return ('nova-compute reads it all the same: set it with '
+                '--os-compute-api-version 2.85, where nova-api does not look')
+    if _validator(key) is None:
+        stripped = key.strip()
+        if stripped != key and _validator(stripped) is not None:
+            return f'write {stripped}, without blanks'
+        return _nearest(key)
+    if key == checked.ALIAS_KEY:
+        return nova_exceptions.EXCEPTIONS['PciInvalidAlias'].advice
+    return ''
 
 
 def _refused(key: str, value: str) -> str:
@@ -267,7 +290,9 @@ def _refused(key: str, value: str) -> str:
         namespace, colon, _name = key.partition(':')
         if colon and any(re.fullmatch(pattern, namespace)
                          for pattern in validators.NAMESPACES):
-            return 'there is no such extra spec'
+            return ('its validators lack the name'
+                    if key in release_support.UNVALIDATED
+                    else 'there is no such extra spec')
         return ''
     try:
         validator.validate(key, value)
@@ -352,9 +377,9 @@ class _Failures:
         try:
             yield
         except exception.NovaException as error:
-            about = nova_rules.EXCEPTIONS.get(
-                type(error).__name__, nova_rules.About(None))
-            self._add(about.rule or constraint.rule, _tidy(error),
+            told = _tidy(error)
+            about = nova_exceptions.about(type(error).__name__, told)
+            self._add(about.rule or constraint.rule, told,
                       about.roots or constraint.roots, about.advice)
         # Odd values make nova fail in any way.
         except Exception as error:

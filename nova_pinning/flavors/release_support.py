@@ -220,6 +220,10 @@ EXTRA_SPECS = {support.key: support for support in (
     Support('hw:usb_model', _2025_2, _NO_USB, _USB),
 )}
 
+#: What nova-compute reads but the validators of all releases lack, so that
+#: nova-api refuses to store it from microversion 2.86 on.
+UNVALIDATED = ('hw:maxphysaddr_mode', 'hw:maxphysaddr_bits')
+
 #: By key. An unknown one is ignored, while a known one with an unknown value
 #: has every server of the image refused.
 IMAGE_PROPERTIES = {support.key: support for support in (

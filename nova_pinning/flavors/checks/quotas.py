@@ -174,7 +174,7 @@ def cap_above_all(subject: checked.CheckedFlavor) -> check_rule.Violations:
 
 
 @check_rule.rule(
-    'P410', Severity.WARNING, 'CPU cap on the dedicated vCPUs of a mixed guest',
+    'P410', Severity.WARNING, 'CPU cap on dedicated vCPUs of a mixed guest',
     why='libvirt caps each vCPU alike, so those that were given CPUs of '
         'their own leave them idle',
     advice='leave quota:cpu_quota out; quota:cpu_shares weighs the vCPUs '
