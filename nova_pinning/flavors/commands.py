@@ -14,17 +14,25 @@ def create_commands(flavor: flavor_model.Flavor) -> tuple[str, ...]:
     takes one project, so further ones have a command each.
     """
     create = ['openstack flavor create', *_options(flavor),
-              *(f'--property {shlex.quote(f"{key}={value}")}'
+              *(f'--property={shlex.quote(f"{key}={value}")}'
                 for key, value in flavor.extra_specs.items()),
-              shlex.quote(flavor.name)]
+              named(flavor.name)]
     return (' \\\n  '.join(create), *(
-        f'openstack flavor set --project {shlex.quote(project)} '
-        f'{shlex.quote(flavor.name)}' for project in flavor.projects[1:]))
+        f'openstack flavor set --project={shlex.quote(project)} '
+        f'{named(flavor.name)}' for project in flavor.projects[1:]))
+
+
+def named(*names: str) -> str:
+    """Names as the last words of a command, whatever they look like."""
+    words = ' '.join(map(shlex.quote, names))
+    # Else they would be taken for options.
+    return f'-- {words}' if any(
+        name.startswith('-') for name in names) else words
 
 
 def _options(flavor: flavor_model.Flavor) -> Iterator[str]:
     if flavor.id:
-        yield f'--id {shlex.quote(flavor.id)}'
+        yield f'--id={shlex.quote(flavor.id)}'
     yield (f'--vcpus {flavor.vcpus} --ram {flavor.memory_mib} '
            f'--disk {flavor.disk_gib}')
     if flavor.ephemeral_gib:
@@ -34,8 +42,8 @@ def _options(flavor: flavor_model.Flavor) -> Iterator[str]:
     if flavor.rxtx_factor != 1.0:
         yield f'--rxtx-factor {flavor.rxtx_factor:g}'
     if flavor.description:
-        yield f'--description {shlex.quote(flavor.description)}'
+        yield f'--description={shlex.quote(flavor.description)}'
     if not flavor.is_public:
         yield '--private'
     if flavor.projects:
-        yield f'--project {shlex.quote(flavor.projects[0])}'
+        yield f'--project={shlex.quote(flavor.projects[0])}'

@@ -26,6 +26,7 @@ import enum
 from typing import Protocol
 
 from nova_pinning import errors
+from nova_pinning.flavors import commands
 from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
@@ -183,7 +184,8 @@ def check_aggregate(aggregate: segregation_model.HostAggregate,
         raise errors.InputError(
             f'the metadata of aggregate {aggregate.name} name no class',
             where, f'openstack aggregate set --property '
-                   f'{flavor_model.CLASS_KEY}={host_class} {aggregate.name}')
+                   f'{flavor_model.CLASS_KEY}={host_class} '
+                   f'{commands.named(aggregate.name)}')
 
 
 def metadata_of_class(aggregate: segregation_model.HostAggregate) -> str:

@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 import shlex
 
+from nova_pinning.flavors import commands
 from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.segregation import segregation_model
@@ -20,7 +21,7 @@ def set_class(host: segregation_model.MarkedHost,
               host_class: hostclass.HostClass) -> str:
     """Mark a host."""
     return f'openstack pinning host set --class {host_class} ' \
-           f'{_named(host.name)}'
+           f'{commands.named(host.name)}'
 
 
 def move_away(server: segregation_model.HostedServer) -> tuple[str, ...]:
@@ -49,34 +50,36 @@ def is_moved_live(server: segregation_model.HostedServer) -> bool:
 def set_extra_spec(flavor: flavor_model.Flavor, key: str, value: str) -> str:
     """Set an extra spec of a flavor."""
     return ('openstack flavor set --property '
-            f'{shlex.quote(f"{key}={value}")} {_named(flavor.name)}')
+            f'{shlex.quote(f"{key}={value}")} '
+            f'{commands.named(flavor.name)}')
 
 
 def unset_extra_spec(flavor: flavor_model.Flavor, key: str) -> str:
     """Take an extra spec off a flavor."""
     return (f'openstack flavor unset --property {shlex.quote(key)} '
-            f'{_named(flavor.name)}')
+            f'{commands.named(flavor.name)}')
 
 
 def set_metadata(aggregate: segregation_model.HostAggregate, key: str,
                  value: str) -> str:
     """Set some of an aggregate's metadata."""
     return ('openstack aggregate set --property '
-            f'{shlex.quote(f"{key}={value}")} {_named(aggregate.name)}')
+            f'{shlex.quote(f"{key}={value}")} '
+            f'{commands.named(aggregate.name)}')
 
 
 def unset_metadata(aggregate: segregation_model.HostAggregate,
                    key: str) -> str:
     """Take some of an aggregate's metadata away."""
     return ('openstack aggregate unset --property '
-            f'{shlex.quote(key)} {_named(aggregate.name)}')
+            f'{shlex.quote(key)} {commands.named(aggregate.name)}')
 
 
 def add_host(aggregate: segregation_model.HostAggregate,
              host: segregation_model.MarkedHost) -> str:
     """Put a host into an aggregate."""
     return ('openstack aggregate add host '
-            f'{_named(aggregate.name, host.name)}')
+            f'{commands.named(aggregate.name, host.name)}')
 
 
 def join_in_placement(aggregate: segregation_model.HostAggregate,
@@ -128,11 +131,3 @@ def set_allocation_ratio(host: segregation_model.MarkedHost,
     """Stop a provider from offering more of something than it has."""
     return (f'{_INVENTORY} --resource {resource_class}:allocation_ratio=1.0 '
             f'{host.provider}')
-
-
-def _named(*names: str) -> str:
-    """Names as the last words of a command, whatever they look like."""
-    words = ' '.join(map(shlex.quote, names))
-    # Else they would be taken for options.
-    return f'-- {words}' if any(
-        name.startswith('-') for name in names) else words
