@@ -18,6 +18,7 @@ from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import names
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import translate
@@ -45,12 +46,14 @@ class Catalogue:
     :param name: what its flavors carry as ``pinning:catalogue``
     :param flavors: family by family, in the order of the file
     :param release: of nova that the cloud runs, None if the file does not say
+    :param separation: what keeps the classes apart, as far as the file says
     :param source: the file's name
     """
 
     name: str
     flavors: tuple[flavor_model.Flavor, ...]
     release: nova_release.NovaRelease | None = None
+    separation: host_separation.Separation = host_separation.DEFAULT
     source: str = dataclasses.field(default='', compare=False)
 
 
@@ -72,7 +75,8 @@ def parse(text: str, source_name: str) -> Catalogue:
     _refuse_huge(document)
     schema.validate(document, schema.shipped(__package__, 'catalogue-1.json'))
     return Catalogue(document.value['name'], _flavors(document),
-                     _release(document), source_name)
+                     _release(document), host_separation.Separation(
+                         **document.value.get('separation', {})), source_name)
 
 
 def _release(document: source.YamlDocument) -> nova_release.NovaRelease | None:
@@ -261,6 +265,7 @@ def _flavor(size: shape.CatalogueEntry) -> flavor_model.Flavor:
             for project in size.access.value['projects'].value)),
         description=size.description.value if size.description else '',
         extra_specs=specs,
+        ignored={code: reason.value for code, reason in size.ignore.items()},
         where=size.key,
         origins=origins)
     return dataclasses.replace(flavor, id=names.flavor_id(

@@ -182,8 +182,9 @@ def _said(properties: Mapping[str, Any], words: Iterable[Word],
             value = {**said[word], **value}
         said[word] = value
         covered.update(keys)
-    rest = {key: value for key, value in sorted(specs.items())
-            if key not in covered}
+    # A bracket begins a formula there.
+    rest = {key: value.replace('{', '{{').replace('}', '}}')
+            for key, value in sorted(specs.items()) if key not in covered}
     if rest:
         said['extra_specs'] = rest
     return said
@@ -201,6 +202,7 @@ def _words(specs: _SPECS) -> Iterator[Word]:
         yield (('realtime', {'vcpus': mask},
                 ('hw:cpu_realtime', 'hw:cpu_realtime_mask')) if mask
                else ('realtime', True, ('hw:cpu_realtime',)))
+    yield from _security(specs)
     yield from _numa(specs)
     yield from _devices(specs)
     yield from _cpu_cap(specs)
@@ -241,7 +243,31 @@ _SIMPLE: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ('hw:locked_memory', 'locked_memory', _truth),
     ('hw:vif_multiqueue_enabled', 'nic_multiqueue', _truth),
     ('quota:cpu_shares', 'cpu_priority', _number),
+    ('os:secure_boot', 'secure_boot',
+     _one_of('required', 'optional', 'disabled')),
 )
+
+
+def _security(specs: _SPECS) -> Iterator[Word]:
+    if 'hw:tpm_version' in specs:
+        keys = tuple(key for key in specs if key.startswith('hw:tpm_'))
+        yield 'tpm', {key.removeprefix('hw:tpm_'): specs[key]
+                      for key in keys}, keys
+    if specs.get('hw:mem_encryption') == 'true':
+        model = specs.get('hw:mem_encryption_model')
+        yield (('memory_encryption', model,
+                ('hw:mem_encryption', 'hw:mem_encryption_model')) if model
+               else ('memory_encryption', True, ('hw:mem_encryption',)))
+    limits = {key: count for key in ('sockets', 'cores', 'threads')
+              if (count := _number(specs.get(f'hw:cpu_max_{key}', '')))}
+    if limits:
+        yield ('cpu_topology_limits', limits,
+               tuple(f'hw:cpu_max_{key}' for key in limits))
+    for key, value in specs.items():
+        amount = _number(value)
+        if key.startswith('resources:') and amount is not None:
+            yield 'resources', {key.removeprefix('resources:'): amount}, (
+                key,)
 
 
 def _numa(specs: _SPECS) -> Iterator[Word]:

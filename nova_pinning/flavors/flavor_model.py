@@ -25,6 +25,8 @@ class Flavor:
     :param projects: ids of the projects that may use it, sorted; empty for
         public flavors
     :param extra_specs: by key, both as nova stores them
+    :param ignored: the codes of rules whose findings are no news to whoever
+        sells it, with the reason
     :param where: where it is defined
     :param origins: where each extra spec comes from, by its key; also
         'vcpus', 'ram', 'disk', 'name' and so on for the other properties.
@@ -43,6 +45,8 @@ class Flavor:
     projects: tuple[str, ...] = ()
     description: str = ''
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    ignored: Mapping[str, str] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False)
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)
     origins: Mapping[str, errors.Location] = dataclasses.field(

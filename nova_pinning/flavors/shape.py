@@ -32,7 +32,13 @@ Figure = Placed[int] | Placed[float] | Placed[str]
 Group = Mapping[str, Placed[Any]]
 
 #: Mappings to which a size adds key by key. It replaces other settings.
-_GROUPS = ('throttles', 'pci_devices', 'extra_specs')
+_GROUPS = ('throttles', 'pci_devices', 'resources', 'extra_specs', 'ignore')
+
+#: What says that a key is as if it were not there. Among extra specs it is
+#: YAML's null, since none is a value of some.
+UNSET = 'none'
+#: Keys for which it is a value, or text.
+_NEVER_UNSET = ('cpu_topology', 'name', 'description', 'flavor_name')
 # What is a keyword of Python.
 _FIELDS = {'class': 'cpu_policy'}
 
@@ -79,9 +85,15 @@ class CatalogueEntry:
     cpu_priority: Figure | None = None
     cpu_cap: Placed[Group] | None = None
     traits: Placed[Mapping[str, Placed[list[Placed[str]]]]] | None = None
+    secure_boot: Placed[str] | None = None
+    tpm: Placed[Group] | None = None
+    memory_encryption: Placed[str | bool] | None = None
+    cpu_topology_limits: Placed[Group] | None = None
     throttles: Group
     pci_devices: Group
+    resources: Group
     extra_specs: Group
+    ignore: Group
 
     def error(self, message: str, of: Placed[Any],
               advice: str = '') -> errors.InputError:
@@ -111,12 +123,24 @@ def read_mapping(document: source.YamlDocument, path: source.Path,
 
 
 def merge(family: Group, size: Group) -> dict[str, Any]:
-    """The settings of a size on top of those of its family, by field."""
+    """The settings of a size on top of those of its family, by field.
+
+    What is UNSET in either is left out.
+    """
     fields: dict[str, Any] = {name: {} for name in _GROUPS}
     for settings in (family, size):
         for key, setting in settings.items():
-            if key in _GROUPS:
-                fields[key] = fields[key] | setting.value
+            field = _FIELDS.get(key, key)
+            if setting.value == UNSET and key not in _NEVER_UNSET:
+                fields.pop(field, None)
+                if key in _GROUPS:
+                    fields[key] = {}
+            elif key in _GROUPS:
+                unset = None if key == 'extra_specs' else UNSET
+                fields[key] = {
+                    name: below
+                    for name, below in (fields[key] | setting.value).items()
+                    if below.value != unset}
             else:
-                fields[_FIELDS.get(key, key)] = setting
+                fields[field] = setting
     return fields

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 import fractions
 import functools
+import re
 from typing import Any
 
 from nova_pinning.flavors import formula
@@ -61,6 +62,34 @@ def number(size: shape.CatalogueEntry, text: shape.Figure) -> int:
     if value.bytes:
         raise size.error(_UNIT, text)
     return _whole(size, value.number, text)
+
+
+def filled(size: shape.CatalogueEntry, text: str,
+           of: shape.Placed[Any]) -> str:
+    """A text with the results of the formulas in its curly brackets.
+
+    ``{{`` and ``}}`` are brackets.
+
+    :param of: what the text stands for
+    :raises errors.InputError: if a formula has no usable result, or a bracket
+        is alone
+    """
+    def part(match: re.Match[str]) -> str:
+        if match['twice']:
+            return match['twice'][0]
+        if match['formula'] is None:
+            raise size.error(
+                f'the bracket {match[0]} in {text[:80]!r} is alone', of,
+                'a formula stands in two of them, and a bracket is written '
+                'twice')
+        return str(number(size, shape.Placed(
+            match['formula'], of.where, of.key)))
+
+    return _BRACKETS.sub(part, text)
+
+
+_BRACKETS = re.compile(
+    r'(?P<twice>\{\{|\}\})|\{(?P<formula>[^{}]*)\}|[{}]')
 
 
 def _size_lookup(size: shape.CatalogueEntry,

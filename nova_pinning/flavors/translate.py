@@ -66,6 +66,7 @@ def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
     yield from _topology(size, guest_cells)
     yield from _memory(size)
     yield from _realtime(size)
+    yield from _security(size)
     yield from _devices(size)
     yield from _cpu_quotas(size)
     yield from size_formulas.throttles(size)
@@ -74,8 +75,12 @@ def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
             if word in size.traits.value:
                 for trait in size.traits.value[word].value:
                     yield f'trait:{trait.value}', word, trait
+    for name, amount in size.resources.items():
+        yield (f'resources:{name}', str(size_formulas.number(size, amount)),
+               amount)
     for key, setting in size.extra_specs.items():
-        yield key, _text(setting.value), setting
+        yield key, size_formulas.filled(size, _text(setting.value),
+                                        setting), setting
 
 
 def _text(value: str | int | bool) -> str:
@@ -153,6 +158,10 @@ def _topology(
     size: shape.CatalogueEntry,
     guest_cells: cells.FlavorCells | None,
 ) -> Iterator[Spec]:
+    limits = size.cpu_topology_limits
+    for key in ('sockets', 'cores', 'threads'):
+        if limits and key in limits.value:
+            yield f'hw:cpu_max_{key}', str(limits.value[key].value), limits
     vcpus = size.vcpus.value
     setting = size.cpu_topology
     if not setting and size.cpu_policy and _wants_siblings(size) and (
@@ -233,6 +242,18 @@ def _realtime(size: shape.CatalogueEntry) -> Iterator[Spec]:
     if realtime.value is not True:
         vcpus = realtime.value['vcpus']
         yield 'hw:cpu_realtime_mask', _mask(size, vcpus), vcpus
+
+
+def _security(size: shape.CatalogueEntry) -> Iterator[Spec]:
+    yield from _plain('os:secure_boot', size.secure_boot)
+    if size.tpm:
+        for word, setting in size.tpm.value.items():
+            yield f'hw:tpm_{word}', setting.value, setting
+    encryption = size.memory_encryption
+    if encryption and encryption.value is not False:
+        yield 'hw:mem_encryption', 'true', encryption
+        if encryption.value is not True:
+            yield 'hw:mem_encryption_model', encryption.value, encryption
 
 
 def _devices(size: shape.CatalogueEntry) -> Iterator[Spec]:

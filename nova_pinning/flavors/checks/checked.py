@@ -8,7 +8,7 @@ import re
 
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
-from nova_pinning.flavors.checks import host_separation
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors.checks import target
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model

@@ -17,7 +17,7 @@ from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import devices
 from nova_pinning.flavors.checks import host_fit_rules
-from nova_pinning.flavors.checks import host_separation
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors.checks import memory
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors.checks import quotas

@@ -4,7 +4,7 @@
 import dataclasses
 
 from nova_pinning.bridge import standalone
-from nova_pinning.flavors.checks import host_separation
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.model import nova_release
 from nova_pinning.tests.unit.flavors import check_samples

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """More rules, each with flavors that it is about, and some that it is not."""
 
-from nova_pinning.flavors.checks import host_separation
+from nova_pinning.flavors import host_separation
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors.rule_case import dedicated
 from nova_pinning.tests.unit.flavors.rule_case import FLAT
