@@ -129,13 +129,14 @@ def judging(
     Meanwhile nova's PCI aliases are replaced and nova's logs are silent, both
     in the whole process: do this in one thread at a time.
 
-    :param image_properties: as Glance has them; None or none for an image
-        that suits any flavor
+    :param image_properties: as Glance has them; None for an image that suits
+        any flavor
     :param pci_aliases: the PCI aliases that nova knows; None if it knows all
         that the flavors ask for
     :raises errors.InputErrors: if nova cannot use the image's properties
     """
-    image = image_meta(image_properties or _ANY_IMAGE)
+    image = image_meta(_ANY_IMAGE if image_properties is None
+                       else image_properties)
     if pci_aliases is None:
         pci_aliases = {
             item.partition(':')[0].strip() for flavor in flavors

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from nova_pinning.checks import check_rule
+from nova_pinning.checks import waiver
 from nova_pinning import errors
 
 
@@ -32,6 +33,7 @@ class CheckReport:
     :param scope: how much was checked, for people: 'in 22 flavors'
     :param head: keys for JSON besides those that all checks have
     :param notes: what else to tell people; a list each with its heading
+    :param waived: findings that do not count
     :param started: when the check was started, in seconds since 1970
     """
 
@@ -42,6 +44,7 @@ class CheckReport:
     scope: str
     head: Mapping[str, Any]
     notes: tuple[tuple[str, ...], ...] = ()
+    waived: tuple[waiver.WaivedFinding, ...] = ()
     figures: tuple[Figure, ...] = ()
     started: float = 0.0
     duration_seconds: float = 0.0
@@ -49,7 +52,8 @@ class CheckReport:
     @property
     def totals(self) -> str:
         """All in one line: '2 errors and 1 note in 22 flavors'."""
-        return f'{check_rule.summary(self.findings)} {self.scope}'
+        left_out = f'; {len(self.waived):,} left out' if self.waived else ''
+        return f'{check_rule.summary(self.findings)} {self.scope}{left_out}'
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; every key is always there."""
@@ -60,7 +64,9 @@ class CheckReport:
             'duration_seconds': round(self.duration_seconds, 3),
             'totals': {str(severity): number for severity, number
                        in check_rule.count(self.findings).items()},
-            'findings': findings_as_dicts(self.findings)}
+            'findings': findings_as_dicts(self.findings),
+            'waived': [{'reason': one.reason, 'finding': _as_dict(one.finding)}
+                       for one in self.waived]}
 
 
 def findings_as_dicts(

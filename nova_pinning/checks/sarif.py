@@ -31,8 +31,13 @@ def as_sarif(checked: report.CheckReport) -> dict[str, Any]:
                 'version': importlib.metadata.version('nova-pinning'),
                 'rules': list(map(_rule, checked.rules.values()))}},
             'columnKind': 'unicodeCodePoints',
-            'results': [_result(finding, numbers, checked.source)
-                        for finding in checked.findings]}]}
+            'results': [
+                *(_result(finding, numbers, checked.source)
+                  for finding in checked.findings),
+                *({**_result(one.finding, numbers, checked.source),
+                   'suppressions': [{'kind': 'external',
+                                     'justification': one.reason}]}
+                  for one in checked.waived)]}]}
 
 
 def _rule(described: check_rule.Rule[Any]) -> dict[str, Any]:

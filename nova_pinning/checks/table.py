@@ -52,6 +52,7 @@ def show(checked: report.CheckReport, console: rich.console.Console,
         for item in items:
             wrap(f'- {item}', '  ', console)
         console.print()
+    _show_waived(checked, console, limit)
     if len(shown) > 1:
         # The end is what people see of a long list.
         for code in shown:
@@ -59,6 +60,22 @@ def show(checked: report.CheckReport, console: rich.console.Console,
                  f'{checked.rules[code].title}', '', console)
         console.print()
     wrap(checked.totals, '', console)
+
+
+def _show_waived(checked: report.CheckReport, console: rich.console.Console,
+                 limit: int) -> None:
+    """Print what does not count, a line for each code and reason."""
+    groups = _grouped(checked.waived,
+                      lambda one: (one.finding.code, one.reason))
+    if not groups:
+        return
+    wrap('Left out:', '', console)
+    for (code, reason), alike in groups.items():
+        subjects = list(dict.fromkeys(one.finding.subject for one in alike))
+        wrap(f'- {code}, {_listed(subjects, limit)}: {reason}'
+             if len(subjects) > 1 else f'- {code}, {subjects[0]}: {reason}',
+             '  ', console)
+    console.print()
 
 
 def _show_code(title: str, findings: Sequence[check_rule.Finding],

@@ -11,14 +11,16 @@ import time
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.checks import table
+from nova_pinning.checks import waiver
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
+from nova_pinning.document import source
 from nova_pinning import errors
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add --fail-on, --format, --limit and --output."""
+    """Add what all checks have: --fail-on, --ignore, --output and so on."""
     parser.add_argument('--fail-on',
                         choices=list(map(str, check_rule.Severity)),
                         default='warning',
@@ -36,6 +38,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('-o', '--output', metavar='FILE',
                         help='replace this file, as a whole and only when '
                         'the check has come to its end')
+    parser.add_argument('--strict', action='store_const', dest='fail_on',
+                        const='note', help='the same as --fail-on note')
+    parser.add_argument('--ignore', action='append', default=[],
+                        metavar='CODE',
+                        help='leave out what rules with this code find; may '
+                        'be given several times')
+    parser.add_argument('--baseline', metavar='FILE',
+                        help='leave out what was found before: what the same '
+                        'check wrote with --format json')
 
 
 def run(parsed_args: argparse.Namespace,
@@ -55,9 +66,20 @@ def run(parsed_args: argparse.Namespace,
     if parsed_args.output:
         # Before it takes long.
         atomic_file.check(parsed_args.output)
+    known: frozenset[waiver.Mark] = frozenset()
+    if parsed_args.baseline:
+        known = waiver.baseline(source.read(parsed_args.baseline),
+                                parsed_args.baseline)
     started, begun = time.time(), time.monotonic()
     checked = dataclasses.replace(
         check(), started=started, duration_seconds=time.monotonic() - begun)
+    waiver.check_codes(parsed_args.ignore, checked.rules,
+                       errors.Location('--ignore'))
+    kept, waived = waiver.sort_out(
+        checked.findings, dict.fromkeys(parsed_args.ignore, '--ignore'),
+        known, f'found before ({parsed_args.baseline})')
+    checked = dataclasses.replace(checked, findings=kept,
+                                  waived=(*checked.waived, *waived))
     _write(checked, parsed_args)
     return check_rule.exit_status(checked.findings,
                                   check_rule.Severity(parsed_args.fail_on))

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Callable
 from collections.abc import Sequence
+import dataclasses
 
 from nova_pinning.bridge import standalone
 from nova_pinning.checks import report
@@ -13,6 +14,7 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import select
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.host import host_model
 
@@ -29,30 +31,47 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     common_options.add_release(
         parser, 'the release of nova that the cloud runs, such as 2025.1: '
         'what it does not have is told as well')
+    group = parser.add_argument_group('what keeps the classes apart')
+    group.add_argument('--separated-by', choices=host_separation.WAYS,
+                       help='traits of hosts (the default), metadata of host '
+                       'aggregates, or something that flavors do not show; '
+                       'P501, P502 and P506 go by it')
+    group.add_argument('--dedicated-trait', metavar='TRAIT',
+                       help='the trait of hosts for guests with CPUs of '
+                       'their own (default: CUSTOM_PINNING_DEDICATED)')
+    group.add_argument('--shared-trait', metavar='TRAIT',
+                       help='the trait of the other hosts (default: '
+                       'CUSTOM_PINNING_SHARED)')
     checking.add_options(parser)
-    parser.add_argument('--strict', action='store_const', dest='fail_on',
-                        const='note', help='the same as --fail-on note')
+
+
+#: Flavors, the release that they are for, and what keeps the classes apart.
+ToCheck = tuple[Sequence[flavor_model.Flavor], release_support.CloudRelease,
+                host_separation.Separation]
 
 
 def run(
-    read_flavors: Callable[[], tuple[Sequence[flavor_model.Flavor],
-                                     release_support.CloudRelease]],
+    read_flavors: Callable[[], ToCheck],
     source: str, parsed_args: argparse.Namespace,
 ) -> int:
     """Check flavors and print what was found.
 
-    :param read_flavors: called once the options are known to be good; returns
-        them with the release that they are for
+    :param read_flavors: called once the options are known to be good
     :param source: what they are from, a catalogue or a cloud
     :returns: the exit status
     """
     def check() -> report.CheckReport:
-        properties = common_options.image_properties(parsed_args)
+        properties = common_options.image_properties(parsed_args) or None
         hosts: tuple[host_model.HostDescription, ...] = ()
         if parsed_args.hosts:
             from nova_pinning.host import host_loader
             hosts = host_loader.load_directory(parsed_args.hosts)
-        flavors, cloud = read_flavors()
+        flavors, cloud, separation = read_flavors()
+        separation = dataclasses.replace(separation, **{
+            field: given for field, given in (
+                ('by', parsed_args.separated_by),
+                ('dedicated_trait', parsed_args.dedicated_trait),
+                ('shared_trait', parsed_args.shared_trait)) if given})
         # This loads most of nova, so not before all files are known to be
         # good.
         standalone.prepare()
@@ -60,8 +79,9 @@ def run(
         from nova_pinning.flavors.checks import flavor_check_run
         return flavor_check_run.make_report(
             flavor_check_run.check(flavors, nova_judgement.judging, hosts,
-                                   properties, cloud=cloud),
-            len(flavors), source, cloud)
+                                   properties, cloud=cloud,
+                                   separation=separation),
+            flavors, source, cloud, hosts)
 
     return checking.run(parsed_args, check)
 
@@ -80,6 +100,8 @@ class CheckCatalogue(base_command.FileCommand):
 
           nova-pinning flavor check flavors.yaml --hosts hosts/
           nova-pinning flavor check flavors.yaml --release 2025.1
+          nova-pinning flavor check flavors.yaml --format json -o known.json
+          nova-pinning flavor check flavors.yaml --baseline known.json
           nova-pinning flavor check flavors.yaml enterprise \\
               --image-property hw_cpu_policy=shared --format sarif
         """
@@ -94,13 +116,12 @@ class CheckCatalogue(base_command.FileCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         path = parsed_args.catalogue
 
-        def read() -> tuple[Sequence[flavor_model.Flavor],
-                            release_support.CloudRelease]:
+        def read() -> ToCheck:
             sold = catalogue.load(path)
             return (
                 select.named_flavors(sold.flavors, parsed_args.names, path),
                 release_support.CloudRelease.of(
                     parsed_args.release or sold.release,
-                    standalone.nova_version()))
+                    standalone.nova_version()), sold.separation)
 
         return run(read, path, parsed_args)

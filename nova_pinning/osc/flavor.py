@@ -18,6 +18,7 @@ from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import export
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.flavors import sync
 from nova_pinning.osc import applying
@@ -197,7 +198,8 @@ class CheckFlavors(base.CloudCommand):
         return flavor_check.run(
             lambda: (select.named_flavors(
                 self.cloud.flavors(lambda flavor: False), parsed_args.names,
-                source), self._release(parsed_args)), source, parsed_args)
+                source), self._release(parsed_args),
+                host_separation.DEFAULT), source, parsed_args)
 
     def _release(
             self, parsed_args: argparse.Namespace,

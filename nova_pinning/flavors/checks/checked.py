@@ -8,9 +8,9 @@ import re
 
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
-from nova_pinning.flavors import host_separation
 from nova_pinning.flavors.checks import target
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import host_separation
 from nova_pinning import model
 from nova_pinning.model import flag
 from nova_pinning.model import hostclass
@@ -117,8 +117,7 @@ class CheckedFlavor:
         """As nova.virt.hardware.numa_get_constraints takes it."""
         if self.guest:
             return self.guest.cpu_policy
-        if any(_PCPU_KEY.match(key) and whole_number(value)
-               for key, value in self.specs.items()):
+        if self._names_pcpus:
             return model.CpuPolicy.DEDICATED
         try:
             return model.CpuPolicy(self.value('cpu_policy') or 'shared')
@@ -145,7 +144,13 @@ class CheckedFlavor:
         return target.TargetRequest(
             self._resource('VCPU', self.flavor.vcpus),
             self._resource('MEMORY_MB', self.flavor.memory_mib),
-            self.guest, self.devices, self.pci_policy or 'legacy')
+            self.guest, self.devices, self.pci_policy or 'legacy',
+            self._names_pcpus)
+
+    @property
+    def _names_pcpus(self) -> bool:
+        return any(_PCPU_KEY.match(key) and whole_number(value)
+                   for key, value in self.specs.items())
 
     def _resource(self, name: str, amount: int) -> int:
         """What Placement is asked for, which an extra spec may override."""
@@ -242,8 +247,12 @@ class CheckedFlavor:
         told = host.description
         return ' and '.join(
             f'it {mismatch}' for mismatch in inventory.trait_mismatches(
-                self.traits('required'), self.traits('forbidden'),
-                told.traits, told.has_threads, told.tells_trait))
+                self.traits('required') | {
+                    key.removeprefix('trait:')
+                    for key, value in self.image.items()
+                    if key.startswith('trait:') and value == 'required'},
+                self.traits('forbidden'), told.traits,
+                told.has_threads, told.tells_trait))
 
     def where(self, keys: Iterable[str]) -> errors.Location:
         """Where the first of these keys stands, else the flavor."""

@@ -128,8 +128,9 @@ def no_secure_boot(subject: checked.CheckedFlavor) -> check_rule.Violations:
 
 
 @check_rule.rule(
-    'P307', Severity.WARNING, 'PCI alias with count 0',
-    why='nova takes it as a request for none, so guests have no such device',
+    'P307', Severity.ERROR, 'PCI alias with count 0',
+    why='guests get no such device, and nova refuses hosts all the same that '
+        'have none, or none near enough',
     advice=f'leave the alias out of {checked.ALIAS_KEY}, or ask for one or '
            'more')
 def no_devices(subject: checked.CheckedFlavor) -> check_rule.Violations:

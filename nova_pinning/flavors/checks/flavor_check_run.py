@@ -5,27 +5,32 @@ import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import itertools
+import re
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
+from nova_pinning.checks import waiver
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import devices
 from nova_pinning.flavors.checks import host_fit_rules
-from nova_pinning.flavors import host_separation
 from nova_pinning.flavors.checks import memory
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors.checks import quotas
 from nova_pinning.flavors.checks import release_rules
 from nova_pinning.flavors.checks import target
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.host import host_model
+from nova_pinning.placement import inventory
 
 #: All rules, by code.
 RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
@@ -85,7 +90,8 @@ def check(
     image = image_properties or {}
     targets = target.targets(hosts)
     judged: list[tuple[checked.CheckedFlavor, nova_rules.Judgement]] = []
-    with judging(flavors, cloud.readable({}, image)[1], pci_aliases) as judge:
+    with judging(flavors, None if image_properties is None else
+                 cloud.readable({}, image)[1], pci_aliases) as judge:
         for flavor in flavors:
             judgement = judge(dataclasses.replace(
                 flavor,
@@ -135,23 +141,79 @@ def _sizes(
 
 
 def make_report(
-    findings: tuple[check_rule.Finding, ...], number: int, source: str,
+    findings: tuple[check_rule.Finding, ...],
+    flavors: Sequence[flavor_model.Flavor], source: str,
     cloud: release_support.CloudRelease = release_support.CloudRelease(),
+    hosts: Sequence[host_model.HostDescription] = (),
 ) -> report.CheckReport:
-    """What a check of so many flavors has to say.
+    """What a check of flavors has to say.
+
+    Findings of rules that a flavor's catalogue has it ignore do not count.
 
     :param source: a catalogue, or a cloud
     :param cloud: the release of nova that they were checked for
+    :param hosts: that they were checked against
+    :raises errors.InputError: if there is no such rule
     """
+    ignored = {flavor.name: flavor.ignored for flavor in flavors}
+    for flavor in flavors:
+        waiver.check_codes(flavor.ignored, RULES, flavor.where)
+    kept: list[check_rule.Finding] = []
+    waived: list[waiver.WaivedFinding] = []
+    for finding in findings:
+        counted, not_counted = waiver.sort_out(
+            (finding,), ignored.get(finding.name, {}))
+        kept += counted
+        waived += not_counted
     return report.CheckReport(
-        name='flavor', rules=RULES, findings=findings, source=source,
-        scope=f'in {number} flavor{"" if number == 1 else "s"}',
-        head={'flavors': number, 'nova': cloud.installed,
+        name='flavor', rules=RULES, findings=tuple(kept),
+        waived=tuple(waived), source=source,
+        scope=f'in {len(flavors)} flavor{"" if len(flavors) == 1 else "s"}',
+        head={'flavors': len(flavors), 'nova': cloud.installed,
               'releases': list(map(str, cloud.releases)),
-              'remarks': list(cloud.remarks)},
-        notes=_notes(cloud),
+              'remarks': list(cloud.remarks),
+              'not_compared': list(not_compared(flavors) if hosts else ())},
+        notes=(*_notes(cloud), *_not_compared_note(flavors, hosts)),
         figures=(report.Figure('checked', 'Flavors that were checked',
-                               {(): number}),))
+                               {(): len(flavors)}),))
+
+
+def _not_compared_note(
+    flavors: Sequence[flavor_model.Flavor],
+    hosts: Sequence[host_model.HostDescription],
+) -> tuple[tuple[str, ...], ...]:
+    items = tuple(not_compared(flavors)) if hosts else ()
+    return (('Not compared with the hosts, whose files do not tell:',
+             *items),) if items else ()
+
+
+def not_compared(flavors: Iterable[flavor_model.Flavor]) -> Iterator[str]:
+    """What flavors ask for that a host file says nothing of."""
+    asked: dict[str, list[str]] = collections.defaultdict(list)
+    for flavor in flavors:
+        if flavor.disk_gib or flavor.ephemeral_gib or flavor.swap_mib:
+            asked['disk'].append(flavor.name)
+        for key, value in flavor.extra_specs.items():
+            match = _ASKED.fullmatch(key)
+            if match and match[1] == 'resources' and (
+                    match[2] not in _COMPARED and value.strip('0 ')):
+                asked[f'resource {match[2]}'].append(flavor.name)
+            # The traits of a host file are those that operators set.
+            if match and match[1] == 'trait' and value == 'required' and (
+                    not match[2].startswith('CUSTOM_')
+                    and match[2] != inventory.THREADS):
+                asked[f'trait {match[2]}'].append(flavor.name)
+        if 'hw:pmem' in flavor.extra_specs:
+            asked['persistent memory'].append(flavor.name)
+        if 'accel:device_profile' in flavor.extra_specs:
+            asked['accelerators'].append(flavor.name)
+    for what, names in asked.items():
+        more = f' and {len(names) - 1} more' if len(names) > 1 else ''
+        yield f'{what}, of {names[0]}{more}'
+
+
+_ASKED = re.compile(r'(resources|trait)[a-zA-Z0-9_-]{0,64}:(.+)')
+_COMPARED = ('VCPU', 'PCPU', 'MEMORY_MB')
 
 
 def _notes(

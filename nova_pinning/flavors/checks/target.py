@@ -116,6 +116,8 @@ class TargetRequest:
     :param guest: None if it has no NUMA topology
     :param devices: (alias, count) of PCI devices
     :param pci_policy: their NUMA affinity
+    :param names_pcpus: whether the flavor asks for PCPU itself, where nova
+        asks for nothing else
     """
 
     vcpus: int
@@ -123,6 +125,7 @@ class TargetRequest:
     guest: model.Guest | None
     devices: tuple[tuple[str, int], ...] = ()
     pci_policy: str = 'legacy'
+    names_pcpus: bool = False
 
     @property
     def amounts(self) -> tuple[int, int, int, model.Guest | None]:
@@ -226,7 +229,10 @@ class _Filling:
     def _placement_refusal(self) -> str:
         """What Placement has too little of, '' if any query finds the host."""
         lacks = []
-        for query in inventory.resource_requests(*self._order.amounts):
+        queries = inventory.resource_requests(*self._order.amounts)
+        if self._order.names_pcpus:
+            queries = queries[:1]
+        for query in queries:
             lack = next(inventory.resource_shortages(
                 self._inventories, self._used, query), None)
             if lack is None:

@@ -166,6 +166,44 @@ class CheckTest(unit_base.TestCase):
              '0-3 have 4 dedicated CPUs in all, 6 needed'],
             [one.message for one in found if one.code == 'P601'])
 
+    def test_pcpus_that_are_named_have_no_fallback(self):
+        """Nova then asks for PCPU only, which such a host does not have."""
+        legacy = check_samples.host(dedicated=None, traits=())
+        for specs, is_found in (
+                ({'hw:cpu_policy': 'dedicated'}, False),
+                ({'resources:PCPU': '8'}, True)):
+            codes = [one.code for one in check_samples.check(
+                [check_samples.flavor({
+                    'hw:mem_page_size': 'large', **specs})], [legacy])]
+            self.assertEqual(is_found, 'P601' in codes)
+
+    def test_traits_of_the_image_count(self):
+        host = check_samples.host(cores=16)
+        found = check_samples.check(
+            [check_samples.flavor(check_samples.DEDICATED)], [host],
+            {'trait:CUSTOM_GOLD': 'required'})
+        self.assertEqual(['P601'], [one.code for one in found])
+
+    def test_an_image_without_properties_is_not_any_image(self):
+        wanted = check_samples.flavor({**check_samples.SHARED,
+                                       'hw:mem_encryption': 'true'})
+        self.assertEqual([], check_samples.check([wanted]))
+        self.assertEqual(['N004'], [
+            one.code for one in check_samples.check(
+                [wanted], image_properties={})])
+
+    def test_smaller_sizes_fill_what_is_left(self):
+        host = check_samples.host(nodes=1)
+        sizes = [check_samples.flavor(
+            {**check_samples.DEDICATED, 'hw:cpu_cores': str(vcpus // 2),
+             'pinning:family': family},
+            name=f'{family}.{vcpus}', vcpus=vcpus)
+            for family, all_sizes in (('a', (8, 4, 2)), ('b', (8,)))
+            for vcpus in all_sizes]
+        found = check_samples.check(sizes, [host])
+        self.assertEqual([('P602', 'b.8')],
+                         [(one.code, one.name) for one in found])
+
     def test_host_cells_that_differ_are_told_up_to_three(self):
         host = check_samples.host(nodes=5, dedicated='0,36-37,72-74,108-111,'
                                   '144-148')
