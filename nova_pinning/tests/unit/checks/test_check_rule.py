@@ -51,7 +51,7 @@ class TestRule(unit_base.TestCase):
         violation = check_rule.Violation(
             subject='a', message='b', kind='c', id='d', name='e', host='f',
             location=errors.Location('g'), remediation=('h',),
-            severity=NOTE, advice='i', details={'j': 1})
+            severity=NOTE, advice='i', why='k', details={'j': 1})
         finding = samples.odd.finding(violation)
         for field in dataclasses.fields(violation):
             self.assertEqual(getattr(violation, field.name),

@@ -31,7 +31,8 @@ class TestJson(unit_base.TestCase):
         self.assertEqual({
             'version': 1, 'numbers': 7, 'started': 100.0,
             'duration_seconds': 2.5,
-            'totals': {'error': 1, 'warning': 0, 'note': 0}}, content)
+            'totals': {'error': 1, 'warning': 0, 'note': 0},
+            'waived': []}, content)
 
     def test_finding(self):
         [told] = report.findings_as_dicts([samples.finding(

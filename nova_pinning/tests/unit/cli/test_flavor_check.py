@@ -50,6 +50,65 @@ class TestCheckFlavors(cli_case.TestCase):
             (finding['flavor'], finding['subject'], finding['source']))
         self.assertLess(0, finding['line'])
 
+    def test_ignore(self):
+        done = self.check('--ignore', 'P105', '--ignore', 'P502', '--ignore',
+                          'P211')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn('P105, flavor f.s and flavor f.m: --ignore', done.out)
+        self.assertIn('nothing found in 2 flavors; 6 left out', done.out)
+        done = self.check('--ignore', 'P1005')
+        self.assertEqual(2, done.status)
+        self.assertIn('no rule with the code P1005', done.err)
+
+    def test_baseline(self):
+        known = str(self.dir / 'known.json')
+        self.assertEqual(
+            1, self.check('--format', 'json', '-o', known).status)
+        done = self.check('--baseline', known)
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.write('f.yaml', CATALOGUE + '      l: {vcpus: 6, memory: 8GiB}')
+        done = self.check('--baseline', known)
+        self.assertEqual(1, done.status)
+        self.assertIn('flavor f.l', done.out.partition('Left out')[0])
+        self.assertNotIn('f.s', done.out.partition('Left out')[0])
+
+    def test_ignored_in_the_catalogue(self):
+        family = '    ignore: {P105: guests know, P211: small}\n    sizes:'
+        self.write('f.yaml', CATALOGUE.replace('    sizes:', family).replace(
+            'memory: 8GiB', 'memory: 8GiB, ignore: {P502: no others}'))
+        content = json.loads(self.check('--format', 'json').out)
+        self.assertEqual([('P502', 'f.s')], [
+            (one['code'], one['name']) for one in content['findings']])
+        self.assertIn(('no others', 'f.m'), [
+            (one['reason'], one['finding']['name'])
+            for one in content['waived']])
+        self.write('f.yaml', CATALOGUE.replace(
+            '    sizes:', '    ignore: {P999: x}\n    sizes:'))
+        done = self.check()
+        self.assertEqual(2, done.status)
+        self.assertIn('P999', done.err)
+
+    def test_separation(self):
+        for given in (('--separated-by', 'none'),
+                      ('--dedicated-trait', 'CUSTOM_MINE')):
+            done = self.check(*given)
+            self.assertEqual(
+                given[0] == '--dedicated-trait', 'P502' in done.out)
+        self.write('f.yaml', CATALOGUE.replace(
+            'name: n', 'name: n\nseparation: {by: aggregates}'))
+        self.assertIn('asks for no aggregate', self.check().out)
+
+    def test_not_compared(self):
+        self.write('f.yaml', CATALOGUE.replace(
+            '    sizes:', '    disk: 10GiB\n    resources: {VGPU: 1}\n'
+            '    traits: {required: [HW_CPU_X86_AVX2]}\n    sizes:'))
+        self.assertNotIn('Not compared', self.check().out)
+        done = self.check('--hosts', str(cli_case.ETC / 'hosts'))
+        for words in ('Not compared with the hosts',
+                      'resource VGPU, of f.s and 1 more',
+                      'trait HW_CPU_X86_AVX2, of', 'disk, of'):
+            self.assertIn(words, done.out)
+
     def test_names(self):
         content = json.loads(self.check('f.s', '--format', 'json').out)
         self.assertEqual(1, content['flavors'])

@@ -22,6 +22,7 @@ from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.flavors.checks import target
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.flavors import check_samples
+from nova_pinning.tests.unit.flavors.check_samples import GIB
 from nova_pinning.tests.unit import unit_base
 
 
@@ -197,7 +198,7 @@ class CheckTest(unit_base.TestCase):
         sizes = [check_samples.flavor(
             {**check_samples.DEDICATED, 'hw:cpu_cores': str(vcpus // 2),
              'pinning:family': family},
-            name=f'{family}.{vcpus}', vcpus=vcpus)
+            name=f'{family}.{vcpus}', vcpus=vcpus, memory_mib=vcpus * GIB)
             for family, all_sizes in (('a', (8, 4, 2)), ('b', (8,)))
             for vcpus in all_sizes]
         found = check_samples.check(sizes, [host])

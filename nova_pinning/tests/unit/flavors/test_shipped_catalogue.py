@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What etc/nova-pinning/flavors.yaml makes, as nova sees it."""
 
+import os
+
 from nova.api.validation.extra_specs import validators
 from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.flavors import catalogue
+from nova_pinning.host import host_loader
+from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors import test_catalogue
 from nova_pinning.tests.unit import unit_base
 
@@ -82,6 +86,12 @@ class TestShippedCatalogue(unit_base.TestCase):
                 hardware.get_locked_memory_constraint(nova_flavor, image))
             self.assertEqual('share', flavor.extra_specs[
                 'hw:emulator_threads_policy'])
+
+    def test_nothing_is_found_on_the_shipped_hosts(self):
+        hosts = host_loader.load_directory(
+            os.path.join(os.path.dirname(test_catalogue.SHIPPED), 'hosts'))
+        self.assertNotEqual([], list(hosts))
+        self.assertEqual([], check_samples.check(self.flavors, hosts))
 
     def test_priorities_are_taken_by_cgroup_v2(self):
         for flavor in self._of('shared').values():
