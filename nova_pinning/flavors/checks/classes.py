@@ -204,6 +204,19 @@ def uncounted(subject: checked.CheckedFlavor) -> check_rule.Violations:
 def group_without_resources(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     asked = _groups(subject, 'resources')
+    flavor = subject.flavor
+    # What nova asks for by itself is in the group without a number.
+    usual = {'VCPU': flavor.vcpus, 'MEMORY_MB': flavor.memory_mib,
+             'DISK_GB': (flavor.disk_gib or flavor.ephemeral_gib
+                         or flavor.swap_mib)}
+    if '' not in asked and not any(
+            amount for name, amount in usual.items()
+            if f'resources:{name}' not in subject.specs):
+        yield subject.violation(
+            'nothing is asked for but what is in numbered groups, if '
+            'anything', tuple(f'resources:{name}' for name in usual),
+            'leave out what sets VCPU, MEMORY_MB and DISK_GB to 0, or ask '
+            'for a resource without a number')
     for suffix, key in _groups(subject, 'trait').items():
         if suffix and suffix not in asked:
             yield subject.violation(

@@ -104,9 +104,14 @@ CASES = {
         [shared({'resources:DISK_GB': '0'}), shared(_IRONIC)]),
     'P508': (
         [shared({'trait1:CUSTOM_A': 'required'}),
-         shared({'trait_A:CUSTOM_A': 'required', 'resources_A:CUSTOM_A': '0'},
-                )],
+         shared({'trait_A:CUSTOM_A': 'required',
+                 'resources_A:CUSTOM_A': '0'}),
+         shared({'resources:VCPU': '0', 'resources:MEMORY_MB': '0'},
+                also=('P507',)),
+         shared({'resources:VCPU': '0', 'resources:MEMORY_MB': '0',
+                 'resources1:CUSTOM_A': '1'}, also=('P507',))],
         [shared({'trait1:CUSTOM_A': 'required', 'resources1:CUSTOM_B': '1'}),
+         shared(_IRONIC), shared({'resources:VCPU': '0'}),
          shared({'trait:CUSTOM_A': 'required'})]),
     'P509': (
         [shared(_GROUPS)],
