@@ -244,7 +244,7 @@ _SIMPLE: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ('hw:vif_multiqueue_enabled', 'nic_multiqueue', _truth),
     ('quota:cpu_shares', 'cpu_priority', _number),
     ('os:secure_boot', 'secure_boot',
-     _one_of('required', 'optional', 'disabled')),
+     _one_of('required', 'disabled')),
 )
 
 

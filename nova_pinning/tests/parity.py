@@ -17,6 +17,7 @@ IGNORED = frozenset({
     'domain/devices/interface/mac',
     'domain/devices/interface/mtu',
     'domain/devices/interface/target',
+    'domain/devices/tpm/backend/encryption',
 })
 
 #: Attributes that list CPUs or nodes.

@@ -134,9 +134,10 @@ class CheckedFlavor:
         asked = {key.partition(':')[2]: whole_number(value)
                  for key, value in self.specs.items()
                  if key.startswith('resources:')}
-        return asked.get('VCPU') == 0 == asked.get('MEMORY_MB') and any(
-            name.startswith('CUSTOM_') and amount
-            for name, amount in asked.items())
+        return (self.guest is None and ALIAS_KEY not in self.specs
+                and asked.get('VCPU') == 0 == asked.get('MEMORY_MB')
+                and any(name.startswith('CUSTOM_') and amount
+                        for name, amount in asked.items()))
 
     @property
     def order(self) -> target.TargetRequest:
@@ -152,9 +153,20 @@ class CheckedFlavor:
         return any(_PCPU_KEY.match(key) and whole_number(value)
                    for key, value in self.specs.items())
 
+    def asked(self, name: str) -> int | None:
+        """How much of a resource the extra specs ask for, in all groups.
+
+        None if they do not say: it is the flavor's own figure then. See
+        merged_resources of nova.scheduler.utils.ResourceRequest.
+        """
+        amounts = [whole_number(value) or 0
+                   for key, value in self.specs.items()
+                   if re.fullmatch(rf'resources[\w-]{{0,64}}:{name}', key)]
+        return sum(amounts) if amounts else None
+
     def _resource(self, name: str, amount: int) -> int:
         """What Placement is asked for, which an extra spec may override."""
-        overridden = whole_number(self.specs.get(f'resources:{name}'))
+        overridden = self.asked(name)
         return amount if overridden is None else overridden
 
     @property

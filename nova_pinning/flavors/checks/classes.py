@@ -9,6 +9,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors import flavor_model
+from nova_pinning import model
 from nova_pinning.placement import placement_traits
 
 _NAMESPACES = (
@@ -206,12 +207,15 @@ def group_without_resources(
     asked = _groups(subject, 'resources')
     flavor = subject.flavor
     # What nova asks for by itself is in the group without a number.
-    usual = {'VCPU': flavor.vcpus, 'MEMORY_MB': flavor.memory_mib,
+    usual = {'VCPU': 0 if subject.asked('PCPU') else flavor.vcpus,
+             'MEMORY_MB': flavor.memory_mib,
              'DISK_GB': (flavor.disk_gib or flavor.ephemeral_gib
                          or flavor.swap_mib)}
-    if '' not in asked and not any(
-            amount for name, amount in usual.items()
-            if f'resources:{name}' not in subject.specs):
+    is_empty = '' not in asked and not any(
+        amount for name, amount in usual.items()
+        if subject.asked(name) is None)
+    # An empty group is left out of the query, unless it has traits.
+    if is_empty and (not asked or _has_traits(subject)):
         yield subject.violation(
             'nothing is asked for but what is in numbered groups, if '
             'anything', tuple(f'resources:{name}' for name in usual),
@@ -223,6 +227,14 @@ def group_without_resources(
                 f'{checked.shown_name(key)}, but no amount of '
                 f'resources{suffix}',
                 (key,))
+
+
+def _has_traits(subject: checked.CheckedFlavor) -> bool:
+    """Whether the group without a number asks for traits."""
+    return '' in _groups(subject, 'trait') or (
+        any(key.startswith('trait:') for key in subject.image)
+        or subject.is_pinned and (
+            subject.thread_policy is not model.ThreadPolicy.PREFER))
 
 
 @check_rule.rule(

@@ -65,7 +65,7 @@ CASES = {
          shared(image={'os_secure_boot': 'required'}),
          shared(_BOOT, image={**_Q35, 'hw_machine_type': 'pc'})],
         [shared(_BOOT), shared(_BOOT, image=_Q35),
-         shared({'os:secure_boot': 'optional'},
+         shared({'os:secure_boot': 'disabled'},
                 image={'hw_machine_type': 'pc'})]),
     'P307': (
         [dedicated({'pci_passthrough:alias': 'nvme:0'})],
@@ -112,6 +112,9 @@ CASES = {
                  'resources1:CUSTOM_A': '1'}, also=('P507',))],
         [shared({'trait1:CUSTOM_A': 'required', 'resources1:CUSTOM_B': '1'}),
          shared(_IRONIC), shared({'resources:VCPU': '0'}),
+         # Then the group without a number is left out.
+         shared({'resources:VCPU': '0', 'resources:MEMORY_MB': '0',
+                 'resources1:CUSTOM_A': '1'}, without=_TRAIT),
          shared({'trait:CUSTOM_A': 'required'})]),
     'P509': (
         [shared(_GROUPS)],

@@ -98,11 +98,11 @@ class TestWords(unit_base.TestCase):
 
     def test_security(self):
         self.assertEqual(
-            {'os:secure_boot': 'optional', 'hw:tpm_version': '2.0',
+            {'os:secure_boot': 'disabled', 'hw:tpm_version': '2.0',
              'hw:tpm_model': 'tpm-crb', 'hw:tpm_secret_security': 'host',
              'hw:mem_encryption': 'true',
              'hw:mem_encryption_model': 'amd-sev-es'},
-            specs("secure_boot: optional\ntpm: {version: '2.0', model: "
+            specs("secure_boot: disabled\ntpm: {version: '2.0', model: "
                   'tpm-crb, secret_security: host}\n'
                   'memory_encryption: amd-sev-es'))
         self.assertEqual({}, specs('memory_encryption: false'))
