@@ -168,9 +168,12 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
             # Placement has no such provider (404).
             return ProviderData(None, {})
 
-    def listed_servers(self) -> tuple[ListedServer, ...]:
-        """The servers of all projects that are on a host."""
-        servers = tuple(self._listed(_Listing, {}))
+    def listed_servers(self, host: str = '') -> tuple[ListedServer, ...]:
+        """The servers of all projects that are on a host.
+
+        :param host: only those on this compute service
+        """
+        servers = tuple(self._listed(_Listing, {'host': host} if host else {}))
         for server in servers:
             _check_shown(server)
         return tuple(server for server in servers if server.host)
@@ -180,14 +183,13 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
 
         :param server: its id
         """
-        try:
-            with segregation_cloud.translated():
-                response = self._compute.get(
-                    f'/servers/{urllib.parse.quote(server, safe="")}/topology')
-                sdk_exceptions.raise_from_response(response)
-                topology: Mapping[str, Any] = response.json()
-        except errors.UnsettledError:
-            return None
+        with segregation_cloud.translated():
+            response = self._compute.get(
+                f'/servers/{urllib.parse.quote(server, safe="")}/topology')
+            if response.status_code == 404:
+                return None
+            sdk_exceptions.raise_from_response(response)
+            topology: Mapping[str, Any] = response.json()
         if any('host_node' not in node or 'cpu_pinning' not in node
                for node in topology['nodes']):
             raise errors.CloudError(
