@@ -50,6 +50,7 @@ class TestPlugin(oslotest.BaseTestCase):
              'pinning_flavor_diff', 'pinning_flavor_export',
              'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
+             'pinning_rebalance_apply',
              'pinning_segregation_apply', 'pinning_segregation_check',
              'pinning_upgrade_check'},
             {one.name for one in found})

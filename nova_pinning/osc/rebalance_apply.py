@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openstack pinning rebalance apply."""
+
+import argparse
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import types
+from typing import Any
+
+import rich.console
+import rich.progress
+
+from nova_pinning.bridge import standalone
+from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
+from nova_pinning.cli import fleet_import_nova
+from nova_pinning.document import atomic_file
+from nova_pinning.document import packed
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.host import words
+from nova_pinning.importers import compute_run
+from nova_pinning.osc import applying
+from nova_pinning.osc import fleet_import
+from nova_pinning.presentation import printing
+from nova_pinning.rebalance import apply_journal
+from nova_pinning.rebalance import migration_cloud
+from nova_pinning.rebalance import move_run
+from nova_pinning.rebalance import plan_document
+from nova_pinning.rebalance import plan_execution
+from nova_pinning.rebalance import plan_model
+
+_MIB = 1024 ** 2
+#: Migrations at once; nova-compute does one a host unless it is told to do
+#: more (max_concurrent_live_migrations).
+_MOST_PARALLEL = 100
+_MOST_PROBLEMS = 20
+#: What a new plan may mend.
+_REPLANNED = (move_run.MoveStatus.CHANGED, move_run.MoveStatus.DEVIATED,
+              move_run.MoveStatus.GONE, move_run.MoveStatus.REVERTED)
+
+
+class ApplyPlan(fleet_import.CloudFleetCommand):
+    """Move guests as a plan says.
+
+    The plan is one of 'nova-pinning rebalance defragment' or 'drain'. Shows
+    it, asks, and moves one guest after the other. Before each move it looks
+    whether hosts and guests are as planned, and begins no other one if they
+    are not; after each, whether the guest got the CPUs of the plan.
+
+    What is done is written to PLAN.journal. After Ctrl-C, an error or a crash
+    the same command goes on where it was. Ends in status 1 if something is
+    left to do, or a guest did not get its CPUs.
+    """
+
+    tells = 'cells and CPUs; for --replan'
+    epilog = """
+        Examples::
+
+          openstack --os-cloud north pinning rebalance apply plan.json \\
+              --dry-run
+          openstack --os-cloud north pinning rebalance apply plan.json \\
+              --parallel 4
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('plan', metavar='PLAN', help='the plan, a file')
+        applying.add_options(
+            parser, 'only show what would be moved, and whether the cloud is '
+                    'as planned; ends in status 1 if anything would be moved')
+        parser.add_argument(
+            '--parallel', metavar='N', default=1,
+            type=common_options.number(1, _MOST_PARALLEL),
+            help='moves at a time, of those that do not depend on each other '
+                 '(default: %(default)s)')
+        parser.add_argument(
+            '--timeout', metavar='SECONDS',
+            type=common_options.number(1, 1_000_000),
+            default=int(plan_execution.TIMEOUT_SECONDS),
+            help='give a move up after so long, and abort it if it is a live '
+                 'migration (default: %(default)s)')
+        parser.add_argument(
+            '--replan', action='store_true',
+            help='if the cloud is no longer as planned, make a new plan for '
+                 'the same goal and go on with it; needs --hosts')
+        common_options.add_format(parser, 'text', 'json')
+        return parser
+
+    @functools.cached_property
+    def fleet_cloud(self) -> migration_cloud.MigrationCloud:
+        """The cloud to read, and to move guests in."""
+        return migration_cloud.MigrationCloud(
+            self.app.client_manager.sdk_connection, self.cloud.name)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.plan == packed.STANDARD:
+            raise errors.InputError(
+                'there is no place for a journal beside the standard input',
+                advice='write the plan to a file')
+        if parsed_args.replan and not parsed_args.hosts:
+            raise errors.InputError(
+                '--replan needs --hosts, since the compute API does not tell '
+                "hosts' cells")
+        self._results: list[move_run.MoveResult] = []
+        self._is_agreed = parsed_args.yes
+        self._is_replanned = False
+        path: str | None = parsed_args.plan
+        status = base_command.OK
+        try:
+            while path:
+                status, path = self._apply(path, parsed_args)
+        finally:
+            if parsed_args.format == 'json' and not parsed_args.dry_run:
+                print(json.dumps(self.document(
+                    plan=parsed_args.plan, results=list(
+                        map(_result_as_dict, self._results))), indent=2))
+        return status
+
+    def _apply(self, path: str, parsed_args: argparse.Namespace) -> tuple[
+            int, str | None]:
+        """Carry one plan out.
+
+        :returns: the exit status, and the plan to go on with, None for none
+        """
+        plan = plan_document.read_plan(path)
+        with contextlib.ExitStack() as stack:
+            journal = None
+            journal_path = path + apply_journal.SUFFIX
+            if not parsed_args.dry_run or os.path.exists(journal_path):
+                journal = stack.enter_context(apply_journal.ApplyJournal(
+                    journal_path, _digest(plan)))
+                replacing = journal.replaced_by()
+                if replacing:
+                    print(f'{path} was replaced by {replacing}',
+                          file=sys.stderr)
+                    return base_command.OK, os.path.join(
+                        os.path.dirname(path), replacing)
+            execution = self._prepared(plan, journal, parsed_args)
+            if parsed_args.dry_run:
+                return self._show_only(execution, parsed_args), None
+            if execution.left and not execution.problems and (
+                    not self._agreed(execution, parsed_args)):
+                return base_command.FINDINGS, None
+            done_before = len(plan.moves) - len(execution.left)
+            if not execution.problems:
+                self._run(execution, parsed_args)
+            self._tell_problems(execution)
+            # A new plan that gets nowhere would only be followed by another.
+            has_moved = len(plan.moves) - len(execution.left) > done_before
+            if not (parsed_args.replan and journal and _may_replan(execution)
+                    and (has_moved or not self._is_replanned)):
+                return self._status(execution, parsed_args), None
+            self._is_replanned = True
+            new = self._replanned(execution, parsed_args)
+            new_path = _next_path(path)
+            plan_document.write_plan(new, new_path)
+            journal.write('replaced', by=os.path.basename(new_path))
+            print(f'the plan is replaced by {new_path}', file=sys.stderr)
+            return base_command.OK, new_path
+
+    def _prepared(
+        self, plan: plan_model.RebalancePlan,
+        journal: apply_journal.ApplyJournal | None,
+        parsed_args: argparse.Namespace,
+    ) -> plan_execution.PlanExecution:
+        self._is_stopping = threading.Event()
+        execution = plan_execution.PlanExecution(
+            self.fleet_cloud, plan, journal, parallel=parsed_args.parallel,
+            timeout_seconds=parsed_args.timeout,
+            poll_seconds=plan_execution.POLL_SECONDS,
+            is_stopping=self._is_stopping.is_set)
+        execution.prepare()
+        if parsed_args.format == 'text':
+            _show(execution, base_command.console())
+        return execution
+
+    def _show_only(self, execution: plan_execution.PlanExecution,
+                   parsed_args: argparse.Namespace) -> int:
+        if parsed_args.format == 'json':
+            print(json.dumps(self.document(
+                plan=parsed_args.plan, problems=execution.problems,
+                moves=[_move_as_dict(position, execution.plan.moves[position])
+                       for position in execution.left]), indent=2))
+        else:
+            self._tell_problems(execution)
+        return (base_command.FINDINGS if execution.left or execution.problems
+                else base_command.OK)
+
+    def _agreed(self, execution: plan_execution.PlanExecution,
+                parsed_args: argparse.Namespace) -> bool:
+        if self._is_agreed:
+            return True
+        if not applying.is_agreed(self.cloud.name, parsed_args.format):
+            return False
+        # The question may have stood there for long. A move is looked at
+        # again anyway, but nothing shall be begun of a plan that is stale.
+        execution.prepare()
+        return True
+
+    def _run(self, execution: plan_execution.PlanExecution,
+             parsed_args: argparse.Namespace) -> None:
+        total = len(execution.left)
+        is_text = parsed_args.format == 'text'
+        with (_stopping(self._is_stopping),
+              applying.interruptible(execution.results, total, 'moves'),
+              _Bars() as bars):
+            try:
+                for outcome in execution.run():
+                    bars.tell(outcome)
+                    if isinstance(outcome, move_run.MoveResult):
+                        self._results.append(outcome)
+                        if is_text:
+                            print(_result_line(outcome), flush=True)
+            except (KeyboardInterrupt, errors.CloudError):
+                for move in execution.under_way:
+                    print(f'the move of {_name(move)} to {move.target} goes '
+                          'on in nova; to end it: openstack server migration '
+                          f'abort {move.guest} MIGRATION', file=sys.stderr)
+                raise
+
+    def _tell_problems(self,
+                       execution: plan_execution.PlanExecution) -> None:
+        for problem in execution.problems[:_MOST_PROBLEMS]:
+            print(f'error: {problem}', file=sys.stderr)
+        if len(execution.problems) > _MOST_PROBLEMS:
+            print(f'error: and {len(execution.problems) - _MOST_PROBLEMS:,} '
+                  'more like these', file=sys.stderr)
+        if execution.problems:
+            print('the cloud is not as the plan takes it to be, so nothing '
+                  'was moved', file=sys.stderr)
+        if execution.halted:
+            print(f'stopped: {execution.halted}', file=sys.stderr)
+        if execution.halted or execution.problems:
+            for move in execution.parked:
+                print(f'{_name(move)} is parked on {move.target}; to take it '
+                      f'back: openstack server migrate --live-migration '
+                      f'--host {move.source} {move.guest}', file=sys.stderr)
+
+    def _status(self, execution: plan_execution.PlanExecution,
+                parsed_args: argparse.Namespace) -> int:
+        left = len(execution.left)
+        if parsed_args.format == 'text':
+            total = len(execution.plan.moves)
+            print(f'{total - left} of {words.count(total, "move")} done'
+                  if execution.results or left else 'nothing to do')
+        is_fine = all(result.status is move_run.MoveStatus.DONE
+                      for result in self._results)
+        return (base_command.OK if is_fine and not left
+                and not execution.problems else base_command.FINDINGS)
+
+    def _replanned(
+        self, execution: plan_execution.PlanExecution,
+        parsed_args: argparse.Namespace,
+    ) -> plan_model.RebalancePlan:
+        # Only here, for the solver and nova take seconds to import.
+        standalone.prepare()
+        from nova_pinning.bridge import fleet_claim
+        from nova_pinning.cli import rebalance_options
+        from nova_pinning.rebalance import replanning
+        from nova_pinning.rebalance import solver_settings
+        plan = execution.plan
+        fleet, notes = compute_run.read(
+            self.fleet_cloud,
+            fleet_import_nova.load_hosts(parsed_args.hosts),
+            applying.with_progress, parsed_args.jobs)
+        fleet_import_nova.warn(notes)
+        sizes = rebalance_options.sizes(argparse.Namespace(
+            sizes=','.join(gain.size for gain in plan.gains),
+            image_property=[], pci_alias=[]), fleet) if plan.gains else []
+        return replanning.again(
+            plan, len(execution.left), fleet, sizes,
+            solver_settings.SolverSettings(
+                ask_nova=fleet_claim.predict_claim))
+
+
+def _may_replan(execution: plan_execution.PlanExecution) -> bool:
+    """Whether a new plan may mend what stopped this one."""
+    if execution.problems:
+        return True
+    return bool(
+        execution.halted and execution.left and execution.results
+        and all(result.is_on_target or result.status in _REPLANNED
+                for result in execution.results))
+
+
+def _next_path(path: str) -> str:
+    """plan.json, plan.2.json, plan.3.json, ..."""
+    directory, name = os.path.split(path)
+    stem, dot, ending = name.partition('.json')
+    number = 2
+    found = re.fullmatch(r'(.*)\.([0-9]+)', stem)
+    if found:
+        stem, number = found[1], int(found[2]) + 1
+    made = os.path.join(directory, f'{stem}.{number}{dot}{ending}')
+    atomic_file.check(made)
+    return made
+
+
+def _digest(plan: plan_model.RebalancePlan) -> str:
+    text = plan_document.dumps(plan)
+    return f'sha256:{hashlib.sha256(text.encode()).hexdigest()}'
+
+
+@contextlib.contextmanager
+def _stopping(event: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C end it after what is under way, and a second one at once."""
+    def stop(_number: int, _frame: types.FrameType | None) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+        print('\nno more moves will be begun; press Ctrl-C once more not to '
+              'wait for those under way', file=sys.stderr, flush=True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Bars:
+    """A bar for each move under way, on the error output of people."""
+
+    def __init__(self) -> None:
+        console = base_command.console(sys.stderr)
+        self._tasks: dict[int, rich.progress.TaskID] = {}
+        self._bars: rich.progress.Progress | None = None
+        if sys.stderr.isatty() and not console.is_dumb_terminal:
+            self._bars = rich.progress.Progress(
+                rich.progress.TextColumn('{task.description}'),
+                rich.progress.BarColumn(),
+                rich.progress.DownloadColumn(binary_units=True),
+                rich.progress.TransferSpeedColumn(),
+                rich.progress.TimeElapsedColumn(), console=console,
+                # What goes to a file must not end up on the terminal.
+                redirect_stdout=sys.stdout.isatty(), transient=True)
+
+    def __enter__(self) -> '_Bars':
+        if self._bars:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def tell(self, outcome: plan_execution.Outcome) -> None:
+        """Show how far a move is, or no longer that it is under way."""
+        if self._bars is None:
+            return
+        task = self._tasks.get(outcome.position)
+        if isinstance(outcome, move_run.MoveResult):
+            if task is not None:
+                self._bars.remove_task(self._tasks.pop(outcome.position))
+            return
+        move = outcome.move
+        text = f'{_name(move)} to {move.target}: {outcome.doing}'
+        total = (outcome.copied + outcome.left if outcome.left is not None
+                 else max(outcome.copied, move.memory_mib * _MIB))
+        if task is None:
+            task = self._tasks[outcome.position] = self._bars.add_task(
+                text, total=total)
+        self._bars.update(task, description=text, total=total,
+                          completed=outcome.copied)
+
+
+# For people.
+
+_COLUMNS = ('move', 'guest', 'from', 'to', 'how', 'memory', 'after')
+
+
+def _show(execution: plan_execution.PlanExecution,
+          console: rich.console.Console) -> None:
+    plan = execution.plan
+    left = execution.left
+    if left:
+        printing.table(_COLUMNS, [
+            _row(position, plan.moves[position]) for position in left],
+            console, ('move', 'memory'))
+    printing.say(_summary(execution), console)
+
+
+def _row(position: int, move: plan_model.PlannedMove) -> Sequence[str]:
+    return (
+        str(position), _name(move) + (' (parked)' if move.is_parking else ''),
+        _place(move.source, move_run.fit_cells(move.source_fit)),
+        _place(move.target, move_run.fit_cells(move.target_fit)),
+        str(move.kind), quantities.shown_memory(move.memory_mib),
+        ', '.join(map(str, move.after)))
+
+
+def _place(host: str,
+           cells: tuple[migration_cloud.PlacedCell, ...]) -> str:
+    return f'{host}, {move_run.cells_text(cells)}' if cells else host
+
+
+def _summary(execution: plan_execution.PlanExecution) -> str:
+    plan = execution.plan
+    left = [plan.moves[position] for position in execution.left]
+    memory = quantities.shown_memory(sum(move.memory_mib for move in left))
+    text = f'{words.count(len(left), "move")} to make, {memory} to copy'
+    done = len(plan.moves) - len(left)
+    if done:
+        text += f'; {done} of {len(plan.moves)} done already'
+    return text
+
+
+def _name(move: plan_model.PlannedMove) -> str:
+    return move.name or move.guest
+
+
+def _result_line(result: move_run.MoveResult) -> str:
+    move = result.move
+    line = (f'{result.position}: {_name(move)} from {move.source} to '
+            f'{move.target}: {result.status}')
+    if result.status is move_run.MoveStatus.DONE and result.cells:
+        line += f', on {move_run.cells_text(result.cells)}'
+    if result.copied:
+        line += f', {result.copied / _MIB:,.0f} MiB copied'
+    return f'{line}: {result.message}' if result.message else line
+
+
+# For machines.
+
+def _move_as_dict(position: int,
+                  move: plan_model.PlannedMove) -> dict[str, Any]:
+    return {'position': position, 'guest': move.guest, 'name': move.name,
+            'source': move.source, 'target': move.target,
+            'kind': str(move.kind), 'is_parking': move.is_parking}
+
+
+def _result_as_dict(result: move_run.MoveResult) -> dict[str, Any]:
+    return _move_as_dict(result.position, result.move) | {
+        'status': str(result.status), 'message': result.message,
+        'copied_bytes': result.copied,
+        'cells': [{'cell': host_cell, 'vcpus': [vcpu for vcpu, _cpu in pins],
+                   'cpus': [cpu for _vcpu, cpu in pins]}
+                  for host_cell, pins in result.cells]}
