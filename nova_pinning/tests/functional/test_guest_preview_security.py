@@ -27,7 +27,8 @@ SHAPE = hosts.HostShape(
     cpu_allocation_ratio=2.0)
 UEFI = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
 _INTERLEAVED = {
-    'hw__numa_nodes': '2', 'hw__numa_cpus__0': '0,2', 'hw__numa_mem__0': '1024',
+    'hw__numa_nodes': '2', 'hw__numa_cpus__0': '0,2',
+    'hw__numa_mem__0': '1024',
     'hw__numa_cpus__1': '1,3', 'hw__numa_mem__1': '1024',
     'hw__mem_page_size': 'small'}
 
@@ -92,4 +93,3 @@ class TestSecurity(preview_running.TestCase):
             {'hw__cpu_policy': 'mixed', 'hw__cpu_dedicated_mask': '2-3'},
             {'hw__cpu_policy': 'dedicated', 'hw__cpu_sockets': '2',
              'hw__cpu_threads': '1'}) for image in ({}, UEFI))
-

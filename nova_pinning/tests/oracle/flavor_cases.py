@@ -99,7 +99,8 @@ def _family(chance: random.Random, told: Case) -> Case:
     kind = chance.choice(('dedicated', 'dedicated', 'shared', 'mixed', None))
     family: Case = {'sizes': {'s': {
         'vcpus': vcpus,
-        'memory': f'{chance.choice((1024, 2048, 2048, 4096, 4096, 8192, 3000))}MiB',
+        'memory': '{}MiB'.format(chance.choice(
+            (1024, 2048, 2048, 4096, 4096, 8192, 3000))),
     }}}
     if kind:
         family['class'] = kind

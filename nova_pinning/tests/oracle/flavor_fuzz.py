@@ -17,7 +17,6 @@ import json
 import multiprocessing
 import sys
 import time
-import typing as ty
 
 from nova_pinning.bridge import standalone
 
