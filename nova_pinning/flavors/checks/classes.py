@@ -229,10 +229,22 @@ def group_without_resources(
                 (key,))
 
 
+#: What nova asks a trait for, without a number, besides those that are named.
+#: See the _translate_*_request of nova.scheduler.utils.ResourceRequest.
+_TRAIT_ROOTS = (
+    'tpm_version', 'mem_encryption', 'firmware_stateless', 'sound_model',
+    'maxphysaddr_mode', 'pci_numa_affinity_policy', 'virtio_packed_ring',
+    'ephemeral_encryption')
+
+
 def _has_traits(subject: checked.CheckedFlavor) -> bool:
-    """Whether the group without a number asks for traits."""
-    return '' in _groups(subject, 'trait') or (
-        any(key.startswith('trait:') for key in subject.image)
+    """Whether the group without a number asks for traits, or may do so."""
+    return (
+        not subject.has_image or '' in _groups(subject, 'trait')
+        or any(key.startswith('trait:') for key in subject.image)
+        or any(map(subject.value, _TRAIT_ROOTS))
+        or 'os:secure_boot' in subject.specs
+        or 'os_secure_boot' in subject.image
         or subject.is_pinned and (
             subject.thread_policy is not model.ThreadPolicy.PREFER))
 

@@ -114,7 +114,7 @@ CASES = {
          shared(_IRONIC), shared({'resources:VCPU': '0'}),
          # Then the group without a number is left out.
          shared({'resources:VCPU': '0', 'resources:MEMORY_MB': '0',
-                 'resources1:CUSTOM_A': '1'}, without=_TRAIT),
+                 'resources1:CUSTOM_A': '1'}, without=_TRAIT, image={}),
          shared({'trait:CUSTOM_A': 'required'})]),
     'P509': (
         [shared(_GROUPS)],
