@@ -38,9 +38,11 @@ OTHERS = {
             '--no-shrink',
     'claims': 'python -m nova_pinning.tests.oracle.claims --cases 3000 '
               '--seed 1 --no-shrink',
+    'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 2000 '
+               '--seed 1',
     'bench': 'python -m benchmarks.speed --quick',
 }
-DEFAULT = ('unit', 'functional', 'fuzz', 'claims')
+DEFAULT = ('unit', 'functional', 'fuzz', 'claims', 'flavors')
 
 # What subunit calls the ways a test can end, in our three words.
 OUTCOMES = {
