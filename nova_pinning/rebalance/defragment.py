@@ -25,6 +25,8 @@ _TOLERANCE = 1e-6
 _ROUNDS = 4
 # Nodes of the search tree, where it has to go fast.
 _FEW_NODES = 20
+# For a plan to be found at all, however little time is left.
+_LEAST_SECONDS = 1.0
 
 
 def plan_defragmentation(
@@ -202,19 +204,27 @@ class _Defragmentation:
         On large fleets guests may leave only those hosts that have to give
         away fewest for one more slot.
         """
-        search = self._search
-        most = search.settings.exact_hosts
+        most = self._search.settings.exact_hosts
         if len(self._givers) <= most:
-            self._look_among(self._givers)
-            return
+            is_found = self._look_among(self._givers)
+        else:
+            is_found = (self._least is not None
+                        and self._look_among(self._most_promising(most)))
+        if not is_found and self._least is None:
+            self._look_quickly(self._most_promising(most))
+
+    def _most_promising(self, most: int) -> list[str]:
         self._givers.sort(key=self._promise)
-        if search.limits.moves is not None:
-            most = min(most, 2 * search.limits.moves + 40)
-        if self._least is not None:
-            self._look_among(self._givers[:most])
-            return
-        program = search.giving(self._givers[:most])
-        solution = program.good_value(search.seconds / 2, _FEW_NODES)
+        moves = self._search.limits.moves
+        return self._givers[:most if moves is None
+                            else min(most, 2 * moves + 40)]
+
+    def _look_quickly(self, givers: Sequence[str]) -> None:
+        """Look for a good plan in which guests leave these hosts only."""
+        search = self._search
+        program = search.giving(givers)
+        solution = program.good_value(max(_LEAST_SECONDS, search.seconds / 2),
+                                      _FEW_NODES)
         if solution.is_known:
             self._offer(search.carried_out(program, solution))
 
@@ -236,28 +246,33 @@ class _Defragmentation:
             left = max(0, search.settings.exact_hosts - len(chosen))
             self._look_among([*sorted(chosen), *others[:left]])
 
-    def _look_among(self, givers: Sequence[str]) -> None:
-        """Look for plans in which guests leave these hosts only."""
+    def _look_among(self, givers: Sequence[str]) -> bool:
+        """Look for the best plan in which guests leave these hosts only.
+
+        :returns: whether it was found in the time
+        """
         search = self._search
         if not givers:
-            return
+            return True
         program = search.giving(givers)
         if self._least is not None:
             solution = search.fewest(program, self._least)
             if solution.is_known:
                 self._offer(search.carried_out(program, solution))
-                return
+                return True
             program = search.giving(givers)
-        solution = program.most_value(search.seconds / 2)
+        solution = program.most_value(search.seconds * 0.7)
+        is_found = solution.status is integer_program.SolutionStatus.OPTIMAL
         if not solution.is_known:
-            return
+            return is_found
         value = program.value_of(solution)
         if value < self._value - _TOLERANCE:
-            return
-        fewest = search.fewest(program, value)
+            return is_found
+        fewest = search.fewest(program, value) if is_found else solution
         if fewest.is_known:
             solution = fewest
         self._offer(search.carried_out(program, solution))
+        return is_found
 
     def _offer(self, done: replay.MoveReplay) -> None:
         """Keep a plan if it is better than the one so far."""
@@ -309,9 +324,12 @@ class _Defragmentation:
         program = search.whole()
         if self._least is not None:
             program.reach(self._least)
-        solution = self._solve(program, is_relaxed)
-        if not is_relaxed:
-            self._solved = program, solution
+        if is_relaxed:
+            relaxed = (program.value_bound if self._least is None
+                       else program.moves_bound)
+            return self._rounded(relaxed(search.seconds))
+        solution = self._solve(program)
+        self._solved = program, solution
         return self._rounded(solution.bound)
 
     def _rounded(self, bound: float) -> float:
@@ -322,11 +340,11 @@ class _Defragmentation:
             bound) else bound
 
     def _solve(
-        self, program: whole_program.WholeProgram, is_relaxed: bool = False,
+        self, program: whole_program.WholeProgram,
     ) -> integer_program.Solution:
         if self._least is None:
-            return program.most_value(self._search.seconds, is_relaxed)
-        return program.fewest_moves(self._search.seconds, is_relaxed)
+            return program.most_value(self._search.seconds)
+        return program.fewest_moves(self._search.seconds)
 
     def _order(self) -> float:
         """Try plans in which hosts give and take guests.

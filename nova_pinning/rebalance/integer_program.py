@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import enum
 import math
+from typing import Any
 from typing import NamedTuple
 
 import numpy
@@ -14,6 +15,8 @@ from scipy import sparse
 
 #: A variable and its coefficient.
 Term = tuple[int, float]
+#: Of numpy or scipy, which mypy does not look into.
+_Array = Any
 
 _TOLERANCE = 1e-6
 # What scipy.optimize.milp says.
@@ -114,28 +117,23 @@ class IntegerProgram:
 
     def solve(
         self, objective: Mapping[int, float], seconds: float = math.inf,
-        nodes: int | None = None, is_relaxed: bool = False,
+        nodes: int | None = None,
     ) -> Solution:
         """Find the values for which the objective is most.
 
         :param objective: coefficients by variable
         :param seconds: after which the best so far is taken
         :param nodes: of the search tree, after which it is too
-        :param is_relaxed: whether parts of numbers will do; there is only a
-            bound then, and no values
         """
         if not self.size:
             return Solution(SolutionStatus.OPTIMAL, (), 0.0)
-        costs = numpy.zeros(self.size)
-        for column, coefficient in objective.items():
-            costs[column] = -coefficient
         options: dict[str, object] = {'mip_rel_gap': 0.0}
         if math.isfinite(seconds):
             options['time_limit'] = max(0.1, seconds)
         if nodes is not None:
             options['node_limit'] = nodes
         result = optimize.milp(
-            costs, integrality=numpy.full(self.size, int(not is_relaxed)),
+            self._costs(objective), integrality=numpy.ones(self.size),
             bounds=optimize.Bounds(0, numpy.array(self._upper)),
             constraints=self._constraints(), options=options)
         if result.status == _INFEASIBLE:
@@ -143,10 +141,6 @@ class IntegerProgram:
         if result.status == _UNBOUNDED:
             raise RuntimeError(f'HiGHS: {result.message}')
         # Of other limits than that of time it says what it says of errors.
-        if is_relaxed:
-            return Solution(
-                SolutionStatus.STOPPED, (),
-                -float(result.fun) if result.status == _OPTIMAL else math.inf)
         values = () if result.x is None else tuple(
             int(round(value)) for value in result.x)
         bound = math.inf
@@ -157,14 +151,53 @@ class IntegerProgram:
             SolutionStatus.OPTIMAL if result.status == _OPTIMAL
             else SolutionStatus.STOPPED, values, bound)
 
+    def relaxed_bound(self, objective: Mapping[int, float],
+                      seconds: float = math.inf) -> float:
+        """What the objective cannot exceed, be the numbers whole or not.
+
+        :returns: inf if that was not found out in time, -inf if there is no
+            solution
+        """
+        if not self.size:
+            return 0.0
+        lows, highs = numpy.array(self._lows), numpy.array(self._highs)
+        equal = lows == highs
+        upper = numpy.isfinite(highs) & ~equal
+        lower = numpy.isfinite(lows) & ~equal
+        matrix = self._matrix()
+        options = {}
+        if math.isfinite(seconds):
+            options['time_limit'] = max(0.1, seconds)
+        # Of large programs an interior point is found in a third of the time
+        # that the simplex method takes.
+        result = optimize.linprog(
+            self._costs(objective),
+            A_ub=sparse.vstack([matrix[upper], -matrix[lower]]),
+            b_ub=numpy.concatenate([highs[upper], -lows[lower]]),
+            A_eq=matrix[equal], b_eq=highs[equal],
+            bounds=numpy.array([(0, most) for most in self._upper]),
+            method='highs-ipm', options=options)
+        if result.status == _INFEASIBLE:
+            return -math.inf
+        return -float(result.fun) if result.status == _OPTIMAL else math.inf
+
+    def _costs(self, objective: Mapping[int, float]) -> _Array:
+        costs = numpy.zeros(self.size)
+        for column, coefficient in objective.items():
+            costs[column] = -coefficient
+        return costs
+
+    def _matrix(self) -> _Array:
+        return sparse.csr_array(
+            (self._coefficients, (self._rows, self._columns)),
+            shape=(len(self._lows), self.size))
+
     def _constraints(self) -> list[optimize.LinearConstraint]:
         if not self._lows:
             return []
-        matrix = sparse.csr_array(
-            (self._coefficients, (self._rows, self._columns)),
-            shape=(len(self._lows), self.size))
         return [optimize.LinearConstraint(
-            matrix, numpy.array(self._lows), numpy.array(self._highs))]
+            self._matrix(), numpy.array(self._lows),
+            numpy.array(self._highs))]
 
 
 def _rounded(coefficient: float, fraction: float) -> float:

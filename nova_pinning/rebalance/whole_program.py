@@ -88,24 +88,29 @@ class WholeProgram:
         if limits.memory_mib is not None:
             self._program.row(self._memory.items(), high=limits.memory_mib)
 
-    def most_value(self, seconds: float, is_relaxed: bool = False,
-                   ) -> integer_program.Solution:
-        """Make as much room as can be made.
+    def most_value(self, seconds: float) -> integer_program.Solution:
+        """Make as much room as can be made."""
+        return self._program.solve(self._value, seconds)
 
-        :param is_relaxed: only to have a bound, and in parts of guests
-        """
-        return self._program.solve(self._value, seconds,
-                                   is_relaxed=is_relaxed)
+    def value_bound(self, seconds: float) -> float:
+        """What the room cannot exceed, be guests in parts or not."""
+        return self._program.relaxed_bound(self._value, seconds)
 
     def reach(self, least_value: float) -> None:
         """Let there be room of at least so much value."""
         self._program.row(self._value.items(), low=least_value - 1e-6)
 
-    def fewest_moves(self, seconds: float, is_relaxed: bool = False,
-                     ) -> integer_program.Solution:
+    def fewest_moves(self, seconds: float) -> integer_program.Solution:
         """Do with the fewest moves; the bound is their number, negative."""
-        return self._program.solve(dict.fromkeys(self._moves, -1.0), seconds,
-                                   is_relaxed=is_relaxed)
+        return self._program.solve(self._each_move, seconds)
+
+    def moves_bound(self, seconds: float) -> float:
+        """The same with guests in parts: the negative of their number."""
+        return self._program.relaxed_bound(self._each_move, seconds)
+
+    @property
+    def _each_move(self) -> dict[int, float]:
+        return dict.fromkeys(self._moves, -1.0)
 
     def most_leaving(self, seconds: float) -> integer_program.Solution:
         """Let as many guests as can be leave the hosts to be emptied."""

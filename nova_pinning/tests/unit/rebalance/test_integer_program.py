@@ -35,8 +35,11 @@ class TestIntegerProgram(unit_base.TestCase):
         number = program.variable(5)
         program.row([(number, 2)], high=5)
         self.assertEqual(2, program.solve({number: 1}).bound)
-        relaxed = program.solve({number: 1}, is_relaxed=True)
-        self.assertEqual((2.5, False), (relaxed.bound, relaxed.is_known))
+        self.assertEqual(2.5, program.relaxed_bound({number: 1}))
+        program.row([(number, 1)], low=1, high=1)
+        self.assertEqual(1.0, program.relaxed_bound({number: 1}))
+        program.row([(number, 1)], low=2)
+        self.assertEqual(float('-inf'), program.relaxed_bound({number: 1}))
 
     def test_close(self):
         program = integer_program.IntegerProgram()
