@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+
+
+import dataclasses
+
+import ddt
+from nova import objects
+from nova.virt import hardware
+from oslo_config import cfg
+
+from benchmarks import bytedance
+from nova_pinning.bridge import claim
+from nova_pinning.bridge import fleet_claim
+from nova_pinning.bridge import nova_objects
+from nova_pinning.fit import threads
+from nova_pinning.fleet import generate
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import defragment
+from nova_pinning.rebalance import drain
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import slot_size
+from nova_pinning.rebalance import solver_settings
+from nova_pinning.tests.unit.fleet import bytedance_data
+from nova_pinning.tests.unit.rebalance import small_fleets
+from nova_pinning.tests.unit import unit_base
+
+_PACKING = 'packing_host_numa_cells_allocation_strategy'
+_SETTINGS = solver_settings.SolverSettings(
+    seconds=1000, ask_nova=fleet_claim.predict_claim)
+
+
+def _move(guest, source, target):
+    return plan_model.PlannedMove(
+        guest=guest, source=source, target=target,
+        kind=plan_model.MigrationKind.LIVE, vcpus=1, memory_mib=1)
+
+
+class TestLinked(unit_base.TestCase):
+
+    def _after(self, *moves, grouped=()):
+        return [move.after for move in replay.linked(
+            [_move(*move) for move in moves], grouped)]
+
+    def test_independent(self):
+        self.assertEqual([(), ()], self._after('axy', 'bvw'))
+
+    def test_from_one_host(self):
+        self.assertEqual([(), ()], self._after('axy', 'bxw'))
+
+    def test_to_one_host(self):
+        self.assertEqual([(), (0,), (1,)], self._after('axy', 'bvy', 'cwy'))
+
+    def test_makes_room(self):
+        self.assertEqual([(), (0,)], self._after('axy', 'bvx'))
+
+    def test_leaves_where_one_came(self):
+        self.assertEqual([(), (0,)], self._after('axy', 'byw'))
+
+    def test_grouped(self):
+        self.assertEqual([(), (0,)], self._after('axy', 'bvw', grouped='ab'))
+        self.assertEqual([(), ()], self._after('axy', 'bvw', grouped='a'))
+
+    def test_parking(self):
+        moves = replay.linked([
+            _move(*move) for move in ('axy', 'bvw', 'ayz')])
+        self.assertEqual([True, False, False],
+                         [move.is_parking for move in moves])
+        self.assertEqual((0,), moves[2].after)
+
+
+def _as_imported(fleet):
+    """The fleet with the threads of cores in an order that nova can have."""
+    return dataclasses.replace(fleet, hosts=tuple(
+        dataclasses.replace(host, cells=tuple(
+            dataclasses.replace(cell, cores=tuple(
+                map(threads.walk, cell.cores))) for cell in host.cells))
+        for host in fleet.hosts))
+
+
+@ddt.ddt
+class TestClaims(unit_base.TestCase):
+    """Nova's own claim gives each guest of a plan what the plan says."""
+
+    def assert_claimed(self, fleet, plan):
+        self.assertNotEqual((), plan.moves)
+        guests = {guest.uuid: guest for guest in fleet.guests}
+        occupancies = host_occupancy.of_fleet(fleet)
+        cfg.CONF.set_override(_PACKING, fleet.packs_cells, 'compute')
+        self.addCleanup(cfg.CONF.clear_override, _PACKING, 'compute')
+        for move in plan.moves:
+            guest = guests[move.guest]
+            host = occupancies[move.target].engine
+            answer = hardware.numa_fit_instance_to_host(
+                nova_objects.host_topology(host),
+                nova_objects.instance_topology(guest.topology), None,
+                limits=objects.NUMATopologyLimits(
+                    cpu_allocation_ratio=host.cpu_allocation_ratio,
+                    ram_allocation_ratio=host.ram_allocation_ratio))
+            self.assertEqual(claim.fit_from_nova(answer), move.target_fit)
+            guests[move.guest] = dataclasses.replace(
+                guest, host=move.target, fit=move.target_fit)
+            occupancies[move.source] = occupancies[move.source].without(guest)
+            occupancies[move.target] = occupancies[move.target].adding(
+                guests[move.guest])
+
+    @ddt.data(('two-socket-80', False), ('two-socket-88', True),
+              ('epyc-nps4', False))
+    @ddt.unpack
+    def test_generated(self, shape, packs_cells):
+        fleet = dataclasses.replace(
+            _as_imported(generate.generate_fleet(
+                12, shape, seed=5, filled=0.8)), packs_cells=packs_cells)
+        self.assert_claimed(fleet, defragment.plan_defragmentation(
+            fleet, [slot_size.dedicated_slot(16, guests=fleet.guests)],
+            move_rules.MoveLimits(moves=6), settings=_SETTINGS))
+        self.assert_claimed(fleet, drain.plan_drain(
+            fleet, [fleet.hosts[0].name], move_rules.MoveLimits(),
+            settings=_SETTINGS))
+
+    def test_real_snapshot(self):
+        fleet = bytedance.read(bytedance_data.path(self))
+        self.assert_claimed(fleet, defragment.plan_defragmentation(
+            fleet, [slot_size.dedicated_slot(16, guests=fleet.guests)],
+            move_rules.MoveLimits(moves=25), settings=_SETTINGS))
+
+
+class TestDevices(unit_base.TestCase):
+
+    def test_taken_on_the_target(self):
+        kind = snapshot.DeviceKind('144d', 'a808')
+        hosts = [small_fleets.fleet_host(
+            number, 4, pci_pools=(snapshot.PciPool(kind, 0, 1),))
+            for number in range(3)]
+        fleet = small_fleets.fleet_of(
+            hosts, [(0, [0], 2), (1, [0], 2), (2, [0], 4)],
+            pci_aliases={'nvme': snapshot.PciAlias((kind,), 'required')})
+        use = snapshot.PciUse(kind, 0, 1)
+        fleet = dataclasses.replace(fleet, guests=(
+            dataclasses.replace(fleet.guests[0], devices=(use,)),
+            *fleet.guests[1:]))
+        request = replay.request_of(fleet.guests[0], fleet.pci_aliases)
+        self.assertEqual((snapshot.PciRequest('nvme', (kind,), 1,
+                                              'required'),),
+                         request.devices)
+        done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
+                                 host_occupancy.of_fleet(fleet))
+        self.assertIn('PCPU left', done.try_move('guest1', 'host2'))
+        done.try_move('guest0', 'host1')
+        self.assertEqual((use,), done.occupancies['host1'].device_uses)
+        self.assertEqual((), done.occupancies['host0'].device_uses)
+        after = replay.fleet_after(fleet, done.moves)
+        self.assertEqual(done.occupancies['host1'].guests[-1], next(
+            guest for guest in after.guests if guest.uuid == 'guest0'))
+
+    def test_refused_by_devices(self):
+        kind = snapshot.DeviceKind('144d', 'a808')
+        hosts = [small_fleets.fleet_host(
+            number, 4, pci_pools=(snapshot.PciPool(kind, 0, 1),) * (
+                number == 0)) for number in range(2)]
+        fleet = small_fleets.fleet_of(hosts, [(0, [0], 2)])
+        fleet = dataclasses.replace(fleet, guests=(dataclasses.replace(
+            fleet.guests[0], devices=(snapshot.PciUse(kind, 0, 1),)),))
+        done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
+                                 host_occupancy.of_fleet(fleet))
+        self.assertIn('PCI devices', done.try_move('guest0', 'host1'))
+        self.assertEqual([], done.moves)
