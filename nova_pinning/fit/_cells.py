@@ -163,19 +163,24 @@ def order_cells(
 
     :param pci: None if devices do not matter
     """
-    sign = 1 if pack else -1
+    # Python leaves equal ones in their order, reversed or not, as nova's sort
+    # of sorts does. This is done for each host, so no key has a branch.
+    if not guest.is_pinned:
+        ordered = sorted(cells, key=_floating_room, reverse=not pack)
+    else:
+        ordered = sorted(cells, key=_pinned_room, reverse=not pack)
+    if pci is not None:
+        sign = -1 if pci.is_requested else 1
+        ordered.sort(key=lambda cell: sign * pci.device_count(cell.id))
+    return tuple(ordered)
 
-    def rank(cell: model.CellView) -> tuple[int, ...]:
-        cpus = cell.free_count if is_pinned else -cell.shared_used
-        memory = cell.memory_mib - cell.memory_used_mib
-        if pci is None:
-            return sign * cpus, sign * memory
-        devices = pci.device_count(cell.id)
-        return (-devices if pci.is_requested else devices,
-                sign * cpus, sign * memory)
 
-    is_pinned = guest.is_pinned
-    return tuple(sorted(cells, key=rank))
+def _pinned_room(cell: model.CellView) -> tuple[int, int]:
+    return cell.free_count, cell.memory_mib - cell.memory_used_mib
+
+
+def _floating_room(cell: model.CellView) -> tuple[int, int]:
+    return -cell.shared_used, cell.memory_mib - cell.memory_used_mib
 
 
 def is_order_of_matter(
