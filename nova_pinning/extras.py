@@ -15,6 +15,7 @@ _EXTRAS = {
     'jinja2': 'bench',
     'matplotlib': 'plots',
     'prometheus_client': 'metrics',
+    'watcher': 'watcher',
 }
 
 

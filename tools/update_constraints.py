@@ -31,7 +31,7 @@ TARGETS = ROOT / 'upper-constraints'
 PUBLISHED = 'https://releases.openstack.org/constraints/upper/'
 
 # One tox environment for each virtual environment that tox.ini makes.
-ENVIRONMENTS = {'py3': 'shared', 'pep8': 'pep8'}
+ENVIRONMENTS = {'py3': 'shared', 'pep8': 'pep8', 'watcher': 'watcher'}
 
 # Left out: the project, and what comes with a virtual environment.
 NOT_PINNED = ('nova-pinning', 'pip', 'setuptools', 'wheel')
@@ -97,7 +97,7 @@ def main():
         limits = scratch / 'constraints.txt'
         limits.write_text('' if is_newest else published(
             release, options.published or f'{PUBLISHED}{release}'))
-        # The style is checked with the newest release alone.
+        # The style is checked, and Watcher run, with the newest release alone.
         kinds = dict(ENVIRONMENTS) if is_newest else {'py3': 'shared'}
         has_services = True
         if release.name == '2024.1':
