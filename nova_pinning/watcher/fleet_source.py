@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of the fleet that a strategy plans for."""
+
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+import dataclasses
+import datetime
+import pathlib
+import tempfile
+from typing import Any
+from typing import TypeVar
+
+from nova_pinning import errors
+from nova_pinning.fleet import document
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_loader
+from nova_pinning.importers import compute_api
+from nova_pinning.importers import compute_run
+from nova_pinning.watcher import own_command
+
+_T = TypeVar('_T')
+
+
+def read_fleet(
+    settings: Any, connect: Callable[[], Any],
+    tell: Callable[[str], None],
+    now: datetime.datetime | None = None,
+) -> snapshot.Fleet:
+    """Read hosts and guests, from where the options say.
+
+    :param settings: the group of watcher_options
+    :param connect: makes an openstack.connection.Connection, where it is
+        needed
+    :param tell: is told what is odd, a sentence each
+    :param now: UTC
+    :raises errors.InputError: if a file or a database cannot be read
+    :raises errors.CloudError: if the cloud cannot be worked with
+    """
+    if settings.snapshot:
+        return _kept(settings, now or datetime.datetime.now(datetime.UTC))
+    if settings.nova_conf:
+        return _from_databases(settings, tell)
+    descriptions = {}
+    if settings.host_files:
+        descriptions = {host.name: host for host in
+                        host_loader.load_directory(settings.host_files)}
+    fleet, notes = compute_run.read(
+        compute_api.ComputeCloud(connect(), 'of Watcher'), descriptions,
+        _without_progress, now=now)
+    for note in notes:
+        tell(note)
+    return fleet
+
+
+def in_scope(fleet: snapshot.Fleet, hosts: Collection[str],
+             guests: Collection[str]) -> snapshot.Fleet:
+    """The part of a fleet that an audit is about.
+
+    Other hosts are left out, with what is on them, so that nothing is moved to
+    them either. Other guests stay where they are.
+
+    :param hosts: by name
+    :param guests: by UUID
+    """
+    return dataclasses.replace(
+        fleet,
+        hosts=tuple(host for host in fleet.hosts if host.name in hosts),
+        guests=tuple(
+            guest if guest.uuid in guests
+            else dataclasses.replace(guest, is_movable=False)
+            for guest in fleet.guests if guest.host in hosts))
+
+
+def _kept(settings: Any, now: datetime.datetime) -> snapshot.Fleet:
+    fleet = document.read(settings.snapshot)
+    where = errors.Location(settings.snapshot, key='taken_at')
+    if not fleet.taken_at:
+        raise errors.InputError(
+            'the snapshot does not say when it was taken', where,
+            'take one with nova-pinning fleet import nova')
+    taken_at = datetime.datetime.fromisoformat(fleet.taken_at)
+    age = (now - taken_at).total_seconds()
+    if age > settings.snapshot_max_age_seconds:
+        raise errors.InputError(
+            f'the snapshot is {age:.0f} seconds old, and may be '
+            f'{settings.snapshot_max_age_seconds}', where,
+            'take another, or raise [pinning_watcher] '
+            'snapshot_max_age_seconds')
+    return fleet
+
+
+def _from_databases(settings: Any,
+                    tell: Callable[[str], None]) -> snapshot.Fleet:
+    options = [option for path in settings.nova_conf
+               for option in ('--config-file', path)]
+    if settings.host_files:
+        options += ['--hosts', settings.host_files]
+    with tempfile.TemporaryDirectory(prefix='nova-pinning-') as directory:
+        path = pathlib.Path(directory) / 'fleet.json'
+        for line in own_command.run(
+                'fleet', 'import', 'nova', '--placement', *options,
+                '--output', str(path)).splitlines():
+            tell(line.removeprefix('warning: '))
+        return document.read(path)
+
+
+def _without_progress(results: Iterator[_T], total: int,
+                      what: str) -> Iterator[_T]:
+    return results
