@@ -2,8 +2,10 @@
 """The planner ``pinning``, which keeps the order that moves need.
 
 Watcher's planners order actions by their type. Of the migrations of one plan
-its planner ``weight`` runs two at a time, whichever they are, and the others
-run all of them at once, while one may need the room that another leaves.
+``weight`` runs two at a time, whichever they are,
+``node_resource_consolidation`` one of each host, and
+``workload_stabilization`` all at once, while one may need the room that another
+leaves.
 """
 
 from typing import Any

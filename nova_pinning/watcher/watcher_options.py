@@ -50,7 +50,20 @@ OPTIONS = (
         help='Have aggregates with trait:NAME=required take only guests that '
              'require the trait. Set it where nova has [scheduler] '
              'enable_isolated_aggregate_filtering.'),
+    cfg.BoolOpt(
+        'cross_zones', default=False,
+        help='Let guests that were asked for in no availability zone leave '
+             'that of their host, as nova does. Set it where zones do not '
+             'matter to them.'),
+    cfg.BoolOpt(
+        'restarted', default=False,
+        help='All guests were restarted since the last upgrade of nova. Set '
+             'it then, and no bug that is about those that were not keeps '
+             'guests from being moved.'),
 )
+
+#: Of nova-pinning rebalance, where the option of the same name is set.
+_SWITCHES = ('isolated_aggregates', 'cross_zones', 'restarted')
 
 
 def command_options(settings: Any) -> list[str]:
@@ -61,9 +74,8 @@ def command_options(settings: Any) -> list[str]:
     options = [f'--default-zone={settings.default_zone}']
     if settings.release:
         options.append(f'--release={settings.release}')
-    if settings.isolated_aggregates:
-        options.append('--isolated-aggregates')
-    return options
+    return options + [f'--{name.replace("_", "-")}' for name in _SWITCHES
+                      if settings[name]]
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, tuple[cfg.Opt, ...]]]:

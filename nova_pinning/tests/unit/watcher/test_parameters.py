@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import pathlib
+
 import ddt
 import jsonschema
+from oslo_config import cfg
 from oslotest import base as oslotest
 
+from nova_pinning.cli import rebalance_defragment
+from nova_pinning.cli import rebalance_drain
 from nova_pinning.watcher import parameters
+from nova_pinning.watcher import watcher_options
+
+ALL = {
+    parameters.DEFRAGMENTATION: (rebalance_defragment.Defragment, {
+        'sizes': '16:3,8:1', 'until': 40}),
+    parameters.DRAIN: (rebalance_drain.Drain, {'hosts': ['a', 'b']}),
+}
+COMMON = {'moves': '3%', 'memory': '2TiB', 'live_only': True,
+          'fixed': ['x', 'y'], 'tags': ['db', 'mq'], 'min_age': '7d',
+          'max_age': '60d', 'exclude': ['c', 'd'], 'seconds': 5}
 
 
 @ddt.ddt
@@ -61,3 +76,44 @@ class TestParameters(oslotest.BaseTestCase):
             ['--host=a', '--host=b'],
             parameters.command_options(parameters.DRAIN, {
                 'hosts': ['a', 'b'], 'disable': True, 'live_only': False}))
+
+    @ddt.data(parameters.DEFRAGMENTATION, parameters.DRAIN)
+    def test_command_knows_them(self, known):
+        """Each parameter, and each option for the cloud, reaches it."""
+        command, values = ALL[known]
+        values = values | COMMON
+        self.assertEqual({one.name for one in known if one.option},
+                         set(values))
+        conf = cfg.ConfigOpts()
+        watcher_options.register_opts(conf)
+        conf([])
+        for name, value in (
+                ('release', '2026.1'), ('default_zone', 'z'),
+                ('isolated_aggregates', True), ('cross_zones', True),
+                ('restarted', True)):
+            conf.set_override(name, value, 'pinning_watcher')
+        parser = command(None, None).get_parser('x')
+        parsed = parser.parse_args([
+            'fleet.json',
+            *watcher_options.command_options(conf.pinning_watcher),
+            *parameters.command_options(known, values)])
+        self.assertEqual(
+            ('2026.1', 'z', True, True, True, ['x', 'y'], ['db', 'mq'],
+             ['c', 'd'], True, '2TiB', 5, 7, 60),
+            (parsed.release, parsed.default_zone, parsed.isolated_aggregates,
+             parsed.cross_zones, parsed.restarted, parsed.fixed, parsed.tag,
+             parsed.exclude, parsed.live_only, parsed.memory, parsed.seconds,
+             parsed.min_age, parsed.max_age))
+        self.assertEqual((3, True), parsed.moves)
+        if 'sizes' in values:
+            self.assertEqual(('16:3,8:1', 40), (parsed.sizes, parsed.until))
+        else:
+            self.assertEqual(['a', 'b'], parsed.host)
+
+    def test_docs_have_them(self):
+        page = (pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
+                / 'watcher.rst')
+        if not page.exists():
+            self.skipTest('not run from a checkout')
+        for one in (*parameters.DEFRAGMENTATION, *parameters.DRAIN):
+            self.assertIn(f'   * - ``{one.name}``\n', page.read_text())
