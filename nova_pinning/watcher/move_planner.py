@@ -4,8 +4,8 @@
 Watcher's planners order actions by their type. Of the migrations of one plan
 ``weight`` runs two at a time, whichever they are,
 ``node_resource_consolidation`` one of each host, and
-``workload_stabilization`` all at once, while one may need the room that another
-leaves.
+``workload_stabilization`` all at once, while one may need the room that
+another leaves.
 """
 
 from typing import Any

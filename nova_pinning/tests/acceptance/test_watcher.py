@@ -32,8 +32,9 @@ class TestWatcher(testtools.TestCase):
         self.addCleanup(directory.cleanup)
         host_files = pathlib.Path(directory.name)
         self.cloud = self.useFixture(minicloud_runner.MiniCloud(
-            '--hosts', str(len(HOSTS)), *(option for host in HOSTS for option
-            in ('--host-cpus', f'{host}=dedicated:0-1'))))
+            '--hosts', str(len(HOSTS)),
+            *(option for host in HOSTS for option in (
+                '--host-cpus', f'{host}=dedicated:0-1'))))
         for host in HOSTS:
             found = self.cloud.run_on(
                 host, str(watcher_services.BIN / 'nova-pinning'), 'host',

@@ -197,8 +197,7 @@ class TestDefragmentation(AuditTestCase):
         self.assertEqual(('FAILED', None), self.audited())
 
     def test_audit_that_names_no_strategy(self):
-        """Watcher takes any of the goal; without parameters ours does not
-        move anything."""
+        """Watcher takes any of the goal; without parameters ours fails."""
         self.plan = self.planned(move('w', 'a', 'b'))
         audit = self.make_audit()
         audit.parameters = {}
