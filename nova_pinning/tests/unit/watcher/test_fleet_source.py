@@ -38,7 +38,8 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
                  {'hypervisors': [test_compute_api.hypervisor()]}),
                 ('os-aggregates', {'aggregates': []}),
                 ('servers/detail', {'servers': []}),
-                ('flavors/detail', {'flavors': []})):
+                ('flavors/detail', {'flavors': []}),
+                ('os-server-groups', {'server_groups': []})):
             self.http.get(f'{url}/{path}', json=answer)
         for path, answer in (('traits', {'traits': []}),
                              ('inventories', {'inventories': {}})):
@@ -56,6 +57,8 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
     def source(self, connect=None, **values):
         for name, value in values.items():
             self.conf.set_override(name, value, 'pinning_watcher')
+            # It is kept with the group, which is one for all tests.
+            self.addCleanup(self.conf.clear_override, name, 'pinning_watcher')
         return fleet_source.read_fleet(
             self.conf.pinning_watcher, connect or self.fail,
             self.told.append, NOW)

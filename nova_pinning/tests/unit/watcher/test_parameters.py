@@ -12,11 +12,10 @@ from nova_pinning.cli import rebalance_drain
 from nova_pinning.watcher import parameters
 from nova_pinning.watcher import watcher_options
 
-ALL = {
-    parameters.DEFRAGMENTATION: (rebalance_defragment.Defragment, {
-        'sizes': '16:3,8:1', 'until': 40}),
-    parameters.DRAIN: (rebalance_drain.Drain, {'hosts': ['a', 'b']}),
-}
+DEFRAGMENTATION = (
+    parameters.DEFRAGMENTATION, rebalance_defragment.Defragment,
+    {'sizes': '16:3,8:1', 'until': 40})
+DRAIN = (parameters.DRAIN, rebalance_drain.Drain, {'hosts': ['a', 'b']})
 COMMON = {'moves': '3%', 'memory': '2TiB', 'live_only': True,
           'fixed': ['x', 'y'], 'tags': ['db', 'mq'], 'min_age': '7d',
           'max_age': '60d', 'exclude': ['c', 'd'], 'seconds': 5}
@@ -77,10 +76,10 @@ class TestParameters(oslotest.BaseTestCase):
             parameters.command_options(parameters.DRAIN, {
                 'hosts': ['a', 'b'], 'disable': True, 'live_only': False}))
 
-    @ddt.data(parameters.DEFRAGMENTATION, parameters.DRAIN)
-    def test_command_knows_them(self, known):
+    @ddt.data(DEFRAGMENTATION, DRAIN)
+    @ddt.unpack
+    def test_command_knows_them(self, known, command, values):
         """Each parameter, and each option for the cloud, reaches it."""
-        command, values = ALL[known]
         values = values | COMMON
         self.assertEqual({one.name for one in known if one.option},
                          set(values))
@@ -92,6 +91,7 @@ class TestParameters(oslotest.BaseTestCase):
                 ('isolated_aggregates', True), ('cross_zones', True),
                 ('restarted', True)):
             conf.set_override(name, value, 'pinning_watcher')
+            self.addCleanup(conf.clear_override, name, 'pinning_watcher')
         parser = command(None, None).get_parser('x')
         parsed = parser.parse_args([
             'fleet.json',
