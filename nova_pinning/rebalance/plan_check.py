@@ -150,7 +150,7 @@ class _PlanChecker:
         if reason:
             return MoveOutcome.FAILS, reason
         found = self.replay.verdict(guest, move.target)
-        if isinstance(found, model.Refusal):
+        if isinstance(found, str):
             return MoveOutcome.FAILS, f'{move.target}: {found}'
         return self._made(move, guest, found)
 
