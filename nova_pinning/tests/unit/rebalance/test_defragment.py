@@ -43,6 +43,11 @@ def slots(fleet, *sizes):
     return tuple(map(sum, zip(*rows)))
 
 
+def _guests_by_host(occupancies):
+    return {name: sorted(occupancy.guests, key=lambda guest: guest.uuid)
+            for name, occupancy in occupancies.items()}
+
+
 class _Case(unit_base.TestCase):
 
     def assert_carried_out(self, fleet, plan):
@@ -58,10 +63,8 @@ class _Case(unit_base.TestCase):
                              done.try_move(move.guest, move.target))
         after = replay.fleet_after(fleet, plan.moves)
         self.assertEqual(
-            {name: frozenset(occupancy.guests)
-             for name, occupancy in done.occupancies.items()},
-            {name: frozenset(occupancy.guests) for name, occupancy
-             in host_occupancy.of_fleet(after).items()})
+            _guests_by_host(done.occupancies),
+            _guests_by_host(host_occupancy.of_fleet(after)))
         return after
 
     def assert_any_order(self, fleet, plan):
