@@ -35,6 +35,8 @@ _PROJECT = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
 _DISTRIBUTIONS = {
     package: {utils.canonicalize_name(name) for name in names}
     for package, names in importlib.metadata.packages_distributions().items()}
+# Not installed where the unit tests run.
+_DISTRIBUTIONS.setdefault('watcher', {'python-watcher'})
 
 #: Imports no package that argv[1] lists, finds no distribution that argv[2]
 #: does, and then runs argv[3].
