@@ -15,6 +15,7 @@ from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning import extras
+from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
@@ -98,6 +99,10 @@ class ReportBench(base_command.FileCommand):
                 if number:
                     console.print()
                 _show(part, name, console, not parsed_args.output)
+            found = across_hosts.table([part.summary for part in parts])
+            if found is not None and not parsed_args.output:
+                console.print()
+                _show_table(found, console)
             if parsed_args.output is not None:
                 console.print()
                 printing.say(f'The page is {parsed_args.output}.', console)

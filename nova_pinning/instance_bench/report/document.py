@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_caveats
@@ -19,7 +20,11 @@ VERSION = 1
 
 def report_document(parts: Sequence[page.Part]) -> dict[str, Any]:
     """All that the page says of what was measured, but for pictures."""
-    return {'version': VERSION, 'results': [_part(part) for part in parts]}
+    found = across_hosts.table([part.summary for part in parts])
+    return {'version': VERSION, 'results': [_part(part) for part in parts],
+            'hosts_of_different_sizes': [
+                dict(zip(found.columns, row)) for row in found.rows]
+            if found is not None else []}
 
 
 def _part(part: page.Part) -> dict[str, Any]:

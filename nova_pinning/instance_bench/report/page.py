@@ -15,6 +15,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import published
+from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import charts
 from nova_pinning.instance_bench.report import outlier_reasons
@@ -102,6 +103,7 @@ def render(parts: Sequence[Part], version: str) -> str:
     text: str = template.render(
         title=shown[0] if len(parts) == 1 else 'CPU pinning, measured',
         headline=sections[telling], sections=sections,
+        across=across_hosts.table([part.summary for part in parts]),
         runs=_runs(parts, shown),
         tones={str(name): tone for name, tone in _TONES.items()}, marks=_MARKS,
         footer=f'nova-pinning {version}, bench report')
