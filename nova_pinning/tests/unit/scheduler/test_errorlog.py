@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import logging
 import threading
 
@@ -112,3 +113,24 @@ class TestErrorLog(oslotest.BaseTestCase):
         self.clock.now += 3600
         self.report()
         self.assertIn(f'{count * times} of', self.said()[1])
+
+    def test_two_threads_at_once(self):
+        """One logs, even where both look before either has logged."""
+        barrier = threading.Barrier(2)
+
+        class Meeting(dict):
+
+            def get(self, kind):
+                found = super().get(kind)
+                # Both come here only if nothing keeps the second out.
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    barrier.wait(0.1)
+                return found
+
+        self.errors._seen = Meeting()
+        threads = [threading.Thread(target=self.report) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(1, len(self.records))
