@@ -11,6 +11,7 @@ from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
+from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import requests
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
@@ -58,6 +59,16 @@ def _spec_of_four(**values):
     return builders.spec(topology, **values)
 
 
+class _Recorder(metrics.MetricsRecorder):
+    """Keeps which hosts of the second tier were counted, and how."""
+
+    def __init__(self):
+        self.told = []
+
+    def held_back(self, reason, hosts, used):
+        self.told.append((reason, hosts, used))
+
+
 class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
 
     def setUp(self):
@@ -95,6 +106,16 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
         self.assertIn('second choice', said[0])
         self.assertIn('2 hosts: ' + model.summarise(Reason.NOVA_AGAIN),
                       said[0])
+
+    def test_each_is_counted_with_its_reason(self):
+        recorder = _Recorder()
+        metrics.use(recorder)
+        self.addCleanup(metrics.use, None)
+        self._left([_second('a'), _good('good'), _second('b')], _spec())
+        self.assertEqual([(Reason.NOVA_AGAIN, 2, False)], recorder.told)
+        recorder.told.clear()
+        self._left([_second('a'), _state('full', 1, 1)], _spec())
+        self.assertEqual([(Reason.NOVA_AGAIN, 1, True)], recorder.told)
 
     def test_where_no_second_attempt_can_come(self):
         move = objects.Destination(cell=objects.CellMapping(
