@@ -433,6 +433,28 @@ class TestBounds(oracle_cases.TestCase):
         self.assertIsNone(foreseen.fit)
         self.assertEqual(Reason.NOVA_SLOW, foreseen.drawback.reason)
 
+    def test_looks_at_devices_take_longer(self):
+        """Few permutations, at each of which nova copies all devices."""
+        pools = [{'vendor_id': '8086', 'product_id': product, 'count': count,
+                  'numa_node': node, 'dev_type': 'type-PCI'}
+                 for node, product, count in (
+                     (0, '1520', 9), (1, '1520', 9), (2, '10fb', 1))]
+        nics = {'count': 1, 'spec': [{'product_id': '10fb'}],
+                'alias': 'nic', 'policy': 'required'}
+        bounds = known_defects.ClaimBounds(
+            100 / known_defects.PERMUTATIONS_PER_SECOND)
+        for cells in ((1, 256),), ((1, 256), (1, 256)):
+            case = oracle_cases.case(
+                _row(1, 1, 1), oracle_cases.guest(*cells), pci={
+                    'pools': pools, 'requests': [nics], 'mapping': None})
+            for is_patient in (False, True):
+                _attempt, choice, foreseen = _ask(
+                    case, bounds._replace(is_patient=is_patient))
+                self.assertLess(self._before(choice), 100)
+                slow = getattr(foreseen, 'drawback', foreseen)
+                self.assertEqual(Reason.NOVA_SLOW, slow.reason)
+                self.assertIn('it would take about 0.00', slow.detail)
+
     def _endless(self):
         """Nova misses the assignment and would walk all the rest."""
         return oracle_cases.case(
