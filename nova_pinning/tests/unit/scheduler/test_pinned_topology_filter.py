@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+from unittest import mock
+
 import hypothesis
 from nova import objects
 from nova.scheduler.filters import numa_topology_filter
 from nova.virt import hardware
 
 from nova_pinning.bridge import numa
+from nova_pinning import fit
 from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import requests
@@ -366,3 +369,12 @@ class TestCandidates(oracle_cases.TestCase):
                 self.assertEqual(theirs[1], ours[1], nodes)
                 self.assertEqual(
                     self._candidates(*[0] * nodes.count(0)), ours[1])
+
+    def test_like_candidates_are_tried_once(self):
+        """Placement may offer a host in a hundred ways that come to two."""
+        with mock.patch.object(fit, 'decide', wraps=fit.decide) as decide:
+            passes, left = self._narrowed(
+                filters.PinnedTopologyFilter,
+                self._candidates(*[1, 0] * 50))
+        self.assertEqual((True, 50), (passes, len(left)))
+        self.assertEqual(2, decide.call_count)
