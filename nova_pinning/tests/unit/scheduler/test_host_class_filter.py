@@ -340,6 +340,30 @@ class TestTraits(unit_base.TestCase):
         self.assertEqual(
             Reason.HOST_CLASS, self._refusal(state, SHARED).reason)
 
+    def test_never_read(self):
+        """The topology tells, where no aggregate does; a site may do without
+        traits.
+        """
+        for named, shown in itertools.product(
+                ((), ('dedicated',), ('shared',)), _SHOWN):
+            state = self._state(named, [SHARED], shown)
+            reader = scheduler_fakes.reader(self.placement)
+            self.placement.error = OSError('no Placement')
+            self.assertFalse(reader.refresh())
+            self.placement.error = None
+            traits_reader.use(reader)
+            known = named[0] if named else shown
+            for guest in (DEDICATED, SHARED):
+                expected = None
+                if known not in (None, guest):
+                    expected = Reason.HOST_CLASS
+                elif known is None and guest is DEDICATED:
+                    expected = Reason.TRAITS_STALE
+                refusal = self._refusal(state, guest)
+                self.assertIs(
+                    expected, None if refusal is None else refusal.reason,
+                    (named, shown, guest))
+
     def test_one_view_for_the_whole_request(self):
         states = [self._state([], [SHARED]) for _number in range(3)]
         self.placement.traits = {
