@@ -2,12 +2,15 @@
 """What is logged about a request: one line, and the reasons in it."""
 
 import logging
+from unittest import mock
 
 from oslotest import base as oslotest
 
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
+from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import selftest
 from nova_pinning.scheduler import tally
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
@@ -55,6 +58,11 @@ class TestTally(oslotest.BaseTestCase):
 
 class TestLog(unit_base.TestCase, oracle_cases.TestCase):
 
+    def setUp(self):
+        super().setUp()
+        # Whichever test of the process makes the first filter has its line.
+        selftest.at_start_up()
+
     def _states(self, count, pinned=(0, 1)):
         return [
             builders.host_state(f'host{number}', builders.host_topology(
@@ -94,6 +102,8 @@ class TestLog(unit_base.TestCase, oracle_cases.TestCase):
             state.aggregates = [builders.aggregate(pinning__class='shared')]
         spec = builders.spec(
             builders.guest_topology((2, 1)), {'hw:cpu_policy': 'dedicated'})
+        recorder = mock.Mock(spec_set=metrics.MetricsRecorder())
+        metrics.use(recorder)
         with unit_base.log_records() as records:
             left = list(filters.HostClassFilter().filter_all(states, spec))
             self.assertEqual(states[2:], left)
@@ -108,6 +118,15 @@ class TestLog(unit_base.TestCase, oracle_cases.TestCase):
         self.assertIn('PinnedTopologyFilter refused 1 host', line)
         self.assertIn('a shared host, a dedicated guest', line)
         self.assertIn('0 free dedicated CPUs, 2 needed', line)
+        # What "nova-pinning explain --server" tells later is the same.
+        [called] = recorder.no_host.call_args_list
+        [remembered] = called.args
+        self.assertEqual(spec.instance_uuid, remembered.instance)
+        self.assertEqual(
+            {'HostClassFilter': [(Reason.HOST_CLASS, 2)],
+             'PinnedTopologyFilter': [(Reason.FREE_CPUS, 1)]},
+            {name: [(cause.reason, cause.hosts) for cause in causes]
+             for name, causes in remembered.refused.items()})
 
     def test_reasons_of_one_instance_only(self):
         """What another instance of the request met is not told again."""

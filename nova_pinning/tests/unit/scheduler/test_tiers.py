@@ -110,7 +110,6 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
     def test_each_is_counted_with_its_reason(self):
         recorder = _Recorder()
         metrics.use(recorder)
-        self.addCleanup(metrics.use, None)
         self._left([_second('a'), _good('good'), _second('b')], _spec())
         self.assertEqual([(Reason.NOVA_AGAIN, 2, False)], recorder.told)
         recorder.told.clear()
