@@ -2,6 +2,7 @@
 """A host's NUMA topology: nova's objects as the engine reads them."""
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 import operator
 from typing import Any
@@ -178,6 +179,11 @@ def host_from_nova(
     return model.Host(
         tuple([NovaCell(cell) for cell in cells]),
         cpu_allocation_ratio, ram_allocation_ratio)
+
+
+def nova_cells(cells: Iterable[model.CellView]) -> list[Any]:
+    """The nova.objects.NUMACell behind each view of one."""
+    return [cell._cell for cell in cells if isinstance(cell, NovaCell)]
 
 
 def guest_from_nova(

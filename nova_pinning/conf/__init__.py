@@ -4,6 +4,7 @@
 That is the one that nova uses too, so the options stand in nova.conf.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from oslo_config import cfg
@@ -15,9 +16,9 @@ CONF = cfg.CONF
 pinning.register_opts(CONF)
 
 
-def value(name: str) -> Any:
-    """See :func:`nova_pinning.conf.pinning.value`."""
-    return pinning.value(CONF, name)
+def values(names: Iterable[str]) -> list[Any]:
+    """See :func:`nova_pinning.conf.pinning.values`."""
+    return pinning.values(CONF, names)
 
 
 def check() -> None:

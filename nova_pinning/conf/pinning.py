@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of group [pinning]."""
 
+from collections.abc import Iterable
 import math
 from typing import Any
 
@@ -295,15 +296,20 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(_OPTS, group=pinning_group)
 
 
-def value(conf: cfg.ConfigOpts, name: str) -> Any:
-    """An option as it is now.
+def values(conf: cfg.ConfigOpts, names: Iterable[str]) -> list[Any]:
+    """Options as they are now.
 
-    :raises oslo_config.cfg.ConfigFileValueError: if it is wrong, naming it
+    :raises oslo_config.cfg.ConfigFileValueError: if one is wrong, naming it
     """
-    found = getattr(conf.pinning, name)
-    if isinstance(found, float) and not math.isfinite(found):
-        raise cfg.ConfigFileValueError(
-            f'[pinning] {name} = {found}: a number is needed')
+    # To look the group up takes as long as to look up an option.
+    group = conf.pinning
+    found = []
+    for name in names:
+        value = getattr(group, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise cfg.ConfigFileValueError(
+                f'[pinning] {name} = {value}: a number is needed')
+        found.append(value)
     return found
 
 
@@ -314,8 +320,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 
     :raises oslo_config.cfg.ConfigFileValueError: naming the option
     """
-    for opt in _OPTS:
-        value(conf, opt.dest)
+    values(conf, [opt.dest for opt in _OPTS])
     refresh = conf.pinning.traits_refresh_seconds
     max_age = conf.pinning.traits_max_age_seconds
     if 0 < max_age < 2 * refresh:

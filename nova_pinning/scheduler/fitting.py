@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One fit for each host and request, shared by filters and weighers."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+import functools
 from typing import Any
 
-from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import pci
@@ -196,7 +198,9 @@ def _place(
     if not candidates:
         return Refusal(Reason.ALLOCATION)
     ratios = host_state.cpu_allocation_ratio, host_state.ram_allocation_ratio
-    limits = request.limits(ratios)
+    bounds = request.bounds
+    if is_patient:
+        bounds = bounds._replace(is_patient=True)
     try:
         packs_cells = layout.packs_cells(host_state, request.packs_cells)
         engine_host = topology.host_from_nova(host.topology, *ratios)
@@ -204,21 +208,76 @@ def _place(
         if stats is not None and stats.pools and not request.pci_requests:
             engine_host = engine_host._replace(
                 claim_order=_claim_order(host_state))
-        attempt = _HostAttempt(
-            host, request, limits, packs_cells, engine_host, is_patient)
         if not request.pci_requests:
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
-            good, first = candidates, attempt.decide(None)
+            good, first = candidates, _decide(
+                engine_host, stats, request, packs_cells, bounds, None)
         else:
-            good, first = attempt.decide_each(candidates)
+            good, first = _decide_each(candidates, request.pci_requests, (
+                functools.partial(_decide, engine_host, stats, request,
+                                  packs_cells, bounds)))
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
     if isinstance(first, Refusal):
         return first
     if request.pci_requests and request.is_several:
         host.keep_pools()
-    return FittedGuest(first, attempt.host.cells, limits, good)
+    return FittedGuest(
+        first, engine_host.cells, request.claims.limits(ratios), good)
+
+
+def _decide(
+    engine_host: model.Host, stats: Any, request: requests.PinningRequest,
+    packs_cells: bool, bounds: fit.ClaimBounds,
+    mappings: dict[str, list[str]] | None,
+) -> fit.Decision | Refusal:
+    """Where the guest goes.
+
+    :param stats: nova.pci.stats.PciDeviceStats of the host, or None
+    :param mappings: of an allocation candidate
+    """
+    assert request.guest is not None
+    check = None
+    if stats is not None and (request.pci_requests or stats.pools):
+        check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
+    try:
+        return fit.decide(engine_host, request.guest, pack=packs_cells,
+                          pci=check, bounds=bounds)
+    finally:
+        request.budget.pause()
+
+
+def _decide_each(
+    candidates: Sequence[Any],
+    pci_requests: Sequence[Any],
+    decide: Callable[[dict[str, list[str]]], fit.Decision | Refusal],
+) -> tuple[list[Any], fit.Decision | Refusal]:
+    """The candidates that will do, and what was decided for the first.
+
+    Candidates that allot the same devices are tried once.
+
+    :param candidates: allocation candidates, one at least
+    :param pci_requests: nova.objects.InstancePCIRequest
+    :param decide: where the guest goes, by the mappings of a candidate
+    """
+    known: dict[Any, fit.Decision | Refusal] = {}
+    good = []
+    first: fit.Decision | Refusal | None = None
+    for candidate in candidates:
+        mappings = candidate['mappings']
+        key = pci.allotment(pci_requests, mappings)
+        if key not in known:
+            known[key] = decide(mappings)
+        outcome = known[key]
+        if isinstance(outcome, fit.Decision):
+            good.append(candidate)
+            if not isinstance(first, fit.Decision):
+                first = outcome
+        elif first is None:
+            first = outcome
+    assert first is not None
+    return good, first
 
 
 def _claim_order(host_state: Any) -> model.CellOrder:
@@ -228,86 +287,3 @@ def _claim_order(host_state: Any) -> model.CellOrder:
     # A HostState that was never updated has none.
     service = getattr(host_state, 'service', None) or {}
     return nova_claim.order_of_compute(service.get('version'))
-
-
-class _HostAttempt:
-    """One request on one host.
-
-    :param limits: nova.objects.NUMATopologyLimits
-    """
-
-    def __init__(
-        self,
-        seen: _ScheduledHost,
-        request: requests.PinningRequest,
-        limits: Any,
-        packs_cells: bool,
-        host: model.Host,
-        is_patient: bool,
-    ) -> None:
-        self._seen = seen
-        self._request = request
-        self._limits = limits
-        self._packs_cells = packs_cells
-        self.host = host
-        self._is_patient = is_patient
-
-    def decide_each(
-        self, candidates: list[Any],
-    ) -> tuple[list[Any], fit.Decision | Refusal]:
-        """The candidates that will do, and what was found for the first.
-
-        Candidates that allot the same devices are tried once.
-        """
-        known: dict[Any, fit.Decision | Refusal] = {}
-        good = []
-        first: fit.Decision | Refusal | None = None
-        for candidate in candidates:
-            mappings = candidate['mappings']
-            key = pci.allotment(self._request.pci_requests, mappings)
-            if key not in known:
-                known[key] = self.decide(mappings)
-            outcome = known[key]
-            if isinstance(outcome, fit.Decision):
-                good.append(candidate)
-                if not isinstance(first, fit.Decision):
-                    first = outcome
-            elif first is None:
-                first = outcome
-        assert first is not None
-        return good, first
-
-    def decide(
-        self, mappings: dict[str, list[str]] | None,
-    ) -> fit.Decision | Refusal:
-        """Where the guest goes.
-
-        :param mappings: of an allocation candidate
-        """
-        request, stats = self._request, self._seen.pci_stats
-        guest = request.guest
-        assert guest is not None
-        check = None
-        if stats is not None and (request.pci_requests or stats.pools):
-            check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-        options = request.options
-        try:
-            return fit.decide(
-                self.host, guest, pack=self._packs_cells, pci=check,
-                bounds=fit.ClaimBounds(
-                    options.nova_claim_max_seconds, request.is_retried,
-                    request.budget.is_over, self._is_patient,
-                    self._ask_nova if options.check_nova_claim else None,
-                    nova_claim.forgets_pages()))
-        finally:
-            request.budget.pause()
-
-    def _ask_nova(
-        self, attempt: fit.ClaimAttempt, choice: fit.CellChoice,
-        bounds: fit.ClaimBounds,
-    ) -> fit.Claim | Refusal:
-        # Of few hosts, so what it takes is made here.
-        self._request.budget.resume()
-        return claim.predict_claim(
-            self._request.nova_guest(self._limits), self._seen.topology,
-            attempt, choice, bounds)

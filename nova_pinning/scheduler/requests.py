@@ -6,18 +6,19 @@ from typing import Any
 import weakref
 
 import nova.conf
-from nova import objects
 from nova.virt import hardware
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_pinning.bridge import claim
+from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import topology
 from nova_pinning import conf
+from nova_pinning import fit
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.scheduler import budget
+from nova_pinning.scheduler import claims
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import errorlog
 from nova_pinning.scheduler import mix
@@ -59,15 +60,12 @@ class PinningRequest:
     :param guest_class: the class of guest; None if it cannot be told
     :param class_refusal: why no host will do, if it cannot
     :param pci_requests: nova.objects.InstancePCIRequest, none or several
-    :param network_metadata: nova.objects.NetworkMetadata or None
     :param requires_threads: whether the flavor or image wants hosts with
         hardware threads
     :param requires_shared_cpus: whether nova-compute fails to start the guest
         where emulator threads have no shared CPUs to run on
     :param packs_cells: as nova-scheduler is configured
     :param is_several: whether it asks for several instances
-    :param is_retried: whether nova tries an alternate host with what a claim
-        that was aborted has left of the guest's topology
     :param may_return: whether a host that was left aside for one instance may
         serve another of the request
     :param recent_mix: of pinned guests, this one included, as it was when
@@ -75,6 +73,8 @@ class PinningRequest:
     :param options: group [pinning], read once: to look up an option takes
         about as long as half a fit
     :param budget: the time for searches
+    :param claims: asks nova what its claim makes of the guest
+    :param bounds: how far a host is looked into
     :param hosts: for the shared fits: what is known of each HostState
     :param tallies: for each instance of the request, by filter, which hosts
         that refused and why
@@ -88,24 +88,21 @@ class PinningRequest:
     guest_class: hostclass.HostClass | None
     class_refusal: model.Refusal | None
     pci_requests: Any
-    network_metadata: Any
     requires_threads: bool
     requires_shared_cpus: bool
     packs_cells: bool
     is_several: bool
-    is_retried: bool
     may_return: bool
     recent_mix: mix.Mix | None
     options: PinningOptions
     budget: budget.RequestBudget
+    claims: claims.ClaimPredictor
+    bounds: fit.ClaimBounds
     hosts: dict[Any, Any] = dataclasses.field(default_factory=dict)
     tallies: dict[str, dict[str, tally.RefusalTally]] = dataclasses.field(
         default_factory=dict)
     placed: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     left_aside: list[Any] = dataclasses.field(default_factory=list)
-    _limits: dict[tuple[float, float], Any] = dataclasses.field(
-        default_factory=dict)
-    _nova_guest: claim.NovaGuest | None = None
     _traits: traits_reader.TraitsView | None = None
 
     @property
@@ -118,33 +115,6 @@ class PinningRequest:
         if self._traits is None:
             self._traits = traits_reader.view()
         return self._traits
-
-    def limits(self, ratios: tuple[float, float]) -> Any:
-        """nova.objects.NUMATopologyLimits; hosts with like ratios share it.
-
-        Nova only ever reads it, and making one takes as long as a fit.
-
-        :param ratios: the host's CPU and RAM allocation ratios
-        """
-        limits = self._limits.get(ratios)
-        if limits is None:
-            cpu_ratio, ram_ratio = ratios
-            limits = objects.NUMATopologyLimits(
-                cpu_allocation_ratio=cpu_ratio, ram_allocation_ratio=ram_ratio)
-            if self.network_metadata:
-                limits.network_metadata = self.network_metadata
-            self._limits[ratios] = limits
-        return limits
-
-    def nova_guest(self, limits: Any) -> claim.NovaGuest:
-        """The guest to ask nova about; made once.
-
-        :param limits: nova.objects.NUMATopologyLimits of the host
-        """
-        if self._nova_guest is None:
-            assert self.guest is not None
-            self._nova_guest = claim.NovaGuest(self.guest)
-        return self._nova_guest.under(limits)
 
 
 #: The request read from each RequestSpec that is alive.
@@ -175,6 +145,8 @@ def _read(spec_obj: Any) -> PinningRequest:
     guest, guest_refusal = _guest(spec_obj.numa_topology, network_metadata)
     pci_requests = spec_obj.pci_requests
     now = current_options()
+    time_left = budget.RequestBudget(now.request_budget_seconds)
+    predictor = claims.ClaimPredictor(guest, network_metadata, time_left)
     return PinningRequest(
         spec_topology=spec_obj.numa_topology or None,
         guest=guest,
@@ -182,18 +154,25 @@ def _read(spec_obj: Any) -> PinningRequest:
         guest_class=guest_class,
         class_refusal=class_refusal,
         pci_requests=pci_requests.requests if pci_requests else None,
-        network_metadata=network_metadata,
         requires_threads=_requires_threads(spec_obj),
         requires_shared_cpus=_requires_shared_cpus(spec_obj),
         packs_cells=numa.packs_cells(),
         is_several=_given(spec_obj, 'num_instances', 1) > 1,
-        is_retried=_is_retried(spec_obj),
         may_return=not _wants_affinity(spec_obj),
         recent_mix=None,
         options=now,
-        budget=budget.RequestBudget(now.request_budget_seconds))
+        budget=time_left,
+        claims=predictor,
+        bounds=fit.ClaimBounds(
+            max_seconds=now.nova_claim_max_seconds,
+            is_retried=_is_retried(spec_obj),
+            is_over=time_left.is_over,
+            ask_nova=predictor.predict if now.check_nova_claim else None,
+            forgets_pages=guest is not None and nova_claim.forgets_pages()))
 
 
+_OPTION_NAMES = tuple(
+    [field.name for field in dataclasses.fields(PinningOptions)])
 #: The options as they were good last.
 _good_options: PinningOptions | None = None
 #: Whether they stand in the place of those in the files.
@@ -230,9 +209,7 @@ def last_options() -> PinningOptions:
 
 def _now() -> PinningOptions:
     global _good_options
-    _good_options = PinningOptions(*[
-        conf.value(field.name)
-        for field in dataclasses.fields(PinningOptions)])
+    _good_options = PinningOptions(*conf.values(_OPTION_NAMES))
     return _good_options
 
 
@@ -246,10 +223,9 @@ def _note_change(reloaded: cfg.ConfigOpts, _changed: Any) -> None:
     which would end on it.
     """
     global _is_overridden
-    names = [field.name for field in dataclasses.fields(PinningOptions)]
     if _is_overridden:
         _is_overridden = False
-        for name in names:
+        for name in _OPTION_NAMES:
             reloaded.clear_override(name, 'pinning')
     try:
         _now()
@@ -258,7 +234,7 @@ def _note_change(reloaded: cfg.ConfigOpts, _changed: Any) -> None:
                   'option of [pinning] is wrong; those that were right last '
                   'still apply: %s', error)
         if _good_options is not None:
-            for name in names:
+            for name in _OPTION_NAMES:
                 reloaded.set_override(
                     name, getattr(_good_options, name), 'pinning')
             _is_overridden = True
