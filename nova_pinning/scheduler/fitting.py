@@ -205,18 +205,18 @@ def _place(
         packs_cells = layout.packs_cells(host_state, request.packs_cells)
         engine_host = topology.host_from_nova(host.topology, *ratios)
         stats = host.pci_stats
-        if stats is not None and stats.pools and not request.pci_requests:
-            engine_host = engine_host._replace(
-                claim_order=_claim_order(host_state))
-        if not request.pci_requests:
+        if request.pci_requests:
+            good, first = _decide_each(
+                candidates, request.pci_requests, functools.partial(
+                    _decide, engine_host, stats, request, packs_cells, bounds))
+        else:
+            if stats is not None and stats.pools:
+                engine_host = engine_host._replace(
+                    claim_order=_claim_order(host_state))
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
             good, first = candidates, _decide(
                 engine_host, stats, request, packs_cells, bounds, None)
-        else:
-            good, first = _decide_each(candidates, request.pci_requests, (
-                functools.partial(_decide, engine_host, stats, request,
-                                  packs_cells, bounds)))
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
     if isinstance(first, Refusal):
