@@ -26,6 +26,7 @@ from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import listing
 from nova_pinning.flavors import release_support
 from nova_pinning.host import guest_affinity
@@ -109,9 +110,10 @@ class ShowGuest(display.ShowOne):
         if parsed_args.only and parsed_args.formatter != 'table':
             raise errors.InputError('goes with the table only',
                                     errors.Location('--only'))
-        flavor, release = select.flavor_and_release(parsed_args.flavor)
+        flavor, sold = select.flavor_and_catalogue(parsed_args.flavor)
         cloud = release_support.CloudRelease.of(
-            parsed_args.release or release, standalone.nova_version())
+            parsed_args.release or (sold.release if sold else None),
+            standalone.nova_version())
         host = host_loader.override(host_loader.load(parsed_args.host),
                                     dedicated=parsed_args.dedicated_cpus,
                                     shared=parsed_args.shared_cpus)
@@ -128,15 +130,22 @@ class ShowGuest(display.ShowOne):
         properties = common_options.image_properties(parsed_args)
         known_specs, known_properties = cloud.readable(
             flavor.extra_specs, properties)
-        seen = preview.preview_guest(
-            dataclasses.replace(flavor, extra_specs=known_specs),
-            known_properties, host, parsed_args.used)
-        findings = [finding for finding in flavor_check_run.check(
-                        [flavor], nova_judgement.judging, (), properties,
-                        cloud=cloud)
-                    if finding.severity is not check_rule.Severity.NOTE]
+        try:
+            seen = preview.preview_guest(
+                dataclasses.replace(flavor, extra_specs=known_specs),
+                known_properties, host, parsed_args.used)
+        except errors.InputError as error:
+            raise errors.InputError(
+                select.without_made_up_name(error), error.where,
+                error.advice) from error
+        checked = flavor_check_run.make_report(
+            flavor_check_run.check(
+                [flavor], nova_judgement.judging, (), properties, cloud=cloud,
+                separation=sold.separation if sold else
+                host_separation.DEFAULT),
+            [flavor], flavor.where.source, cloud)
         shown = _Shown(
-            flavor, host, parsed_args.used, seen, findings, cloud,
+            flavor, host, parsed_args.used, seen, checked, cloud,
             tuple(release_support.preview_differences(
                 cloud, flavor.extra_specs, properties)))
         if parsed_args.svg is not None:
@@ -155,17 +164,20 @@ class _Shown:
     def __init__(self, flavor: flavor_model.Flavor,
                  host: host_model.HostDescription, used: cpuset.CpuSet,
                  seen: result.Preview,
-                 findings: list[check_rule.Finding],
+                 checked: report.CheckReport,
                  cloud: release_support.CloudRelease,
                  differences: tuple[str, ...]) -> None:
         self._flavor = flavor
         self._host = host
         self._used = used
         self._seen = seen
-        self._found = findings
+        self._checked = checked
+        self._found = [
+            finding for finding in checked.findings
+            if finding.severity is not check_rule.Severity.NOTE]
         self._cloud = cloud
         self._differences = differences
-        self._errors = [finding for finding in findings
+        self._errors = [finding for finding in self._found
                         if finding.severity is check_rule.Severity.ERROR]
         #: Whether it fits, and nothing else is in the way.
         self.works = seen.refusal is None and not self._errors
@@ -242,6 +254,9 @@ class _Shown:
         for finding in self._found:
             console.print(f'{finding.severity.capitalize()} {finding.code}: '
                           f'{finding.message}')
+        for waived in self._checked.waived:
+            console.print(
+                f'Left out: {waived.finding.code}, {waived.reason}')
 
     def _codes(self) -> list[str]:
         return list(dict.fromkeys(error.code for error in self._errors))
@@ -265,7 +280,8 @@ class _Shown:
             'cells': fit_text.as_list(_fit(seen.outcome)),
             'xml': seen.xml,
             'remarks': list(seen.remarks),
-            'findings': report.findings_as_dicts(self._found)}
+            'findings': report.findings_as_dicts(self._found),
+            'waived': self._checked.as_dict()['waived']}
 
 
 def _fit(outcome: model.Fit | model.Refusal | None) -> model.Fit:

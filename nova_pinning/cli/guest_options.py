@@ -185,8 +185,6 @@ def guest_request_for(
         if unknown and 'PCI alias' in error.message:
             advice = 'say what it stands for: ' + ' '.join(
                 f'--pci-alias {name}=VENDOR:PRODUCT' for name in unknown)
-        message = error.message
-        if error.where is not None and error.where.source == _OPTION:
-            # There it has no name but the one that it is called by.
-            message = message.removeprefix('flavor flavor: ')
-        raise errors.InputError(message, error.where, advice) from error
+        raise errors.InputError(
+            select.without_made_up_name(error), error.where,
+            advice) from error

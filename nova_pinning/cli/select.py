@@ -12,11 +12,13 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
-from nova_pinning.model import nova_release
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+#: What a flavor that is written out is called.
+_UNNAMED = 'flavor'
+_OPTION = '--flavor'
 _MAX_VCPUS = cpuset.MAX_CPU_ID + 1
 
 
@@ -65,32 +67,32 @@ def named_flavor(
     :param source: where these are from
     :raises errors.InputError: if it is not one of these
     """
-    return flavor_and_release(text, among, source)[0]
+    return flavor_and_catalogue(text, among, source)[0]
 
 
-def flavor_and_release(
+def flavor_and_catalogue(
     text: str,
     among: Sequence[flavor_model.Flavor] | None = None,
     source: str = '',
-) -> tuple[flavor_model.Flavor, nova_release.NovaRelease | None]:
-    """The same, with the release that its catalogue is for, if it says."""
+) -> tuple[flavor_model.Flavor, catalogue.Catalogue | None]:
+    """The same, with the catalogue that it is from, if it is from one."""
     for flavor in among or ():
         if flavor.name == text:
             return flavor, None
     path, _colon, name = text.rpartition(':')
     if not os.path.exists(text) and path and os.path.exists(path):
         sold = catalogue.load(path)
-        return _only(sold.flavors, name, path), sold.release
+        return _only(sold.flavors, name, path), sold
     if '=' in text and not os.path.exists(text):
         return _written_out(text), None
     if among is not None and not os.path.exists(text):
         raise errors.InputError(
             f'{source} has no flavor called {text!r}, and there is no such '
-            'file', errors.Location('--flavor'),
+            'file', errors.Location(_OPTION),
             _nearest(text, among) if among else
             "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     sold = catalogue.load(text)
-    return _only(sold.flavors, '', text), sold.release
+    return _only(sold.flavors, '', text), sold
 
 
 def _only(among: Sequence[flavor_model.Flavor], name: str,
@@ -100,7 +102,7 @@ def _only(among: Sequence[flavor_model.Flavor], name: str,
     for flavor in among:
         if flavor.name == name:
             return flavor
-    where = errors.Location('--flavor')
+    where = errors.Location(_OPTION)
     if not name:
         raise errors.InputError(
             f'{path} has {len(among)} flavors', where,
@@ -115,8 +117,18 @@ def _only(among: Sequence[flavor_model.Flavor], name: str,
                             _nearest(name, among))
 
 
+def without_made_up_name(error: errors.InputError) -> str:
+    """An error's message, without the name of a flavor that has none.
+
+    One that is written out has no name but the one that it is called by.
+    """
+    if error.where is not None and error.where.source == _OPTION:
+        return error.message.removeprefix(f'flavor {_UNNAMED}: ')
+    return error.message
+
+
 def _written_out(text: str) -> flavor_model.Flavor:
-    where = errors.Location('--flavor')
+    where = errors.Location(_OPTION)
     given = common_options.pairs(
         text.split(), where, "'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     for key in given:
@@ -138,7 +150,7 @@ def _written_out(text: str) -> flavor_model.Flavor:
     if not memory_mib:
         raise errors.InputError('ram must be at least 1', where)
     return flavor_model.Flavor(
-        name=given.get('name', 'flavor'),
+        name=given.get('name', _UNNAMED),
         vcpus=_count(given, 'vcpus', where),
         memory_mib=memory_mib,
         disk_gib=_count(given, 'disk', where),

@@ -186,14 +186,16 @@ def own_trait_forbidden(
         'goes on a host, as far as this resource goes',
     advice='leave the extra spec out, unless something else keeps count')
 def uncounted(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    for name in ('VCPU', 'PCPU', 'MEMORY_MB'):
+    flavor = subject.flavor
+    vcpus = f'{flavor.vcpus} {"vCPU" if flavor.vcpus == 1 else "vCPUs"}'
+    for name, has in (('VCPU', vcpus), ('PCPU', vcpus),
+                      ('MEMORY_MB', f'{flavor.memory_mib} MiB of memory')):
         key = f'resources:{name}'
         if key in subject.specs and (
                 checked.whole_number(subject.specs[key]) == 0):
             yield subject.violation(
                 f'{checked.shown(key, subject.specs[key])}, but the flavor '
-                f'has {subject.flavor.vcpus} vCPUs and '
-                f'{subject.flavor.memory_mib} MiB', (key,))
+                f'has {has}', (key,))
 
 
 @check_rule.rule(

@@ -351,11 +351,13 @@ def split_by_cells(subject: checked.CheckedFlavor) -> check_rule.Violations:
         if together is None:
             continue
         # Cells that differ in size cannot have a socket each.
-        is_best = kind == 'socket' and len(set(map(len, groups))) > 1
+        is_uneven = kind == 'socket' and len(set(map(len, groups))) > 1
         yield subject.violation(
             f'vCPUs {together} are one {kind} of the guest, but are in '
             'different NUMA cells', (*keys, 'hw:numa_cpus.0'),
-            severity=Severity.NOTE if is_best else None)
+            'offer a number of vCPUs that the NUMA cells can share evenly, '
+            'for a socket each' if is_uneven else '',
+            severity=Severity.NOTE if is_uneven else None)
         return
 
 

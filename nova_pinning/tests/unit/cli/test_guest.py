@@ -153,6 +153,47 @@ families:
                                       '2025.1', flavor=path).out)
         self.assertEqual('2025.1', shown['release'])
 
+    def test_the_catalogue_has_its_say(self):
+        """What keeps its classes apart, and what it has ignored."""
+        path = self.write('f.yaml', '''\
+version: 1
+name: n
+separation: {by: aggregates}
+families:
+  f:
+    class: dedicated
+    ignore: {P211: memory is sold on other hosts}
+    extra_specs: {'aggregate_instance_extra_specs:class': dedicated}
+    sizes: {s: {vcpus: 2, memory: 4GiB}}
+''')
+        done = self._show('--only', 'fit', flavor=path)
+        self.assertIn('Warning P105', done.out)
+        self.assertNotIn('P502', done.out)
+        self.assertNotIn('Warning P211', done.out)
+        self.assertIn('Left out: P211, memory is sold on other hosts',
+                      done.out)
+        shown = json.loads(self._show('--format', 'json', flavor=path).out)
+        waived, = shown['waived']
+        self.assertEqual('P211', waived['finding']['code'])
+
+    def test_an_ignored_error_is_none(self):
+        path = self.write('f.yaml', '''\
+version: 1
+name: n
+families:
+  f:
+    class: dedicated
+    ignore: {N001: set with microversion 2.85}
+    extra_specs: {'hw:maxphysaddr_mode': passthrough}
+    sizes: {s: {vcpus: 2, memory: 4GiB}}
+''')
+        self.assertEqual(0, self._show(flavor=path).status)
+
+    def test_a_flavor_without_a_name_is_not_called_flavor(self):
+        done = self._show(flavor='vcpus=2 ram=1GiB hw:cpu_policy=odd')
+        self.assertEqual(2, done.status)
+        self.assertNotIn('flavor flavor', done.err)
+
     def test_unknown_release(self):
         done = self._show('--release', '2025.3')
         self.assertEqual((2, ''), (done.status, done.out))

@@ -453,6 +453,17 @@ class InCatalogueTest(unit_base.TestCase):
                     for found in check_samples.check([one])}
             self.assertIn(words, told['P105'])
 
+    def test_cells_that_differ_cannot_have_a_socket_each(self):
+        """Nobody is told to write what stands there."""
+        flavor, = catalogue.parse(self.TEXT.replace(
+            'class:', 'page_size: large\n    cpu_topology: match-host\n'
+            '    numa_nodes: 2\n    class:').replace(
+                'vcpus: 4', 'vcpus: 5'), 'f.yaml').flavors
+        found, = (found for found in check_samples.check([flavor])
+                  if found.code == 'P115')
+        self.assertEqual('note', found.severity)
+        self.assertNotIn('match-host', found.advice)
+
     def test_only_words_that_a_catalogue_has(self):
         properties = schema.shipped(
             catalogue.__package__, 'catalogue-1.json')[
