@@ -13,6 +13,7 @@ import collections
 from collections.abc import Iterator
 import contextlib
 import dataclasses
+import functools
 import json
 import multiprocessing
 import sys
@@ -25,7 +26,6 @@ standalone.prepare()
 from nova import exception  # noqa: E402
 from nova import objects  # noqa: E402
 from nova.virt import hardware  # noqa: E402
-import yaml  # noqa: E402
 
 from nova_pinning.bridge import nova_judgement  # noqa: E402
 from nova_pinning.bridge import nova_options  # noqa: E402
@@ -47,6 +47,8 @@ _NO_HOST = {'P102', 'P111', 'P201', 'P206', 'P601', 'P603'}
 #: Where no image is given, the check knows of none that would not do.
 _ANY_IMAGE = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35',
               'hw_firmware_stateless': 'true', 'hw_video_model': 'none'}
+#: Many guests ask for the same, and its reading takes long.
+_unread = functools.cache(placement_parser.refusal)
 _CHUNK = 4 * flavor_cases.PER_HOST
 _KEPT = 20
 
@@ -83,7 +85,7 @@ class EmptyHost:
         for query in placement_queries.queries(request):
             if query is None:
                 continue
-            unread = placement_parser.refusal(query.querystring)
+            unread = _unread(query.querystring)
             if unread:
                 return f'Placement refuses the query: {unread}'
             lack = self._lack(query)
@@ -158,7 +160,7 @@ def flavor(case: flavor_cases.Case) -> flavor_model.Flavor:
 
     :raises errors.InputError: if the language refuses it
     """
-    sold = catalogue.parse(yaml.safe_dump({
+    sold = catalogue.parse(json.dumps({
         'version': 1, 'name': 'fuzz', 'numa_cell': case['numa_cell'],
         'families': {'f': case['family']}}), 'fuzz')
     return sold.flavors[0]
