@@ -2,6 +2,7 @@
 """Hosts turned to a class, with a cloud in memory."""
 
 import itertools
+import shlex
 
 import ddt
 import hypothesis
@@ -376,3 +377,11 @@ class TestInput(oslotest.BaseTestCase):
                 errors.InputError, class_change.check_aggregate, by_name[name],
                 host_class)
             self.assertIn(told, str(error))
+
+    def test_the_command_for_an_aggregate_of_two_words(self):
+        error = self.assertRaises(
+            errors.InputError, class_change.check_aggregate,
+            segregation_model.HostAggregate(1, 'uuid', "rack's 1"), SHARED)
+        self.assertEqual(
+            ['openstack', 'aggregate', 'set', '--property',
+             'pinning:class=shared', "rack's 1"], shlex.split(error.advice))
