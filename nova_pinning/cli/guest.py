@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -244,7 +245,7 @@ class _Shown:
                 rich.text.Text.assemble(
                     ('Does not work', 'bold red'), ', though there is room: '
                     f'see {", ".join(self._codes())} below'))
-            for line in fit_text.lines(_fit(seen.outcome)):
+            for line in self._fit_lines():
                 for part in textwrap.wrap(
                         line, console.width - 2, subsequent_indent='    ',
                         break_on_hyphens=False):
@@ -257,6 +258,12 @@ class _Shown:
         for waived in self._checked.waived:
             console.print(
                 f'Left out: {waived.finding.code}, {waived.reason}')
+
+    def _fit_lines(self) -> Iterable[str]:
+        seen = self._seen
+        if seen.placement is not None and not seen.placement.vcpu_cpus:
+            return 'its vCPUs float over all CPUs of the host',
+        return fit_text.lines(_fit(seen.outcome))
 
     def _codes(self) -> list[str]:
         return list(dict.fromkeys(error.code for error in self._errors))

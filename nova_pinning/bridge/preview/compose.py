@@ -33,6 +33,7 @@ from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import guest_machine
+from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model
 from nova_pinning import model
 
@@ -85,7 +86,8 @@ def preview_guest(
         placement_refusal=refused, xml=xml, placement=placement,
         remarks=(*_remarks(queries[0], host, used_cpus, host_topology),
                  *query.resource_remarks(queries[0], host, xml or ''),
-                 *_unseen(flavor, xml or '')))
+                 *_unseen(flavor, xml or ''),
+                 *_everywhere(host, placement)))
 
 
 def _start(
@@ -228,6 +230,17 @@ def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:
     if 'cbitpos' in xml:
         yield ('cbitpos and reducedPhysBits in the XML are those of the first '
                'EPYCs; nova asks libvirt on the host')
+
+
+def _everywhere(
+    host: host_model.HostDescription,
+    placement: guest_affinity.GuestAffinity | None,
+) -> Iterator[str]:
+    """Whom a guest disturbs that libvirt is not told to keep anywhere."""
+    if placement and not placement.vcpu_cpus and host.nova.dedicated_cpus:
+        yield (f'Host {host.name} has no shared CPUs: the guest gets there '
+               'only because Placement is not asked for VCPU, and nothing '
+               'keeps it off the CPUs of pinned guests')
 
 
 def _remarks(

@@ -104,6 +104,14 @@ class TestShow(cli_case.TestCase):
         self.assertEqual(1, done.status)
         self.assertIn('0 VCPU left', done.out)
 
+    def test_floating_over_the_cpus_of_others(self):
+        done = self._show('--only', 'fit', flavor=(
+            'vcpus=2 ram=1GiB resources:VCPU=0'))
+        self.assertEqual(0, done.status)
+        told = ' '.join(done.out.split())
+        self.assertIn('its vCPUs float over all CPUs of the host', told)
+        self.assertIn('nothing keeps it off the CPUs of pinned guests', told)
+
     def test_another_release(self):
         flavor = ('vcpus=8 ram=16GiB hw:cpu_policy=dedicated '
                   'hw:sound_model=virtio')
