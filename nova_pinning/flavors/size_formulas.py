@@ -112,7 +112,7 @@ def _throttle(size: shape.CatalogueEntry, name: str,
               within: tuple[str, ...]) -> formula.FormulaValue:
     """The value of a throttle, by way of those that its formula names.
 
-    :param found: those that are known by now; is added to
+    :param values: those that are known by now; is added to
     :param within: those whose formulas led here
     """
     if name in values:

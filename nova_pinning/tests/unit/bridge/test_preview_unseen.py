@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 import ddt
 
 from nova_pinning.bridge import placement_parser
+from nova_pinning import cpuset
+from nova_pinning.host import host_loader
 from nova_pinning.tests.unit.bridge import test_preview
 from nova_pinning.tests.unit import unit_base
 
@@ -63,20 +65,21 @@ class TestShown(test_preview.TestCase):
         self.assertIsNone(shown.xml)
 
     def test_more_vcpus_than_the_machine_takes(self):
-        host = test_preview.host(cpu_allocation_ratio=200.0,
-                                 shared_cpus=test_preview.cpus('0-31'),
-                                 dedicated_cpus=None)
-        many = test_preview.flavor(vcpus=256)
-        wanted = {'vcpus': 32}
-        for image, count, is_refused in (
-                ({}, 32, False), ({}, 256, True),
-                ({'hw_machine_type': 'q35'}, 256, True)):
-            wanted = many if count == 256 else test_preview.flavor(**wanted)
-            host = test_preview.host(
-                cpu_allocation_ratio=200.0, dedicated_cpus=None,
-                shared_cpus=test_preview.cpus('0-31'))
-            shown = self.preview(wanted, host, image)
-            self.assertEqual(is_refused, shown.refusal is not None)
+        host = host_loader.override(
+            host_loader.load(str(
+                test_preview.SHIPPED / 'hosts' / 'epyc-256-nps1.yaml')),
+            shared=cpuset.CpuSet(range(256)))
+        q35 = {'hw_machine_type': 'q35'}
+        for vcpus, image, more, words in (
+                (255, {}, {}, ''), (256, {}, {}, 'at most 255'),
+                (256, q35, {}, 'only with an IOMMU'),
+                (256, q35, {'hw__viommu_model': 'intel'}, '')):
+            shown = self.preview(
+                test_preview.flavor(vcpus=vcpus, **more), host, image)
+            told = '' if shown.refusal is None else str(shown.refusal)
+            self.assertEqual(bool(words), bool(told), (vcpus, image, told))
+            self.assertIn(words, told)
+            self.assertEqual(not words, shown.xml is not None)
 
 
 @ddt.ddt
