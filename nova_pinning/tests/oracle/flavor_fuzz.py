@@ -18,6 +18,9 @@ import json
 import multiprocessing
 import sys
 import time
+from unittest import mock
+
+import jsonschema
 
 from nova_pinning.bridge import standalone
 
@@ -196,8 +199,11 @@ def judge(case: flavor_cases.Case, empty: EmptyHost) -> tuple[str, str]:
 def started(case: flavor_cases.Case) -> Iterator[EmptyHost]:
     """The host of a case, with its options in force."""
     guest.prepare()
+    # Nova and Placement have their schemas checked whenever they use one,
+    # which would take half of the time.
     with nova_options.applied(settings.options(
-            flavor_cases.host(case), {'nvme'})):
+            flavor_cases.host(case), {'nvme'})), mock.patch.object(
+                jsonschema.Draft202012Validator, 'check_schema'):
         yield EmptyHost(case)
 
 
