@@ -14,11 +14,14 @@ import pathlib
 import ddt
 import yaml
 
+from nova_pinning.bridge import preview
 from nova_pinning.bridge import standalone
+from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors.checks import flavor_check_run
 from nova_pinning.flavors import release_support
 from nova_pinning.model import nova_release
+from nova_pinning.tests.unit.bridge import test_preview
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors import test_release_support
 from nova_pinning.tests.unit import unit_base
@@ -39,6 +42,7 @@ _ALONE = {
     'hw:cpu_thread_policy': 'N002', 'hw:emulator_threads_policy': 'N002',
     'hw:locked_memory': 'N004', 'hw:cpu_policy': 'N002',
     'hw:numa_nodes': 'N003', 'hw:tpm_version': 'N007'}
+_UEFI = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
 #: What the check knows of without a nova before 2024.2.
 _RELEASES = sorted({release for releases in _TABLE.values()
                     for release in releases})
@@ -130,6 +134,21 @@ class TestEveryExtraSpec(unit_base.TestCase):
                 self.assertTrue(
                     check(plain(name), value, release) & {'N001', 'N101'},
                     (release, name, value))
+
+    def test_preview(self):
+        """Each is shown, or refused in words."""
+        seen = 0
+        for name, releases in _TABLE.items():
+            for value in taken(name, releases.get(
+                    str(test_release_support.INSTALLED), {'enum': []})):
+                wanted = test_preview.flavor()
+                wanted.extra_specs[plain(name)] = value
+                try:
+                    preview.preview_guest(wanted, _UEFI, test_preview.host())
+                    seen += 1
+                except errors.InputError as error:
+                    self.assertIn(wanted.name, error.message)
+        self.assertGreater(seen, len(_TABLE))
 
     def test_rules_are_documented(self):
         self.assertLessEqual(set(_ALONE.values()),
