@@ -123,7 +123,8 @@ def no_topology(subject: checked.CheckedFlavor) -> check_rule.Violations:
             not guest_topology.topology_constraints(subject).keys):
         yield subject.violation(
             f'the guest sees {subject.flavor.vcpus} sockets with one core '
-            'and one thread each', subject.policy_keys)
+            'and one thread each', subject.policy_keys,
+            guest_topology.interleaved_advice(subject))
 
 
 @check_rule.rule(
@@ -187,19 +188,17 @@ def false_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     threads, keys = _seen_threads(subject)
     if threads < 2 or subject.thread_policy is ThreadPolicy.REQUIRE:
         return
+    severity = None
     if not subject.is_pinned:
-        yield subject.violation(
-            f'the guest sees {threads} threads a core, but its vCPUs float',
-            keys)
+        why = 'its vCPUs float'
     elif subject.thread_policy is ThreadPolicy.ISOLATE:
-        yield subject.violation(
-            f'the guest sees {threads} threads a core, but thread policy '
-            'isolate pins each vCPU to a core of its own', keys)
+        why = 'thread policy isolate pins each vCPU to a core of its own'
     else:
-        yield subject.violation(
-            f'the guest sees {threads} threads a core, but thread policy '
-            'prefer also takes threads of different cores', keys,
-            severity=Severity.NOTE)
+        why = 'thread policy prefer also takes threads of different cores'
+        severity = Severity.NOTE
+    yield subject.violation(
+        f'the guest sees {threads} threads a core, but {why}', keys,
+        guest_topology.interleaved_advice(subject), severity)
 
 
 @check_rule.rule(
@@ -219,7 +218,7 @@ def hidden_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if keys and threads == 1:
         yield subject.violation(
             'the guest sees one thread a core, but is pinned to pairs of '
-            'threads', keys)
+            'threads', keys, guest_topology.interleaved_advice(subject))
 
 
 def _is_in_pairs(subject: checked.CheckedFlavor) -> bool:

@@ -78,6 +78,20 @@ def seen(subject: checked.CheckedFlavor) -> CpuTopology | None:
                   constraints.limits)
 
 
+def interleaved_advice(subject: checked.CheckedFlavor) -> str:
+    """What to do first where no topology agrees with the NUMA cells.
+
+    '' where a topology like the host's can be had.
+    """
+    for cell in subject.cells:
+        vcpus = sorted((*cell.dedicated_vcpus, *cell.shared_vcpus))
+        if vcpus[-1] - vcpus[0] >= len(vcpus):
+            return ('give each NUMA cell vCPUs that follow each other '
+                    '(hw:numa_cpus.N): no CPU topology agrees with cells '
+                    'that are interleaved')
+    return ''
+
+
 def choose(vcpus: int, preferred: CpuTopology,
            limits: CpuTopology) -> CpuTopology | None:
     """What the guest gets, None if the limits allow nothing.

@@ -155,4 +155,5 @@ def threads_beyond_host(
         yield subject.violation(
             f'the guest sees {got.threads} threads a core, but the cores of '
             f'the hosts given have {most}',
-            ('hw:cpu_threads', 'hw_cpu_threads'))
+            ('hw:cpu_threads', 'hw_cpu_threads'),
+            guest_topology.interleaved_advice(subject))
