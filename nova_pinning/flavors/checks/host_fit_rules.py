@@ -81,7 +81,10 @@ def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
                 f'{"guest fits" if filled.guests == 1 else "guests fit"} on '
                 f'{host.title}, {filled.unsold} of {total} dedicated CPUs '
                 f'({filled.unsold / total:.1%}) stay unsold: {filled.why}',
-                ('vcpus', 'name'))
+                ('vcpus', 'name'),
+                'offer sizes that need less of what runs out for each '
+                'dedicated CPU, or give the hosts more of it'
+                if filled.has_cpus else '')
 
 
 @check_rule.rule(

@@ -145,11 +145,14 @@ class Fill:
     :param guests: how many there are
     :param unsold: dedicated CPUs that no guest has
     :param why: why there is no room for another one
+    :param has_cpus: whether there are dedicated CPUs for it, so that it is
+        something else that has run out
     """
 
     guests: int
     unsold: int
     why: str
+    has_cpus: bool
 
 
 def fill(order: TargetRequest, target: TargetHosts,
@@ -164,11 +167,12 @@ def fill(order: TargetRequest, target: TargetHosts,
     guests = 0
     while not (why := filling.place()):
         guests += 1
+    has_cpus = filling.has_cpus
     for companion in companions:
         filling.turn_to(companion)
         while not filling.place():
             pass
-    return Fill(guests, filling.unsold, why)
+    return Fill(guests, filling.unsold, why, has_cpus)
 
 
 class _Filling:
@@ -193,6 +197,16 @@ class _Filling:
     @property
     def unsold(self) -> int:
         return sum(cell.free_count for cell in self._host.cells)
+
+    @property
+    def has_cpus(self) -> bool:
+        """Whether the free CPUs are enough for each cell of a guest."""
+        guest = self._order.guest
+        needed = sorted((demand.dedicated for demand in guest.demands),
+                        reverse=True) if guest else []
+        free = sorted((cell.free_count for cell in self._host.cells),
+                      reverse=True)
+        return all(have >= need for have, need in zip(free, needed))
 
     def place(self) -> str:
         """Place one more; returns why not, '' if it is placed."""

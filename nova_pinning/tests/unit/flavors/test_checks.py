@@ -330,10 +330,12 @@ class FillTest(unit_base.TestCase):
     def test_by_cpus(self):
         filled = self.fill(check_samples.host())
         self.assertEqual((8, 8), (filled.guests, filled.unsold))
+        self.assertFalse(filled.has_cpus)
 
     def test_by_pages(self):
         filled = self.fill(check_samples.host(memory_gib=48))
         self.assertEqual((4, 40), (filled.guests, filled.unsold))
+        self.assertTrue(filled.has_cpus)
 
     def test_by_the_memory_that_placement_gives(self):
         filled = self.fill(check_samples.host(
@@ -354,6 +356,25 @@ class FillTest(unit_base.TestCase):
             specs={**check_samples.DEDICATED, 'hw:cpu_policy': 'mixed',
                    'hw:cpu_dedicated_mask': '4-7'})
         self.assertEqual((2, 24), (filled.guests, filled.unsold))
+        self.assertTrue(filled.has_cpus)
+
+    def test_cpus_of_one_cell_are_not_enough(self):
+        filled = self.fill(
+            check_samples.host(dedicated='0-47'), specs={
+                **check_samples.DEDICATED, 'hw:numa_nodes': '2',
+                'hw:cpu_sockets': '2', 'hw:cpu_cores': '5'},
+            vcpus=20, memory_mib=16 * 1024)
+        self.assertEqual((1, 28), (filled.guests, filled.unsold))
+        self.assertFalse(filled.has_cpus)
+
+    def test_advice_is_about_what_runs_out(self):
+        for host, words in (
+                (check_samples.host(nodes=1), 'divides the dedicated CPUs'),
+                (check_samples.host(memory_gib=48), 'less of what runs out')):
+            found, = check_samples.check(
+                [check_samples.flavor(check_samples.DEDICATED)], [host])
+            self.assertEqual('P602', found.code)
+            self.assertIn(words, found.advice)
 
     def test_threads_that_isolate_leaves_empty(self):
         # Where no CPUs are set aside, isolate keeps cores to itself.
