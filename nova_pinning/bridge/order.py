@@ -150,11 +150,11 @@ def _image(properties: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     return image, objects.ImageMeta.from_dict(image)
 
 
-def request_spec(order: ApiRequest) -> Any:
+def request_spec(request: ApiRequest) -> Any:
     """What nova-conductor hands to nova-scheduler."""
     return objects.RequestSpec(
-        flavor=order.flavor, image=order.image,
-        numa_topology=order.topology, pci_requests=order.pci_requests,
+        flavor=request.flavor, image=request.image,
+        numa_topology=request.topology, pci_requests=request.pci_requests,
         instance_uuid=UUID, num_instances=1, is_bfv=False,
         project_id=PROJECT, user_id=PROJECT, availability_zone=None,
         requested_destination=None, requested_resources=[],

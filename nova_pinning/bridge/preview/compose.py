@@ -118,13 +118,13 @@ def _use(host_topology: Any, used: cpuset.CpuSet) -> Any:
 
 
 def _fit(
-    order: order.ApiRequest,
+    request: order.ApiRequest,
     host: host_model.HostDescription,
     host_topology: Any,
     tracker: devices.DeviceTracker,
 ) -> model.Fit | model.Refusal | None:
-    requests = order.pci_requests.requests
-    if order.topology is None:
+    requests = request.pci_requests.requests
+    if request.topology is None:
         if requests and not tracker.stats.support_requests(requests, None):
             return _no_devices(
                 requests, tracker, model.Refusal(model.Reason.PCI))
@@ -139,7 +139,7 @@ def _fit(
         engine_host = topology.host_from_nova(
             host_topology, *ratios)._replace(
                 claim_order=nova_claim.installed_order())
-        engine_guest = topology.guest_from_nova(order.topology)
+        engine_guest = topology.guest_from_nova(request.topology)
     except topology.BrokenTopology as error:
         return model.Refusal(
             model.Reason.BROKEN_TOPOLOGY, detail=str(error))
@@ -179,7 +179,7 @@ def _no_devices(
 
 def _xml(
     driver: machine.DescribedDriver,
-    order: order.ApiRequest,
+    request: order.ApiRequest,
     outcome: model.Fit | None,
     tracker: devices.DeviceTracker,
 ) -> str | model.Refusal:
@@ -189,14 +189,14 @@ def _xml(
     """
     placed = None
     if outcome is not None:
-        placed = numa.instance_topology_from_fit(order.topology, outcome)
+        placed = numa.instance_topology_from_fit(request.topology, outcome)
     server = guest.instance(
-        order, placed, tracker.take(order.pci_requests, placed))
-    disk_info, block_devices = guest.disks(order, server)
+        request, placed, tracker.take(request.pci_requests, placed))
+    disk_info, block_devices = guest.disks(request, server)
     driver.add_persistent_memory(server.resources)
     try:
         xml = driver.guest_xml(
-            server, order.image, guest.network_info(), disk_info,
+            server, request.image, guest.network_info(), disk_info,
             block_devices)
         refused = _machine_refusal(xml)
         if not refused:

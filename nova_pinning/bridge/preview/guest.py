@@ -92,12 +92,12 @@ def network_info() -> Any:
         delegate_create=True)])
 
 
-def disks(order: order.ApiRequest, server: Any) -> tuple[Any, Any]:
+def disks(request: order.ApiRequest, server: Any) -> tuple[Any, Any]:
     """The server's disks, as nova-compute hands them to the driver.
 
     :returns: nova's disk_info and block_device_info
     """
-    flavor = order.flavor
+    flavor = request.flavor
     devices = {
         'root_device_name': None,
         'image': [],
@@ -106,7 +106,7 @@ def disks(order: order.ApiRequest, server: Any) -> tuple[Any, Any]:
         'swap': _disk(swap_size=flavor.swap) if flavor.swap else None,
         'block_device_mapping': []}
     return blockinfo.get_disk_info(
-        'kvm', server, order.image, devices), devices
+        'kvm', server, request.image, devices), devices
 
 
 def _disk(**size: int) -> dict[str, Any]:

@@ -56,6 +56,11 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
 #: classes of hosts, since a node is taken as a whole.
 _BAREMETAL = ('P503', 'P505', 'P508', 'P509')
 
+#: Extra specs that ask Placement for something.
+_ASKED = re.compile(r'(resources|trait)[a-zA-Z0-9_-]{0,64}:(.+)')
+#: The resource classes that a host file tells of.
+_COMPARED = ('VCPU', 'PCPU', 'MEMORY_MB')
+
 #: Has flavors judged by nova, under an image's properties and with the PCI
 #: aliases that nova knows: nova_pinning.bridge.nova_judgement.judging.
 Judging = Callable[
@@ -210,10 +215,6 @@ def not_compared(flavors: Iterable[flavor_model.Flavor]) -> Iterator[str]:
     for what, names in asked.items():
         more = f' and {len(names) - 1} more' if len(names) > 1 else ''
         yield f'{what}, of {names[0]}{more}'
-
-
-_ASKED = re.compile(r'(resources|trait)[a-zA-Z0-9_-]{0,64}:(.+)')
-_COMPARED = ('VCPU', 'PCPU', 'MEMORY_MB')
 
 
 def _notes(
