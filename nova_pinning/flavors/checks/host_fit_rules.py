@@ -74,7 +74,8 @@ def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
             continue
         if target.refusal(order, host):
             continue
-        filled = target.fill(without_devices, host, subject.companions)
+        filled = target.fill(without_devices, host, subject.companions,
+                             total * _MAX_UNSOLD)
         if filled.unsold > total * _MAX_UNSOLD:
             yield subject.violation(
                 f'{filled.guests} '

@@ -156,12 +156,14 @@ class Fill:
 
 
 def fill(order: TargetRequest, target: TargetHosts,
-         companions: Iterable[TargetRequest] = ()) -> Fill:
+         companions: Iterable[TargetRequest] = (),
+         may_stay: float = 0) -> Fill:
     """Put as many guests as fit on an empty host, one after the other.
 
     :param order: with vCPUs that are pinned, without which there is no end
     :param companions: guests that fill what is left then, each as often as
         it fits
+    :param may_stay: unsold CPUs that are too few to go on for
     """
     filling = _Filling(order, target)
     guests = 0
@@ -169,6 +171,8 @@ def fill(order: TargetRequest, target: TargetHosts,
         guests += 1
     has_cpus = filling.has_cpus
     for companion in companions:
+        if filling.unsold <= may_stay:
+            break
         filling.turn_to(companion)
         while not filling.place():
             pass
