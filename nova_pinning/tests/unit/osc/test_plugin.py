@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How OpenStackClient finds the commands, and what a cloud is called."""
 
+import argparse
 import importlib.metadata
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import types
 import ddt
 from oslotest import base as oslotest
 
+from nova_pinning.cli import checking
 from nova_pinning.osc import plugin
 
 
@@ -56,6 +58,24 @@ class TestPlugin(oslotest.BaseTestCase):
             {one.name for one in found})
         for one in found:
             self.assertTrue(one.load().__doc__)
+
+    def test_checks_have_one_set_of_options(self):
+        """Of both programs."""
+        wanted = argparse.ArgumentParser()
+        checking.add_options(wanted)
+        checks = [
+            one for group in (
+                f'openstack.{plugin.API_NAME}.v{plugin.DEFAULT_API_VERSION}',
+                'nova_pinning.cli')
+            for one in importlib.metadata.entry_points(group=group)
+            if one.name.endswith('_check')]
+        self.assertEqual(7, len(checks))
+        for one in checks:
+            parser = one.load()(None, None).get_parser(one.name)
+            for flag, action in wanted._option_string_actions.items():
+                self.assertEqual(
+                    action.help,
+                    parser._option_string_actions[flag].help, one.name)
 
     def test_other_commands_do_not_pay_for_it(self):
         code = ('import sys, nova_pinning.osc.plugin; '
