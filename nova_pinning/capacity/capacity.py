@@ -19,6 +19,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
 _NO_ROOM = 'not one more fits'
+_ONLY_BOUND = 'how many fit is known as a bound only'
 _NO_MIX = ('guests with devices, unequal cells, floating vCPUs in NUMA cells, '
            'several page sizes or thread policy isolate are not mixed')
 
@@ -34,6 +35,8 @@ class FlavorCapacity:
     :param most: that fit at most; None if that was too much to find out
     :param totals: that the hosts' totals of CPUs promise
     :param missing: of these, by what is in the way, the most first
+    :param gaps: what is not known of hosts that count for ``fits``, which is
+        a bound then
     """
 
     request: guest_request.GuestRequest
@@ -41,6 +44,12 @@ class FlavorCapacity:
     most: int | None
     totals: int
     missing: Mapping[count.CapacityCause, int]
+    gaps: tuple[snapshot.GapKind, ...] = ()
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether less may fit."""
+        return bool(self.gaps)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,14 +145,23 @@ def measure(
     if weights is None:
         return capacity
     left_out = {
-        size.request.name: _NO_ROOM if not size.fits else _NO_MIX
+        size.request.name: reason
         for counter, size in zip(counters, capacity.sizes())
         if weights.get(size.request.name)
-        and not (size.fits and flavor_mix.can_mix(counter))}
+        and (reason := _not_mixed(counter, size))}
     return dataclasses.replace(capacity, left_out=left_out, mixes=_mixes(
         counters, counted, hosts, {
             name: weight for name, weight in weights.items()
             if weight and name not in left_out}))
+
+
+def _not_mixed(counter: count.Counter, size: FlavorCapacity) -> str:
+    """Why a flavor is in no mix, '' if it can be."""
+    if not size.fits:
+        return _NO_ROOM
+    if size.is_bound:
+        return _ONLY_BOUND
+    return '' if flavor_mix.can_mix(counter) else _NO_MIX
 
 
 def guests_by_flavor(fleet: snapshot.Fleet) -> dict[str, int]:
@@ -168,7 +186,9 @@ def _size(request: guest_request.GuestRequest,
         request, sum([host_count.fits for host_count in counts]),
         None if None in mosts else sum(filter(None, mosts)),
         sum([host_count.totals for host_count in counts]),
-        dict(missing.most_common()))
+        dict(missing.most_common()),
+        tuple(dict.fromkeys(gap for host_count in counts
+                            for gap in host_count.gaps)))
 
 
 def _mixes(

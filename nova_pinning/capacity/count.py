@@ -21,6 +21,7 @@ from nova_pinning.capacity import search
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
 from nova_pinning.fit import devices
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
@@ -70,12 +71,15 @@ class HostCount(NamedTuple):
     :param most: that fit at most; None if that was too much to find out
     :param totals: that the host's totals of CPUs promise
     :param missing: of what the totals promise, by what is in the way
+    :param gaps: what is not known of the host, so that ``fits`` is a bound:
+        no more will fit
     """
 
     fits: int
     most: int | None
     totals: int
     missing: Mapping[CapacityCause, int]
+    gaps: tuple[snapshot.GapKind, ...] = ()
 
 
 _NOTHING = HostCount(0, 0, 0, {})
@@ -200,9 +204,48 @@ class Counter:
         self._uses: dict[bool, Mapping[str, int]] = {}
         self._packs: dict[tuple[int, int], search.GuestPacking] = {}
         self._budget = search.SearchBudget()
+        self._deviceless: Counter | None = None
 
     def count(self, host: CountedHost) -> HostCount:
-        """How many go on the host, exactly."""
+        """How many go on the host, exactly if nothing stands against it."""
+        unknown = (gaps.relevant(host.occupancy.host, self.request)
+                   if host.occupancy.host.gaps else ())
+        if not unknown:
+            return self._count(host)
+        counted = self._bound(host)
+        if not counted.fits:
+            # No less can fit.
+            return counted
+        return counted._replace(gaps=tuple(gap.kind for gap in unknown))
+
+    def _bound(self, host: CountedHost) -> HostCount:
+        """How many go on a host at most of which not all is known."""
+        fleet_host = host.occupancy.host
+        known = gaps.without_devices(fleet_host, self.request)
+        if known is self.request:
+            return (self._by_placement(host) if fleet_host.is_opaque
+                    else self._count(host))
+        if self._deviceless is None:
+            self._deviceless = Counter(known, self._packs_cells, self._scope)
+        counted = self._deviceless._bound(host)
+        limit = gaps.device_limit(host.occupancy, self.request)
+        if limit is None or limit >= counted.fits:
+            return counted
+        return HostCount(limit, limit, counted.totals, {
+            **counted.missing,
+            CapacityCause.DEVICES: counted.fits - limit})
+
+    def _by_placement(self, host: CountedHost) -> HostCount:
+        """By what Placement has of a host, and nothing else tells."""
+        if self.request.topology is None:
+            return self._count(host)
+        fits, _scarce = self._offered(host, counting.UNLIMITED)
+        cause = self._barred(host)
+        if cause is not None and fits:
+            return HostCount(0, 0, fits, {cause: fits})
+        return HostCount(fits, fits, fits, {})
+
+    def _count(self, host: CountedHost) -> HostCount:
         totals = self._by_totals(host)
         if not totals:
             return _NOTHING
@@ -313,7 +356,7 @@ class Counter:
         if cause is not None:
             return cause
         refusal = host_occupancy.class_refusal(
-            host.occupancy.host, self.request)
+            host.occupancy.host, self.request, self._scope)
         return None if refusal is None else CapacityCause.CLASS
 
     def _gate(self, host: CountedHost) -> _Gate:

@@ -14,14 +14,18 @@ import rich.console
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
+from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
+from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
@@ -30,6 +34,8 @@ from nova_pinning.presentation import printing
 
 _PRESENT = 'present'
 _ITEM = re.compile(r'(.+):([0-9]{1,6})')
+#: Why nothing fits where not even the totals promise anything.
+_NOTHING_FREE = 'none are free'
 _BAR_CELLS = 8
 _BAR = ''
 _MIB_PER_GIB = 1024
@@ -70,6 +76,10 @@ class ShowCapacity(display.Lister):
     as a whole promise, and what is in the way. Then the CPUs and the memory
     that no flavor on sale can use.
 
+    Where not all of a host is known, as after an import through the compute
+    API, figures can be bounds: they are marked "at most", and the exit status
+    is 1.
+
     Without --flavor and --catalogue, the flavors are those of the snapshot.
     """
 
@@ -93,6 +103,7 @@ class ShowCapacity(display.Lister):
         fleets.add_argument(parser)
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
+        enabled_filters.add_option(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='list the hosts too')
         parser.add_argument('--class', dest='per_class', action='store_true',
@@ -116,6 +127,8 @@ class ShowCapacity(display.Lister):
             return self._run(parsed_args)
 
     def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
+        scope = placement.PlacementScope(
+            keeps_classes=enabled_filters.keeps_classes(parsed_args))
         fleet = fleets.load(parsed_args)
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
@@ -125,14 +138,16 @@ class ShowCapacity(display.Lister):
         if parsed_args.mix is not None:
             weights = mix_weights(parsed_args.mix, requests, fleet)
         with fleets.progress('counting') as progress:
-            measured = capacity.measure(fleet, requests, weights,
-                                        progress=progress)
+            measured = capacity.measure(
+                fleet, requests, weights, scope, progress=progress)
         if parsed_args.svg is not None:
             from nova_pinning.presentation import capacity_chart
             atomic_file.replace(parsed_args.svg, capacity_chart.svg(
                 measured.sizes(), f'{_hosts(measured.hosts)}: what can still '
                                   'be sold, each flavor for itself'))
         per_host = parsed_args.per_host
+        if any(size.is_bound for size in measured.sizes()):
+            self.status = base_command.FINDINGS
         return display.Answer(
             ('host',) * per_host + capacity_report.COLUMNS,
             capacity_report.rows(measured, per_host),
@@ -194,6 +209,7 @@ def show(capacity: capacity.FleetCapacity, console: rich.console.Console,
         f'{words.count(len(capacity.fleet.guests), "guest")}, each flavor for '
         'itself', console)
     _sizes(capacity.sizes(), console)
+    _show_bounds(capacity, console)
     _show_stranded(capacity_report.total(capacity.hosts), console)
     _mixes(capacity, console)
     if per_class:
@@ -205,6 +221,21 @@ def show(capacity: capacity.FleetCapacity, console: rich.console.Console,
     if per_host:
         printing.heading('Hosts', console)
         _per_host(capacity, console)
+
+
+def _show_bounds(capacity: capacity.FleetCapacity,
+                 console: rich.console.Console) -> None:
+    """Why some figures are bounds, and whatever is not known otherwise."""
+    bounds = {gap: size.request.name for size in reversed(capacity.sizes())
+              for gap in size.gaps}
+    if not bounds:
+        return
+    printing.heading('At most, since not all is known', console)
+    printing.pairs([
+        (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
+        for kind, number, example in gaps.counted(
+            [host.host for host in capacity.hosts]) if kind in bounds],
+        console)
 
 
 def _sizes(sizes: Sequence[capacity.FlavorCapacity],
@@ -220,7 +251,8 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
         flavor = size.request.flavor
         row = [flavor.name, str(flavor.vcpus),
                quantities.shown_memory(flavor.memory_mib),
-               f'{size.fits:,}', _bar(size, console)]
+               f'{"at most " * size.is_bound}{size.fits:,}',
+               _bar(size, console)]
         if has_most:
             row.append('?' if size.most is None else f'{size.most:,}')
         rows.append([*row, f'{size.totals:,}', _because(size)])
@@ -245,7 +277,7 @@ def _bar(size: capacity.FlavorCapacity, console: rich.console.Console) -> str:
 def _because(size: capacity.FlavorCapacity) -> str:
     """The largest cause, with its figure if there are others."""
     if not size.missing:
-        return ''
+        return '' if size.fits else _NOTHING_FREE
     cause, guests = next(iter(size.missing.items()))
     if len(size.missing) == 1:
         return CAUSES[cause]
@@ -312,7 +344,8 @@ def _per_host(capacity: capacity.FleetCapacity,
             f'{left.free_cpus:,}', f'{left.stranded_cpus:,}',
             f'{left.orphans:,}',
             _amount(sum(left.memory_mib.values())),
-            ', '.join(f'{count.fits:,} {request.name}' for count, request
+            ', '.join(f'{"at most " * bool(count.gaps)}{count.fits:,} '
+                      f'{request.name}' for count, request
                       in zip(host.counts, capacity.requests) if count.fits)
             or (f'none: {_STRANDED[cause]}' if cause else 'none')])
     printing.table(

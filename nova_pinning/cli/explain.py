@@ -15,6 +15,7 @@ from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
+from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import nova_conf_options
@@ -44,7 +45,7 @@ class Explain(display.Lister):
     Placement alone would exclude before any filter, and what would make the
     guest fit: another property, a smaller size, a guest to move. Each of
     these was tried, none is guessed. The exit status is 1 if the guest fits
-    nowhere.
+    nowhere, or only where too little is known of hosts to be certain.
 
     Of a request that nova-scheduler refused, its own record tells what really
     happened, if it keeps one. Without FLEET nothing else is told, and the exit
@@ -96,6 +97,7 @@ class Explain(display.Lister):
             help='have aggregates with trait:NAME=required take only guests '
                  'that require the trait, as under [scheduler] '
                  'enable_isolated_aggregate_filtering')
+        enabled_filters.add_option(parser)
         parser.add_argument('--hosts', action='store_true',
                             help='print a line for each host as well')
         parser.add_argument(
@@ -118,11 +120,14 @@ class Explain(display.Lister):
         known = known_hits.KnownDefects(
             defects.version(parsed_args.release, '--release')
             if parsed_args.release else None, defects)
+        keeps_classes = enabled_filters.keeps_classes(parsed_args)
         fleet = fleets.load(parsed_args)
         names = fleets.named_hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
-        scope = _scope(request, fleet, parsed_args.isolated_aggregates)
+        scope = dataclasses.replace(
+            _scope(request, fleet, parsed_args.isolated_aggregates),
+            keeps_classes=keeps_classes)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
         from nova_pinning.bridge import flavor_request
@@ -139,7 +144,7 @@ class Explain(display.Lister):
         with flavor_request.batch(), fleets.progress('explaining') as tell:
             explained = explanation.explain_guest(
                 fleet, judge, request.order, read, names, tell, known)
-        if not explained.fitting:
+        if not explained.fitting or not explained.is_certain:
             self.status = base_command.FINDINGS
 
         def show(console: rich.console.Console) -> None:
@@ -151,11 +156,11 @@ class Explain(display.Lister):
             for verdict in explained.verdicts if names else ():
                 explanation_text.show_host(
                     verdict, judge.occupancies[verdict.host],
-                    explained.request, console)
+                    explained.request, console, scope.keeps_classes)
 
         return display.Answer(
             ('name', 'fits', 'layer', 'message', 'is_enabled', 'placement',
-             'unknown_traits', 'class'),
+             'unknown_traits', 'class', 'gaps'),
             map(explanation_report.verdict_as_dict, explained.verdicts), show,
             lambda: {**explanation_report.as_dict(explained, request.remarks),
                      'refusal': refusals.as_dict(request.refused)})

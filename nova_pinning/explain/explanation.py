@@ -81,6 +81,12 @@ class Explanation:
         return tuple(verdict.host for verdict in self.verdicts if verdict.fits)
 
     @property
+    def is_certain(self) -> bool:
+        """Whether it is certain that it fits somewhere, or nowhere."""
+        fitting = [verdict for verdict in self.verdicts if verdict.fits]
+        return not fitting or any(not verdict.gaps for verdict in fitting)
+
+    @property
     def excluded(self) -> int:
         """Hosts that Placement alone would exclude."""
         return sum(bool(verdict.exclusions) for verdict in self.verdicts)
@@ -125,7 +131,9 @@ def explain_guest(
         verdicts=tuple(verdicts),
         groups=groups,
         placement_groups=verdict_summary.placement_groups(verdicts),
-        sentence=verdict_summary.sentence(len(verdicts), groups, asides),
+        sentence=verdict_summary.sentence(
+            len(verdicts), groups, asides,
+            sum(bool(verdict.gaps) for verdict in verdicts)),
         remediation=remediation)
 
 

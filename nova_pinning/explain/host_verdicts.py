@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from nova_pinning import fit
 from nova_pinning.fit import devices
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 _STATUS_TRAIT = 'COMPUTE_STATUS_DISABLED'
@@ -55,7 +57,10 @@ class HostVerdict:
     :param unknown_traits: traits that Placement is asked about, and nobody
         knows of
     :param class_refusal: HostClassFilter's
-    :param outcome: PinnedTopologyFilter's
+    :param outcome: PinnedTopologyFilter's; a fit without cells where only
+        Placement tells what the host has
+    :param gaps: what is not known of the host, so that it may not fit there
+        though nothing known refuses it; () if that is certain
     """
 
     host: str
@@ -65,11 +70,17 @@ class HostVerdict:
     class_refusal: model.Refusal | None
     outcome: model.Fit | model.Refusal
     cause: RefusalCause | None
+    gaps: tuple[snapshot.HostGap, ...] = ()
 
     @property
     def fits(self) -> bool:
-        """Whether nova would put the guest there."""
+        """Whether nova would put the guest there, as far as is known."""
         return self.cause is None
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not certain that it fits, '' if it is or does not fit."""
+        return '; '.join(gap.text for gap in self.gaps)
 
     @property
     def is_eligible(self) -> bool:
@@ -113,9 +124,9 @@ class HostJudge:
         """All that there is to say of one host."""
         host = occupancy.host
         exclusions = self._exclusions(occupancy, request)
-        class_refusal = host_occupancy.class_refusal(host, request)
-        outcome = host_occupancy.fit_on(
-            occupancy, request, self.packs_cells, self.bounds)
+        class_refusal = host_occupancy.class_refusal(
+            host, request, self.scope)
+        outcome = self._outcome(occupancy, request)
         if (isinstance(outcome, model.Refusal)
                 and outcome.reason is model.Reason.PCI):
             outcome = _with_devices(outcome, occupancy, request)
@@ -123,15 +134,34 @@ class HostJudge:
             trait for query in request.queries
             for trait in placement.unknown_traits(host, query)
             if trait != _STATUS_TRAIT)
+        cause = _decide(occupancy, exclusions, class_refusal, outcome)
         return HostVerdict(
             host=host.name, is_enabled=host.is_enabled,
             exclusions=exclusions, unknown_traits=unknown,
             class_refusal=class_refusal, outcome=outcome,
-            cause=_decide(occupancy, exclusions, class_refusal, outcome))
+            cause=cause,
+            gaps=() if cause else gaps.relevant(host, request))
+
+    def _outcome(
+        self, occupancy: host_occupancy.HostOccupancy,
+        request: guest_request.GuestRequest,
+    ) -> model.Fit | model.Refusal:
+        """What PinnedTopologyFilter finds, as far as that can be told."""
+        known = gaps.without_devices(occupancy.host, request)
+        if known is not request and gaps.device_limit(
+                occupancy, request) == 0:
+            return model.Refusal(model.Reason.PCI)
+        if occupancy.host.is_opaque and known.topology is not None:
+            return host_occupancy.FLOATING
+        return host_occupancy.fit_on(
+            occupancy, known, self.packs_cells, self.bounds)
 
     def fits(self, occupancy: host_occupancy.HostOccupancy,
              request: guest_request.GuestRequest) -> bool:
-        """Whether nova would put a guest on a host, as fast as can be told."""
+        """Whether nova would put a guest on a host, as fast as can be told.
+
+        Where not enough is known of the host, it would not.
+        """
         return isinstance(
             host_occupancy.verdict(
                 occupancy, request, self.packs_cells, self.scope,

@@ -164,7 +164,8 @@ class MoveFinder:
             homes = self._homes[key] = _TargetHosts(
                 # The rules mind traits and aggregates, of each guest its own.
                 dataclasses.replace(
-                    self._judge, scope=placement.PlacementScope()),
+                    self._judge, scope=placement.PlacementScope(
+                        keeps_classes=self._judge.scope.keeps_classes)),
                 self._rules, guest)
         return homes.find(guest, moved, self._hosts_of_guests)
 

@@ -82,13 +82,19 @@ def placement_groups(
 
 
 def sentence(total: int, refusal_groups: Sequence[RefusalGroup],
-             asides: Mapping[host_verdicts.RefusalCause, str]) -> str:
+             asides: Mapping[host_verdicts.RefusalCause, str],
+             uncertain: int = 0) -> str:
     """All in one: '3 hosts: 2 are shared hosts, 1 lacks free 1 GiB pages'.
 
     :param asides: what to add to a group, in brackets
+    :param uncertain: hosts of which too little is known to refuse them
     """
-    room = total - sum(group.count for group in refusal_groups)
+    room = (total - uncertain
+            - sum(group.count for group in refusal_groups))
     parts = [f'{room:,} {"has" if room == 1 else "have"} room'] if room else []
+    if uncertain:
+        parts.append(f'{uncertain:,} may have room, which is not known for '
+                     'certain')
     for group in refusal_groups:
         aside = asides.get(group.cause)
         parts.append(f'{group.count:,} {group.text}'

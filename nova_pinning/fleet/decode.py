@@ -22,6 +22,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
+from nova_pinning.placement import inventory
 
 _PAGES = {name: number for number, name in encode.PAGE_NAMES.items()}
 _CLASSES = {str(host_class): host_class for host_class in hostclass.HostClass}
@@ -211,7 +212,13 @@ class _Decoder:
             disabled_reason=value.get('disabled_reason', ''),
             nova_release=self._release(value, (*path, 'nova_release')),
             nova_cell=value.get('nova_cell', ''), cpu_model=cpu_model,
-            hypervisor_version=value.get('hypervisor_version'))
+            hypervisor_version=value.get('hypervisor_version'),
+            inventories=_inventories(value.get('inventories')),
+            held={name: has['held'] for name, has
+                  in value.get('inventories', {}).items() if 'held' in has},
+            gaps=tuple([
+                snapshot.HostGap(snapshot.GapKind(gap['kind']), gap['text'])
+                for gap in value.get('gaps', ())]))
 
     def _release(self, value: _Json, path: source.Path) -> str | None:
         """The name of a release of nova, None if it is not given."""
@@ -321,6 +328,17 @@ def _server_group(value: _Json) -> snapshot.FleetServerGroup:
         id=value['id'], policy=snapshot.GroupPolicy(value['policy']),
         name=value.get('name', ''),
         max_per_host=value.get('max_per_host', 1))
+
+
+def _inventories(
+    value: _Json | None,
+) -> Mapping[str, inventory.Inventory] | None:
+    if value is None:
+        return None
+    return {name: inventory.Inventory(
+        has['total'], has.get('reserved', 0),
+        float(has.get('allocation_ratio', 1)))
+        for name, has in value.items() if 'total' in has}
 
 
 def _cpu_model(value: _Json) -> snapshot.HostCpuModel:

@@ -212,9 +212,26 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'cpu_model': (None if host.cpu_model is None
                           else cpu_models.place(host.cpu_model)),
             'hypervisor_version': host.hypervisor_version,
-        }, traits=None, cpu_model=None, hypervisor_version=None,
+            'inventories': None if host.inventories is None else {
+                name: _inventory(host, name)
+                for name in sorted({*host.inventories, *host.held})},
+            'gaps': [{'kind': str(gap.kind), 'text': _printable(gap.text)}
+                     for gap in host.gaps],
+        }, inventories=None, traits=None, cpu_model=None, hypervisor_version=None,
             cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
             disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
+
+
+def _inventory(host: snapshot.FleetHost, name: str) -> dict[str, Any]:
+    """What Placement has of a resource class; of none there may be a total."""
+    has = (host.inventories or {}).get(name)
+    return {
+        **({} if has is None else {
+            'total': has.total,
+            **_given({'reserved': has.reserved,
+                      'allocation_ratio': has.allocation_ratio},
+                     reserved=0, allocation_ratio=1.0)}),
+        **_given({'held': host.held.get(name, 0)})}
 
 
 def _guest(guest: snapshot.FleetGuest,

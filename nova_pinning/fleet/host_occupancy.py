@@ -25,8 +25,8 @@ class HostOccupancy:
 
     :param engine: the host with its guests, for the engine
     :param inventories: what Placement knows of the host
-    :param resources_used: what the guests are counted with in Placement, by
-        resource class
+    :param resources_used: what is allocated in Placement, by resource class:
+        what the guests are counted with, and what the host says is held
     :param overlaps: whether two guests are on one CPU
     """
 
@@ -79,7 +79,7 @@ class HostOccupancy:
     def _used_with(self, guest: snapshot.FleetGuest,
                    sign: int) -> Mapping[str, int]:
         use = _allocation(self.inventories, guest)
-        return {name: amount + sign * use[name]
+        return {name: amount + sign * use.get(name, 0)
                 for name, amount in self.resources_used.items()}
 
     @property
@@ -96,7 +96,7 @@ def of_host(
     """The occupancy of a host with these guests on it."""
     guests = tuple(guests)
     inventories = placement.host_inventories(host)
-    used = dict.fromkeys(inventory.COUNTED, 0)
+    used = dict.fromkeys(inventory.COUNTED, 0) | dict(host.held)
     for guest in guests:
         for name, amount in _allocation(inventories, guest).items():
             used[name] += amount
@@ -169,10 +169,11 @@ def fit_on(
 
 def class_refusal(
     host: snapshot.FleetHost, request: guest_request.GuestRequest,
+    scope: placement.PlacementScope = placement.PlacementScope(),
 ) -> model.Refusal | None:
     """What HostClassFilter says, with its options as they are by default."""
     host_class = host.known_class
-    if host_class in (None, request.guest_class):
+    if not scope.keeps_classes or host_class in (None, request.guest_class):
         return None
     return model.Refusal(
         model.Reason.HOST_CLASS,
@@ -216,7 +217,7 @@ def verdict(
                              detail=occupancy.host.disabled_reason)
     refusal = placement_refusal(occupancy, request, scope)
     if refusal is None:
-        refusal = class_refusal(occupancy.host, request)
+        refusal = class_refusal(occupancy.host, request, scope)
     if refusal is not None:
         return refusal
     return fit_on(occupancy, request, packs_cells, bounds)

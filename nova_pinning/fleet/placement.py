@@ -80,6 +80,8 @@ class PlacementScope:
         enable_isolated_aggregate_filtering)
     :param project: whose guest it is, None if that is not to be asked;
         nova's filter AggregateMultiTenancyIsolation does
+    :param keeps_classes: whether HostClassFilter keeps guests off hosts of
+        the other class
     """
 
     aggregates: Mapping[str, snapshot.FleetAggregate] = dataclasses.field(
@@ -88,6 +90,7 @@ class PlacementScope:
     default_zone: str = 'nova'
     isolates: bool = False
     project: str | None = None
+    keeps_classes: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -99,7 +102,12 @@ class PlacementScope:
 def host_inventories(
     host: snapshot.FleetHost,
 ) -> Mapping[str, inventory.Inventory]:
-    """What nova-compute reports of a host, by resource class."""
+    """What Placement has of a host, by resource class.
+
+    That is what nova-compute would report of it, if Placement was not asked.
+    """
+    if host.inventories is not None:
+        return host.inventories
     inventories = inventory.host_inventories(
         occupancy.engine_host(host), host.reserved_memory_mib)
     if host.disk_gib is not None:
@@ -148,8 +156,13 @@ def exclusions(
 
 def _is_told(host: snapshot.FleetHost, name: str) -> bool:
     """Whether a snapshot tells how much of a resource class a host has."""
+    if host.inventories is not None and name in host.inventories:
+        return True
     if name == inventory.DISK_GB:
+        # Another provider may share its disk with the host.
         return host.disk_gib is not None
+    if host.inventories is not None:
+        return name in inventory.COUNTED
     return name in inventory.COUNTED and bool(host.cells)
 
 

@@ -123,6 +123,10 @@ class FleetHostGuests:
         return _CheckedGuestCell(guest, topology, fit, is_pinned, cell,
                                  cpus if is_astray else None)
 
+    def gap_texts(self, *kinds: snapshot.GapKind) -> list[str]:
+        """What is not known of the host, as far as it is of these kinds."""
+        return [gap.text for gap in self.host.gaps if gap.kind in kinds]
+
     def violation(
         self, message: str, guests: Iterable[snapshot.FleetGuest] = (),
     ) -> check_rule.Violation:
@@ -165,7 +169,7 @@ def _names(guests: Sequence[snapshot.FleetGuest]) -> str:
     advice='start nova-compute on it, with libvirt as its driver, and import '
            'the snapshot again')
 def no_topology(view: FleetHostGuests) -> check_rule.Violations:
-    if not view.host.cells:
+    if not view.host.cells and not view.gap_texts(snapshot.GapKind.CELLS):
         yield view.violation('nova knows of no NUMA cells')
 
 
@@ -218,6 +222,31 @@ def no_class(view: FleetHostGuests) -> check_rule.Violations:
         yield view.violation('neither dedicated nor shared')
 
 
+@check_rule.rule(
+    'F107', Severity.WARNING, 'a host of which too little is known for exact '
+    'answers',
+    why='how many guests with NUMA cells fit there is known as a bound only: '
+        'no more will fit, less may',
+    advice="import the snapshot from nova's database, or give openstack "
+           'pinning fleet import a host file of the host')
+def unknown_cells(view: FleetHostGuests) -> check_rule.Violations:
+    yield from map(view.violation, view.gap_texts(
+        snapshot.GapKind.CELLS, snapshot.GapKind.EMULATOR_CPUS,
+        snapshot.GapKind.HELD))
+
+
+@check_rule.rule(
+    'F108', Severity.ERROR, 'a host file that contradicts Placement',
+    why='the file is not of the host as it is now; of what both tell, the '
+        'smaller is counted',
+    advice='write the file again with nova-pinning host discover or host plan '
+           'and import again, or start nova-compute again if it is nova.conf '
+           'that was changed')
+def contradicted(view: FleetHostGuests) -> check_rule.Violations:
+    yield from map(view.violation, view.gap_texts(
+        snapshot.GapKind.CONTRADICTION))
+
+
 UNLISTED_HOST = check_rule.Rule[FleetHostGuests](
     'F201', Severity.ERROR, 'guests on a host that is not in the fleet',
     why='they are left out of everything',
@@ -228,6 +257,9 @@ UNLISTED_HOST = check_rule.Rule[FleetHostGuests](
     'F202', Severity.ERROR, 'a guest on cells that its host has not',
     why='what it uses there is not counted', advice=_REREAD)
 def no_such_cell(view: FleetHostGuests) -> check_rule.Violations:
+    if view.host.is_opaque:
+        # Placement has counted what it uses.
+        return
     for placed in view.guest_cells:
         if placed.cell is None:
             yield view.guest_violation(
@@ -418,8 +450,10 @@ def too_much_memory(view: FleetHostGuests) -> check_rule.Violations:
     if not host.cells:
         return
     used_mib = sum(guest.memory_mib for guest in view.guests)
-    limit_mib = max(0, int(
-        placement.host_inventories(host)[inventory.MEMORY_MB].capacity))
+    has = placement.host_inventories(host).get(inventory.MEMORY_MB)
+    if has is None:
+        return
+    limit_mib = max(0, int(has.capacity))
     if used_mib > limit_mib:
         used, limit = quantities.shown_alike(used_mib, limit_mib)
         yield view.violation(f'{used} in use, {limit} to sell', view.guests)

@@ -19,6 +19,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning import model
 from nova_pinning.model import cell_order
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 
 
 # The engine's words for devices, by which a snapshot tells of them too.
@@ -89,6 +90,29 @@ class FleetServerGroup:
     max_per_host: int = 1
 
 
+class GapKind(enum.StrEnum):
+    """What may not be known of a host.
+
+    An answer that depends on it is a bound: more cannot be, less can.
+    """
+
+    CELLS = 'cells'
+    CONTRADICTION = 'contradiction'
+    DEVICES = 'devices'
+    EMULATOR_CPUS = 'emulator-cpus'
+    HELD = 'held'
+
+
+class HostGap(NamedTuple):
+    """Something that is not known of a host.
+
+    :param text: what, for people
+    """
+
+    kind: GapKind
+    text: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FleetHost:
     """A host of a fleet, without its guests.
@@ -111,6 +135,13 @@ class FleetHost:
     :param cpu_model: None if not known
     :param hypervisor_version: as nova has it, 7002000 for 7.2; None if not
         known
+    :param inventories: that Placement has of it, by resource class; None if
+        nobody has asked, and then they are what nova-compute would report of
+        the cells
+    :param held: what Placement has allocated there, by resource class, beyond
+        what the guests of the snapshot are counted with; below 0 where it
+        counts them with less
+    :param gaps: what is not known of it, each kind once
     """
 
     name: str
@@ -131,6 +162,16 @@ class FleetHost:
     nova_cell: str = ''
     cpu_model: HostCpuModel | None = None
     hypervisor_version: int | None = None
+    inventories: Mapping[str, inventory.Inventory] | None = dataclasses.field(
+        default=None, hash=False)
+    held: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False)
+    gaps: tuple[HostGap, ...] = ()
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether Placement alone tells what it has."""
+        return not self.cells and self.inventories is not None
 
     @property
     def known_class(self) -> hostclass.HostClass | None:

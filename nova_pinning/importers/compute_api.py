@@ -23,8 +23,8 @@ from nova_pinning import errors
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import host_completion
 from nova_pinning.fleet import snapshot
-from nova_pinning.host import engine
 from nova_pinning.host import host_model
+from nova_pinning.importers import host_gaps
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
@@ -78,10 +78,16 @@ class ListedServerGroup:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProviderData:
-    """What Placement has of a host; traits are None if it has no provider."""
+    """What Placement has of a host; traits are None if it has no provider.
+
+    :param inventories: of the host, and of devices that are providers below
+        it, the same resource classes added up
+    :param used: what is allocated of them
+    """
 
     traits: frozenset[str] | None
     inventories: Mapping[str, client.ProviderInventory]
+    used: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,11 +168,28 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
         :param provider: its UUID
         """
         try:
-            return ProviderData(self.placement.traits(provider).names,
-                                self.placement.inventories(provider))
+            traits = self.placement.traits(provider).names
+            inventories = dict(self.placement.inventories(provider))
+            used = dict(self.placement.usages(provider))
+            for below in self.placement.providers(in_tree=provider):
+                if below.uuid != provider:
+                    self._add(below.uuid, inventories, used)
+            return ProviderData(traits, inventories, used)
         except errors.RefusedError:
             # Placement has no such provider (404).
             return ProviderData(None, {})
+
+    def _add(self, provider: str,
+             inventories: dict[str, client.ProviderInventory],
+             used: dict[str, int]) -> None:
+        """Add what a provider below a host has, such as a PCI device."""
+        for name, has in self.placement.inventories(provider).items():
+            before = inventories.get(name)
+            inventories[name] = has if before is None else dataclasses.replace(
+                before, total=before.total + has.total,
+                reserved=before.reserved + has.reserved)
+        for name, amount in self.placement.usages(provider).items():
+            used[name] = used.get(name, 0) + amount
 
     def listed_servers(self, host: str = '') -> tuple[ListedServer, ...]:
         """The servers of all projects that are on a host.
@@ -245,13 +268,13 @@ def fleet_host(
 
     :param aggregates: of the cloud
     :param description: its host file, None if there is none: it then has no
-        cells
+        cells; Placement outweighs what it says
     :param note: is told what is odd
     """
     own = [fleet_aggregate(aggregate) for aggregate in aggregates
            if hypervisor.name in aggregate.hosts]
-    cells = engine.engine_cells(description) if description else ()
     inventories = provided.inventories
+    cells, gaps = host_gaps.known_cells(description, inventories)
     host_class = None
     try:
         host_class = placement_traits.host_class(
@@ -280,7 +303,8 @@ def fleet_host(
         disk_gib=disk.total if disk else None,
         is_enabled=not hypervisor.disabled_reason,
         disabled_reason=hypervisor.disabled_reason,
-        cpu_model=cpu_model, hypervisor_version=hypervisor.version or None)
+        cpu_model=cpu_model, hypervisor_version=hypervisor.version or None,
+        inventories=inventories, gaps=gaps)
 
 
 def _ratio(inventory: client.ProviderInventory | None) -> float:
@@ -346,11 +370,6 @@ def _time(shown: str | None) -> str:
     :param shown: such as 2026-05-04T10:11:12.000000; None if it was never
     """
     return f'{shown.partition(".")[0]}Z' if shown else ''
-
-
-def has_hidden_cpus(guest: snapshot.FleetGuest) -> bool:
-    """Whether it has a CPU for its emulator threads that nobody tells of."""
-    return bool(guest.topology and guest.topology.emulator_isolated)
 
 
 def may_go_back(server: ListedServer) -> bool:

@@ -15,7 +15,9 @@ from typing import TypeVar
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
+from nova_pinning.host import words
 from nova_pinning.importers import compute_api
+from nova_pinning.importers import host_gaps
 from nova_pinning.model import hostclass
 from nova_pinning.segregation import segregation_model
 
@@ -81,8 +83,9 @@ def read(
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
             hypervisors = _single(cloud.hypervisors(), notes)
+            used: dict[str, Mapping[str, int]] = {}
             hosts = tuple(_host(hypervisor, provided, aggregates, descriptions,
-                                notes)
+                                used, notes)
                           for hypervisor, provided in progress(_answers(
                               pool, lambda hypervisor: cloud.provided(
                                   hypervisor.provider), hypervisors),
@@ -98,16 +101,11 @@ def read(
     without = [host.name for host in hosts if not host.cells]
     if without:
         notes.append(
-            f'{len(without)} hosts have no host file, so nothing is known of '
-            f'their cells: {", ".join(without[:5])}'
-            f'{", ..." if len(without) > 5 else ""}')
-    hidden = sum(map(compute_api.has_hidden_cpus, guests))
-    if hidden:
-        notes.append(
-            f'{hidden} servers have a host CPU for their emulator threads, '
-            'which the API does not tell, so it counts as free')
+            f'{words.count(len(without), "host")} without a host file, of '
+            'which is known only how many pinned guests fit at most: '
+            f'{", ".join(without[:5])}{", ..." if len(without) > 5 else ""}')
     return snapshot.Fleet(
-        hosts=hosts, guests=guests, flavors=flavors,
+        hosts=tuple(host_gaps.with_usage(hosts, guests, used)), guests=guests, flavors=flavors,
         aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
         server_groups=tuple(listed.group for listed in server_groups),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',
@@ -139,9 +137,11 @@ def _host(
     provided: compute_api.ProviderData,
     aggregates: Sequence[segregation_model.HostAggregate],
     descriptions: Mapping[str, host_model.HostDescription],
-    notes: list[str],
+    used: dict[str, Mapping[str, int]], notes: list[str],
 ) -> snapshot.FleetHost:
+    """A host; what Placement has allocated of it is put into ``used``."""
     name = hypervisor.name
+    used[name] = provided.used
     if provided.traits is None:
         notes.append(f'host {name}: Placement has no such provider')
     return compute_api.fleet_host(hypervisor, provided, aggregates,
@@ -160,7 +160,7 @@ def _guests(
         if compute_api.may_go_back(server):
             notes.append(
                 f'server {server.id} on {server.host} is being moved; what it '
-                'holds on its other host counts as free')
+                'holds on its other host is known as far as Placement has it')
         try:
             yield compute_api.fleet_guest(
                 server, topology, groups.get(server.id, ''))

@@ -79,15 +79,19 @@ class PlacementClient:
         if timeout_s is not None:
             self._options['timeout'] = timeout_s
 
-    def providers(self, *, required: str = '', name: str = '',
-                  member_of: str = '') -> tuple[ResourceProvider, ...]:
+    def providers(
+        self, *, required: str = '', name: str = '', member_of: str = '',
+        in_tree: str = '',
+    ) -> tuple[ResourceProvider, ...]:
         """The providers that meet all that is given; Placement has no pages.
 
         :param required: a trait that they have
         :param name: their name, exactly
         :param member_of: UUID of an aggregate that they are in
+        :param in_tree: UUID of a provider whose tree they are in
         """
-        query = {'required': required, 'name': name, 'member_of': member_of}
+        query = {'required': required, 'name': name, 'member_of': member_of,
+                 'in_tree': in_tree}
         body = self._get('/resource_providers', {
             key: value for key, value in query.items() if value})
         return tuple(
@@ -141,6 +145,15 @@ class PlacementClient:
             name: ProviderInventory(row['total'], row['reserved'],
                                     row['allocation_ratio'])
             for name, row in body['inventories'].items()}
+
+    def usages(self, provider: str) -> Mapping[str, int]:
+        """What is allocated of a provider, by resource class.
+
+        :param provider: its UUID
+        """
+        usages: Mapping[str, int] = self._get(
+            f'/resource_providers/{_quoted(provider)}/usages')['usages']
+        return usages
 
     def consumers(self, provider: str) -> frozenset[str]:
         """The UUIDs of all that has an allocation from a provider.

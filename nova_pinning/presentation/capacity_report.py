@@ -12,11 +12,12 @@ from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.checks import metrics
+from nova_pinning.fleet import gaps
 from nova_pinning.model import hostclass
 
 #: The columns of :func:`rows`; of those for each host, the host comes first.
 COLUMNS = ('class', 'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
-           'by_host_totals', 'missing_because')
+           'by_host_totals', 'missing_because', 'is_bound')
 _UNKNOWN = 'unknown'
 _BYTES_PER_MIB = 1024 ** 2
 
@@ -33,6 +34,7 @@ def as_dict(capacity: capacity.FleetCapacity, per_host: bool = False) -> dict[
         'taken_at': capacity.fleet.taken_at,
         'hosts': len(capacity.hosts),
         'guests': len(capacity.fleet.guests),
+        'gaps': gaps.as_list(host.host for host in capacity.hosts),
         'flavors': [_flavor(size) for size in capacity.sizes()],
         'stranded': _stranded(total(capacity.hosts)),
         'by_class': {
@@ -78,7 +80,8 @@ def rows(fleet_capacity: capacity.FleetCapacity,
             yield {**labels, 'flavor': flavor.name, 'vcpus': flavor.vcpus,
                    'memory_mib': flavor.memory_mib, 'fits': size.fits,
                    'most': size.most, 'by_host_totals': size.totals,
-                   'missing_because': next(iter(size.missing), '')}
+                   'missing_because': next(iter(size.missing), ''),
+                   'is_bound': size.is_bound}
 
 
 def as_metrics(capacity: capacity.FleetCapacity) -> str:
@@ -86,6 +89,10 @@ def as_metrics(capacity: capacity.FleetCapacity) -> str:
     made = metrics.Gauges('nova_pinning_capacity')
     fits = made.add('guests', 'Further guests that nova will place',
                     'flavor', 'class')
+    bound = made.add(
+        'guests_is_bound',
+        'Whether less may fit, since not all of the hosts is known',
+        'flavor', 'class')
     totals = made.add(
         'guests_by_host_totals',
         'Further guests that the free CPUs of hosts as a whole promise',
@@ -113,6 +120,7 @@ def as_metrics(capacity: capacity.FleetCapacity) -> str:
         name, hosts = class_name(host_class), by_class.get(host_class, [])
         for size in capacity.sizes(hosts):
             fits.labels(size.request.name, name).set(size.fits)
+            bound.labels(size.request.name, name).set(size.is_bound)
             totals.labels(size.request.name, name).set(size.totals)
             for cause, guests in size.missing.items():
                 missing.labels(size.request.name, name, cause).set(guests)
@@ -167,6 +175,8 @@ def _counts(size: capacity.FlavorCapacity) -> dict[str, Any]:
 def _figures(size: capacity.FlavorCapacity) -> dict[str, Any]:
     return {
         'fits': size.fits,
+        'is_bound': size.is_bound,
+        'bound_since': list(map(str, size.gaps)),
         'most': size.most,
         'by_host_totals': size.totals,
         'missing': dict(_plain(size.missing.items()))}

@@ -30,6 +30,7 @@ def as_dict(explanation: explanation.Explanation,
         'remarks': list(remarks),
         'hosts_asked': len(explanation.verdicts),
         'hosts_fitting': len(explanation.fitting),
+        'is_certain': explanation.is_certain,
         'causes': [_group(group) for group in explanation.groups],
         'placement': {
             'queries': [_query(query) for query in request.queries],
@@ -64,6 +65,8 @@ def verdict_as_dict(verdict: host_verdicts.HostVerdict) -> dict[str, Any]:
     told: dict[str, Any] = {
         'name': verdict.host,
         'fits': verdict.fits,
+        'gaps': [{'kind': str(gap.kind), 'text': gap.text}
+                 for gap in verdict.gaps],
         'layer': str(cause.layer) if cause else None,
         'message': verdict.figures or None,
         'is_enabled': verdict.is_enabled,

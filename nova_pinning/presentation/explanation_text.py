@@ -39,7 +39,6 @@ def show(explanation: explanation.Explanation, console: rich.console.Console,
     :param lists_hosts: whether to print a line for each host, too
     """
     flavor = explanation.request.flavor
-    total = len(explanation.verdicts)
     printing.title(
         f'{flavor.name} ({flavor.vcpus} vCPUs, '
         f'{quantities.shown_memory(flavor.memory_mib)}, '
@@ -57,7 +56,8 @@ def show(explanation: explanation.Explanation, console: rich.console.Console,
     if lists_hosts:
         printing.heading('Hosts', console)
         printing.table(('host', 'verdict'), [
-            (verdict.host, 'fits' if verdict.fits else verdict.figures)
+            (verdict.host, _fits(verdict) if verdict.fits
+             else verdict.figures)
             for verdict in explanation.verdicts], console)
     if not explanation.fitting:
         printing.heading('What would make it fit, each tried', console)
@@ -65,8 +65,29 @@ def show(explanation: explanation.Explanation, console: rich.console.Console,
         for line in lines or ('nothing that was tried',):
             printing.say(line, console, '  ')
         return
-    printing.heading('It fits', console)
-    printing.say(f'on {_on(explanation.fitting)} of {total:,}', console, '  ')
+    _show_fitting(explanation, console)
+
+
+def _show_fitting(explanation: explanation.Explanation,
+                  console: rich.console.Console) -> None:
+    fitting = [verdict for verdict in explanation.verdicts if verdict.fits]
+    for certain, title in ((True, 'It fits'), (False, 'It may fit')):
+        hosts = [verdict for verdict in fitting
+                 if bool(verdict.gaps) is not certain]
+        if not hosts:
+            continue
+        printing.heading(title, console)
+        most = '' if certain else 'at most '
+        printing.say(
+            f'on {most}{_on([verdict.host for verdict in hosts])} of '
+            f'{len(explanation.verdicts):,}', console, '  ')
+        if not certain:
+            printing.say(f'for example {hosts[0].host}: {hosts[0].doubt}',
+                         console, '  ')
+
+
+def _fits(verdict: host_verdicts.HostVerdict) -> str:
+    return f'may fit: {verdict.doubt}' if verdict.gaps else 'fits'
 
 
 def _example(verdict: host_verdicts.HostVerdict) -> str:
@@ -159,12 +180,17 @@ def _on(hosts: Sequence[str]) -> str:
 def show_host(verdict: host_verdicts.HostVerdict,
               occupancy: host_occupancy.HostOccupancy,
               request: guest_request.GuestRequest,
-              console: rich.console.Console) -> None:
-    """Print what each layer says of one host, and its cells."""
+              console: rich.console.Console,
+              keeps_classes: bool = True) -> None:
+    """Print what each layer says of one host, and its cells.
+
+    :param keeps_classes: whether HostClassFilter is enabled
+    """
     host = occupancy.host
     printing.heading(f'Host {host.name}, layer by layer', console)
-    printing.pairs(_layers(verdict, occupancy), console)
-    if isinstance(verdict.outcome, model.Fit):
+    printing.pairs(_layers(verdict, occupancy, keeps_classes), console)
+    if isinstance(verdict.outcome, model.Fit) and (
+            verdict.outcome.cells or request.topology is None):
         for line in fit_text.lines(verdict.outcome):
             printing.say(line, console, '    ')
     if not host.cells:
@@ -193,7 +219,7 @@ def show_host(verdict: host_verdicts.HostVerdict,
 
 def _layers(
     verdict: host_verdicts.HostVerdict,
-    occupancy: host_occupancy.HostOccupancy,
+    occupancy: host_occupancy.HostOccupancy, keeps_classes: bool,
 ) -> Iterator[tuple[str, str]]:
     host = occupancy.host
     yield 'the host', 'is enabled' if host.is_enabled else (
@@ -205,13 +231,16 @@ def _layers(
         yield '', ('whether it has these traits is not known: '
                    + ', '.join(sorted(verdict.unknown_traits)))
     yield 'HostClassFilter', (
-        f'refuses it: {verdict.class_refusal}'
+        'is not enabled' if not keeps_classes
+        else f'refuses it: {verdict.class_refusal}'
         if verdict.class_refusal is not None
         else 'passes it' if host.host_class is not None
         else "passes it: nothing indicates the host's class")
     yield 'PinnedTopologyFilter', (
         f'refuses it: {verdict.outcome}'
-        if isinstance(verdict.outcome, model.Refusal) else 'passes it')
+        if isinstance(verdict.outcome, model.Refusal)
+        else f'may pass it: {verdict.doubt}' if verdict.gaps
+        else 'passes it')
 
 
 def _cell(cell: model.CellView, occupancy: host_occupancy.HostOccupancy,

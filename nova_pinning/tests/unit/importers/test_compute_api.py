@@ -13,6 +13,7 @@ from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.placement import placement_traits
 from nova_pinning.tests.unit.segregation import test_segregation_cloud
 
@@ -25,7 +26,12 @@ DESCRIPTION = host_model.HostDescription(
         l3_domains=(cpuset.CpuSet.parse('0-1,4-5'),
                     cpuset.CpuSet.parse('2-3,6-7'))),),
     nova=host_model.NovaSettings(dedicated_cpus=cpuset.CpuSet.parse('2-7')))
+KNOWN = {'PCPU': (6, 0, 1.0), 'MEMORY_MB': (1024, 0, 1.0)}
 DEDICATED = {'hw:cpu_policy': 'dedicated'}
+
+
+NO_DEVICES = snapshot.HostGap(
+    snapshot.GapKind.DEVICES, 'the API does not tell its PCI devices')
 
 
 def hypervisor(name='h', **changes):
@@ -56,7 +62,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         self.server_groups()
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': []})
         self.http.get(f'{URL}/flavors/detail', json={'flavors': []})
-        self.provider('h')
+        self.provider('h', **KNOWN)
 
     def hypervisors(self, *shown, cpu_info=None):
         """As nova shows them; only who asks as of old is told of CPUs."""
@@ -80,7 +86,15 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
     def servers(self, *shown):
         self.http.get(f'{URL}/servers/detail', json={'servers': list(shown)})
 
-    def provider(self, name, *names, **inventories):
+    def provider(self, name, *names, used=None, below=(), **inventories):
+        self.http.get(
+            f'{PLACEMENT}/resource_providers?in_tree=rp-{name}', json={
+                'resource_providers': [{
+                    'uuid': f'rp-{one}', 'name': one, 'generation': 1,
+                    'parent_provider_uuid': None} for one in (name, *below)]})
+        self.http.get(f'{PLACEMENT}/resource_providers/rp-{name}/usages',
+                      json={'usages': used or {},
+                            'resource_provider_generation': 1})
         path = f'{PLACEMENT}/resource_providers/rp-{name}'
         self.http.get(f'{path}/traits', json={
             'traits': list(names), 'resource_provider_generation': 1})
@@ -119,8 +133,9 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
     def test_host(self):
         self.provider(
             'h', placement_traits.DEDICATED, 'HW_CPU_X86_AVX2',
-            VCPU=(8, 0, 4.0),
-            MEMORY_MB=(1024, 64, 1.5), DISK_GB=(100, 0, 2.0))
+            PCPU=(6, 0, 1.0), VCPU=(8, 0, 4.0),
+            MEMORY_MB=(1024, 64, 1.5), DISK_GB=(100, 0, 2.0),
+            used={'PCPU': 3})
         fleet = self.fleet()
         host, = fleet.hosts
         self.assertEqual(snapshot.FleetHost(
@@ -133,8 +148,21 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             traits=frozenset({placement_traits.DEDICATED, 'HW_CPU_X86_AVX2'}),
             cpu_allocation_ratio=4.0, ram_allocation_ratio=1.5,
             disk_allocation_ratio=2.0, reserved_memory_mib=64, disk_gib=100,
-            hypervisor_version=7002000,
-        ), host)
+            hypervisor_version=7002000, inventories={
+                'PCPU': inventory.Inventory(6),
+                'VCPU': inventory.Inventory(8, 0, 4.0),
+                'MEMORY_MB': inventory.Inventory(1024, 64, 1.5),
+                'DISK_GB': inventory.Inventory(100, 0, 2.0)},
+            held={'PCPU': 3}, gaps=(
+                snapshot.HostGap(
+                    snapshot.GapKind.CONTRADICTION,
+                    'its host file has no shared CPUs where Placement has 8 '
+                    'VCPU'),
+                NO_DEVICES,
+                snapshot.HostGap(
+                    snapshot.GapKind.HELD, 'Placement has 3 PCPU allocated of '
+                    'it beside its servers, for a migration or a server that '
+                    'is being built'))), host)
         self.assertEqual('2026-11-21T12:00:00Z', fleet.taken_at)
         self.assertEqual('cloud here', fleet.source)
 
@@ -158,8 +186,50 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
     def test_without_host_file(self):
         fleet, notes = self.read({})
         self.assertEqual((), fleet.hosts[0].cells)
-        self.assertEqual(('1 hosts have no host file, so nothing is known of '
-                          'their cells: h',), notes)
+        self.assertTrue(fleet.hosts[0].is_opaque)
+        self.assertEqual((snapshot.HostGap(
+            snapshot.GapKind.CELLS, 'it has no host file'), NO_DEVICES),
+            fleet.hosts[0].gaps)
+        self.assertEqual(('1 host without a host file, of which is known only '
+                          'how many pinned guests fit at most: h',), notes)
+
+    def test_file_of_another_class(self):
+        """What Placement has not is not counted on."""
+        self.provider('h', VCPU=(6, 0, 1.0), MEMORY_MB=(1020, 0, 1.0))
+        host, = self.read()[0].hosts
+        self.assertEqual([cpuset.CpuSet()],
+                         [cell.dedicated_cpus for cell in host.cells])
+        self.assertEqual(
+            'its host file has 6 dedicated CPUs where Placement has no PCPU '
+            'and no shared CPUs where Placement has 6 VCPU',
+            host.gaps[0].text)
+
+    def test_file_of_other_memory(self):
+        self.provider('h', PCPU=(6, 0, 1.0), MEMORY_MB=(2048, 0, 1.0))
+        host, = self.read()[0].hosts
+        self.assertEqual(
+            'its host file has 1,024 MiB of memory where Placement has 2,048',
+            host.gaps[0].text)
+
+    def test_devices_in_placement(self):
+        for name, used in (('gpu-1', 1), ('gpu-2', 0)):
+            self.provider(name, CUSTOM_PCI_10DE_20B5=(1, 0, 1.0), used={
+                'CUSTOM_PCI_10DE_20B5': used})
+        self.provider('h', **KNOWN, below=['gpu-1', 'gpu-2'])
+        host, = self.read()[0].hosts
+        self.assertEqual(
+            inventory.Inventory(2), host.inventories['CUSTOM_PCI_10DE_20B5'])
+        self.assertEqual({'CUSTOM_PCI_10DE_20B5': 1}, host.held)
+        self.assertIn('near which cells', host.gaps[0].text)
+
+    def test_counted_with_less(self):
+        """Placement is right about what its allocations are."""
+        self.provider('h', **KNOWN, used={'PCPU': 1, 'MEMORY_MB': 1})
+        self.servers(test_segregation_cloud.server(extra_specs=DEDICATED))
+        self.topology('s', node(0, {'0': 2, '1': 3}))
+        host, = self.read()[0].hosts
+        self.assertEqual({'PCPU': -1}, host.held)
+        self.assertEqual((NO_DEVICES,), host.gaps)
 
     def test_without_provider(self):
         self.http.get(f'{PLACEMENT}/resource_providers/rp-h/traits',
@@ -183,7 +253,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         shown = test_segregation_cloud.aggregate('h')
         shown['metadata'] = {'pinning:class': 'shared'}
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': [shown]})
-        self.provider('h', placement_traits.DEDICATED)
+        self.provider('h', placement_traits.DEDICATED, **KNOWN)
         fleet, notes = self.read()
         self.assertIsNone(fleet.hosts[0].host_class)
         self.assertIn('host h is of no class', notes[0])
@@ -370,12 +440,14 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             status='VERIFY_RESIZE', extra_specs={
                 **DEDICATED, 'hw:emulator_threads_policy': 'isolate'}))
         self.topology('s', node(0, {'0': 2}))
-        _fleet, notes = self.read()
+        fleet, notes = self.read()
         self.assertEqual((
             'server id-s on h is being moved; what it holds on its other host '
-            'counts as free',
-            '1 servers have a host CPU for their emulator threads, which the '
-            'API does not tell, so it counts as free'), notes)
+            'is known as far as Placement has it',), notes)
+        self.assertIn(snapshot.HostGap(
+            snapshot.GapKind.EMULATOR_CPUS,
+            'the API does not tell the CPU for emulator threads of 1 server'),
+            fleet.hosts[0].gaps)
 
     def test_many(self):
         """Whatever the number of jobs, the same in the same order."""

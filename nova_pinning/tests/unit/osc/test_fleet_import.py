@@ -13,6 +13,7 @@ from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.importers import compute_api
 from nova_pinning.osc import fleet_import
+from nova_pinning.placement import inventory
 from nova_pinning.tests.unit.segregation import test_segregation_cloud
 
 
@@ -31,7 +32,9 @@ class FakeCloud:
         return (compute_api.ListedHypervisor('h', 'rp-h', ''),)
 
     def provided(self, provider):
-        return compute_api.ProviderData(frozenset({'CUSTOM_X'}), {})
+        return compute_api.ProviderData(frozenset({'CUSTOM_X'}), {
+            'VCPU': inventory.Inventory(4),
+            'MEMORY_MB': inventory.Inventory(1024)})
 
     def listed_servers(self):
         return (compute_api.ListedServer('id-s',
@@ -84,7 +87,7 @@ class ImportFleetTestCase(oslotest.BaseTestCase):
         arguments = self.write_host('other')
         status, _out, err = self.run_command(*arguments)
         self.assertEqual(0, status)
-        self.assertIn('warning: 1 hosts have no host file', err)
+        self.assertIn('warning: 1 host without a host file', err)
         self.assertIn('warning: there is a file for host other', err)
 
     def test_cloud_fails(self):

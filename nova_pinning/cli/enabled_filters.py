@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which filters nova-scheduler has enabled, as a command is told."""
+
+import argparse
+import os
+
+from oslo_config import cfg
+
+from nova_pinning import errors
+
+_OPTION = '--filters'
+_CLASS_FILTER = 'HostClassFilter'
+_TOPOLOGY_FILTERS = ('PinnedTopologyFilter', 'NUMATopologyFilter')
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add --filters."""
+    parser.add_argument(
+        _OPTION, metavar='FILTERS',
+        help="the filters that nova-scheduler has enabled, by the names of "
+             "their classes with commas between them, or the path of its "
+             "nova.conf; to be given where HostClassFilter is not enabled, "
+             'since otherwise guests are kept off hosts of the other class')
+
+
+def keeps_classes(parsed_args: argparse.Namespace) -> bool:
+    """Whether HostClassFilter keeps classes of guests and hosts apart.
+
+    :raises errors.InputError: for a file that cannot be read, or filters that
+        do not look at NUMA topologies
+    """
+    text = parsed_args.filters
+    if text is None:
+        return True
+    names = (_of_file(text) if os.sep in text or os.path.isfile(text)
+             else [name.strip() for name in text.split(',')])
+    if not set(names) & set(_TOPOLOGY_FILTERS):
+        raise errors.InputError(
+            f'has neither {" nor ".join(_TOPOLOGY_FILTERS)}, so that nova '
+            'would choose hosts whatever CPUs are free',
+            errors.Location(_OPTION),
+            f'there {"is" if len(names) == 1 else "are"} {", ".join(names)}')
+    return _CLASS_FILTER in names
+
+
+def _of_file(path: str) -> list[str]:
+    """[filter_scheduler] enabled_filters of a nova.conf."""
+    conf = cfg.ConfigOpts()
+    conf.register_opts([cfg.ListOpt('enabled_filters')],
+                       group='filter_scheduler')
+    try:
+        conf([], project='nova', default_config_files=[path],
+             default_config_dirs=[], use_env=False)
+        names = conf.filter_scheduler.enabled_filters
+    except (cfg.Error, OSError, ValueError) as error:
+        raise errors.InputError(
+            str(error).strip(), errors.Location(path)) from None
+    if names is None:
+        raise errors.InputError(
+            'has no enabled_filters in [filter_scheduler], so nova-scheduler '
+            'has those that nova enables by default',
+            errors.Location(path),
+            'name the filters with --filters, or the file that nova-scheduler '
+            'reads')
+    return [name.strip() for name in names]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compute API and Placement leave open about hosts.
+
+And where a host file says other than Placement. The cloud is right then: a
+file is of the day it was written.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import engine
+from nova_pinning.host import host_model
+from nova_pinning.host import words
+from nova_pinning import model
+from nova_pinning.placement import inventory
+
+#: What the kernel and the firmware keep of nodes' memory makes so much of a
+#: difference between a host file and libvirt; more is another machine.
+_MEMORY_SHARE = 0.05
+_PCI = 'CUSTOM_PCI_'
+#: What a guest holds of a host that limits where others can be put.
+_HELD = (inventory.PCPU, inventory.VCPU, inventory.MEMORY_MB)
+
+
+def known_cells(
+    description: host_model.HostDescription | None,
+    inventories: Mapping[str, inventory.Inventory],
+) -> tuple[tuple[model.HostCell, ...], tuple[snapshot.HostGap, ...]]:
+    """The cells of a host, and what remains open about it.
+
+    :param description: its host file, None if there is none
+    :param inventories: what Placement has of it, by resource class
+    :returns: the cells without dedicated CPUs if Placement has none, and the
+        gaps that every host of a compute API has, or by its file
+    """
+    devices = snapshot.HostGap(
+        snapshot.GapKind.DEVICES,
+        'the API does not tell its PCI devices'
+        if not any(name.startswith(_PCI) for name in inventories) else
+        'the API does not tell near which cells its PCI devices are')
+    if description is None:
+        return (), (snapshot.HostGap(
+            snapshot.GapKind.CELLS, 'it has no host file'), devices)
+    cells = engine.engine_cells(description)
+    contradictions = list(_contradictions(cells, inventories))
+    if inventory.PCPU not in inventories and inventory.has_pcpus(cells):
+        cells = tuple(
+            dataclasses.replace(cell, dedicated_cpus=cpuset.CpuSet())
+            for cell in cells)
+    if not contradictions:
+        return cells, (devices,)
+    return cells, (snapshot.HostGap(
+        snapshot.GapKind.CONTRADICTION,
+        f'its host file has {words.listed(contradictions)}'), devices)
+
+
+def _contradictions(
+    cells: Sequence[model.HostCell],
+    inventories: Mapping[str, inventory.Inventory],
+) -> Iterator[str]:
+    """What a host file says other than Placement: '8 X, Placement 4'."""
+    ours = inventory.host_inventories(model.Host(tuple(cells)))
+    for name, what in ((inventory.PCPU, 'dedicated CPUs'),
+                       (inventory.VCPU, 'shared CPUs')):
+        here = ours[name].total if name in ours else 0
+        there = inventories[name].total if name in inventories else 0
+        if here != there:
+            yield (f'{here or "no"} {what} where Placement has '
+                   f'{there or "no"} {name}')
+    here = ours[inventory.MEMORY_MB].total
+    there = (inventories[inventory.MEMORY_MB].total
+             if inventory.MEMORY_MB in inventories else 0)
+    if abs(here - there) > _MEMORY_SHARE * max(here, there):
+        yield (f'{here:,} MiB of memory where Placement has {there:,}')
+
+
+def with_usage(
+    hosts: Iterable[snapshot.FleetHost], guests: Iterable[snapshot.FleetGuest],
+    used: Mapping[str, Mapping[str, int]],
+) -> Iterator[snapshot.FleetHost]:
+    """The hosts with what Placement has allocated beside their guests.
+
+    That is what a migration holds on its other host, a server that is being
+    built, and what was forgotten there.
+
+    :param used: what Placement has allocated, by host and resource class
+    """
+    hosts = tuple(hosts)
+    by_host = occupancy.guests_by_host(snapshot.Fleet(
+        hosts=hosts, guests=tuple(guests)))
+    for host in hosts:
+        here = by_host[host.name]
+        counted = host_occupancy.of_host(host, here).resources_used
+        held = {name: amount - counted.get(name, 0)
+                for name, amount in used[host.name].items()}
+        yield dataclasses.replace(
+            host, held={name: amount for name, amount in held.items()
+                        if amount},
+            gaps=(*host.gaps, *_usage_gaps(held, here)))
+
+
+def _usage_gaps(
+    held: Mapping[str, int], guests: Sequence[snapshot.FleetGuest],
+) -> Iterator[snapshot.HostGap]:
+    isolated = sum(guest.topology is not None
+                   and guest.topology.emulator_isolated for guest in guests)
+    if isolated:
+        yield snapshot.HostGap(
+            snapshot.GapKind.EMULATOR_CPUS,
+            f'the API does not tell the CPU for emulator threads of '
+            f'{words.count(isolated, "server")}')
+    beside = [f'{held[name]:,} {name}' for name in _HELD
+              if held.get(name, 0) > 0]
+    if beside:
+        yield snapshot.HostGap(
+            snapshot.GapKind.HELD,
+            f'Placement has {words.listed(beside)} allocated of it beside '
+            'its servers, for a migration or a server that is being built')
