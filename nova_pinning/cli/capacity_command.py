@@ -225,9 +225,8 @@ def show(capacity: capacity.FleetCapacity, console: rich.console.Console,
 
 def _show_bounds(capacity: capacity.FleetCapacity,
                  console: rich.console.Console) -> None:
-    """Why some figures are bounds, and whatever is not known otherwise."""
-    bounds = {gap: size.request.name for size in reversed(capacity.sizes())
-              for gap in size.gaps}
+    """Why some figures are bounds."""
+    bounds = {gap for size in capacity.sizes() for gap in size.gaps}
     if not bounds:
         return
     printing.heading('At most, since not all is known', console)

@@ -18,9 +18,11 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.document import quantities
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
+from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
 
@@ -106,10 +108,20 @@ def _show(fleet: snapshot.Fleet, figures: summary.FleetSummary,
     printing.pairs(said, console)
     if fleet.hosts:
         _hosts(figures, console, limit)
+    _unknown(fleet, console)
     if fleet.guests:
         _guests(figures, console, limit)
     console.print()
     printing.say(_odd(figures), console)
+
+
+def _unknown(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
+    counted = gaps.counted(fleet.hosts)
+    if counted:
+        printing.heading('Not known', console)
+        printing.pairs([
+            (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
+            for kind, number, example in counted], console)
 
 
 def _hosts(figures: summary.FleetSummary, console: rich.console.Console,

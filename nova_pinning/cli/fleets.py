@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import difflib
 import gc
 import itertools
@@ -13,18 +14,23 @@ import operator
 import sys
 import threading
 
+import rich.console
 import rich.progress
 
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
+from nova_pinning.cli import display
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import document
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
+from nova_pinning.presentation import printing
 
 # What is done by then needs no bar.
 _PATIENCE_SECONDS = 2.0
@@ -59,6 +65,33 @@ def load(parsed_args: argparse.Namespace,
         findings = problems.find(fleet) if warn else ()
     warn_of(findings, parsed_args.fleet)
     return fleet
+
+
+def status(fleet: snapshot.Fleet) -> int:
+    """The exit status of an answer about guests with NUMA cells."""
+    return (base_command.FINDINGS if gaps.are_bounds(fleet.hosts)
+            else base_command.OK)
+
+
+def show_gaps(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
+    """Print what is not known of hosts, where that makes answers bounds."""
+    if gaps.are_bounds(fleet.hosts):
+        printing.heading('Not certain, since not all is known', console)
+        printing.pairs([
+            (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
+            for kind, number, example in gaps.counted(fleet.hosts)], console)
+
+
+def with_gaps(answer: display.Answer,
+              fleet: snapshot.Fleet) -> display.Answer:
+    """An answer that says what is not known of hosts, too."""
+    def page(console: rich.console.Console) -> None:
+        answer.page(console)
+        show_gaps(fleet, console)
+
+    return dataclasses.replace(
+        answer, page=page, document=lambda: {
+            **answer.document(), 'gaps': gaps.as_list(fleet.hosts)})
 
 
 def named_hosts(names: Sequence[str], fleet: snapshot.Fleet,

@@ -83,7 +83,8 @@ class Defragment(display.Lister):
         if parsed_args.until is not None and (
                 not plan.gains or plan.gains[0].after < parsed_args.until):
             self.status = base_command.FINDINGS
-        return rebalance_output.answer(
+        self.status = max(self.status, fleets.status(fleet))
+        return fleets.with_gaps(rebalance_output.answer(
             parsed_args, plan, fleet,
             move_cost.total_seconds(plan, cost) if cost.parallel > 1
-            else None)
+            else None), fleet)

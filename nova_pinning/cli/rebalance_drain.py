@@ -77,7 +77,8 @@ class Drain(display.Lister):
                 guest.host in hosts and guest.uuid not in leaving
                 for guest in fleet.guests):
             self.status = base_command.FINDINGS
-        return rebalance_output.answer(
+        self.status = max(self.status, fleets.status(fleet))
+        return fleets.with_gaps(rebalance_output.answer(
             parsed_args, plan, fleet,
             move_cost.total_seconds(plan, cost) if cost.parallel > 1
-            else None)
+            else None), fleet)

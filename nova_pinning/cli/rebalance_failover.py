@@ -93,6 +93,7 @@ class Failover(display.Lister):
         def show(console: rich.console.Console) -> None:
             failover_report.show(report, console, parsed_args.all)
 
-        return display.Answer(
+        self.status = max(self.status, fleets.status(fleet))
+        return fleets.with_gaps(display.Answer(
             failover_report.COLUMNS, failover_report.rows(report), show,
-            lambda: failover_report.as_dict(report))
+            lambda: failover_report.as_dict(report)), fleet)

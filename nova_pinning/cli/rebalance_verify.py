@@ -60,7 +60,8 @@ class VerifyPlan(display.Lister):
                     fleet_claim.claimed_fit if parsed_args.claims else None)
         if not checked.holds:
             self.status = base_command.FINDINGS
-        return display.Answer(
+        self.status = max(self.status, fleets.status(fleet))
+        return fleets.with_gaps(display.Answer(
             plan_check_report.COLUMNS, plan_check_report.rows(checked),
             lambda console: plan_check_report.show(checked, console),
-            lambda: plan_check_report.as_dict(checked))
+            lambda: plan_check_report.as_dict(checked)), fleet)

@@ -14,11 +14,13 @@ import sys
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
+from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import select
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
@@ -48,6 +50,10 @@ class Simulate(base_command.FileCommand):
 
     The same seed gives the same result on any machine and with any number of
     processes.
+
+    On hosts of which only Placement tells, guests with NUMA cells are put
+    nowhere. The exit status is 1 where hosts are not known well enough for
+    exact answers.
     """
 
     epilog = """
@@ -124,6 +130,7 @@ class Simulate(base_command.FileCommand):
             '--processes', type=common_options.number(1, 4096),
             default=_cpus(), metavar='N',
             help='runs at a time (default: one a CPU, here %(default)s)')
+        enabled_filters.add_option(parser)
         parser.add_argument('--svg', metavar='FILE',
                             help='draw CPUs sold over time in this file')
         guest_options.add_order(parser)
@@ -147,9 +154,9 @@ class Simulate(base_command.FileCommand):
             atomic_file.replace(parsed_args.svg,
                                 simulation_plot.svg(results, names))
         if parsed_args.format == 'json':
-            print(
-                json.dumps(simulation_report.study_document(results, names),
-                           indent=2))
+            print(json.dumps({
+                **simulation_report.study_document(results, names),
+                'gaps': gaps.as_list(study.fleet.hosts)}, indent=2))
         elif parsed_args.format == 'csv':
             print(simulation_report.table(results), end='')
             # Nothing in the table says so.
@@ -157,8 +164,10 @@ class Simulate(base_command.FileCommand):
             if left_out:
                 print(f'warning: {left_out}', file=sys.stderr)
         else:
-            simulation_text.show(results, names, study, base_command.console())
-        return base_command.OK
+            console = base_command.console()
+            simulation_text.show(results, names, study, console)
+            fleets.show_gaps(study.fleet, console)
+        return fleets.status(study.fleet)
 
 
 def _check_possible(results: Sequence[simulation_run.Result]) -> None:
@@ -207,6 +216,11 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         if names.count(name) > 1:
             raise errors.InputError(
                 f'{name} appears twice', errors.Location('--configuration'))
+    if parsed_args.filters is not None:
+        keeps_classes = enabled_filters.keeps_classes(parsed_args)
+        chosen = [dataclasses.replace(
+            configuration, keeps_classes=keeps_classes)
+            for configuration in chosen]
     if parsed_args.rebalance is not None:
         policy = rebalance_policy.parse(parsed_args.rebalance)
         chosen = [either for configuration in chosen for either in (

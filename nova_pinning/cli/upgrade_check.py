@@ -2,6 +2,7 @@
 """upgrade check: what an upgrade of nova breaks, before it does."""
 
 import argparse
+from collections.abc import Callable
 import datetime
 
 from nova_pinning.checks import report
@@ -9,6 +10,7 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
 from nova_pinning.cli import fleets
 from nova_pinning import errors
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import snapshot
 from nova_pinning.upgrade import upgrade_check
 
@@ -43,6 +45,26 @@ def run(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
         _time(parsed_args.upgraded_at))
     with fleets.progress('checking'), fleets.without_collector():
         return upgrade_check.check(fleet, upgrade, source)
+
+
+def check(parsed_args: argparse.Namespace,
+          read: Callable[[], tuple[snapshot.Fleet, str]]) -> int:
+    """Check a fleet and tell what was found.
+
+    :param read: gives it, and what it is from
+    :returns: the exit status: that of a finding too where hosts are not
+        known well enough to have them all
+    """
+    is_partial = False
+
+    def checked() -> report.CheckReport:
+        nonlocal is_partial
+        fleet, source = read()
+        is_partial = gaps.are_bounds(fleet.hosts)
+        return run(parsed_args, fleet, source)
+
+    status = checking.run(parsed_args, checked)
+    return max(status, base_command.FINDINGS) if is_partial else status
 
 
 def check_options(parsed_args: argparse.Namespace) -> None:
@@ -85,7 +107,7 @@ class CheckUpgrade(base_command.FileCommand):
     bug, the reason, what to do before or after, and the versions of nova that
     are right. What the old release does wrong as well is a note, unless it is
     in the way of draining or restarting a host. Ends in status 1 if anything
-    is found that --fail-on counts.
+    is found that --fail-on counts, or too little is known of hosts.
     """
 
     epilog = """
@@ -106,5 +128,5 @@ class CheckUpgrade(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         check_options(parsed_args)
-        return checking.run(parsed_args, lambda: run(
-            parsed_args, fleets.load(parsed_args), parsed_args.fleet))
+        return check(parsed_args, lambda: (
+            fleets.load(parsed_args), parsed_args.fleet))

@@ -217,8 +217,8 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
                 for name in sorted({*host.inventories, *host.held})},
             'gaps': [{'kind': str(gap.kind), 'text': _printable(gap.text)}
                      for gap in host.gaps],
-        }, inventories=None, traits=None, cpu_model=None, hypervisor_version=None,
-            cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
+        }, inventories=None, traits=None, cpu_model=None,
+            hypervisor_version=None, cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
             disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
 
 

@@ -31,6 +31,12 @@ NAMES: Mapping[snapshot.GapKind, str] = {
 }
 
 
+def are_bounds(hosts: Iterable[snapshot.FleetHost]) -> bool:
+    """Whether answers about guests with NUMA cells are bounds on any host."""
+    return any(gap.kind is not snapshot.GapKind.DEVICES
+               for host in hosts for gap in host.gaps)
+
+
 def relevant(
     host: snapshot.FleetHost, request: guest_request.GuestRequest,
 ) -> tuple[snapshot.HostGap, ...]:

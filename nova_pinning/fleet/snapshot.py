@@ -194,8 +194,25 @@ class FleetHost:
         return cpuset.union(cell.shared_cpus for cell in self.cells)
 
     @property
+    def dedicated_count(self) -> int:
+        """Dedicated CPUs, or as many as Placement has of an opaque host."""
+        return self._total(inventory.PCPU, len(self.dedicated_cpus))
+
+    @property
+    def shared_count(self) -> int:
+        """Shared CPUs, or as many as Placement has of an opaque host."""
+        return self._total(inventory.VCPU, len(self.shared_cpus))
+
+    @property
     def memory_mib(self) -> int:
-        return sum(cell.memory_mib for cell in self.cells)
+        return self._total(inventory.MEMORY_MB, sum(
+            cell.memory_mib for cell in self.cells))
+
+    def _total(self, name: str, of_cells: int) -> int:
+        if self.cells or not self.inventories:
+            return of_cells
+        has = self.inventories.get(name)
+        return has.total if has else 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

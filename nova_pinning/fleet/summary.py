@@ -2,12 +2,14 @@
 """A fleet in figures: its hosts, what is sold of them, and to whom."""
 
 import collections
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
@@ -106,10 +108,11 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
         taken = cpuset.union(
             cell.pinned_cpus for cell in engine.cells
             if isinstance(cell, model.HostCell))
-        pinned = len(taken & host.dedicated_cpus)
-        there = len(host.dedicated_cpus)
+        pinned = (_pinned(here) if host.is_opaque
+                  else len(taken & host.dedicated_cpus))
+        there = host.dedicated_count
         if there:
-            fullness[pinned * (BINS - 1) // there] += 1
+            fullness[min(pinned, there) * (BINS - 1) // there] += 1
         _add(total, host, pinned)
         total.guests += len(here)
         total.memory_used_mib += sum(guest.memory_mib for guest in here)
@@ -128,12 +131,19 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
 def _add(total: FleetTotal, host: snapshot.FleetHost, pinned: int) -> None:
     total.hosts += 1
     total.disabled += not host.is_enabled
-    total.dedicated_cpus += len(host.dedicated_cpus)
+    total.dedicated_cpus += host.dedicated_count
     total.pinned_cpus += pinned
-    total.shared_cpus += len(host.shared_cpus)
+    total.shared_cpus += host.shared_count
     total.floating_limit += int(
-        len(host.shared_cpus) * host.cpu_allocation_ratio)
+        host.shared_count * host.cpu_allocation_ratio)
     total.memory_mib += max(0, host.memory_mib - host.reserved_memory_mib)
+
+
+def _pinned(guests: Iterable[snapshot.FleetGuest]) -> int:
+    """CPUs that guests have, where no cells tell which."""
+    return sum(demand.dedicated + demand.emulator for guest in guests
+               if guest.topology is not None
+               for demand in guest.topology.demands)
 
 
 def _floating(guest: snapshot.FleetGuest) -> int:
@@ -181,6 +191,7 @@ def as_dict(fleet: snapshot.Fleet, summary: FleetSummary) -> dict[str, Any]:
         'hosts': len(fleet.hosts),
         'guests': len(fleet.guests),
         'guests_on_unknown_hosts': summary.homeless,
+        'gaps': gaps.as_list(fleet.hosts),
         'classes': [{'class': None if host_class is None else str(host_class),
                      **dataclasses.asdict(total)}
                     for host_class, total in summary.classes.items()],

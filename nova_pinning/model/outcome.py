@@ -41,6 +41,7 @@ class Reason(enum.StrEnum):
     BROKEN_TOPOLOGY = 'broken-topology'
     TOO_FEW_CELLS = 'too-few-cells'
     FREE_CPUS = 'free-cpus'
+    CPUS_BEING_FREED = 'cpus-being-freed'
     CELL_TOO_SMALL = 'cell-too-small'
     FREE_CORES = 'free-cores'
     NO_THREADS = 'no-threads'
@@ -116,6 +117,8 @@ _CELL_SENTENCES = {
 _HOST_SENTENCES = {
     Reason.NO_TOPOLOGY: 'the host reports no NUMA topology',
     Reason.BROKEN_TOPOLOGY: 'a NUMA topology is broken',
+    Reason.CPUS_BEING_FREED: 'Placement counts CPUs as free that nova-compute '
+                             'has not freed yet',
     Reason.TOO_FEW_CELLS: 'the host has fewer NUMA cells than the guest',
     Reason.CELLS_CONTENDED: 'the cells of the guest fit one by one but not '
                             'together',

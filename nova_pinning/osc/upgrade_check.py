@@ -3,10 +3,9 @@
 
 import argparse
 
-from nova_pinning.checks import report
-from nova_pinning.cli import checking
 from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import upgrade_check
+from nova_pinning.fleet import snapshot
 from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
 from nova_pinning.osc import fleet_import
@@ -37,13 +36,15 @@ class CheckUpgrade(fleet_import.CloudFleetCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         upgrade_check.check_options(parsed_args)
-        return checking.run(parsed_args, lambda: self._check(parsed_args))
+        return upgrade_check.check(
+            parsed_args, lambda: self._read(parsed_args))
 
-    def _check(self, parsed_args: argparse.Namespace) -> report.CheckReport:
+    def _read(
+        self, parsed_args: argparse.Namespace,
+    ) -> tuple[snapshot.Fleet, str]:
         descriptions = fleet_import_nova.load_hosts(parsed_args.hosts)
         fleet, notes = compute_run.read(
             self.fleet_cloud, descriptions, applying.with_progress,
             parsed_args.jobs)
         fleet_import_nova.warn(notes)
-        return upgrade_check.run(
-            parsed_args, fleet, f'cloud {self.cloud.name}')
+        return fleet, f'cloud {self.cloud.name}'

@@ -67,7 +67,7 @@ def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:
             host.pci_pools, key=lambda pool: (
                 pool.kind, pool.numa_node is not None, pool.numa_node or 0,
                 pool.total))),
-        disabled_reason='')
+        disabled_reason='', gaps=())
 
 
 def _guest(guest: snapshot.FleetGuest) -> snapshot.FleetGuest:

@@ -40,8 +40,9 @@ from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import requests
 
+_CLASS_FILTER = 'nova_pinning.scheduler.filters.HostClassFilter'
 _FILTERS = (
-    'nova_pinning.scheduler.filters.HostClassFilter',
+    _CLASS_FILTER,
     'nova.scheduler.filters.pci_passthrough_filter.PciPassthroughFilter',
     'nova_pinning.scheduler.filters.PinnedTopologyFilter',
 )
@@ -113,11 +114,12 @@ class SimulatedNova:
     :param own_weighers: class names of this project's weighers to load
     :param topologies: of the hosts, with nothing taken but by guests that
         are there from the beginning
+    :param keeps_classes: whether to load HostClassFilter
     """
 
     def __init__(
         self, options: nova_options.Options, own_weighers: Collection[str],
-        topologies: Sequence[model.Host],
+        topologies: Sequence[model.Host], *, keeps_classes: bool = True,
     ) -> None:
         objects.register_all()
         self._stack = contextlib.ExitStack()
@@ -128,7 +130,9 @@ class SimulatedNova:
         self._filter_handler = nova_filters.HostFilterHandler()
         self._filters = [
             filter_class() for filter_class in
-            self._filter_handler.get_matching_classes(_FILTERS)]
+            self._filter_handler.get_matching_classes([
+                name for name in _FILTERS
+                if keeps_classes or name != _CLASS_FILTER])]
         self._weight_handler = nova_weights.HostWeightHandler()
         self._weighers = [weigher_class() for weigher_class in
                           self._weigher_classes(own_weighers)]

@@ -164,6 +164,8 @@ class HostClassFilter(reasoned.ReasonedFilter):
                     request.options.unknown_host_class))
         except hostclass.UnknownClass as error:
             return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
+        if self._may_be_shared(host_state, request):
+            return None
         if host_class is None:
             if request.options.unknown_host_class == 'allow':
                 return None
@@ -175,6 +177,23 @@ class HostClassFilter(reasoned.ReasonedFilter):
         return Refusal(
             Reason.HOST_CLASS,
             detail=f'a {host_class} host, a {request.guest_class} guest')
+
+    @staticmethod
+    def _may_be_shared(host_state: Any,
+                       request: requests.PinningRequest) -> bool:
+        """Whether a shared guest may go on the host for want of traits.
+
+        Where none were ever read, and no aggregate names a class, CPUs that
+        are set aside for pinning do not show that the others are not for
+        floating guests.
+        """
+        view = request.traits
+        return (request.guest_class is hostclass.HostClass.SHARED
+                and bool(view.stale) and not view.were_read
+                and hostclass.class_of_aggregates(
+                    host_state.aggregates) is None
+                and bool(host_state.numa_topology)
+                and not _has_no_shared_cpus(host_state.numa_topology))
 
     @staticmethod
     def _depends_on_traits(host_state: Any,

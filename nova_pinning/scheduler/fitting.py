@@ -14,6 +14,7 @@ from nova_pinning import fit
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
+from nova_pinning.placement import inventory
 from nova_pinning.scheduler import layout
 from nova_pinning.scheduler import requests
 
@@ -220,7 +221,7 @@ def _place(
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
     if isinstance(first, Refusal):
-        return first
+        return _being_freed(engine_host, host_state, request) or first
     if request.pci_requests and request.is_several:
         host.keep_pools()
     return FittedGuest(
@@ -278,6 +279,37 @@ def _decide_each(
             first = outcome
     assert first is not None
     return good, first
+
+
+def _being_freed(
+    host: model.Host, host_state: Any, request: requests.PinningRequest,
+) -> Refusal | None:
+    """The refusal of a host that Placement takes for emptier than it is.
+
+    Placement offers a host only if it has as many PCPUs left as are asked
+    for. Where the topology has fewer free CPUs in all, guests have left it
+    whose CPUs nova-compute will free only when it updates its resources, as
+    after a live migration.
+
+    :param host: the host as its topology has it
+    :returns: None if the two do not disagree, or that cannot be told
+    """
+    if request.is_several or any(cell.has_stray_pins for cell in host.cells):
+        # Placement has not counted the others, or they count for less.
+        return None
+    offered = max(
+        candidate.get('allocations', {}).get(host_state.uuid, {}).get(
+            'resources', {}).get(inventory.PCPU, 0)
+        for candidate in host_state.allocation_candidates)
+    free = sum(cell.free_count for cell in host.cells)
+    if offered <= free:
+        return None
+    freeing = offered - free
+    return Refusal(
+        Reason.CPUS_BEING_FREED,
+        detail=f'{freeing} {"CPU is" if freeing == 1 else "CPUs are"} being '
+               f'freed, {free} {"is" if free == 1 else "are"} free, {offered} '
+               'needed')
 
 
 def _claim_order(host_state: Any) -> model.CellOrder:

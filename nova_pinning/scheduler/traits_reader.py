@@ -8,6 +8,9 @@ it read last. While a request is scheduled nothing is asked of Placement;
 only those that come before the first read has ended wait for it, and none
 longer than ``[pinning] traits_first_wait_seconds`` after the first of them.
 
+Where none ever went well, a request is a reason to try again at once: it got
+as far as a filter because Placement has just answered nova about it.
+
 The thread is started by the first request and not with the filters: those
 are made before nova-scheduler forks its workers, and threads do not live
 through a fork.
@@ -40,6 +43,9 @@ _TIMEOUT_SECONDS = 30
 #: The least pause after a failure; a long one between refreshes is not a
 #: reason to stay blind for that long.
 _RETRY_SECONDS = 5
+
+#: The least time between reads that requests are the reason for.
+_HURRY_SECONDS = 1
 
 #: How often the log says again that traits cannot be read.
 _REMINDER_SECONDS = 600
@@ -107,13 +113,16 @@ class TraitsReader:
         self._connect = connect
         self._settings = settings
         self._clock = clock
-        self._made_at = clock()
+        #: What a wait for the read under way is counted from.
+        self._awaited_since = clock()
+        self._hurried: threading.Thread | None = None
         self._client: client.PlacementClient | None = None
         #: When the last good read began, and what it found.
         self._last: tuple[float, Mapping[str, ProviderMarks]] | None = None
         self._tell_classes = False
         self._error = ''
         self._reading = threading.Lock()
+        self._hurrying = threading.Lock()
         self._tried = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -135,13 +144,33 @@ class TraitsReader:
 
     def view(self) -> TraitsView:
         """What was read last; waits for the first read, within limits."""
+        if self._last is None:
+            self._try_again()
         if not self._tried.is_set():
             self._tried.wait(max(
-                0.0, self._made_at + self._settings.first_wait_seconds
+                0.0, self._awaited_since + self._settings.first_wait_seconds
                 - self._clock()))
         last = self._last
         return TraitsView(last[1] if last else {}, self._staleness(),
                           last is not None)
+
+    def _try_again(self) -> None:
+        """Read at once, in a thread of its own, where none went well yet.
+
+        Until that has ended it is waited for as for the first one.
+        """
+        with self._hurrying:
+            now = self._clock()
+            if (self._thread is None or not self._tried.is_set()
+                    or self._stopping.is_set()
+                    or now - self._awaited_since < _HURRY_SECONDS
+                    or (self._hurried and self._hurried.is_alive())):
+                return
+            self._awaited_since = now
+            self._tried.clear()
+            self._hurried = threading.Thread(
+                target=self.refresh, name='pinning-traits-again', daemon=True)
+            self._hurried.start()
 
     def age_seconds(self) -> float | None:
         """How long ago the last good read began, None if there was none."""

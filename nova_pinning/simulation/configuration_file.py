@@ -45,7 +45,8 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     """What a nova.conf says about weighers.
 
     Read are the multipliers and ``weight_classes`` of group
-    [filter_scheduler], ``packing_host_numa_cells_allocation_strategy`` of
+    [filter_scheduler], whether its ``enabled_filters`` have HostClassFilter
+    (taken to be so where they are not given), ``packing_host_numa_cells_allocation_strategy`` of
     [compute], and group [pinning].
 
     :raises InputError: naming the option that is wrong
@@ -53,6 +54,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     conf = cfg.ConfigOpts()
     conf.register_opts([
         cfg.ListOpt('weight_classes', default=[f'{_NOVA}.{_ALL}']),
+        cfg.ListOpt('enabled_filters'),
         *(cfg.FloatOpt(option,
                        default=scheduler_configuration.NOVA_MULTIPLIERS[name],
                        min=_LEAST.get(name))
@@ -71,6 +73,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
             name: float(conf.filter_scheduler[option])
             for option, name in _OPTIONS.items()}
         classes = list(conf.filter_scheduler.weight_classes)
+        enabled = conf.filter_scheduler.enabled_filters
         packs = (conf.compute.packing_host_numa_cells_allocation_strategy)
     except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(str(error).strip(), where) from None
@@ -90,6 +93,8 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     return scheduler_configuration.SchedulerConfiguration(
         name=os.path.basename(path), multipliers=multipliers,
         packs_cells=packs,
+        keeps_classes=enabled is None or 'HostClassFilter' in [
+            name.strip() for name in enabled],
         pinning={opt.dest: conf.pinning[opt.dest]
                  for opt in pinning.list_opts()[pinning.pinning_group]
                  if conf.pinning[opt.dest] != opt.default})

@@ -123,6 +123,7 @@ class FastScheduler:
         self.ledger = ledger
         self._settings = settings.read(configuration, _ask_nova)
         self._packs_cells = configuration.packs_cells
+        self._keeps_classes = configuration.keeps_classes
         self._looks_at_l3 = looks_at_l3
         self._recent = mix.RecentMix(self._settings.recent_requests)
         #: Sizes that stranded CPUs were ever calculated for, numbered.
@@ -231,7 +232,8 @@ class FastScheduler:
             len(self._kinds), request,
             self._placement.resource_queries(request),
             offers.allowed(self.ledger, request,
-                           self._settings.unknown_host_class))
+                           self._settings.unknown_host_class,
+                           self._keeps_classes))
         self._kinds[id(request)] = kind
         return kind
 

@@ -51,12 +51,14 @@ class NovaReplay:
         fleet: snapshot.Fleet,
     ) -> None:
         self.ledger = ledger
-        self._driver = driver.SimulatedNova(_options(configuration), [
-            *(name for name in scheduler_configuration.OWN_WEIGHERS
-              if name in configuration.multipliers),
-            *((scheduler_configuration.BEST_FIT, ) if configuration.
-              multipliers.get(scheduler_configuration.BEST_FIT) else ())
-        ], [ledger.engine(index) for index in range(len(ledger.hosts))])
+        self._driver = driver.SimulatedNova(
+            _options(configuration), [
+                *(name for name in scheduler_configuration.OWN_WEIGHERS
+                  if name in configuration.multipliers),
+                *((scheduler_configuration.BEST_FIT, ) if configuration.
+                  multipliers.get(scheduler_configuration.BEST_FIT) else ())
+            ], [ledger.engine(index) for index in range(len(ledger.hosts))],
+            keeps_classes=configuration.keeps_classes)
         self._placement = offers.PlacementCounts(ledger)
         self._kinds: dict[int, _GuestKind] = {}
         aggregates = {aggregate.name: aggregate

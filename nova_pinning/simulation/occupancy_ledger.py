@@ -13,6 +13,7 @@ from nova_pinning.fit import threads
 from nova_pinning.fit import usage
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -67,7 +68,7 @@ class OccupancyLedger:
         self._overlapping: set[int] = set()
         self.uses: list[list[snapshot.PciUse]] = [[] for _ in self.hosts]
         self.total_vcpus = self._array(
-            len(host.shared_cpus) for host in self.hosts)
+            host.shared_count for host in self.hosts)
         self.used_vcpus = self._array(0 for _ in self.hosts)
         self.guests = self._array(0 for _ in self.hosts)
         self.free_memory_mib = self._array(
@@ -78,7 +79,7 @@ class OccupancyLedger:
             sum(pool.total for pool in host.pci_pools) for host in self.hosts)
         self.version = self._array(0 for _ in self.hosts)
         self.used: dict[str, Numbers] = {
-            name: self._array(0 for _ in self.hosts)
+            name: self._array(host.held.get(name, 0) for host in self.hosts)
             for name in inventory.COUNTED}
         self.dedicated_cpus = sum(
             len(host.dedicated_cpus) for host in self.hosts)
@@ -203,6 +204,8 @@ def of_fleet(fleet: snapshot.Fleet, order: Sequence[int],
     ledger = OccupancyLedger([fleet.hosts[index] for index in order])
     if is_empty:
         return ledger
+    on_pcpus = [inventory.PCPU in placement.host_inventories(host)
+                for host in ledger.hosts]
     index_of = {host.name: index for index, host in enumerate(ledger.hosts)}
     for guest in fleet.guests:
         index = index_of.get(guest.host)
@@ -214,7 +217,7 @@ def of_fleet(fleet: snapshot.Fleet, order: Sequence[int],
             counted=inventory.allocation(
                 guest.vcpus, guest.memory_mib, guest.disk_gib,
                 guest.topology,
-                on_pcpus=inventory.has_pcpus(ledger.hosts[index].cells)),
+                on_pcpus=on_pcpus[index]),
             topology=guest.topology,
             fit=guest.fit if guest.topology is not None else None,
             devices=guest.devices))

@@ -58,8 +58,10 @@ class PlacementCounts:
                 self._capacity[inventory.DISK_GB][index] = numpy.inf
                 self._most[inventory.DISK_GB][index] = numpy.inf
             for name, has in placement.host_inventories(host).items():
-                self._capacity[name][index] = has.capacity
-                self._most[name][index] = has.total
+                # No guest of a simulation is counted with others.
+                if name in ledger.used:
+                    self._capacity[name][index] = has.capacity
+                    self._most[name][index] = has.total
 
     def resource_queries(
             self,
@@ -95,11 +97,15 @@ class PlacementCounts:
 
 
 def allowed(ledger: occupancy_ledger.OccupancyLedger,
-            request: guest_request.GuestRequest, unknown: str) -> Flags:
+            request: guest_request.GuestRequest, unknown: str,
+            keeps_classes: bool = True) -> Flags:
     """The hosts whose class is the guest's, or not known and let pass.
 
     :param unknown: [pinning] unknown_host_class
+    :param keeps_classes: whether HostClassFilter is enabled
     """
+    if not keeps_classes:
+        return numpy.ones(len(ledger.hosts), dtype=bool)
     may = numpy.zeros(len(ledger.hosts), dtype=bool)
     default = hostclass.class_of_option(unknown)
     for index, host in enumerate(ledger.hosts):

@@ -17,6 +17,7 @@ from typing import Any
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
+from nova_pinning.fleet import gaps
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import nova_release
 from nova_pinning.upgrade import defect_model
@@ -299,6 +300,7 @@ def check(fleet: snapshot.Fleet, upgrade: NovaUpgrade,
             'upgraded_at': upgrade.upgraded_at,
             'hosts': len(fleet.hosts), 'guests': len(fleet.guests),
             'releases': dict(sorted(counts.items())),
+            'gaps': gaps.as_list(fleet.hosts),
             'remarks': list(remarks(subject))},
         notes=_notes(subject),
         figures=(report.Figure(
@@ -331,6 +333,10 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
         yield (f'the snapshot does not tell which nova {_listed(unknown)} '
                f'{"runs" if len(unknown) == 1 else "run"}; taken for '
                f'{upgrade.before}')
+    for kind, number, example in gaps.counted(fleet.hosts):
+        yield (f'{gaps.NAMES[kind]}, of {number:,} '
+               f'{"host" if number == 1 else "hosts"} ({example}): what '
+               'defects need of it hits nobody here')
     undated = sum(not guest.launched_at for guest in fleet.guests)
     if undated and any(
             defect.hits in hits.NEED_LAUNCHED_AT and phases(

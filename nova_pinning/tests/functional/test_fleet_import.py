@@ -7,7 +7,10 @@ tracker has counted.
 
 import contextlib
 import io
+import json
+import pathlib
 
+import fixtures
 from nova import context as nova_context
 from nova.db.main import models
 from nova import objects
@@ -146,12 +149,13 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.large = self.nova.create_flavor(
             'large', 4, 2 * functional_base.GIB, {
                 'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2'})
-        shared = self.nova.create_flavor('shared', 4, functional_base.GIB)
+        self.shared = self.nova.create_flavor(
+            'shared', 4, functional_base.GIB)
         self.servers = [
             self.nova.boot('a', self.small, 'd1'),
             self.nova.boot('b', self.large, 'd1'),
             self.nova.boot('c', self.large, 'd2'),
-            self.nova.boot('d', shared, 's1')]
+            self.nova.boot('d', self.shared, 's1')]
         self.assert_active(self.servers)
 
     def set_traits(self, host, *names):
@@ -164,7 +168,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.check_counted(stored)
         path = str(self.create_tempfiles([('fleet', '')], '.json')[0])
         _out, err = self.call_command('fleet', 'import', path)
-        self.assertIn('3 hosts have no host file', err)
+        self.assertIn('3 hosts without a host file', err)
         shown = document.read(path)
         ours = {guest.uuid: guest for guest in stored.guests}
         self.assertEqual(4, len(shown.guests))
@@ -178,6 +182,77 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
                  'd2': hostclass.HostClass.DEDICATED,
                  's1': hostclass.HostClass.SHARED},
                 {one.name: one.host_class for one in host.hosts})
+
+    def test_counts_through_the_api(self):
+        """What is said to fit without host files is never less than boots.
+
+        For guests that float it is what boots, with Placement's own word.
+        """
+        [path] = self.create_tempfiles([('fleet', '')], '.json')
+        self.call_command('fleet', 'import', path)
+        status, told = self.capacity(path)
+        self.assertEqual(1, status)
+        flavors = {one['name']: one for one in told['flavors']}
+        # Of 15 CPUs each, 6 and 4 are taken; of 8 vCPUs 4.
+        self.assertEqual((10, True, ['cells']), self.counted(flavors['small']))
+        self.assertEqual((4, True, ['cells']), self.counted(flavors['large']))
+        self.assertEqual((1, False, []), self.counted(flavors['shared']))
+        exact = self.stored()
+        for guest in exact.guests:
+            self.assertIn(guest, document.read(path).guests)
+        booted = [self.nova.boot(f'more-{number}', self.shared)
+                  for number in range(2)]
+        self.assertEqual(['ACTIVE', 'ERROR'],
+                         [server.status for server in booted])
+        self.assertEqual(0, self.imported('shared')['fits'])
+        more = []
+        while not more or more[-1].status == 'ACTIVE':
+            more.append(self.nova.boot(f'small-{len(more)}', self.small))
+        self.assertEqual(10, len(more) - 1)
+        self.assertEqual(0, self.imported('small')['fits'])
+
+    def test_file_of_a_host_that_has_changed(self):
+        """A host file outlives the host; Placement does not."""
+        directory = self.useFixture(fixtures.TempDir()).path
+        pathlib.Path(directory, 's1.yaml').write_text(
+            'version: 1\nname: s1\nnodes:\n'
+            '- {id: 0, cpus: "0-7", memory: 64GiB}\n'
+            'nova: {dedicated_cpus: "2-7"}\n')
+        small = self.imported('small', '--hosts', directory)
+        only = self.imported('small')
+        self.assertEqual(only['fits'], small['fits'])
+        [path] = self.create_tempfiles([('fleet', '')], '.json')
+        _out, err = self.call_command(
+            'fleet', 'import', '--hosts', directory, path)
+        self.assertIn('F108', err)
+        self.assertIn('6 dedicated CPUs where Placement has no PCPU', err)
+
+    def test_migration_held(self):
+        """What a migration holds on its other host is not free."""
+        before = self.imported('large')['fits']
+        moved = self.nova.migrate(self.servers[1], confirm=False)
+        self.assertEqual(before - 1, self.imported('large')['fits'])
+        self.nova.confirm(moved)
+        self.assertEqual(before, self.imported('large')['fits'])
+
+    def imported(self, flavor, *arguments):
+        """What capacity says of a flavor after an import."""
+        [path] = self.create_tempfiles([('fleet', '')], '.json')
+        self.call_command('fleet', 'import', *arguments, path)
+        _status, told = self.capacity(path, '--flavor', flavor)
+        return told['flavors'][0]
+
+    @staticmethod
+    def counted(flavor):
+        return flavor['fits'], flavor['is_bound'], flavor['bound_since']
+
+    def capacity(self, path, *arguments):
+        out = io.StringIO()
+        with (contextlib.redirect_stdout(out),
+              contextlib.redirect_stderr(io.StringIO())):
+            status = shell.main(['capacity', path, '--format', 'json',
+                                 *arguments])
+        return status, json.loads(out.getvalue())
 
     def test_what_limits_moves(self):
         """Both imports tell, and nova does as the rules say."""

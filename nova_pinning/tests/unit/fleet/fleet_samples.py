@@ -3,6 +3,8 @@
 
 """Fleets for tests: any that can be written down, and small tidy ones."""
 
+import dataclasses
+
 from hypothesis import strategies
 
 from nova_pinning import cpuset
@@ -11,6 +13,7 @@ from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 
 _AMOUNTS = strategies.integers(0, 2 ** 53 - 1)
 _NODES = strategies.integers(0, 65535)
@@ -33,6 +36,9 @@ _POLICIES = strategies.sampled_from(
 _TEXTS = strategies.dictionaries(_WORDS, _WORDS, max_size=2)
 _NETWORKS = strategies.frozensets(_WORDS, max_size=2)
 _ANY_NODE = strategies.none() | _NODES
+
+
+_RESOURCES = strategies.sampled_from(['PCPU', 'VCPU', 'CUSTOM_PCI_10DE_20B5'])
 
 
 def _tuples(values, most=3, **options):
@@ -76,7 +82,20 @@ _HOSTS = strategies.builds(
         snapshot.HostCpuModel, arch=strategies.just('') | _WORDS,
         vendor=strategies.just('') | _WORDS, model=_WORDS,
         features=strategies.frozensets(_WORDS, max_size=2)),
-    hypervisor_version=strategies.none() | _AMOUNTS)
+    hypervisor_version=strategies.none() | _AMOUNTS,
+    gaps=_tuples(strategies.builds(
+        snapshot.HostGap, strategies.sampled_from(snapshot.GapKind), _WORDS))
+).flatmap(lambda host: strategies.builds(
+    dataclasses.replace, strategies.just(host),
+    inventories=strategies.none() | strategies.dictionaries(
+        _RESOURCES, strategies.builds(
+            inventory.Inventory, _AMOUNTS, _AMOUNTS, _RATIOS), max_size=2)
+)).flatmap(lambda host: strategies.just(host) if host.inventories is None
+           else strategies.builds(
+               dataclasses.replace, strategies.just(host),
+               held=strategies.dictionaries(
+                   _RESOURCES, strategies.integers(-9, 9).filter(bool),
+                   max_size=2)))
 
 
 @strategies.composite

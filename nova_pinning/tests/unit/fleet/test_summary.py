@@ -86,5 +86,5 @@ class TestSummary(base.BaseTestCase):
             len(fleet.guests) - value['guests_on_unknown_hosts'],
             sum(one['guests'] for one in value['classes']))
         self.assertEqual(sum(
-            bool(host.dedicated_cpus) for host in fleet.hosts),
+            bool(host.dedicated_count) for host in fleet.hosts),
             sum(found.fullness))

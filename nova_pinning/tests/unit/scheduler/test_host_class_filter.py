@@ -364,6 +364,21 @@ class TestTraits(unit_base.TestCase):
                     expected, None if refusal is None else refusal.reason,
                     (named, shown, guest))
 
+    def test_never_read_until_it_is(self):
+        """Shared guests go on where there are shared CPUs."""
+        for cell, expected in (
+                (oracle_cases.host_cell(0, [0]), Reason.HOST_CLASS),
+                (oracle_cases.host_cell(0, [0], shared=[1]), None)):
+            state = builders.host_state(
+                topology=builders.host_topology(cell))
+            self.assertIs(None, self._refusal(state, DEDICATED))
+            refusal = self._refusal(state, SHARED)
+            self.assertIs(
+                expected, None if refusal is None else refusal.reason)
+        self.reader.refresh()
+        self.assertEqual(Reason.HOST_CLASS,
+                         self._refusal(state, SHARED).reason)
+
     def test_one_view_for_the_whole_request(self):
         states = [self._state([], [SHARED]) for _number in range(3)]
         self.placement.traits = {

@@ -92,6 +92,32 @@ class TestAgainstNova(unit_base.TestCase, oracle_cases.TestCase):
             refusal = _refusal(*builders.scheduled(case))
             self.assertEqual(bool(outcome), refusal is None, str(refusal))
 
+    def test_cpus_that_are_being_freed(self):
+        """Placement offers a host whose topology is not that far yet."""
+        def refusal(asked, taken, **changes):
+            case = _as_scheduled(oracle_cases.case(
+                [oracle_cases.host_cell(0, range(4), pinned=list(range(taken)))],
+                oracle_cases.guest((asked, 256))))
+            state, spec = builders.scheduled(case)
+            state.allocation_candidates = [{
+                'mappings': {}, 'allocations': {state.uuid: {
+                    'resources': {'PCPU': asked}}}}]
+            for name, value in changes.items():
+                setattr(spec, name, value)
+            return _refusal(state, spec)
+
+        self.assertIsNone(refusal(2, 2))
+        found = refusal(2, 3)
+        self.assertEqual(Reason.CPUS_BEING_FREED, found.reason)
+        self.assertEqual(
+            'Placement counts CPUs as free that nova-compute has not freed '
+            'yet: 1 CPU is being freed, 1 is free, 2 needed', str(found))
+        self.assertIn('2 CPUs are being freed, 0 are free',
+                      str(refusal(2, 4)))
+        # The guests before it in a request are in no allocation yet.
+        self.assertEqual(Reason.FREE_CPUS,
+                         refusal(2, 3, num_instances=2).reason)
+
     def test_siblings_that_overlap(self):
         """As many CPUs are listed as there are, but some of them twice."""
         for siblings in ([[0, 1], [1, 2]], [[0, 1], [0, 1]],

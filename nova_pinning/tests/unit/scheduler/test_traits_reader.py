@@ -379,6 +379,30 @@ class TestFirstWait(unit_base.TestCase):
             reader.view()
         tried.wait.assert_called_once_with(left)
 
+    def test_tried_again_at_once(self):
+        """What failed once is asked for by the next request, and awaited."""
+        placement = scheduler_fakes.Placement({
+            'uuid': {placement_traits.SHARED}})
+        placement.error = _STOPPED
+        clock = scheduler_fakes.Clock()
+        reader = scheduler_fakes.reader(
+            placement, first_wait_seconds=_PATIENCE_S, clock=clock)
+        self.addCleanup(reader.stop)
+        with mock.patch.object(reader, '_run'):
+            reader.start()
+        self.assertFalse(reader.refresh())
+        self.assertTrue(reader.view().stale)
+        self.assertEqual(1, placement.reads)
+        clock.now += 1
+        self.assertTrue(reader.view().stale)
+        self.assertEqual(2, placement.reads)
+        placement.error = None
+        clock.now += 1
+        self.assertIn('uuid', reader.view().marks)
+        clock.now += 1
+        reader.view()
+        self.assertEqual(3, placement.reads)
+
     def test_nobody_waits_after_the_first_read(self):
         for error in (None, _STOPPED):
             placement = scheduler_fakes.Placement()
