@@ -62,6 +62,11 @@ def parser() -> argparse.ArgumentParser:
     execute.add_argument('host', metavar='HOST')
     execute.add_argument('argv', nargs=argparse.REMAINDER, metavar='COMMAND')
     commands.add_parser('deps', help='install the Debian packages')
+    for command in commands.choices.values():
+        # Before the command or after it.
+        command.add_argument('--state', type=pathlib.Path, metavar='DIR',
+                             default=argparse.SUPPRESS,
+                             help=argparse.SUPPRESS)
     return made
 
 

@@ -100,7 +100,7 @@ class ShowCapacity(display.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        fleets.add_argument(parser)
+        fleets.add_argument(parser, required=False)
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
         enabled_filters.add_option(parser)
@@ -123,6 +123,7 @@ class ShowCapacity(display.Lister):
         if parsed_args.svg is not None:
             atomic_file.check(parsed_args.svg)
             chart_svg.check()
+        _tell_apart(parsed_args)
         with fleets.without_collector():
             return self._run(parsed_args)
 
@@ -155,6 +156,21 @@ class ShowCapacity(display.Lister):
                                  per_host),
             lambda: capacity_report.as_dict(measured, per_host),
             {'prometheus': lambda: capacity_report.as_metrics(measured)})
+
+
+def _tell_apart(parsed_args: argparse.Namespace) -> None:
+    """Take FLEET for the fleet where it stands behind --mix.
+
+    :raises errors.InputError: if there is none
+    """
+    mix = parsed_args.mix
+    if parsed_args.fleet is None and mix not in (None, _PRESENT) and not any(
+            map(_ITEM.fullmatch, mix.split(','))):
+        parsed_args.fleet, parsed_args.mix = mix, _PRESENT
+    if parsed_args.fleet is None:
+        raise errors.InputError(
+            'is missing', errors.Location('FLEET'),
+            'name a fleet snapshot, or - for the standard input')
 
 
 def mix_weights(

@@ -8,6 +8,8 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import fleets
+from nova_pinning.document import packed
+from nova_pinning import errors
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
@@ -46,8 +48,10 @@ class ImportFleet(CloudFleetCommand):
     For those who cannot read nova's database, which nova-pinning fleet import
     nova does, and faster. Asks for the servers of all projects, and for each
     that may have pinned CPUs, where they are; for each host, what Placement
-    has of it. The API does not tell the cells of hosts, so these come from
-    host files, nor what holds room for a migration, nor PCI devices.
+    has of it, and has allocated. The API does not tell the cells of hosts, so
+    these come from host files; without them it is known for certain only what
+    fits of guests that float, and of others how many at most. Where a host
+    file says other than Placement, that is told, and the smaller is counted.
 
     What is odd is told on the error output.
     """
@@ -57,17 +61,23 @@ class ImportFleet(CloudFleetCommand):
         Examples::
 
           openstack --os-cloud north pinning fleet import --hosts hosts/ \\
-              fleet.json.zst
+              --output fleet.json.zst
         """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('output', metavar='FLEET',
-                            help='the snapshot to write; packed if its name '
-                            'ends in .zst; - for the standard output')
+        fleets.add_output(parser)
+        parser.add_argument('fleet', metavar='FLEET', nargs='?',
+                            help='the same as --output FLEET')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.fleet is not None:
+            if parsed_args.output != packed.STANDARD:
+                raise errors.InputError(
+                    f'is given as {parsed_args.output} and as '
+                    f'{parsed_args.fleet}', errors.Location('--output'))
+            parsed_args.output = parsed_args.fleet
         fleets.check_output(parsed_args)
         descriptions = fleet_import_nova.load_hosts(parsed_args.hosts)
         fleet, notes = compute_run.read(

@@ -221,7 +221,9 @@ def _place(
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
     if isinstance(first, Refusal):
-        return _being_freed(engine_host, host_state, request) or first
+        freeing = _being_freed(engine_host, host_state, request)
+        # A Refusal counts as false.
+        return first if freeing is None else freeing
     if request.pci_requests and request.is_several:
         host.keep_pools()
     return FittedGuest(

@@ -22,6 +22,7 @@ import time
 
 from nova_pinning import cpuset
 from nova_pinning.host.check import facts
+from nova_pinning.host.check import hidden_work
 from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
@@ -73,6 +74,8 @@ class Watched:
     :param seconds: how long
     :param looks: how often all threads were looked at
     :param is_cut: whether it was ended before its time
+    :param unseen_seconds: how long threads ran that were not seen, by CPU;
+        {} where all can be seen
     """
 
     cpus: cpuset.CpuSet
@@ -82,6 +85,8 @@ class Watched:
     arrivals: tuple[Arrivals, ...] = ()
     unread: tuple[facts.Unread, ...] = ()
     is_cut: bool = False
+    unseen_seconds: Mapping[int, float] = dataclasses.field(
+        default_factory=dict)
 
 
 def watch(
@@ -102,6 +107,8 @@ def watch(
     tree = machine_files.Tree(tree.root)
     threads = _Threads(tree, cpus)
     before = dict(_counts(tree, cpus))
+    is_inside = hidden_work.is_inside(tree)
+    busy = hidden_work.busy_seconds(tree, cpus) if is_inside else {}
     started = ended = clock()
     threads.look()
     looks, is_cut = 1, False
@@ -116,9 +123,13 @@ def watch(
             tell(min(ended - started, seconds))
     except KeyboardInterrupt:
         ended, is_cut = clock(), True
+    runs = tuple(threads.runs())
     return Watched(
-        cpus, ended - started, looks, tuple(threads.runs()),
-        tuple(_arrivals(tree, cpus, before)), tuple(_unread(tree)), is_cut)
+        cpus, ended - started, looks, runs,
+        tuple(_arrivals(tree, cpus, before)), tuple(_unread(tree)), is_cut,
+        hidden_work.unseen_seconds(
+            busy, hidden_work.busy_seconds(tree, cpus),
+            [run.seconds for run in runs]) if is_inside else {})
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import re
 
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import guests
+from nova_pinning.host.check import hidden_work
 from nova_pinning.host.check import interrupt_lines
 from nova_pinning.host.check import processes
 from nova_pinning.host import discover
@@ -121,6 +122,10 @@ def _no_records(
 
 def _unread(tree: machine_files.Tree) -> Iterator[facts.Unread]:
     """What cannot be read, of each kind one with how many there are."""
+    if hidden_work.is_inside(tree):
+        yield facts.Unread(
+            '/proc', 'it is looked at from inside a container (PID namespace)',
+            hidden_work.HIDES)
     if not tree.exists('/proc/1'):
         yield facts.Unread(
             '/proc', 'they are hidden (hidepid) or not there',

@@ -25,7 +25,9 @@ from nova_pinning.cli import capacity_command
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.capacity import test_bounds
 from nova_pinning.tests.unit.capacity import test_count
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.fleet import bytedance_data
@@ -67,6 +69,68 @@ class TestShowCapacity(cli_case.TestCase):
         lines = done.out.splitlines()
         self.assertEqual([line.rstrip() for line in lines], lines)
         self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_mix_before_the_fleet(self):
+        document.write(self.path, self.fleet)
+        expected = self._json('--mix')['mixes']
+        for argv in (('--mix', self.path), ('--mix', '4:3,8:1', self.path)):
+            done = self.run_command('capacity', '-f', 'json', *argv)
+            self.assertEqual((0, ''), (done.status, done.err))
+            found = json.loads(done.out)['mixes']
+            self.assertEqual(len(argv) == 2, expected == found)
+        done = self.run_command('capacity', '--mix', '4:3')
+        self.assertEqual((2, 'error: FLEET: is missing'), (
+            done.status, done.err.partition('\n')[0][:23]))
+
+    def test_bounds(self):
+        """Where Placement alone tells, each figure says so."""
+        fleet = dataclasses.replace(self.fleet, hosts=tuple(
+            test_bounds.opaque(host) for host in self.fleet.hosts))
+        done = self._run('--per-host', fleet=fleet)
+        self.assertEqual(1, done.status)
+        self.assertIn('F107', done.err)
+        self.assertRegex(done.out, r'dedicated-4 .* at most \d+')
+        self.assertIn('At most, since not all is known', done.out)
+        self.assertIn('cells of hosts are not known', done.out)
+        document.write(self.path, fleet)
+        done = self.run_command('capacity', self.path, '-f', 'json')
+        found = json.loads(done.out)
+        self.assertEqual(
+            [{'kind': 'cells', 'hosts': 12,
+              'example': f'{fleet.hosts[0].name}: it has no host file'}],
+            found['gaps'])
+        exact = {one['name']: one for one in self._json()['flavors']}
+        for one in found['flavors']:
+            known = exact[one['name']]
+            if one['class'] == 'shared':
+                self.assertEqual(known, one)
+            else:
+                self.assertGreaterEqual(one['fits'], known['most'])
+                self.assertEqual(bool(one['fits']), one['is_bound'])
+
+    def test_filters(self):
+        """Classes are kept apart only where the filter is enabled."""
+        def fits(*argv):
+            found, = self._json('--flavor', 'dedicated-4', *argv, fleet=(
+                dataclasses.replace(self.fleet, hosts=tuple(
+                    dataclasses.replace(
+                        host, host_class=hostclass.HostClass.SHARED)
+                    for host in self.fleet.hosts))))['flavors']
+            return found['fits']
+
+        conf = self.dir / 'nova.conf'
+        conf.write_text('[filter_scheduler]\nenabled_filters = '
+                        'ComputeFilter, HostClassFilter, '
+                        'PinnedTopologyFilter\n')
+        self.assertEqual(0, fits())
+        self.assertEqual(0, fits('--filters', str(conf)))
+        self.assertTrue(fits('--filters', 'ComputeFilter,NUMATopologyFilter'))
+        for text, message in (
+                ('Nonsense', 'neither PinnedTopologyFilter nor'),
+                (str(self.dir / 'none.conf'), 'none.conf')):
+            done = self._run('--filters', text)
+            self.assertEqual(2, done.status)
+            self.assertIn(message, done.err)
 
     def test_sums_agree(self):
         """Hosts sum up to classes, and classes to all."""

@@ -83,6 +83,17 @@ class ImportFleetTestCase(oslotest.BaseTestCase):
         guest, = fleet.guests
         self.assertEqual(('id-s', 'h'), (guest.uuid, guest.host))
 
+    def test_output(self):
+        other = self.directory / 'other.json'
+        parser = self.command.get_parser('import')
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(0, self.command.run(
+                parser.parse_args(['-o', str(other)])))
+            self.assertEqual(2, self.command.run(parser.parse_args(
+                ['-o', str(other), str(self.path)])))
+        self.assertEqual(1, len(document.read(other).hosts))
+        self.assertFalse(self.path.exists())
+
     def test_warnings(self):
         arguments = self.write_host('other')
         status, _out, err = self.run_command(*arguments)
