@@ -22,6 +22,7 @@ REGISTRIES = {
 }
 #: What is generated besides.
 DEFECTS = 'nova-defects.inc'
+MOVES = DIRECTORY.parent / 'admin' / 'moving-defects.inc'
 
 
 def main() -> None:
@@ -29,6 +30,7 @@ def main() -> None:
     for name, rules in REGISTRIES.items():
         (DIRECTORY / name).write_text(reference.page(rules))
     (DIRECTORY / DEFECTS).write_text(register_page.page(register.shipped()))
+    MOVES.write_text(register_page.moves_table(register.shipped()))
 
 
 if __name__ == '__main__':

@@ -22,6 +22,9 @@ class Operation(enum.StrEnum):
     START_UP = 'start of nova-compute'
 
 
+#: What takes a guest to another host, resizes among cold migrations.
+MOVES = frozenset({
+    Operation.LIVE_MIGRATION, Operation.COLD_MIGRATION, Operation.EVACUATION})
 #: What an upgrade itself does: hosts are drained, and nova-compute restarts.
 OF_AN_UPGRADE = frozenset({Operation.LIVE_MIGRATION, Operation.START_UP})
 

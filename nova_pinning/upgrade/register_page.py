@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the documentation that lists the register of defects."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 import textwrap
 
+from nova_pinning.model import nova_release
 from nova_pinning.upgrade import defect_model
+from nova_pinning.upgrade import nova_version
 from nova_pinning.upgrade import register
 
 _NOTE = """\
@@ -18,6 +21,39 @@ _OPENDEV = 'https://opendev.org/openstack/nova/commit'
 def page(defects: register.DefectRegister) -> str:
     """A section for each defect, under the headings of groups, as reST."""
     return _NOTE + '\n'.join(_lines(defects)) + '\n'
+
+
+def moves_table(defects: register.DefectRegister) -> str:
+    """What the newest version of each release gets wrong in moves, as reST.
+
+    Mended before the oldest release that all this is tested with is left out.
+    """
+    return _NOTE + '\n'.join(_rows(defects)) + '\n'
+
+
+def _rows(defects: register.DefectRegister) -> Iterator[str]:
+    releases = [nova_version.NovaVersion(
+        release.name, defects.newest[release.name], release)
+        for release in nova_release.RELEASES
+        if release.name in defects.newest]
+    yield from ('', '.. list-table::', '   :header-rows: 1', '   :widths: '
+                + ' '.join(['40', '20', *['8'] * len(releases)]), '')
+    yield from _row(['', 'Moves', *(
+        f'{version.name} ({".".join(map(str, version.numbers or ()))})'
+        for version in releases)])
+    for defect in sorted(defects.defects, key=lambda one: one.code):
+        moves = [str(operation) for operation in defect.operations
+                 if operation in defect_model.MOVES]
+        wrong = [defect.affects(version) for version in releases]
+        if moves and any(wrong):
+            yield from _row([
+                f'{defect.code}: {defect.title}', ', '.join(moves),
+                *('wrong' if one else '' for one in wrong)])
+
+
+def _row(cells: Iterable[str]) -> Iterator[str]:
+    for number, cell in enumerate(cells):
+        yield f'   {" " if number else "*"} - {cell}'.rstrip()
 
 
 def _lines(defects: register.DefectRegister) -> Iterator[str]:

@@ -64,3 +64,7 @@ Remedy: hold it.
             register_page.page(register.shipped()),
             (tool.DIRECTORY / tool.DEFECTS).read_text(),
             f'{tool.DEFECTS} is stale: run tools/write_check_references.py')
+        self.assertEqual(
+            register_page.moves_table(register.shipped()),
+            tool.MOVES.read_text(),
+            f'{tool.MOVES} is stale: run tools/write_check_references.py')

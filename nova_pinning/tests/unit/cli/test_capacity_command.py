@@ -79,7 +79,7 @@ class TestShowCapacity(cli_case.TestCase):
             found = json.loads(done.out)['mixes']
             self.assertEqual(len(argv) == 2, expected == found)
         done = self.run_command('capacity', '--mix', '4:3')
-        self.assertEqual((2, 'error: FLEET: is missing'), (
+        self.assertEqual((2, 'error: FLEET: is missin'), (
             done.status, done.err.partition('\n')[0][:23]))
 
     def test_bounds(self):
