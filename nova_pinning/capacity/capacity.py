@@ -5,6 +5,7 @@
 
 import collections
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -127,7 +128,7 @@ def measure(
     :param weights: by flavor, for mixes of those that have one and of which
         at least one more fits; None for no mix
     """
-    requests = tuple(sorted(requests, key=_rank))
+    requests = ranked(requests)
     counters = [count.Counter(request, fleet.packs_cells, scope)
                 for request in requests]
     counted, hosts = [], []
@@ -168,6 +169,13 @@ def guests_by_flavor(fleet: snapshot.Fleet) -> dict[str, int]:
     """How many guests of each flavor the fleet has."""
     return dict(collections.Counter(
         guest.flavor for guest in fleet.guests if guest.flavor))
+
+
+def ranked(
+    requests: Iterable[guest_request.GuestRequest],
+) -> tuple[guest_request.GuestRequest, ...]:
+    """Flavors in the order in which they are shown: class, then size."""
+    return tuple(sorted(requests, key=_rank))
 
 
 def _rank(request: guest_request.GuestRequest) -> tuple[object, ...]:

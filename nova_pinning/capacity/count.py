@@ -112,13 +112,29 @@ class CountedHost(NamedTuple):
     has_stray_pins: bool
 
 
+class Numbering:
+    """Numbers what is alike of hosts: cells, kinds and sites.
+
+    Counters remember what they found by these numbers, so hosts that are
+    looked at later, for the same counters, need the same numbering.
+    """
+
+    def __init__(self) -> None:
+        self.alike: dict[Hashable, int] = {}
+        self.kinds: dict[Hashable, int] = {}
+        self.sites: dict[Hashable, int] = {}
+
+
 def counted_hosts(
     occupancies: Iterable[host_occupancy.HostOccupancy],
+    numbering: Numbering | None = None,
 ) -> Iterator[CountedHost]:
-    """Look at hosts with their guests."""
-    alike: dict[Hashable, int] = {}
-    kinds: dict[Hashable, int] = {}
-    sites: dict[Hashable, int] = {}
+    """Look at hosts with their guests.
+
+    :param numbering: of hosts that were looked at before, if any were
+    """
+    numbering = numbering or Numbering()
+    alike, kinds, sites = numbering.alike, numbering.kinds, numbering.sites
     for occupancy in occupancies:
         host = occupancy.host
         cells = counting.cells(occupancy.engine)
@@ -163,8 +179,7 @@ class _Gate(NamedTuple):
 class Counter:
     """Counts guests of one flavor on hosts, and remembers what it found.
 
-    The hosts have to come from one call of :func:`places`, which numbers what
-    is alike.
+    The hosts have to come from :func:`counted_hosts` with one numbering.
 
     :ivar demands: of its guest cells, those that differ
     :ivar memory_cause: what is missing where its memory is

@@ -3,8 +3,10 @@
 
 """Capacity for machines: JSON, rows and metrics."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,6 +89,26 @@ def rows(fleet_capacity: capacity.FleetCapacity,
 def as_metrics(capacity: capacity.FleetCapacity) -> str:
     """Gauges for Prometheus' textfile collector."""
     made = metrics.Gauges('nova_pinning_capacity')
+    by_class = capacity.by_class()
+    add_gauges(made, {
+        host_class: (capacity.sizes(hosts), total(hosts))
+        for host_class in (*hostclass.HostClass, None)
+        for hosts in (by_class.get(host_class, []),)}, _page_sizes(capacity))
+    return made.text()
+
+
+def add_gauges(
+    made: metrics.Gauges,
+    by_class: Mapping[hostclass.HostClass | None, tuple[
+        Sequence[capacity.FlavorCapacity], stranded.StrandedResources]],
+    page_sizes: Collection[int],
+) -> None:
+    """Gauges of what can still be sold, and of what is stranded.
+
+    :param made: to which they are added
+    :param by_class: both for the hosts of each class
+    :param page_sizes: in KiB, those that hosts have
+    """
     fits = made.add('guests', 'Further guests that nova will place',
                     'flavor', 'class')
     bound = made.add(
@@ -113,18 +135,15 @@ def as_metrics(capacity: capacity.FleetCapacity) -> str:
         'stranded_memory_bytes',
         'Free memory for which no CPU is left, by page size', 'class',
         'page_size_kib')
-    by_class = capacity.by_class()
     # What is missing is there with 0, so that an alert sees it come and go.
-    page_sizes = _page_sizes(capacity)
-    for host_class in (*hostclass.HostClass, None):
-        name, hosts = class_name(host_class), by_class.get(host_class, [])
-        for size in capacity.sizes(hosts):
+    for host_class, (sizes, sums) in by_class.items():
+        name = class_name(host_class)
+        for size in sizes:
             fits.labels(size.request.name, name).set(size.fits)
             bound.labels(size.request.name, name).set(size.is_bound)
             totals.labels(size.request.name, name).set(size.totals)
             for cause, guests in size.missing.items():
                 missing.labels(size.request.name, name, cause).set(guests)
-        sums = total(hosts)
         free.labels(name).set(sums.free_cpus)
         orphans.labels(name).set(sums.orphans)
         for cause in count.CapacityCause:
@@ -132,7 +151,6 @@ def as_metrics(capacity: capacity.FleetCapacity) -> str:
         for page_size in page_sizes:
             memory.labels(name, page_size).set(
                 sums.memory_mib.get(page_size, 0) * _BYTES_PER_MIB)
-    return made.text()
 
 
 def _page_sizes(capacity: capacity.FleetCapacity) -> list[int]:

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet counted once, and after that only where it has changed.
+
+What fits on a host depends on its shape and its state: cells with what is
+free in them, devices, traits and aggregates, what Placement has left. Hosts
+that are alike in all of that are counted once, and what was counted is kept
+for hosts that come to be so. Sums over the fleet lose what a host added
+before it changed, and get what it adds now. Whole numbers are summed, so that
+nothing is lost in doing this for months.
+"""
+
+import collections
+from collections.abc import Collection
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
+from typing import NamedTuple
+
+from nova_pinning.capacity import capacity
+from nova_pinning.capacity import count
+from nova_pinning.capacity import stranded
+from nova_pinning.checks import check_rule
+from nova_pinning.exporter import host_facts
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import problems
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+
+#: What was found out of hosts as they once were is thrown away, and all of
+#: them counted anew, when it is of so many states more than there are hosts.
+MOST_STATES_PER_HOST = 8
+_FEWEST_STATES = 10_000
+
+
+class _Counts(NamedTuple):
+    """What was counted of hosts in one state, of each flavor."""
+
+    counts: tuple[count.HostCount, ...]
+    stranded: stranded.StrandedResources
+
+
+class _Added(NamedTuple):
+    """A host as it was looked at last, and what it added to the sums."""
+
+    host: snapshot.FleetHost
+    guests: tuple[snapshot.FleetGuest, ...]
+    counts: _Counts
+    facts: host_facts.FactSums
+    findings: collections.Counter[tuple[str, check_rule.Severity]]
+
+
+class _ClassSum:
+    """Sums over the hosts of one class, by the number of the flavor.
+
+    :ivar unknown: hosts of which it was too much to find out the most
+    """
+
+    def __init__(self, flavors: int) -> None:
+        self.fits = [0] * flavors
+        self.most = [0] * flavors
+        self.unknown = [0] * flavors
+        self.totals = [0] * flavors
+        self.missing: list[collections.Counter[count.CapacityCause]] = [
+            collections.Counter() for _flavor in range(flavors)]
+        self.stranded = stranded.StrandedResources()
+
+    def change(self, counts: _Counts, sign: int) -> None:
+        """Add what was counted of a host, or with -1 take it away."""
+        for number, host_count in enumerate(counts.counts):
+            if not host_count.totals:
+                continue
+            self.fits[number] += sign * host_count.fits
+            self.totals[number] += sign * host_count.totals
+            if host_count.most is None:
+                self.unknown[number] += sign
+            else:
+                self.most[number] += sign * host_count.most
+            missing = self.missing[number]
+            for cause, guests in host_count.missing.items():
+                missing[cause] += sign * guests
+        total, one = self.stranded, counts.stranded
+        total.free_cpus += sign * one.free_cpus
+        total.orphans += sign * one.orphans
+        for cause, cpus in one.cpus.items():
+            total.cpus[cause] = total.cpus.get(cause, 0) + sign * cpus
+        for size, mib in one.memory_mib.items():
+            total.memory_mib[size] = (
+                total.memory_mib.get(size, 0) + sign * mib)
+
+    def sizes(
+        self, requests: Sequence[guest_request.GuestRequest],
+    ) -> tuple[capacity.FlavorCapacity, ...]:
+        return tuple(capacity.FlavorCapacity(
+            request, self.fits[number],
+            None if self.unknown[number] else self.most[number],
+            self.totals[number],
+            {cause: guests for cause, guests
+             in self.missing[number].most_common() if guests})
+            for number, request in enumerate(requests))
+
+    def left(self) -> stranded.StrandedResources:
+        """What is stranded, and goes on to be that of this moment."""
+        return dataclasses.replace(
+            self.stranded,
+            cpus={cause: cpus for cause, cpus in self.stranded.cpus.items()
+                  if cpus},
+            memory_mib={size: mib for size, mib
+                        in self.stranded.memory_mib.items() if mib})
+
+
+class FleetTally:
+    """Counts a fleet, host by host.
+
+    :param requests: one guest of each flavor on sale
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :ivar facts: sums over all hosts
+    :ivar findings: what is odd about the fleet, by code and severity
+    """
+
+    def __init__(self, requests: Iterable[guest_request.GuestRequest],
+                 packs_cells: bool = False) -> None:
+        self.requests = capacity.ranked(requests)
+        self.packs_cells = packs_cells
+        self._names = frozenset(request.name for request in self.requests)
+        self._hosts: dict[str, _Added] = {}
+        self._sums: dict[hostclass.HostClass | None, _ClassSum] = {}
+        self.facts = host_facts.zeros(self._names)
+        self.findings: collections.Counter[
+            tuple[str, check_rule.Severity]] = collections.Counter()
+        self._homeless = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._counters = [count.Counter(request, self.packs_cells)
+                          for request in self.requests]
+        self._finder = stranded.StrandedFinder(self._counters)
+        self._numbering = count.Numbering()
+        self._known: dict[Hashable, _Counts] = {}
+
+    @property
+    def hosts(self) -> int:
+        return len(self._hosts)
+
+    def update(self, fleet: snapshot.Fleet) -> int:
+        """Count the hosts that have changed since the last time.
+
+        :returns: how many these were, with those that came and went
+        """
+        if len(self._known) > max(
+                _FEWEST_STATES, MOST_STATES_PER_HOST * len(fleet.hosts)):
+            self._forget()
+        by_host = occupancy.guests_by_host(fleet)
+        changed: dict[str, tuple[snapshot.FleetGuest, ...]] = {}
+        hosts = []
+        for host in fleet.hosts:
+            guests = tuple(by_host[host.name])
+            before = self._hosts.get(host.name)
+            # What has not changed is mostly the very same object.
+            if (before is None or before.host != host
+                    or before.guests != guests):
+                changed[host.name] = guests
+                hosts.append(host)
+        gone = self._hosts.keys() - by_host.keys()
+        for name in gone:
+            self._take_away(self._hosts.pop(name))
+        findings = _findings(fleet, hosts, changed)
+        occupancies = (host_occupancy.of_host(host, changed[host.name])
+                       for host in hosts)
+        for counted in count.counted_hosts(occupancies, self._numbering):
+            self._replace(counted, findings)
+        self._count_homeless(fleet, by_host)
+        return len(changed) + len(gone)
+
+    def by_class(self) -> dict[
+            hostclass.HostClass | None,
+            tuple[tuple[capacity.FlavorCapacity, ...],
+                  stranded.StrandedResources]]:
+        """Further guests of each flavor, and what is stranded, by class."""
+        none = _ClassSum(len(self.requests))
+        return {
+            host_class: (one.sizes(self.requests), one.left())
+            for host_class in (*hostclass.HostClass, None)
+            for one in (self._sums.get(host_class, none),)}
+
+    def _replace(self, counted: count.CountedHost, findings: dict[
+            str, collections.Counter[tuple[str, check_rule.Severity]]],
+    ) -> None:
+        found = counted.occupancy
+        host = found.host
+        before = self._hosts.get(host.name)
+        added = _Added(host, found.guests, self._count(counted),
+                       host_facts.of_host(found, self._names),
+                       findings.get(host.name, collections.Counter()))
+        if before is not None:
+            self._take_away(before)
+        self._hosts[host.name] = added
+        self._sum(host).change(added.counts, 1)
+        # Counter's own += drops what is not positive, such as zeros.
+        self.facts.update(added.facts)
+        self.findings.update(added.findings)
+
+    def _take_away(self, added: _Added) -> None:
+        self._sum(added.host).change(added.counts, -1)
+        self.facts.subtract(added.facts)
+        self.findings.subtract(added.findings)
+
+    def _sum(self, host: snapshot.FleetHost) -> _ClassSum:
+        if host.host_class not in self._sums:
+            self._sums[host.host_class] = _ClassSum(len(self.requests))
+        return self._sums[host.host_class]
+
+    def _count(self, counted: count.CountedHost) -> _Counts:
+        host = counted.occupancy.host
+        state = (counted.kind, counted.site, host.is_enabled,
+                 host.known_class, tuple(sorted(counted.offers.items())))
+        known = self._known.get(state)
+        if known is None:
+            counts = tuple([counter.count(counted)
+                            for counter in self._counters])
+            known = self._known[state] = _Counts(
+                counts, self._finder.on_host(counted, counts))
+        return known
+
+    def _count_homeless(self, fleet: snapshot.Fleet,
+                        known: Collection[str]) -> None:
+        rule = problems.UNLISTED_HOST
+        # A finding for each host that is missing, as there.
+        homeless = len({guest.host for guest in fleet.guests
+                        if guest.host not in known})
+        self.findings[rule.code, rule.severity] += homeless - self._homeless
+        self._homeless = homeless
+
+
+def _findings(
+    fleet: snapshot.Fleet, hosts: Sequence[snapshot.FleetHost],
+    guests: dict[str, tuple[snapshot.FleetGuest, ...]],
+) -> dict[str, collections.Counter[tuple[str, check_rule.Severity]]]:
+    """What is odd about these hosts, by their names."""
+    found: dict[str, collections.Counter[
+        tuple[str, check_rule.Severity]]] = {}
+    part = dataclasses.replace(
+        fleet, hosts=tuple(hosts),
+        guests=tuple(guest for own in guests.values() for guest in own))
+    for finding in problems.find(part):
+        found.setdefault(finding.host, collections.Counter())[
+            finding.code, finding.severity] += 1
+    return found
