@@ -12,6 +12,7 @@ from typing import NoReturn
 from nova_pinning import errors
 
 _EXTRAS = {
+    'bcrypt': 'exporter',
     'jinja2': 'bench',
     'matplotlib': 'plots',
     'prometheus_client': 'metrics',

@@ -70,11 +70,17 @@ def write(path: str | os.PathLike[str], text: str,
         sys.stdout.write(text)
         return
     if _is_packed(path):
-        # It takes a while to load.
-        import zstandard
-        data = zstandard.ZstdCompressor(level=6, write_checksum=True).compress(
-            data)
+        data = pack(data)
     atomic_file.replace_bytes(path, data)
+
+
+def pack(data: bytes) -> bytes:
+    """What stands in a file that is packed."""
+    # It takes a while to load.
+    import zstandard
+    packed: bytes = zstandard.ZstdCompressor(
+        level=6, write_checksum=True).compress(data)
+    return packed
 
 
 def _is_packed(path: str | os.PathLike[str]) -> bool:

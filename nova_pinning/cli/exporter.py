@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-pinning exporter: figures of a fleet for Prometheus."""
+
+import argparse
+from collections.abc import Sequence
+import signal
+import sys
+import threading
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_pinning.bridge import standalone
+from nova_pinning.cli import base_command
+from nova_pinning.cli import nova_conf_options
+from nova_pinning.conf import exporter as exporter_options
+from nova_pinning import errors
+from nova_pinning import extras
+
+_ABOUT = ('a file with [pinning_exporter]; may be given several times '
+          '(default: /etc/nova-pinning/exporter.conf and others that '
+          'oslo.config looks for)')
+
+
+class Exporter(base_command.FileCommand):
+    """Serve figures of a fleet to Prometheus, kept up to date.
+
+    Reads hosts and guests from nova's databases, the compute API or a
+    snapshot, counts what can still be sold and what cannot, and serves it
+    under /metrics. After the first time only what has changed is read and
+    counted. Nothing is ever written. While hosts and guests cannot be read,
+    the last figures are served with the time that they are of.
+
+    Options are read from [pinning_exporter]. It runs until it is ended with
+    SIGTERM or Ctrl+C.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning exporter --config-file /etc/nova-pinning/exporter.conf
+          nova-pinning exporter --snapshot fleet.json.zst
+          curl http://127.0.0.1:9896/metrics
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        nova_conf_options.add_options(parser, _ABOUT)
+        parser.add_argument(
+            '--snapshot', metavar='FLEET',
+            help='count this snapshot, whatever the options say is read')
+        parser.add_argument(
+            '--once', action='store_true',
+            help='print the figures and end; the exit status is 1 if there '
+                 'are none')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        extras.need('the exporter', 'prometheus_client')
+        settings = load_settings(
+            nova_conf_options.arguments(parsed_args)).pinning_exporter
+        # Only here, for it takes seconds.
+        standalone.prepare()
+        from nova_pinning.exporter import exporter_service
+        from nova_pinning.exporter import fleet_sources
+        service = exporter_service.ExporterService(
+            settings, fleet_sources.SnapshotFile(parsed_args.snapshot)
+            if parsed_args.snapshot else fleet_sources.configured(settings))
+        if parsed_args.once:
+            service.watch.refresh()
+            print(service.metrics(), end='')
+            return (base_command.OK if service.watch.text()
+                    else base_command.FINDINGS)
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_arguments: ended.set())
+        url = service.start()
+        print(f'serving {url}metrics', file=sys.stderr, flush=True)
+        ended.wait()
+        service.stop()
+        return base_command.OK
+
+
+def load_settings(arguments: Sequence[str]) -> Any:
+    """The options of the exporter.
+
+    :param arguments: '--config-file' or '--config-dir', each followed by a
+        path
+    :returns: oslo_config.cfg.ConfigOpts
+    :raises errors.InputError: if they cannot be read, or one is wrong
+    """
+    conf = cfg.ConfigOpts()
+    exporter_options.register_opts(conf)
+    try:
+        conf(list(arguments), project='nova-pinning', prog='exporter')
+        for _group, options in exporter_options.list_opts().items():
+            for option in options:
+                # Looked at only when it is asked for.
+                conf.pinning_exporter[option.dest]
+    except (cfg.Error, ValueError) as error:
+        raise errors.InputError(
+            str(error), errors.Location('[pinning_exporter]')) from error
+    return conf

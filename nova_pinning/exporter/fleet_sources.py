@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the exporter reads a fleet from, again and again."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import os
+from typing import Any
+from typing import Protocol
+from typing import TypeVar
+
+from nova_pinning import errors
+from nova_pinning.fleet import document
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+from nova_pinning.importers import compute_api
+from nova_pinning.importers import compute_run
+
+_T = TypeVar('_T')
+
+
+class FleetSource(Protocol):
+    """Something that a fleet is read from."""
+
+    def read(self) -> snapshot.Fleet:
+        """The fleet as it is now.
+
+        Hosts and guests that have not changed should be the same objects as
+        the last time; what they are compared with is then found at once.
+
+        :raises errors.InputError: if it cannot be read
+        :raises errors.CloudError: if the cloud cannot be worked with
+        """
+
+
+class SnapshotFile:
+    """A snapshot that something else writes."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._state: tuple[int, ...] = ()
+        self._fleet: snapshot.Fleet | None = None
+
+    def read(self) -> snapshot.Fleet:
+        state = self._look()
+        if self._fleet is None or state != self._state:
+            self._fleet = document.read(self._path)
+            self._state = state
+        return self._fleet
+
+    def _look(self) -> tuple[int, ...]:
+        try:
+            status = os.stat(self._path)
+        except OSError as error:
+            raise errors.InputError(
+                f'it cannot be read: {error.strerror}',
+                errors.Location(self._path)) from error
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+class CloudApi:
+    """A compute API and Placement, all of which is read each time.
+
+    :param connect: makes an openstack.connection.Connection
+    """
+
+    def __init__(self, name: str, connect: Callable[[], Any],
+                 descriptions: Mapping[str, host_model.HostDescription],
+                 ) -> None:
+        self._name = name
+        self._connect = connect
+        self._descriptions = descriptions
+
+    def read(self) -> snapshot.Fleet:
+        cloud = compute_api.ComputeCloud(self._connect(), self._name)
+        fleet, _notes = compute_run.read(
+            cloud, self._descriptions, _without_progress)
+        return fleet
+
+
+class NovaDatabases:
+    """Nova's databases, of which only what has changed is read.
+
+    :param conf_files: nova.conf and what it reads besides
+    :param settings: the group of nova_pinning.conf.exporter
+    """
+
+    def __init__(self, conf_files: list[str], settings: Any,
+                 descriptions: Mapping[str, host_model.HostDescription],
+                 ) -> None:
+        from nova_pinning.bridge import nova_database
+        self._conf = nova_database.load_conf([
+            word for path in conf_files for word in ('--config-file', path)])
+        self._settings = settings
+        self._descriptions = descriptions
+
+    def read(self) -> snapshot.Fleet:
+        from nova_pinning.bridge import fleet_import
+        from nova_pinning.bridge import nova_database
+        with nova_database.opened(self._conf) as database:
+            return fleet_import.read(
+                database, skips_down_cells=self._settings.skip_down_cells,
+                descriptions=self._descriptions).fleet
+
+
+def configured(settings: Any) -> FleetSource:
+    """What the options say.
+
+    :param settings: the group of nova_pinning.conf.exporter
+    :raises errors.InputError: if they name nothing to read from, or what
+        cannot be loaded
+    """
+    descriptions: Mapping[str, host_model.HostDescription] = {}
+    if settings.host_files:
+        descriptions = {host.name: host for host in
+                        host_loader.load_directory(settings.host_files)}
+    chosen = [name for name in ('nova_conf', 'cloud', 'snapshot')
+              if settings[name]]
+    if len(chosen) != 1:
+        raise errors.InputError(
+            'nothing says where hosts and guests are read from'
+            if not chosen else f'{" and ".join(chosen)} are set, of which '
+            'only one can be', errors.Location('[pinning_exporter]'),
+            'set nova_conf, cloud or snapshot')
+    if settings.snapshot:
+        return SnapshotFile(settings.snapshot)
+    if settings.nova_conf:
+        return NovaDatabases(settings.nova_conf, settings, descriptions)
+
+    def connect() -> Any:
+        import openstack
+        try:
+            return openstack.connect(cloud=settings.cloud)
+        except openstack.exceptions.SDKException as error:
+            raise errors.CloudError(str(error)) from error
+
+    return CloudApi(settings.cloud, connect, descriptions)
+
+
+def _without_progress(results: Iterator[_T], total: int,
+                      what: str) -> Iterator[_T]:
+    return results

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps figures of a fleet up to date, whatever happens to what it reads."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import datetime
+import fnmatch
+import gc
+import logging
+from typing import NamedTuple
+
+from nova_pinning.capacity import capacity
+from nova_pinning import errors
+from nova_pinning.exporter import fleet_figures
+from nova_pinning.exporter import fleet_sources
+from nova_pinning.exporter import fleet_tally
+from nova_pinning.exporter import task_metrics
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import snapshot
+
+LOG = logging.getLogger(__name__)
+
+READ, COUNT = 'read', 'count'
+
+
+class FlavorChoice(NamedTuple):
+    """Which flavors are counted.
+
+    :param patterns: of names, with *; () for all
+    :param most: how many at most, those of most guests
+    """
+
+    patterns: tuple[str, ...] = ()
+    most: int = 200
+
+
+class _Requests(NamedTuple):
+    """Flavors as nova reads them, and what that depends on."""
+
+    flavors: tuple[flavor_model.Flavor, ...]
+    aliases: Mapping[str, snapshot.PciAlias]
+    requests: tuple[guest_request.GuestRequest, ...]
+    refused: int
+
+
+class FleetWatch:
+    """Reads a fleet and counts it; what is known is there at any time.
+
+    :meth:`refresh` is for one thread, all else for any.
+    """
+
+    def __init__(self, source: fleet_sources.FleetSource,
+                 choice: FlavorChoice = FlavorChoice(),
+                 tasks: task_metrics.TaskMetrics | None = None) -> None:
+        self._source = source
+        self._choice = choice
+        self._tasks = tasks or task_metrics.TaskMetrics()
+        self._tally: fleet_tally.FleetTally | None = None
+        self._requests = _Requests((), {}, (), 0)
+        self._fleet: snapshot.Fleet | None = None
+        self._text = ''
+        for task in (READ, COUNT):
+            self._tasks.expect(task)
+
+    @property
+    def fleet(self) -> snapshot.Fleet | None:
+        """As it was read last; None if it never could be."""
+        return self._fleet
+
+    def text(self) -> str:
+        """The figures as they were counted last; '' if they never were."""
+        return self._text
+
+    def refresh(self) -> None:
+        """Read and count once. Never raises."""
+        with _with_little_garbage():
+            fleet = self._tasks.run(READ, self._source.read)
+            if fleet is None:
+                return
+            self._fleet = fleet
+            if self._tasks.run(COUNT, lambda: self._count(fleet)) is None:
+                # What it has counted halfway may be wrong.
+                self._tally = None
+
+    def _count(self, fleet: snapshot.Fleet) -> int:
+        requests = self._read_flavors(fleet)
+        tally = self._tally
+        if (tally is None or tally.packs_cells != fleet.packs_cells
+                or tally.requests != requests):
+            tally = fleet_tally.FleetTally(requests, fleet.packs_cells)
+        changed = tally.update(fleet)
+        self._text = fleet_figures.text(tally, _epoch(fleet.taken_at))
+        self._tally = tally
+        self._tasks.hosts_recounted.inc(changed)
+        return changed
+
+    def _read_flavors(
+        self, fleet: snapshot.Fleet,
+    ) -> tuple[guest_request.GuestRequest, ...]:
+        """One guest of each flavor that is counted, as nova would place it."""
+        chosen = self._chosen(fleet)
+        known = self._requests
+        if (known.flavors, known.aliases) != (chosen, fleet.pci_aliases):
+            known = self._requests = _read_flavors(
+                chosen, dict(fleet.pci_aliases))
+        self._tasks.flavors_left_out.set(
+            len(self._matching(fleet)) - len(known.requests))
+        return known.requests
+
+    def _matching(self,
+                  fleet: snapshot.Fleet) -> list[flavor_model.Flavor]:
+        patterns = self._choice.patterns
+        return [flavor for flavor in fleet.flavors if not patterns or any(
+            fnmatch.fnmatchcase(flavor.name, pattern)
+            for pattern in patterns)]
+
+    def _chosen(self,
+                fleet: snapshot.Fleet) -> tuple[flavor_model.Flavor, ...]:
+        matching = self._matching(fleet)
+        if len(matching) > self._choice.most:
+            guests = capacity.guests_by_flavor(fleet)
+            matching = sorted(matching, key=lambda flavor: (
+                -guests.get(flavor.name, 0),
+                flavor.name))[:self._choice.most]
+        return tuple(sorted(matching, key=lambda flavor: flavor.name))
+
+
+def _read_flavors(flavors: Sequence[flavor_model.Flavor],
+                  aliases: Mapping[str, snapshot.PciAlias]) -> _Requests:
+    """What nova makes of flavors; those that it refuses are left out."""
+    # Only here, for it takes seconds.
+    from nova_pinning.bridge import standalone
+    standalone.prepare()
+    from nova_pinning.bridge import flavor_request
+    requests, refused = [], 0
+    with flavor_request.batch():
+        for flavor in flavors:
+            try:
+                requests.append(flavor_request.request_for(
+                    flavor, {}, aliases))
+            except errors.InputError as error:
+                refused += 1
+                LOG.warning('flavor left out: %s', error)
+    return _Requests(tuple(flavors), aliases, capacity.ranked(requests),
+                     refused)
+
+
+def _epoch(taken_at: str) -> float | None:
+    """Seconds of the epoch; None for what is no time."""
+    try:
+        taken = datetime.datetime.fromisoformat(taken_at)
+    except ValueError:
+        return None
+    if taken.tzinfo is None:
+        taken = taken.replace(tzinfo=datetime.UTC)
+    return taken.timestamp()
+
+
+@contextlib.contextmanager
+def _with_little_garbage() -> Iterator[None]:
+    """Keep Python from looking for garbage meanwhile, and among what stays.
+
+    A fleet is millions of objects, none of which is part of a cycle. To go
+    through them takes seconds, in which no scrape is answered.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
