@@ -87,7 +87,7 @@ def read(
     :raises errors.InputError: if nova.conf has something that nova refuses
     """
     now = now or datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    aliases, notes = _aliases(database.conf)
+    aliases, notes = pci_aliases(database.conf)
     with nova_database.reading('the API database'):
         aggregates = tuple(objects.AggregateList.get_all(database.context))
         flavors = tuple(
@@ -97,9 +97,9 @@ def read(
         server_groups = tuple(fleet_import_wishes.server_groups(database))
     parts = _Cells(database, skips_down_cells, now, page_rows, tell).read(
         notes)
-    nodes = _without_twins(
+    nodes = without_twins(
         [node for part in parts for node in part.nodes], notes)
-    guests = tuple(_without_repeats(itertools.chain.from_iterable(
+    guests = tuple(without_repeats(itertools.chain.from_iterable(
         part.guests for part in parts)))
     homeless = sum(part.homeless for part in parts)
     if homeless:
@@ -111,13 +111,13 @@ def read(
     by_host: dict[str, list[snapshot.FleetAggregate]] = {}
     for aggregate in aggregates:
         for name in aggregate.hosts:
-            by_host.setdefault(name, []).append(_aggregate(aggregate))
-    hosts = tuple(_finished(node, by_host.get(node.host.name, ()), traits,
+            by_host.setdefault(name, []).append(fleet_aggregate(aggregate))
+    hosts = tuple(finished(node, by_host.get(node.host.name, ()), traits,
                             notes) for node in nodes)
     fleet = snapshot.Fleet(
         hosts=host_completion.completed(hosts, descriptions or {}),
         guests=guests, flavors=flavors,
-        aggregates=tuple(map(_aggregate, aggregates)),
+        aggregates=tuple(map(fleet_aggregate, aggregates)),
         server_groups=server_groups, pci_aliases=aliases,
         packs_cells=(database.conf.compute
                      .packing_host_numa_cells_allocation_strategy),
@@ -179,9 +179,11 @@ class _Cells:
 
     def _part(self, tell: Callable[[int], None],
               cell: nova_database.CellDatabase) -> _CellPart:
+        conf = self._database.conf
         nodes = list(fleet_import_hosts.nodes(
-            cell, self._database.conf, self._now))
-        pools, devices = _devices(cell, nodes)
+            cell, conf, fleet_import_hosts.compute_services(
+                cell, self._now, conf.service_down_time)))
+        pools, devices = pci_devices(cell, nodes)
         nodes = [dataclasses.replace(node, host=dataclasses.replace(
             node.host, pci_pools=pools.get(node.id, ()))) for node in nodes]
         part = _CellPart(nodes, [], [
@@ -193,12 +195,12 @@ class _Cells:
             part.guests.extend(page.guests)
             part.notes.extend(page.problems)
             homeless += len(page.homeless)
-            done += page.read
+            done += len(page.instances)
             tell(done)
         return dataclasses.replace(part, homeless=homeless)
 
 
-def _devices(
+def pci_devices(
     cell: nova_database.CellDatabase,
     nodes: Sequence[fleet_import_hosts.ComputeNode],
 ) -> tuple[dict[int, tuple[snapshot.PciPool, ...]],
@@ -241,7 +243,7 @@ def _device_query(nodes: Sequence[int]) -> Any:
 
 # All cells together.
 
-def _without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
+def without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
                    notes: list[str]) -> list[fleet_import_hosts.ComputeNode]:
     """One node for each compute service: the newest.
 
@@ -259,7 +261,7 @@ def _without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
     return list(by_name.values())
 
 
-def _without_repeats(
+def without_repeats(
     guests: Iterable[snapshot.FleetGuest],
 ) -> Iterator[snapshot.FleetGuest]:
     """Each with its own name: one between cells is in both."""
@@ -295,7 +297,7 @@ def _untracked(
                    'gone meanwhile')
 
 
-def _finished(
+def finished(
     node: fleet_import_hosts.ComputeNode,
     aggregates: Sequence[snapshot.FleetAggregate],
     traits: Mapping[str, frozenset[str]] | None, notes: list[str],
@@ -317,7 +319,7 @@ def _finished(
         aggregates=tuple(sorted(aggregate.name for aggregate in aggregates)))
 
 
-def _aggregate(row: Any) -> snapshot.FleetAggregate:
+def fleet_aggregate(row: Any) -> snapshot.FleetAggregate:
     metadata = dict(row.metadata)
     zone = metadata.pop('availability_zone', None)
     return snapshot.FleetAggregate(row.name, zone, metadata)
@@ -325,7 +327,7 @@ def _aggregate(row: Any) -> snapshot.FleetAggregate:
 
 # nova.conf.
 
-def _aliases(
+def pci_aliases(
     conf: cfg.ConfigOpts,
 ) -> tuple[dict[str, snapshot.PciAlias], list[str]]:
     """[pci] alias, and what of it a snapshot cannot hold.

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import datetime
 import functools
 import math
 from typing import Any
@@ -50,18 +51,36 @@ Devices = Mapping[tuple[str, str], tuple[snapshot.PciUse, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class InstanceGuests:
+    """What one instance holds.
+
+    :param id: nova's number, unique in the cell
+    :param guests: none if it holds no room, several while it moves
+    :param is_migrating: whether a migration of it counts
+    """
+
+    id: int
+    guests: tuple[snapshot.FleetGuest, ...]
+    is_migrating: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class GuestPage:
     """What one page of instances comes to.
 
-    :param read: instances in it, whether they hold room or not
+    :param instances: all in it, whether they hold room or not
     :param problems: sentences, each with the instance it is about
     :param homeless: UUIDs of those that are being built, on no host yet
     """
 
-    read: int
-    guests: tuple[snapshot.FleetGuest, ...]
+    instances: tuple[InstanceGuests, ...]
     problems: tuple[str, ...]
     homeless: tuple[str, ...]
+
+    @property
+    def guests(self) -> Iterator[snapshot.FleetGuest]:
+        for instance in self.instances:
+            yield from instance.guests
 
 
 def count(cell: nova_database.CellDatabase) -> int:
@@ -78,13 +97,49 @@ def pages(database: nova_database.NovaDatabases,
 
     :param rows: of a page
     """
-    reader = _GuestReader(devices)
+    reader = GuestReader(devices)
     for page in nova_database.pages(
             cell.context, _query(), _INSTANCE.id, rows):
-        yield reader.page(
-            page, _migrations(cell, page),
-            fleet_import_wishes.of_instances(
-                database, cell, [row.uuid for row in page]))
+        yield _page(database, cell, reader, page)
+
+
+def named(database: nova_database.NovaDatabases,
+          cell: nova_database.CellDatabase, reader: 'GuestReader',
+          ids: Sequence[int]) -> GuestPage:
+    """The guests of some instances, as many as a page has at most.
+
+    :param ids: nova's numbers; those that are gone are left out
+    """
+    return _page(database, cell, reader, nova_database.select(
+        cell.context, _query().where(_INSTANCE.id.in_(ids))))
+
+
+def _page(database: nova_database.NovaDatabases,
+          cell: nova_database.CellDatabase, reader: 'GuestReader',
+          rows: Sequence[Any]) -> GuestPage:
+    return reader.page(rows, _migrations(cell, rows),
+                       fleet_import_wishes.of_instances(
+                           database, cell, [row.uuid for row in rows]))
+
+
+def marks(cell: nova_database.CellDatabase,
+          rows: int) -> Iterator[tuple[int, str, str, datetime.datetime]]:
+    """Number, UUID, host and time of last write of all instances of a cell.
+
+    That is of what nova keeps beside the row of an instance, too.
+
+    :param rows: of a page
+    """
+    query = sa.select(
+        _INSTANCE.id, _INSTANCE.uuid, _INSTANCE.host, _INSTANCE.created_at,
+        _INSTANCE.updated_at, _EXTRA.updated_at,
+    ).outerjoin(_EXTRA, sa.and_(
+        _EXTRA.instance_uuid == _INSTANCE.uuid, _EXTRA.deleted == 0,
+    )).where(_INSTANCE.deleted == 0)
+    for page in nova_database.pages(cell.context, query, _INSTANCE.id, rows):
+        for number, uuid, host, *written in page:
+            yield number, uuid, host or '', max(
+                filter(None, written), default=datetime.datetime.min)
 
 
 def _query() -> Any:
@@ -136,7 +191,7 @@ class _Flavors:
     problem: str = ''
 
 
-class _GuestReader:
+class GuestReader:
     """Makes guests of rows; what repeats is kept once."""
 
     def __init__(self, devices: Devices) -> None:
@@ -151,9 +206,10 @@ class _GuestReader:
     ) -> GuestPage:
         self._problems = [*wishes.problems]
         self._wishes = wishes
-        guests: list[snapshot.FleetGuest] = []
+        instances: list[InstanceGuests] = []
         homeless = []
         for row in rows:
+            guests: list[snapshot.FleetGuest] = []
             own = migrations.get(row.uuid, ())
             context = self._context(row) if own else None
             if row.host and not vm_states.allow_resource_removal(
@@ -163,7 +219,8 @@ class _GuestReader:
                 homeless.append(row.uuid)
             if _is_moving(row):
                 guests += self._held(row, own, context)
-        return GuestPage(len(rows), tuple(guests), tuple(self._problems),
+            instances.append(InstanceGuests(row.id, tuple(guests), bool(own)))
+        return GuestPage(tuple(instances), tuple(self._problems),
                          tuple(homeless))
 
     def _guest(self, row: Any, migrations: Sequence[Any],

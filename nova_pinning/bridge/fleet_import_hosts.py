@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import datetime
 from typing import Any
@@ -69,7 +70,7 @@ class ComputeNode:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _ComputeService:
+class ComputeService:
     """A nova-compute.
 
     :param disabled_reason: why nova-scheduler does not choose the host, '' if
@@ -82,19 +83,49 @@ class _ComputeService:
 
 
 def nodes(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
-          now: datetime.datetime) -> Iterator[ComputeNode]:
+          services: Mapping[str, ComputeService]) -> Iterator[ComputeNode]:
     """All compute nodes of a cell but bare metal ones, by id.
 
-    :param conf: for what nova takes where a node has no allocation ratio, and
-        how long a silent service counts as up
-    :param now: UTC, without a time zone, as nova's database has it
+    :param conf: for what nova takes where a node has no allocation ratio
+    :param services: from :func:`compute_services`
     """
-    services = _services(cell, now, conf.service_down_time)
     for page in nova_database.pages(
             cell.context, _query(), _NODE.id, _PAGE_ROWS):
-        for row in page:
-            if row.host and row.hypervisor_type != 'ironic':
-                yield _node(row, conf, cell, services)
+        yield from _of_rows(cell, conf, services, page)
+
+
+def named(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
+          services: Mapping[str, ComputeService],
+          ids: Sequence[int]) -> Iterator[ComputeNode]:
+    """Some compute nodes, but bare metal ones.
+
+    :param ids: nova's numbers; those that are gone are left out
+    """
+    for start in range(0, len(ids), _PAGE_ROWS):
+        yield from _of_rows(cell, conf, services, nova_database.select(
+            cell.context, _query().where(
+                _NODE.id.in_(ids[start:start + _PAGE_ROWS]))))
+
+
+def _of_rows(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
+             services: Mapping[str, ComputeService],
+             rows: Iterable[Any]) -> Iterator[ComputeNode]:
+    for row in rows:
+        if row.host and row.hypervisor_type != 'ironic':
+            yield with_service(_node(row, conf, cell), cell, services)
+
+
+def marks(cell: nova_database.CellDatabase,
+          rows: int) -> Iterator[tuple[int, datetime.datetime]]:
+    """Number and time of last write of all compute nodes of a cell.
+
+    :param rows: of a page
+    """
+    query = sa.select(_NODE.id, _NODE.created_at, _NODE.updated_at).where(
+        _NODE.deleted == 0)
+    for page in nova_database.pages(cell.context, query, _NODE.id, rows):
+        for number, created, updated in page:
+            yield number, updated or created or datetime.datetime.min
 
 
 def _query() -> Any:
@@ -106,15 +137,22 @@ def _query() -> Any:
     ).where(_NODE.deleted == 0)
 
 
-def _services(cell: nova_database.CellDatabase, now: datetime.datetime,
-              down_seconds: int) -> dict[str, _ComputeService]:
+def compute_services(
+    cell: nova_database.CellDatabase, now: datetime.datetime,
+    down_seconds: int,
+) -> dict[str, ComputeService]:
+    """The compute services of a cell, by host.
+
+    :param now: UTC, without a time zone, as nova's database has it
+    :param down_seconds: how long a silent service counts as up
+    """
     query = sa.select(
         _SERVICE.id, _SERVICE.host, _SERVICE.disabled,
         _SERVICE.disabled_reason, _SERVICE.forced_down,
         _SERVICE.last_seen_up, _SERVICE.created_at, _SERVICE.version,
     ).where(_SERVICE.deleted == 0, _SERVICE.binary == 'nova-compute')
     return {
-        row.host: _ComputeService(
+        row.host: ComputeService(
             _disabled_reason(row, now, down_seconds), row.version)
         for page in nova_database.pages(cell.context, query, _SERVICE.id)
         for row in page}
@@ -134,15 +172,31 @@ def _disabled_reason(row: Any, now: datetime.datetime,
     return ''
 
 
-def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
-          services: Mapping[str, _ComputeService]) -> ComputeNode:
-    service = services.get(row.host)
+def with_service(
+    node: ComputeNode, cell: nova_database.CellDatabase,
+    services: Mapping[str, ComputeService],
+) -> ComputeNode:
+    """A node with what its service says of it; itself if it has that."""
+    host = node.host
+    service = services.get(host.name)
     reason = (service.disabled_reason if service
               else 'it has no compute service')
     if not cell.is_enabled:
         reason = reason or f'{cell} is disabled'
     release = (nova_release.of_service_version(service.version or 0)
                if service else None)
+    name = release.name if release else None
+    if (host.disabled_reason, host.nova_release) == (reason, name) and (
+            host.is_enabled is not bool(reason)):
+        return node
+    return dataclasses.replace(node, host=dataclasses.replace(
+        host, is_enabled=not reason, disabled_reason=reason,
+        nova_release=name))
+
+
+def _node(row: Any, conf: cfg.ConfigOpts,
+          cell: nova_database.CellDatabase) -> ComputeNode:
+    """A node without what its service says of it."""
     problem = ''
     cells: tuple[model.HostCell, ...] = ()
     taken = cpuset.CpuSet()
@@ -163,9 +217,6 @@ def _node(row: Any, conf: cfg.ConfigOpts, cell: nova_database.CellDatabase,
         disk_allocation_ratio=_ratio(row, conf, 'disk'),
         reserved_memory_mib=conf.reserved_host_memory_mb,
         disk_gib=row.local_gb,
-        is_enabled=not reason,
-        disabled_reason=reason,
-        nova_release=release.name if release else None,
         nova_cell=cell.name or cell.uuid,
         cpu_model=cpu_model,
         hypervisor_version=row.hypervisor_version or None)

@@ -4,7 +4,10 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
 import os
+import time
 from typing import Any
 from typing import Protocol
 from typing import TypeVar
@@ -86,22 +89,57 @@ class NovaDatabases:
     :param settings: the group of nova_pinning.conf.exporter
     """
 
-    def __init__(self, conf_files: list[str], settings: Any,
-                 descriptions: Mapping[str, host_model.HostDescription],
-                 ) -> None:
+    def __init__(
+        self, conf_files: Sequence[str], settings: Any,
+        descriptions: Mapping[str, host_model.HostDescription],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # Only here, for it takes seconds.
+        from nova_pinning.bridge import fleet_changes
         from nova_pinning.bridge import nova_database
         self._conf = nova_database.load_conf([
             word for path in conf_files for word in ('--config-file', path)])
-        self._settings = settings
-        self._descriptions = descriptions
+        self._clock = clock
+        self._full_interval_seconds = settings.full_read_interval_seconds
+        self._reader = fleet_changes.ChangedFleetReader(
+            skips_down_cells=settings.skip_down_cells,
+            descriptions=descriptions,
+            read_traits=self._read_traits if settings.placement else None)
+        self._full_at: float | None = None
+        self._open = contextlib.ExitStack()
+        self._database: Any = None
 
     def read(self) -> snapshot.Fleet:
-        from nova_pinning.bridge import fleet_import
         from nova_pinning.bridge import nova_database
-        with nova_database.opened(self._conf) as database:
-            return fleet_import.read(
-                database, skips_down_cells=self._settings.skip_down_cells,
-                descriptions=self._descriptions).fleet
+        now = self._clock()
+        if (self._full_at is None
+                or now - self._full_at >= self._full_interval_seconds):
+            # Cells come and go, and change their databases.
+            self.close()
+        try:
+            if self._database is None:
+                self._database = self._open.enter_context(
+                    nova_database.opened(self._conf))
+                self._reader.forget()
+                self._full_at = now
+            return self._reader.read(self._database)
+        except Exception:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the databases until the next reading, which is a full one."""
+        self._database = None
+        self._full_at = None
+        self._open.close()
+
+    def _read_traits(
+        self, providers: Sequence[str],
+    ) -> Mapping[str, frozenset[str]]:
+        from nova_pinning.bridge import nova_placement
+        return nova_placement.traits(
+            nova_placement.connect(self._conf), providers,
+            lambda done, total: None)
 
 
 def configured(settings: Any) -> FleetSource:
