@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter: threads that read and count, and the web server."""
 
+from collections.abc import Callable
+import threading
 from typing import Any
+from typing import Generic
+from typing import TypeVar
 
 from nova_pinning.document import packed
 from nova_pinning.exporter import fleet_sources
@@ -16,17 +20,46 @@ from nova_pinning.importers import snapshot_limits
 _METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 SNAPSHOT_PATH = '/fleet.json.zst'
 
+#: Makes a self-contained HTML document of a fleet, with its own content
+#: security policy.
+MakeFleetPage = Callable[[snapshot.Fleet], str]
+_T = TypeVar('_T')
+
+
+class _Made(Generic[_T]):
+    """What is made of a fleet when it is asked for, and kept until another.
+
+    One thread makes it; others that ask meanwhile wait for that.
+    """
+
+    def __init__(self, make: Callable[[snapshot.Fleet], _T]) -> None:
+        self._make = make
+        self._fleet: snapshot.Fleet | None = None
+        self._made: _T | None = None
+        self._lock = threading.Lock()
+
+    def of(self, fleet: snapshot.Fleet | None) -> _T | None:
+        """None if there is no fleet."""
+        with self._lock:
+            if fleet is not self._fleet:
+                self._made = None if fleet is None else self._make(fleet)
+                self._fleet = fleet
+            return self._made
+
 
 class ExporterService:
     """All of it, as the options say.
 
     :param settings: the group of nova_pinning.conf.exporter
     :param source: what is read
+    :param make_page: makes the page that is served; without, it is only
+        where the figures are
     :raises errors.InputError: if one of them is wrong
     """
 
     def __init__(self, settings: Any,
-                 source: fleet_sources.FleetSource) -> None:
+                 source: fleet_sources.FleetSource,
+                 make_page: MakeFleetPage | None = None) -> None:
         self._tasks = task_metrics.TaskMetrics()
         self.watch = fleet_watch.FleetWatch(
             source, fleet_watch.FlavorChoice(
@@ -35,7 +68,8 @@ class ExporterService:
         self._server: web_server.WebServer | None = None
         self._threads = [periodic.PeriodicThread(
             'read', self.watch.refresh, settings.read_interval_seconds)]
-        self._packed: tuple[snapshot.Fleet | None, bytes] = None, b''
+        self._packed = _Made(_packed_snapshot)
+        self._page = None if make_page is None else _Made(make_page)
 
     def start(self) -> str:
         """Serve, and begin to read.
@@ -81,7 +115,12 @@ class ExporterService:
         return pages
 
     def _front_page(self) -> web_server.WebPage | None:
-        """The fleet as a page; until there is one, where the figures are."""
+        """The fleet as a page, or where the figures are."""
+        if self._page is not None:
+            text = self._page.of(self.watch.fleet)
+            # The document has a policy of its own.
+            return None if text is None else web_server.WebPage(
+                text.encode(), 'text/html; charset=utf-8', ())
         return web_server.WebPage(
             b'<!DOCTYPE html><html lang="en"><title>nova-pinning exporter'
             b'</title><h1>nova-pinning exporter</h1>'
@@ -89,16 +128,15 @@ class ExporterService:
             'text/html; charset=utf-8')
 
     def _snapshot_page(self) -> web_server.WebPage | None:
-        fleet, content = self._packed
-        if self.watch.fleet is None:
-            return None
-        if fleet is not self.watch.fleet:
-            fleet = self.watch.fleet
-            try:
-                text = document.dumps(fleet)
-            except snapshot_limits.UNSOUND:
-                text = document.dumps(
-                    snapshot_limits.drop_unrepresentable(fleet)[0])
-            content = packed.pack(text.encode())
-            self._packed = fleet, content
-        return web_server.WebPage(content, 'application/zstd')
+        content = self._packed.of(self.watch.fleet)
+        return None if content is None else web_server.WebPage(
+            content, 'application/zstd')
+
+
+def _packed_snapshot(fleet: snapshot.Fleet) -> bytes:
+    try:
+        text = document.dumps(fleet)
+    except snapshot_limits.UNSOUND:
+        text = document.dumps(
+            snapshot_limits.drop_unrepresentable(fleet)[0])
+    return packed.pack(text.encode())

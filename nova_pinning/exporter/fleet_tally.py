@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+import operator
 from typing import NamedTuple
 
 from nova_pinning.capacity import capacity
@@ -33,6 +34,14 @@ from nova_pinning.model import hostclass
 #: them counted anew, when it is of so many states more than there are hosts.
 MOST_STATES_PER_HOST = 8
 _FEWEST_STATES = 10_000
+#: What of a host has no part in what fits on it, or is part of its kind and
+#: its site (count.CountedHost). All else tells states apart.
+_OUT_OF_STATE = frozenset({
+    'name', 'cells', 'pci_pools', 'l3_domains', 'traits', 'aggregates',
+    'disabled_reason', 'nova_cell', 'cpu_model', 'hypervisor_version'})
+_state_of = operator.attrgetter(*[
+    field.name for field in dataclasses.fields(snapshot.FleetHost)
+    if field.name not in _OUT_OF_STATE])
 
 
 class _Counts(NamedTuple):
@@ -214,8 +223,8 @@ class FleetTally:
 
     def _count(self, counted: count.CountedHost) -> _Counts:
         host = counted.occupancy.host
-        state = (counted.kind, counted.site, host.is_enabled,
-                 host.known_class, tuple(sorted(counted.offers.items())))
+        state = (counted.kind, counted.site, _state_of(host),
+                 tuple(sorted(counted.offers.items())))
         known = self._known.get(state)
         if known is None:
             counts = tuple([counter.count(counted)
