@@ -16,6 +16,7 @@ from benchmarks import progress
 from benchmarks.speed import audit
 from benchmarks.speed import bars
 from benchmarks.speed import commands
+from benchmarks.speed import exporting
 from benchmarks.speed import judging
 from benchmarks.speed import measure
 from benchmarks.speed import report
@@ -33,6 +34,7 @@ def parse(argv: ty.Sequence[str] | None) -> argparse.Namespace:
     names = [case.name for case in bars.CASES]
     names += [command.name for command in commands.COMMANDS]
     names += [case.name for case in audit.CASES]
+    names += [case.name for case in exporting.CASES]
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks.speed',
         description="Time our filters and weighers against nova's "
@@ -127,6 +129,15 @@ def run_audits(cases: list[audit.Case]) -> list[audit.Outcome]:
         bar.close()
 
 
+def run_exporters(cases: list[exporting.Case]) -> list[exporting.Outcome]:
+    """Export large fleets."""
+    bar = progress.Bar(len(cases))
+    try:
+        return exporting.run(cases, lambda name: bar.step(name, 1))
+    finally:
+        bar.close()
+
+
 def main(argv: ty.Sequence[str] | None = None) -> int:
     """Run the benchmarks and return the exit status."""
     args = parse(argv)
@@ -137,13 +148,17 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
              if not args.case or command.name in args.case]
     audits = [case for case in audit.CASES
               if not args.case or case.name in args.case]
+    exports = [case for case in exporting.CASES
+               if not args.case or case.name in args.case]
     if args.quick and not args.case:
+        exports = []
         # Most of its time is waited.
         audits = [case for case in audits if not case.request_ms]
         timed = [command for command in timed if not command.is_long]
     if plan.calibrate:
         timed = []
         audits = []
+        exports = []
         # Nova would never end the others.
         cases = [dataclasses.replace(case, ratio=None, limit_us=None)
                  for case in cases if not case.endless]
@@ -157,6 +172,7 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
         rows, samples = run(cases, plan) if cases else ([], {})
         timings = run_commands(timed, rounds) if timed else []
         outcomes = run_audits(audits) if audits else []
+        exported = run_exporters(exports) if exports else []
     except (measure.WorkerError, commands.CommandFailed) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
@@ -172,6 +188,9 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
     if outcomes:
         print('\n'.join(audit.table(outcomes)))
         print(textwrap.fill(audit.explain(), 79))
+    if exported:
+        print('\n'.join(exporting.table(exported)))
+        print(textwrap.fill(exporting.explain(), 79))
     versions = facts['versions']
     print(textwrap.fill(
         f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}, '
@@ -192,7 +211,11 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
                            'audits': [
                                dataclasses.asdict(outcome) | {
                                    'verdict': outcome.verdict
-                               } for outcome in outcomes]},
+                               } for outcome in outcomes],
+                           'exporters': [
+                               dataclasses.asdict(outcome) | {
+                                   'verdict': outcome.verdict
+                               } for outcome in exported]},
                        indent=1) + '\n')
     if args.rst:
         args.rst.write_text('\n'.join([
@@ -201,11 +224,13 @@ def main(argv: ty.Sequence[str] | None = None) -> int:
             *(report.as_rst(rows, plan) if rows else ()),
             *(commands.as_rst(timings, rounds) if timings else ()),
             *(audit.as_rst(outcomes) if outcomes else ()),
+            *(exporting.as_rst(exported) if exported else ()),
             *machine.as_rst(facts)]))
     verdict = judging.worst([
         *(row.verdict for row in rows),
         *(timing.verdict for timing in timings),
-        *(outcome.verdict for outcome in outcomes)])
+        *(outcome.verdict for outcome in outcomes),
+        *(outcome.verdict for outcome in exported)])
     return 1 if verdict.is_failure or not is_flat else 0
 
 

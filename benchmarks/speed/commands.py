@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.speed import judging
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
+from nova_pinning.fleet import snapshot
 
 _ETC = pathlib.Path(__file__).parents[2] / 'etc' / 'nova-pinning'
 _PROGRAM = (sys.executable, '-m', 'nova_pinning.cli.shell')
@@ -55,7 +56,7 @@ class Command:
         return '-' if self.limit_s is None else f'< {self.limit_s:g} s'
 
 
-def _forty_flavors() -> tuple[str, ...]:
+def forty_flavors() -> tuple[str, ...]:
     """Options for 40 flavors: eight sizes, of five kinds each."""
     kinds = (
         ('1', 'hw:cpu_policy=dedicated'),
@@ -91,7 +92,7 @@ COMMANDS = (
             (*_PROGRAM, 'flavor', 'check', 'BIG'), statuses=(0, 1),
             is_long=True),
     Command('capacity', 'capacity, 5,000 hosts and 40 flavors', 10,
-            (*_PROGRAM, 'capacity', 'FLEET', *_forty_flavors()),
+            (*_PROGRAM, 'capacity', 'FLEET', *forty_flavors()),
             is_long=True),
 )
 
@@ -151,10 +152,15 @@ def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
             paths['BIG'] = str(path)
         if 'FLEET' in words:
             paths['FLEET'] = str(pathlib.Path(directory, 'fleet.json.zst'))
-            document.write(paths['FLEET'], generate.generate_fleet(
-                5000, 'two-socket-80', 1, filled=0.85,
-                mix='2:10,4:20,8:30,16:20,32x2:10', churn=1.0))
+            document.write(paths['FLEET'], large_fleet(5000))
         yield paths
+
+
+def large_fleet(hosts: int) -> snapshot.Fleet:
+    """Hosts with eight to nine guests each, as churn leaves them."""
+    return generate.generate_fleet(
+        hosts, 'two-socket-80', 1, filled=0.85,
+        mix='2:10,4:20,8:30,16:20,32x2:10', churn=1.0)
 
 
 def measure(commands: Sequence[Command], rounds: int,

@@ -11,6 +11,7 @@ from nova_pinning.document import packed
 from nova_pinning.exporter import fleet_sources
 from nova_pinning.exporter import fleet_watch
 from nova_pinning.exporter import periodic
+from nova_pinning.exporter import planned_figures
 from nova_pinning.exporter import task_metrics
 from nova_pinning.exporter import web_server
 from nova_pinning.fleet import document
@@ -18,6 +19,8 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.importers import snapshot_limits
 
 _METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+#: How often it is looked whether the fleet has been read.
+_PATIENCE_SECONDS = 1.0
 SNAPSHOT_PATH = '/fleet.json.zst'
 
 #: Makes a self-contained HTML document of a fleet, with its own content
@@ -65,10 +68,16 @@ class ExporterService:
             source, fleet_watch.FlavorChoice(
                 tuple(settings.flavors), settings.max_flavors), self._tasks)
         self._settings = settings
+        self._ended = threading.Event()
         self._server: web_server.WebServer | None = None
         self._threads = [periodic.PeriodicThread(
             'read', self.watch.refresh, settings.read_interval_seconds)]
         self._packed = _Made(_packed_snapshot)
+        self._planned = planned_figures.PlannedFigures(
+            settings, lambda: self._packed.of(self.watch.fleet), self._tasks)
+        if self._planned.is_wanted:
+            self._threads.append(periodic.PeriodicThread(
+                'plan', self._plan, settings.plan_interval_seconds))
         self._page = None if make_page is None else _Made(make_page)
 
     def start(self) -> str:
@@ -95,14 +104,23 @@ class ExporterService:
 
     def stop(self) -> None:
         """End all of it; what reads is not waited for long."""
+        self._ended.set()
         if self._server is not None:
             self._server.stop()
+        self._planned.stop()
         for thread in self._threads:
             thread.stop()
 
     def metrics(self) -> str:
         """All figures, and those of the exporter itself."""
-        return self.watch.text() + self._tasks.text()
+        return (self.watch.text() + self._planned.text()
+                + self._tasks.text())
+
+    def _plan(self) -> None:
+        # At the start, until the fleet has been read.
+        while not self._planned.refresh():
+            if self._ended.wait(_PATIENCE_SECONDS):
+                return
 
     def pages(self) -> dict[str, web_server.MakePage]:
         """What is served, by path."""

@@ -177,6 +177,18 @@ class NovaDatabase:
              'migration_context': None, **(extra or {})}])
         return instance_uuid
 
+    def move_guests(self, moves: Iterable[tuple[str, str]],
+                    cell: str = 'north') -> None:
+        """Have guests be on other hosts, in one transaction.
+
+        :param moves: names of guests and of hosts
+        """
+        with self._engines[cell].begin() as connection:
+            for guest, host in moves:
+                connection.execute(sa.update(models.Instance).where(
+                    models.Instance.uuid == uuid(guest)).values(
+                        host=host, updated_at=NOW))
+
     def add_migration(self, name: str, source: str, dest: str,
                       cell: str = 'north', **changes: Any) -> str:
         """A migration of an instance; returns its UUID."""

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-pinning exporter on a large fleet: time, CPU time and memory.
+
+Each case runs in a process of its own, ``python -m benchmarks.speed.exporting
+NAME``, so that the memory is that of the exporter alone. One case has hosts
+that are all in different states, as churn leaves them, and is handed them; the
+other reads them from nova's databases, in SQLite files.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import json
+import pathlib
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from typing import Any
+import urllib.request
+
+from benchmarks.speed import commands
+from benchmarks.speed import judging
+
+#: The bars: the first count, one of few changed hosts, a scrape meanwhile,
+#: and memory.
+FIRST_S, CHANGED_S, SCRAPE_S, MEMORY_MIB = 60.0, 1.0, 1.0, 1536.0
+#: How soon a change has to be seen, of which the interval of readings, 15 s
+#: by default, is a part.
+SEEN_S = 15.0
+_CHANGED = 50
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """A fleet that is exported.
+
+    :param reads: whether it is read from nova's databases
+    """
+
+    name: str
+    title: str
+    reads: bool
+    hosts: int = 5000
+
+
+CASES = (
+    Case('exporter', '5,000 hosts in different states', False),
+    Case('exporter-database', "the same from nova's databases", True),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was measured, CPU time of the whole process in ``cpu``.
+
+    :param first_s: to read, where it reads, and to count at first
+    :param changed_s: the same once few hosts have changed
+    :param scrape_s: the longest of those while that went on
+    :param memory_mib: the most that the process held at once, after another
+        full reading
+    """
+
+    case: Case
+    guests: int
+    flavors: int
+    first_s: float
+    first_cpu_s: float
+    changed_s: float
+    changed_cpu_s: float
+    scrape_s: float
+    memory_mib: float
+    recounted: int
+
+    @property
+    def verdict(self) -> judging.Verdict:
+        """CPU time is judged, which a busy machine does not change."""
+        if self.recounted != _CHANGED:
+            return judging.Verdict.WRONG
+        return judging.worst(
+            judging.of_time((figure, figure), bar) for figure, bar in (
+                (self.first_cpu_s, FIRST_S),
+                (self.changed_cpu_s, SEEN_S if self.case.reads
+                 else CHANGED_S),
+                (self.scrape_s, SCRAPE_S), (self.memory_mib, MEMORY_MIB)))
+
+
+def run(cases: Sequence[Case], step: Callable[[str], None]) -> list[Outcome]:
+    """Measure cases, each in its own process.
+
+    :raises commands.CommandFailed: if one of them fails
+    """
+    outcomes = []
+    for case in cases:
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-m', __spec__.name
+             if __name__ != '__main__' else 'benchmarks.speed.exporting',
+             case.name], capture_output=True, text=True)
+        if done.returncode:
+            raise commands.CommandFailed(
+                f'{case.name}: {done.stderr.strip()[-500:]}')
+        outcomes.append(Outcome(case=case, **json.loads(done.stdout)))
+        step(case.name)
+    return outcomes
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """All figures of an outcome, of this process."""
+    from nova_pinning.bridge import standalone
+    standalone.prepare()
+    with tempfile.TemporaryDirectory() as directory:
+        source, change = (_database if case.reads else _memory)(
+            case, pathlib.Path(directory))
+        return _measure(source, change)
+
+
+def _measure(source: Any, change: Callable[[], None]) -> dict[str, Any]:
+    from nova_pinning.exporter import fleet_watch
+    from nova_pinning.exporter import task_metrics
+    from nova_pinning.exporter import web_server
+    tasks = task_metrics.TaskMetrics()
+    watch = fleet_watch.FleetWatch(source, tasks=tasks)
+    server = web_server.WebServer(web_server.WebApp({
+        '/metrics': lambda: web_server.WebPage(
+            (watch.text() + tasks.text()).encode(), 'text/plain')}),
+        '127.0.0.1', 0)
+    server.start()
+    first = _timed(watch.refresh)
+    # Once more what was written just before.
+    watch.refresh()
+    before = tasks.hosts_recounted._value.get()
+    change()
+    with _scraping(f'{server.url}metrics') as scrapes:
+        changed = _timed(watch.refresh)
+    recounted = int(tasks.hosts_recounted._value.get() - before)
+    source.forget()
+    watch.refresh()
+    server.stop()
+    fleet = watch.fleet
+    assert fleet is not None
+    return {
+        'guests': len(fleet.guests), 'flavors': len(fleet.flavors),
+        'first_s': first[0], 'first_cpu_s': first[1],
+        'changed_s': changed[0], 'changed_cpu_s': changed[1],
+        'scrape_s': max(scrapes), 'recounted': recounted,
+        'memory_mib': resource.getrusage(
+            resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def _timed(action: Callable[[], None]) -> tuple[float, float]:
+    """Wall-clock and CPU time, both in seconds, the latter of all threads."""
+    start, cpu = time.monotonic(), time.process_time()
+    action()
+    return time.monotonic() - start, time.process_time() - cpu
+
+
+@contextlib.contextmanager
+def _scraping(url: str) -> Iterator[list[float]]:
+    """Scrape once, and then as long as the context lasts.
+
+    :returns: how long each took, in seconds
+    """
+    taken: list[float] = []
+    ended = threading.Event()
+
+    def scrape() -> None:
+        while True:
+            start = time.monotonic()
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                answer.read()
+            taken.append(time.monotonic() - start)
+            if ended.wait(0.1):
+                return
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        yield taken
+    finally:
+        ended.set()
+        thread.join()
+
+
+class _Source:
+    """Hands on a fleet, with 40 flavors.
+
+    :param read: gives it
+    """
+
+    def __init__(self, read: Callable[[], Any],
+                 forget: Callable[[], None]) -> None:
+        from nova_pinning.cli import select
+        self.read_all = read
+        self.forget = forget
+        self._flavors = tuple(
+            select.named_flavor(word, (), '')
+            for word in commands.forty_flavors() if word != '--flavor')
+
+    def read(self) -> Any:
+        return dataclasses.replace(self.read_all(), flavors=self._flavors)
+
+
+def _memory(case: Case, directory: pathlib.Path,
+            ) -> tuple[_Source, Callable[[], None]]:
+    fleet = commands.large_fleet(case.hosts)
+    names = {host.name for host in random.Random(1).sample(
+        fleet.hosts, _CHANGED)}
+
+    def change() -> None:
+        nonlocal fleet
+        kept, left = [], set(names)
+        for guest in fleet.guests:
+            if guest.host in left:
+                left.remove(guest.host)
+            else:
+                kept.append(guest)
+        fleet = dataclasses.replace(fleet, guests=tuple(kept))
+
+    return _Source(lambda: fleet, lambda: None), change
+
+
+def _database(case: Case, directory: pathlib.Path,
+              ) -> tuple[_Source, Callable[[], None]]:
+    from oslo_config import cfg
+
+    from nova_pinning.conf import exporter
+    from nova_pinning.exporter import fleet_sources
+    from nova_pinning.tests import novadatabase
+    nova = novadatabase.NovaDatabase(directory)
+    nova.create_tables()
+    nova.add_mappings()
+    nova.fill(case.hosts, 10)
+    conf = cfg.ConfigOpts()
+    exporter.register_opts(conf)
+    conf([])
+    source = fleet_sources.NovaDatabases(
+        [str(nova.conf)], conf.pinning_exporter, {})
+
+    def change() -> None:
+        nova.move_guests([(f'cmp-{number}-0', f'cmp-{number + 1}')
+                          for number in range(0, _CHANGED, 2)])
+
+    return _Source(source.read, source.close), change
+
+
+def table(outcomes: Iterable[Outcome], line: str = '-') -> list[str]:
+    """The table's lines."""
+    grid = [('exporter', 'first', 'CPU', '50 changed', 'CPU', 'scrape',
+             'memory', 'verdict')]
+    grid += [
+        (outcome.case.title, f'{outcome.first_s:.1f} s',
+         f'{outcome.first_cpu_s:.1f} s', f'{outcome.changed_s:.2f} s',
+         f'{outcome.changed_cpu_s:.2f} s', f'{outcome.scrape_s:.2f} s',
+         f'{outcome.memory_mib:,.0f} MiB', outcome.verdict)
+        for outcome in outcomes]
+    return commands.lines(grid, line)
+
+
+def explain() -> str:
+    """Say what the figures of the table are."""
+    return (
+        'nova-pinning exporter with 50,000 guests, or as many as fit, and 40 '
+        'flavors, once each: to read and count all hosts, then 50 that have '
+        'changed, and the longest scrape meanwhile. Bars, for CPU time and '
+        f'scrapes: {FIRST_S:g} s, {CHANGED_S:g} s to count ({SEEN_S:g} s to '
+        f'read and count), {SCRAPE_S:g} s; memory {MEMORY_MIB:,.0f} MiB.')
+
+
+def as_rst(outcomes: Sequence[Outcome]) -> list[str]:
+    """The table for the documentation."""
+    return [*table(outcomes, line='='), '',
+            *textwrap.wrap(explain(), 79), '']
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure the one case that is named, and print it as JSON."""
+    case, = (case for case in CASES if case.name in argv)
+    print(json.dumps(measure(case)))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
