@@ -113,7 +113,7 @@ def read(
         for name in aggregate.hosts:
             by_host.setdefault(name, []).append(fleet_aggregate(aggregate))
     hosts = tuple(finished(node, by_host.get(node.host.name, ()), traits,
-                            notes) for node in nodes)
+                           notes) for node in nodes)
     fleet = snapshot.Fleet(
         hosts=host_completion.completed(hosts, descriptions or {}),
         guests=guests, flavors=flavors,
@@ -244,7 +244,7 @@ def _device_query(nodes: Sequence[int]) -> Any:
 # All cells together.
 
 def without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
-                   notes: list[str]) -> list[fleet_import_hosts.ComputeNode]:
+                  notes: list[str]) -> list[fleet_import_hosts.ComputeNode]:
     """One node for each compute service: the newest.
 
     Nova's other drivers have several; libvirt's leaves one behind when the

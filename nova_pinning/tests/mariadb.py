@@ -58,8 +58,13 @@ class MariaDB(fixtures.Fixture):
              '--auth-root-authentication-method=normal', f'--datadir={data}',
              '--skip-test-db', '--innodb-log-file-size=16M'],
             check=True, capture_output=True)
-        log = self.useFixture(_Closing(
+        self._log = self.useFixture(_Closing(
             (self.directory / 'log').open('wb'))).file
+        self.start()
+
+    def start(self) -> None:
+        """Start it, also once it was stopped, with the data that it had."""
+        data, log = self.directory / 'data', self._log
         self.process = subprocess.Popen(
             ['mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
              '--bind-address=127.0.0.1', f'--port={self.port}',

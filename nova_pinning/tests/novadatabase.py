@@ -187,7 +187,8 @@ class NovaDatabase:
             for guest, host in moves:
                 connection.execute(sa.update(models.Instance).where(
                     models.Instance.uuid == uuid(guest)).values(
-                        host=host, updated_at=NOW))
+                        host=host,
+                        updated_at=NOW + datetime.timedelta(seconds=5)))
 
     def add_migration(self, name: str, source: str, dest: str,
                       cell: str = 'north', **changes: Any) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules for Prometheus, the dashboard and the unit that are shipped."""
 
+import dataclasses
 import gc
 import json
 import pathlib
@@ -62,7 +63,9 @@ class TestCase(unit_base.TestCase):
         """The names of all metrics, with those that checks write."""
         tasks = task_metrics.TaskMetrics()
         watch = fleet_watch.FleetWatch(
-            test_fleet_watch.Source(test_fleet_tally.make_fleet(2)),
+            test_fleet_watch.Source(dataclasses.replace(
+                test_fleet_tally.make_fleet(2),
+                taken_at='2026-11-23T12:00:00Z')),
             tasks=tasks)
         watch.refresh()
         tasks.run('mix', lambda: None)
@@ -80,7 +83,7 @@ class TestCase(unit_base.TestCase):
         text = watch.text() + planned.text() + tasks.text()
         for name in ('host', 'segregation'):
             text += metrics.exposition(report.CheckReport(
-                name=name, rules=check_rule.Registry(), findings=(),
+                name=name, rules=check_rule.Registry(groups={}), findings=(),
                 source='', scope='', head={}))
         return text
 

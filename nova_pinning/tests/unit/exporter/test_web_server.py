@@ -9,10 +9,10 @@ import socket
 import ssl
 
 import bcrypt
-from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives import serialization
+from cryptography import x509
 import ddt
 import fixtures
 
