@@ -205,7 +205,8 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     def server_bind(self) -> None:
         # Without what WSGIServer adds: it asks for the name of the address.
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
+        self.server_name, self.server_port = (
+            str(self.server_address[0]), int(self.server_address[1]))
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

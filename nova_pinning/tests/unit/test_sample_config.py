@@ -14,12 +14,18 @@ ETC = CHECKOUT / 'etc' / 'nova-pinning'
 class SampleConfigTest(base.BaseTestCase):
 
     def test_is_up_to_date(self):
+        self.check('config-generator.conf', 'nova-pinning.conf.sample')
+
+    def test_exporter(self):
+        self.check('exporter-generator.conf', 'exporter.conf.sample')
+
+    def check(self, generated_by, name):
         if not ETC.is_dir():
             self.skipTest('not run from a checkout')
         new = self.create_tempfiles([('new', '')])[0]
         generator.main([
-            '--config-file', str(ETC / 'config-generator.conf'),
+            '--config-file', str(ETC / generated_by),
             '--output-file', new])
-        old = ETC / 'nova-pinning.conf.sample'
+        old = ETC / name
         if old.read_text() != pathlib.Path(new).read_text():
             self.fail(f'{old.name} is stale; run tox -e genconfig')

@@ -164,6 +164,20 @@ class DashboardTestCase(TestCase):
             r'defragmentation)\w+)', self.exported(), re.MULTILINE))
         self.assertEqual({'nova_pinning_mix_guests_bound'}, types - shown)
 
+    def test_all_is_documented(self):
+        page = (_ETC.parents[1] / 'doc' / 'source' / 'admin'
+                / 'exporter.rst').read_text()
+        documented = set(re.findall(r'\* - ``(nova_pinning_\w+)``', page))
+        self.assertEqual({
+            name for name in re.findall(
+                r'^# TYPE (\w+)', self.exported(), re.MULTILINE)
+            if not name.startswith(('nova_pinning_host_',
+                                    'nova_pinning_segregation_'))
+            and not name.endswith('_created')}, documented)
+        for rule in self.rules:
+            if 'alert' in rule:
+                self.assertIn(f'``{rule["alert"]}``', page)
+
     def test_form(self):
         """What can be told without Grafana."""
         ids = [panel['id'] for panel in self.dashboard['panels']]
