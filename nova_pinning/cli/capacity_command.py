@@ -68,39 +68,14 @@ _STRANDED: Mapping[count.CapacityCause, str] = {
 }
 
 
-class ShowCapacity(display.Lister):
-    """Show how much can still be sold of a fleet.
+class CapacityAnswer(fleets.FleetAnswer):
+    """How much can still be sold of a fleet, wherever that is from."""
 
-    The exact number of further guests of each flavor that nova will place,
-    each flavor for itself, beside the number that the free CPUs of each host
-    as a whole promise, and what is in the way. Then the CPUs and the memory
-    that no flavor on sale can use.
-
-    Where not all of a host is known, as after an import through the compute
-    API, figures can be bounds: they are marked "at most", and the exit status
-    is 1.
-
-    Without --flavor and --catalogue, the flavors are those of the snapshot.
-    """
-
-    epilog = """
-        Examples::
-
-          nova-pinning capacity fleet.json.zst
-          nova-pinning capacity fleet.json.zst --class --mix
-          nova-pinning capacity fleet.json.zst --mix 8:70,16:30
-          nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
-              --svg capacity.svg
-          nova-pinning capacity fleet.json.zst --per-host --format csv \\
-              --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
-          nova-pinning capacity fleet.json.zst --sort-column fits \\
-              -c class -c flavor -c fits
-        """
     texts = ('prometheus',)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        fleets.add_argument(parser, required=False)
+        self.add_fleet(parser, required=False)
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
         enabled_filters.add_option(parser)
@@ -130,7 +105,7 @@ class ShowCapacity(display.Lister):
     def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
         scope = placement.PlacementScope(
             keeps_classes=enabled_filters.keeps_classes(parsed_args))
-        fleet = fleets.load(parsed_args)
+        fleet = self.load_fleet(parsed_args)
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
         with fleets.progress('asking nova what the flavors are'):
@@ -171,6 +146,36 @@ def _tell_apart(parsed_args: argparse.Namespace) -> None:
         raise errors.InputError(
             'is missing', errors.Location('FLEET'),
             'name a fleet snapshot, or - for the standard input')
+
+
+class ShowCapacity(base_command.FileCommand, CapacityAnswer):
+    """Show how much can still be sold of a fleet.
+
+    The exact number of further guests of each flavor that nova will place,
+    each flavor for itself, beside the number that the free CPUs of each host
+    as a whole promise, and what is in the way. Then the CPUs and the memory
+    that no flavor on sale can use.
+
+    Where not all of a host is known, as after an import through the compute
+    API, figures can be bounds: they are marked "at most", and the exit status
+    is 1.
+
+    Without --flavor and --catalogue, the flavors are those of the snapshot.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning capacity fleet.json.zst
+          nova-pinning capacity fleet.json.zst --class --mix
+          nova-pinning capacity fleet.json.zst --mix 8:70,16:30
+          nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
+              --svg capacity.svg
+          nova-pinning capacity fleet.json.zst --per-host --format csv \\
+              --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
+          nova-pinning capacity fleet.json.zst --sort-column fits \\
+              -c class -c flavor -c fits
+        """
 
 
 def mix_weights(

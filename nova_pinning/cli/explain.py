@@ -38,37 +38,12 @@ if typing.TYPE_CHECKING:
     from nova_pinning.bridge import request_specs
 
 
-class Explain(display.Lister):
-    """Explain why a guest does not fit on the hosts of a fleet.
-
-    The verdict on each host with its reason, their sum in one sentence, what
-    Placement alone would exclude before any filter, and what would make the
-    guest fit: another property, a smaller size, a guest to move. Each of
-    these was tried, none is guessed. The exit status is 1 if the guest fits
-    nowhere, or only where too little is known of hosts to be certain.
-
-    Of a request that nova-scheduler refused, its own record tells what really
-    happened, if it keeps one. Without FLEET nothing else is told, and the exit
-    status is 1 if a refusal is on record.
-    """
-
-    epilog = """
-        Examples::
-
-          nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
-          nova-pinning explain fleet.json.zst --host cmp-17 \\
-              --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
-          nova-pinning explain fleet.json.zst \\
-              --flavor flavors.yaml:enterprise.4xlarge --hosts
-          nova-pinning explain fleet.json.zst \\
-              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-          nova-pinning explain --record /var/lib/nova/pinning \\
-              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-        """
+class ExplanationAnswer(fleets.FleetAnswer):
+    """Why a guest does not fit on a fleet, wherever that is from."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        fleets.add_argument(parser, required=False)
+        self.add_fleet(parser, required=False)
         what = parser.add_mutually_exclusive_group(required=True)
         guest_options.add_flavor(what, required=False)
         what.add_argument(
@@ -121,7 +96,7 @@ class Explain(display.Lister):
             defects.version(parsed_args.release, '--release')
             if parsed_args.release else None, defects)
         keeps_classes = enabled_filters.keeps_classes(parsed_args)
-        fleet = fleets.load(parsed_args)
+        fleet = self.load_fleet(parsed_args)
         names = fleets.named_hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
@@ -189,6 +164,35 @@ class Explain(display.Lister):
             refusals.rows(refusal), show,
             lambda: {'version': 1, 'remarks': list(refused.notes),
                      'refusal': refusal})
+
+
+class Explain(base_command.FileCommand, ExplanationAnswer):
+    """Explain why a guest does not fit on the hosts of a fleet.
+
+    The verdict on each host with its reason, their sum in one sentence, what
+    Placement alone would exclude before any filter, and what would make the
+    guest fit: another property, a smaller size, a guest to move. Each of
+    these was tried, none is guessed. The exit status is 1 if the guest fits
+    nowhere, or only where too little is known of hosts to be certain.
+
+    Of a request that nova-scheduler refused, its own record tells what really
+    happened, if it keeps one. Without FLEET nothing else is told, and the exit
+    status is 1 if a refusal is on record.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
+          nova-pinning explain fleet.json.zst --host cmp-17 \\
+              --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
+          nova-pinning explain fleet.json.zst \\
+              --flavor flavors.yaml:enterprise.4xlarge --hosts
+          nova-pinning explain fleet.json.zst \\
+              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
+          nova-pinning explain --record /var/lib/nova/pinning \\
+              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -83,6 +83,16 @@ def pack(data: bytes) -> bytes:
     return packed
 
 
+def unpack(data: bytes, source_name: str) -> str:
+    """The text of what stands in a file, packed or not.
+
+    :raises errors.InputError: as :func:`read` does
+    """
+    where = errors.Location(source_name)
+    return source.decode(
+        _data(io.BytesIO(data), False, MAX_BYTES, where), source_name)
+
+
 def _is_packed(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).endswith(_SUFFIX)
 

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+import json
+import types
+from unittest import mock
+
+import ddt
+from keystoneauth1 import session
+
+from nova_pinning.exporter import exporter_service
+from nova_pinning.exporter import web_server
+from nova_pinning.fleet import document
+from nova_pinning.fleet import generate
+from nova_pinning.osc import live_fleet
+from nova_pinning.tests.unit.cli import cli_case
+from nova_pinning.tests.unit.osc import test_fleet_import
+
+_FLAVOR = 'vcpus=64 ram=8GiB hw:cpu_policy=dedicated'
+
+
+@ddt.ddt
+class LiveFleetTestCase(cli_case.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.fleet = generate.generate_fleet(4, 'two-socket-80', 1)
+        self.path = str(self.dir / 'fleet.json')
+        document.write(self.path, self.fleet)
+        self.page = web_server.WebPage(
+            exporter_service._packed_snapshot(self.fleet), 'application/zstd')
+
+    def serve(self, path='/fleet.json.zst', users=None):
+        server = web_server.WebServer(
+            web_server.WebApp({path: lambda: self.page}, users),
+            '127.0.0.1', 0)
+        server.start()
+        self.addCleanup(server.stop)
+        return server.url
+
+    def ask(self, kind, *arguments, cloud=None):
+        """Run a command as OpenStackClient would."""
+        app = mock.Mock(stdout=io.StringIO())
+        app.client_manager.pinning = types.SimpleNamespace(name='north')
+        app.client_manager.sdk_connection.session = session.Session()
+        command = kind(app, None)
+        if cloud is not None:
+            # In place of the cached one, which asks a real cloud.
+            command.__dict__['fleet_cloud'] = cloud
+
+        def program(argv):
+            status = command.run(
+                command.get_parser('question').parse_args(list(argv)))
+            print(app.stdout.getvalue(), end='')
+            return status
+
+        return self.run_command(*arguments, program=program)
+
+    def test_capacity(self):
+        """The same as of a snapshot."""
+        expected = self.run_command('capacity', self.path, '-f', 'json')
+        for url in (self.serve(), self.serve().rstrip('/')):
+            done = self.ask(live_fleet.ShowCloudCapacity, '--exporter', url,
+                            '-f', 'json')
+            self.assertEqual((0, ''), (done.status, done.err))
+            self.assertEqual(json.loads(expected.out), json.loads(done.out))
+
+    @ddt.data((), ('--hosts',), ('--host', 'dedicated-00001'))
+    def test_explain(self, options):
+        expected = self.run_command('explain', self.path, '--flavor', _FLAVOR,
+                                    *options)
+        self.assertEqual(1, expected.status)
+        done = self.ask(live_fleet.ExplainCloud, '--exporter', self.serve(),
+                        '--flavor', _FLAVOR, *options)
+        self.assertEqual((1, expected.out), (done.status, done.out))
+
+    def test_environment(self):
+        with mock.patch.dict('os.environ',
+                             OS_PINNING_EXPORTER=self.serve()):
+            done = self.ask(live_fleet.ShowCloudCapacity, '-f', 'csv')
+        self.assertEqual(0, done.status)
+        self.assertIn('dedicated-16', done.out)
+
+    def test_without_exporter(self):
+        """It is read, and what that does not tell is told."""
+        done = self.ask(
+            live_fleet.ShowCloudCapacity, '--flavor', 'vcpus=1 ram=1GiB',
+            '-f', 'json', cloud=test_fleet_import.FakeCloud())
+        self.assertEqual(0, done.status, done.err)
+        self.assertEqual(1, json.loads(done.out)['hosts'])
+        self.assertIn('no host file', done.err)
+
+    @ddt.data(('/other', 'serve_snapshot'), ('/fleet.json.zst', 'not read'))
+    @ddt.unpack
+    def test_no_snapshot(self, path, said):
+        self.page = None
+        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+                        self.serve(path))
+        self.assertEqual((1, ''), (done.status, done.out))
+        self.assertIn(said, done.err)
+
+    def test_password_is_not_shown(self):
+        users = mock.Mock()
+        users.admit.return_value = False
+        url = self.serve(users=users).replace('//', '//reader:secret@')
+        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter', url)
+        self.assertEqual(1, done.status)
+        self.assertIn('401', done.err)
+        self.assertNotIn('secret', done.err)
+        header, = users.admit.call_args.args
+        self.assertTrue(header.startswith('Basic '))
+
+    def test_nobody_there(self):
+        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+                        'http://reader:secret@127.0.0.1:1/')
+        self.assertEqual(1, done.status)
+        self.assertIn('http://127.0.0.1:1/ does not answer', done.err)
+        self.assertNotIn('secret', done.err)
+
+    def test_something_else(self):
+        self.page = web_server.WebPage(b'<html>', 'text/html')
+        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+                        self.serve())
+        self.assertEqual(2, done.status)
+        self.assertIn('http://127.0.0.1', done.err)
