@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where OpenStackClient finds the commands: ``flavor.ApplyFlavors`` and so on.
 
-The first part is a module of this package. OpenStackClient loads all commands
-before it runs one, and leaves out what cannot be imported; so where an extra
-is missing, something else takes the place of the module.
+The first part is a module of this package. OpenStackClient loads the commands
+of all its plugins before it runs one, be it ``server list``, and leaves out
+what cannot be imported. So it is given something that imports the module only
+when the command is made, and where an extra is missing makes one that says so.
 """
 
 import argparse
 import importlib
+import importlib.util
 from typing import Any
 
 from osc_lib.command import command
@@ -15,37 +17,62 @@ from osc_lib.command import command
 from nova_pinning import extras
 
 
-class _Missing:
-    """A module that cannot be imported; whatever is in it says why."""
+class _CommandModule:
+    """A module of commands that is imported when one of them is made."""
 
-    def __init__(self, error: ModuleNotFoundError) -> None:
-        self._error = error
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-    def __getattr__(self, name: str) -> type[command.Command]:
-        error = self._error
+    def __getattr__(self, command_name: str) -> type[Any]:
+        if command_name.startswith('_'):
+            raise AttributeError(command_name)
+        module_name = self._name
 
-        class MissingCommand(command.Command):
-            """Not there: nova-pinning[tools] is not installed."""
+        class DeferredCommand:
+            """What makes a command, in the place of its class."""
 
-            # Nothing is asked of the cloud.
-            auth_required = False
+            # cliff looks at the arguments of __init__.
+            def __init__(self, app: Any, app_args: Any,
+                         cmd_name: str | None = None) -> None:
+                """Never called: another class makes the object."""
 
-            def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-                parser = super().get_parser(prog_name)
-                parser.parse_args = (
-                    lambda *args, **kwargs: extras.end(error))
-                return parser
+            def __new__(cls, app: Any, app_args: Any,
+                        cmd_name: str | None = None) -> Any:
+                return _command_class(module_name, command_name)(
+                    app, app_args, cmd_name=cmd_name)
 
-            def take_action(self, parsed_args: argparse.Namespace) -> None:
-                extras.end(error)
+        return DeferredCommand
 
-        return MissingCommand
+
+def _command_class(module: str, name: str) -> type[command.Command]:
+    try:
+        found: type[command.Command] = getattr(
+            importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        return _missing(error)
+    return found
+
+
+def _missing(error: ModuleNotFoundError) -> type[command.Command]:
+    class MissingCommand(command.Command):
+        """Not there: nova-pinning[tools] is not installed."""
+
+        # Nothing is asked of the cloud.
+        auth_required = False
+
+        def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+            parser = super().get_parser(prog_name)
+            parser.parse_args = lambda *args, **kwargs: extras.end(error)
+            return parser
+
+        def take_action(self, parsed_args: argparse.Namespace) -> None:
+            extras.end(error)
+
+    return MissingCommand
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        return importlib.import_module(f'nova_pinning.osc.{name}')
-    except ModuleNotFoundError as error:
-        if error.name == f'nova_pinning.osc.{name}':
-            raise AttributeError(name) from error
-        return _Missing(error)
+    module = f'{__package__}.{name}'
+    if name.startswith('__') or importlib.util.find_spec(module) is None:
+        raise AttributeError(name)
+    return _CommandModule(module)

@@ -4,11 +4,15 @@
 Every ``openstack`` command imports this module, so it has to be quick.
 """
 
+from __future__ import annotations
+
 import argparse
 from typing import Any
+from typing import TYPE_CHECKING
 import urllib.parse
 
-from nova_pinning.flavors import flavor_cloud
+if TYPE_CHECKING:
+    from nova_pinning.flavors import flavor_cloud
 
 DEFAULT_API_VERSION = '1'
 API_NAME = 'pinning'
@@ -24,6 +28,7 @@ def make_client(instance: Any) -> flavor_cloud.FlavorCloud:
 
     :param instance: osc_lib's ClientManager
     """
+    from nova_pinning.flavors import flavor_cloud
     connection = instance.sdk_connection
     return flavor_cloud.FlavorCloud(connection, _name(connection.config))
 
