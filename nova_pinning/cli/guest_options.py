@@ -13,11 +13,13 @@ import sys
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import select
+from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
 
 _FLAVOR_HELP = (
@@ -85,8 +87,13 @@ def _told_apart(
 ) -> Iterator[flavor_model.Flavor]:
     """Each flavor once, with its own name; it keeps that if it can.
 
-    Those that are written out have one name unless they are given others.
+    Of several that are written out without a name, each is called by what it
+    is.
     """
+    unnamed = [flavor for flavor in flavors if flavor.name == select.UNNAMED]
+    if any(flavor != unnamed[0] for flavor in unnamed):
+        flavors = [dataclasses.replace(flavor, name=_shape(flavor))
+                   if flavor in unnamed else flavor for flavor in flavors]
     taken = {flavor.name for flavor in flavors}
     by_name: dict[str, list[flavor_model.Flavor]] = {}
     for flavor in flavors:
@@ -100,6 +107,13 @@ def _told_apart(
                 free := f'{flavor.name}-{number}') not in taken)
             taken.add(name)
         yield dataclasses.replace(flavor, name=name)
+
+
+def _shape(flavor: flavor_model.Flavor) -> str:
+    """What a flavor is: '2 vCPUs x 4 GiB dedicated'."""
+    return (f'{words.count(flavor.vcpus, "vCPU")} x '
+            f'{quantities.shown_memory(flavor.memory_mib)} '
+            + flavor.extra_specs.get('hw:cpu_policy', 'shared'))
 
 
 def pci_aliases(

@@ -16,10 +16,11 @@ from nova_pinning.flavors import flavor_model
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
-#: What a flavor that is written out is called.
-_UNNAMED = 'flavor'
 _OPTION = '--flavor'
 _MAX_VCPUS = cpuset.MAX_CPU_ID + 1
+
+#: What a flavor is called that is written out without a name.
+UNNAMED = 'flavor'
 
 
 def named_flavors(
@@ -123,7 +124,7 @@ def without_made_up_name(error: errors.InputError) -> str:
     One that is written out has no name but the one that it is called by.
     """
     if error.where is not None and error.where.source == _OPTION:
-        return error.message.removeprefix(f'flavor {_UNNAMED}: ')
+        return error.message.removeprefix(f'flavor {UNNAMED}: ')
     return error.message
 
 
@@ -150,7 +151,7 @@ def _written_out(text: str) -> flavor_model.Flavor:
     if not memory_mib:
         raise errors.InputError('ram must be at least 1', where)
     return flavor_model.Flavor(
-        name=given.get('name', _UNNAMED),
+        name=given.get('name', UNNAMED),
         vcpus=_count(given, 'vcpus', where),
         memory_mib=memory_mib,
         disk_gib=_count(given, 'disk', where),

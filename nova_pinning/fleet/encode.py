@@ -218,8 +218,9 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'gaps': [{'kind': str(gap.kind), 'text': _printable(gap.text)}
                      for gap in host.gaps],
         }, inventories=None, traits=None, cpu_model=None,
-            hypervisor_version=None, cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
-            disk_allocation_ratio=1.0, disk_gib=None, is_enabled=True)}
+            hypervisor_version=None, cpu_allocation_ratio=1.0,
+            ram_allocation_ratio=1.0, disk_allocation_ratio=1.0,
+            disk_gib=None, is_enabled=True)}
 
 
 def _inventory(host: snapshot.FleetHost, name: str) -> dict[str, Any]:

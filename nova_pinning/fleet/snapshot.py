@@ -13,6 +13,7 @@ import enum
 from typing import NamedTuple
 
 from nova_pinning import cpuset
+from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fit import devices
 from nova_pinning.flavors import flavor_model
@@ -261,6 +262,13 @@ class FleetGuest:
     cpu_model: str = ''
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
     tags: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        """What stands for a flavor that nobody has: '2 vCPUs x 4 GiB ...'."""
+        policy = self.topology.cpu_policy if self.topology else 'shared'
+        return (f'{self.vcpus} vCPU{"" if self.vcpus == 1 else "s"} x '
+                f'{quantities.shown_memory(self.memory_mib)} {policy}')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

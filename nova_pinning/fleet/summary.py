@@ -66,7 +66,11 @@ class HostKind:
 
 @dataclasses.dataclass(slots=True)
 class FlavorUse:
-    """The guests of one flavor and class."""
+    """The guests of one flavor and class.
+
+    :param name: of the flavor, or what its guests are where the snapshot has
+        no such flavor
+    """
 
     name: str
     guest_class: hostclass.HostClass
@@ -172,8 +176,13 @@ def _kind(host: snapshot.FleetHost) -> HostKind:
 
 def _flavors(fleet: snapshot.Fleet) -> tuple[FlavorUse, ...]:
     uses: dict[tuple[str, hostclass.HostClass], FlavorUse] = {}
+    listed = {flavor.name for flavor in fleet.flavors}
     for guest in fleet.guests:
-        key = guest.flavor, guest.guest_class
+        name = guest.flavor
+        if not name or listed and name not in listed:
+            # It has no name, or was deleted.
+            name = guest.shape
+        key = name, guest.guest_class
         use = uses.setdefault(key, FlavorUse(*key))
         use.guests += 1
         use.vcpus += guest.vcpus

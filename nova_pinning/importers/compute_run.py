@@ -105,7 +105,8 @@ def read(
             'which is known only how many pinned guests fit at most: '
             f'{", ".join(without[:5])}{", ..." if len(without) > 5 else ""}')
     return snapshot.Fleet(
-        hosts=tuple(host_gaps.with_usage(hosts, guests, used)), guests=guests, flavors=flavors,
+        hosts=tuple(host_gaps.with_usage(hosts, guests, used)),
+        guests=guests, flavors=flavors,
         aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
         server_groups=tuple(listed.group for listed in server_groups),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',

@@ -46,8 +46,9 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
 
     Read are the multipliers and ``weight_classes`` of group
     [filter_scheduler], whether its ``enabled_filters`` have HostClassFilter
-    (taken to be so where they are not given), ``packing_host_numa_cells_allocation_strategy`` of
-    [compute], and group [pinning].
+    (taken to be so where they are not given),
+    ``packing_host_numa_cells_allocation_strategy`` of [compute], and group
+    [pinning].
 
     :raises InputError: naming the option that is wrong
     """

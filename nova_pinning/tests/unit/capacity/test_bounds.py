@@ -22,7 +22,6 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
-from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 from nova_pinning.tests.unit import builders

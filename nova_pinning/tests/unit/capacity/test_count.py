@@ -338,7 +338,8 @@ class TestCauses(testtools.TestCase):
         cells = [builders.host_cell(0, range(12), 2),
                  builders.host_cell(1, range(20, 32), 2)]
         guest = wanted(builders.guest((4, 100)))
-        self.assertEqual((6, 6, 6, {}, ()), count_one(fleet_host(*cells), guest))
+        self.assertEqual(
+            (6, 6, 6, {}, ()), count_one(fleet_host(*cells), guest))
         closed = dataclasses.replace(
             cells[0], pinned_cpus=cpuset.CpuSet([0, 1, 90, 91]))
         self.assertEqual(

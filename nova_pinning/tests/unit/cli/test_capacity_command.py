@@ -194,7 +194,8 @@ class TestShowCapacity(cli_case.TestCase):
                  in parser.text_string_to_metric_families(done.out)
                  for sample in family.samples
                  if sample.name == 'nova_pinning_capacity_guests'}
-        self.assertEqual({'flavor', 'flavor-2', 'flavor-3'}, names)
+        self.assertEqual({f'{vcpus} vCPUs x 4 GiB dedicated'
+                          for vcpus in (2, 4, 8)}, names)
 
     def test_svg(self):
         path = self.dir / 'capacity.svg'

@@ -55,12 +55,17 @@ class TestFlavors(cli_case.TestCase):
     def test_of_one_name(self):
         """Figures go by the name, so each flavor has one of its own."""
         self.assertEqual(
-            ['flavor', 'flavor-3', 'flavor-2', 'flavor-4'],
+            ['2 vCPUs x 2 GiB shared', '1 vCPU x 2 GiB dedicated', 'large',
+             '2 vCPUs x 2 GiB shared-2', 'large-2'],
             self._names('--flavor', 'vcpus=2 ram=2GiB',
-                        '--flavor', 'vcpus=4 ram=2GiB',
-                        '--flavor', 'name=flavor-2 vcpus=6 ram=2GiB',
+                        '--flavor', 'vcpus=1 ram=2GiB '
+                        'hw:cpu_policy=dedicated',
+                        '--flavor', 'name=large vcpus=6 ram=2GiB',
                         '--flavor', 'vcpus=2 ram=2GiB',
-                        '--flavor', 'vcpus=8 ram=2GiB'))
+                        '--flavor', 'vcpus=2 ram=2GiB disk=3',
+                        '--flavor', 'name=large vcpus=8 ram=2GiB'))
+        self.assertEqual(['flavor'], self._names(
+            '--flavor', 'vcpus=2 ram=2GiB', '--flavor', 'vcpus=2 ram=2GiB'))
 
     def test_unknown(self):
         error = self.assertRaises(

@@ -2,14 +2,17 @@
 
 
 import collections
+import dataclasses
 import json
 
 import hypothesis
 from oslotest import base
 
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
@@ -54,6 +57,30 @@ class TestSummary(base.BaseTestCase):
              for use in found.flavors})
         vcpus = [use.vcpus for use in found.flavors]
         self.assertEqual(sorted(vcpus, reverse=True), vcpus)
+
+    def test_flavors_that_are_not_there(self):
+        """Deleted or without a name, guests are told by what they are."""
+        fleet = fleet_samples.tidy()
+        gone = {'', 'deleted'}
+        fleet = dataclasses.replace(
+            fleet, flavors=(fleet.flavors or (flavor_model.Flavor(
+                name='other', vcpus=1, memory_mib=1, extra_specs={}),)),
+            guests=tuple(dataclasses.replace(guest, flavor=name)
+                         for guest, name in zip(fleet.guests, gone)))
+        for use in summary.summarise(fleet).flavors:
+            self.assertRegex(
+                use.name, r'^\d+ vCPUs? x \d+ [KMGT]iB (dedicated|shared)$')
+
+    def test_opaque(self):
+        """What Placement alone tells, counts."""
+        host = snapshot.FleetHost(name='a', cells=(), inventories={
+            'PCPU': inventory.Inventory(8), 'VCPU': inventory.Inventory(4),
+            'MEMORY_MB': inventory.Inventory(4096)})
+        total = summary.summarise(
+            snapshot.Fleet(hosts=(host,))).classes[None]
+        self.assertEqual((8, 0, 4, 4, 4096), (
+            total.dedicated_cpus, total.pinned_cpus, total.shared_cpus,
+            total.floating_limit, total.memory_mib))
 
     def test_fullness(self):
         for filled, place in ((0, 0), (1, 10)):

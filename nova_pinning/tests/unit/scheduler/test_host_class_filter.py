@@ -371,7 +371,7 @@ class TestTraits(unit_base.TestCase):
                 (oracle_cases.host_cell(0, [0], shared=[1]), None)):
             state = builders.host_state(
                 topology=builders.host_topology(cell))
-            self.assertIs(None, self._refusal(state, DEDICATED))
+            self.assertIsNone(self._refusal(state, DEDICATED))
             refusal = self._refusal(state, SHARED)
             self.assertIs(
                 expected, None if refusal is None else refusal.reason)

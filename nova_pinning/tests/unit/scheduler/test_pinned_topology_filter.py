@@ -96,7 +96,8 @@ class TestAgainstNova(unit_base.TestCase, oracle_cases.TestCase):
         """Placement offers a host whose topology is not that far yet."""
         def refusal(asked, taken, **changes):
             case = _as_scheduled(oracle_cases.case(
-                [oracle_cases.host_cell(0, range(4), pinned=list(range(taken)))],
+                [oracle_cases.host_cell(
+                    0, range(4), pinned=list(range(taken)))],
                 oracle_cases.guest((asked, 256))))
             state, spec = builders.scheduled(case)
             state.allocation_candidates = [{
