@@ -133,7 +133,8 @@ class ShowCloudCapacity(LiveFleet, capacity_command.CapacityAnswer):
         Examples::
 
           openstack pinning capacity --exporter http://controller:9896/
-          openstack --os-cloud north pinning capacity --host-files hosts/ --class
+          openstack --os-cloud north pinning capacity --class \\
+              --host-files hosts/
           openstack pinning capacity --flavor enterprise.4xlarge -f json
         """
 
