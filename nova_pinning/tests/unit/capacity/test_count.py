@@ -351,7 +351,7 @@ class TestCauses(testtools.TestCase):
         found = count_one(fleet_host(closed, odd), wanted(builders.guest(
             (4, 100), thread_policy=model.ThreadPolicy.REQUIRE)))
         self.assertEqual(
-            (0, 0, 3, {Cause.STRAY_PINS: 2, Cause.CORES: 1}), found)
+            (0, 0, 3, {Cause.STRAY_PINS: 2, Cause.CORES: 1}, ()), found)
 
     def test_memory(self):
         self.assertEqual({Cause.MEMORY: 5}, self._missing(
