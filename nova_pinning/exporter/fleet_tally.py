@@ -34,11 +34,12 @@ from nova_pinning.model import hostclass
 #: them counted anew, when it is of so many states more than there are hosts.
 MOST_STATES_PER_HOST = 8
 _FEWEST_STATES = 10_000
-#: What of a host has no part in what fits on it, or is part of its kind and
-#: its site (count.CountedHost). All else tells states apart.
+#: What of a host has no part in what fits on it, or is part of its kind, its
+#: site and its offers (count.CountedHost). All else tells states apart.
 _OUT_OF_STATE = frozenset({
     'name', 'cells', 'pci_pools', 'l3_domains', 'traits', 'aggregates',
-    'disabled_reason', 'nova_cell', 'cpu_model', 'hypervisor_version'})
+    'inventories', 'held', 'disabled_reason', 'nova_cell', 'cpu_model',
+    'hypervisor_version'})
 _state_of = operator.attrgetter(*[
     field.name for field in dataclasses.fields(snapshot.FleetHost)
     if field.name not in _OUT_OF_STATE])
@@ -74,6 +75,8 @@ class _ClassSum:
         self.totals = [0] * flavors
         self.missing: list[collections.Counter[count.CapacityCause]] = [
             collections.Counter() for _flavor in range(flavors)]
+        self.gaps: list[collections.Counter[snapshot.GapKind]] = [
+            collections.Counter() for _flavor in range(flavors)]
         self.stranded = stranded.StrandedResources()
 
     def change(self, counts: _Counts, sign: int) -> None:
@@ -90,6 +93,8 @@ class _ClassSum:
             missing = self.missing[number]
             for cause, guests in host_count.missing.items():
                 missing[cause] += sign * guests
+            for gap in host_count.gaps:
+                self.gaps[number][gap] += sign
         total, one = self.stranded, counts.stranded
         total.free_cpus += sign * one.free_cpus
         total.orphans += sign * one.orphans
@@ -107,7 +112,8 @@ class _ClassSum:
             None if self.unknown[number] else self.most[number],
             self.totals[number],
             {cause: guests for cause, guests
-             in self.missing[number].most_common() if guests})
+             in self.missing[number].most_common() if guests},
+            tuple(gap for gap in snapshot.GapKind if self.gaps[number][gap]))
             for number, request in enumerate(requests))
 
     def left(self) -> stranded.StrandedResources:
@@ -223,7 +229,7 @@ class FleetTally:
 
     def _count(self, counted: count.CountedHost) -> _Counts:
         host = counted.occupancy.host
-        state = (counted.kind, counted.site, _state_of(host),
+        state = (counted.kind, counted.site, host.is_opaque, _state_of(host),
                  tuple(sorted(counted.offers.items())))
         known = self._known.get(state)
         if known is None:

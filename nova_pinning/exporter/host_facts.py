@@ -54,8 +54,8 @@ def of_host(occupancy: host_occupancy.HostOccupancy,
     facts: FactSums = collections.Counter()
     facts[FleetFact.HOSTS, name,
           'enabled' if host.is_enabled else 'disabled'] += 1
-    facts[FleetFact.DEDICATED_CPUS, name] += len(host.dedicated_cpus)
-    facts[FleetFact.SHARED_CPUS, name] += len(host.shared_cpus)
+    facts[FleetFact.DEDICATED_CPUS, name] += host.dedicated_count
+    facts[FleetFact.SHARED_CPUS, name] += host.shared_count
     facts[FleetFact.MEMORY_BYTES, name] += host.memory_mib * _BYTES_PER_MIB
     _add_guests(facts, name, occupancy.guests, flavors)
     for cell in occupancy.engine.cells:

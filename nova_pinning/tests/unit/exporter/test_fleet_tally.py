@@ -16,6 +16,7 @@ from nova_pinning.fleet import generate
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
+from nova_pinning.placement import inventory
 from nova_pinning.presentation import capacity_report
 from nova_pinning.tests.unit import unit_base
 
@@ -76,9 +77,8 @@ class TallyTestCase(unit_base.TestCase):
             own = ('class', capacity_report.class_name(host.host_class))
             state = 'enabled' if host.is_enabled else 'disabled'
             facts['hosts', (own, ('state', state))] += 1
-            facts['dedicated_cpus', (own,)] += len(host.dedicated_cpus)
-            facts['memory_bytes', (own,)] += sum(
-                cell.memory_mib for cell in host.cells) * 2 ** 20
+            facts['dedicated_cpus', (own,)] += host.dedicated_count
+            facts['memory_bytes', (own,)] += host.memory_mib * 2 ** 20
             engine = occupancy.engine_host(host, guests[host.name])
             facts['pinned_cpus', (own,)] += sum(
                 len(cell.pinned_cpus) for cell in engine.cells)
@@ -147,6 +147,10 @@ class TallyTestCase(unit_base.TestCase):
         self.check()
 
     @ddt.data({'is_enabled': False}, {'host_class': None},
+              {'inventories': {'PCPU': inventory.Inventory(5)}},
+              {'inventories': {'PCPU': inventory.Inventory(5)}, 'cells': ()},
+              {'held': {'PCPU': 30}},
+              {'gaps': (snapshot.HostGap(snapshot.GapKind.HELD, 'x'),)},
               {'traits': frozenset({'CUSTOM_PINNING_SHARED'})},
               {'cells': ()}, {'pci_pools': ()}, {'disk_gib': 1},
               {'cpu_allocation_ratio': 4.0}, {'nova_release': '2025.1'},
