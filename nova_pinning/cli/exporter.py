@@ -57,6 +57,9 @@ class Exporter(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         extras.need('the exporter', 'prometheus_client')
+        import prometheus_client
+        # When a counter was made is of use to nobody.
+        prometheus_client.disable_created_metrics()
         settings = load_settings(
             nova_conf_options.arguments(parsed_args)).pinning_exporter
         # Only here, for it takes seconds.

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 import threading
+import time
 from typing import Any
 from typing import Generic
 from typing import TypeVar
@@ -19,12 +20,14 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.importers import snapshot_limits
 
 _METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+#: How long a page is served; to make one of a large fleet takes seconds.
+_PAGE_SECONDS = 60.0
 #: How often it is looked whether the fleet has been read.
 _PATIENCE_SECONDS = 1.0
 SNAPSHOT_PATH = '/fleet.json.zst'
 
 #: Makes a self-contained HTML document of a fleet, with its own content
-#: security policy.
+#: security policy. It may ask nova's code: nobody else does meanwhile.
 MakeFleetPage = Callable[[snapshot.Fleet], str]
 _T = TypeVar('_T')
 
@@ -33,10 +36,17 @@ class _Made(Generic[_T]):
     """What is made of a fleet when it is asked for, and kept until another.
 
     One thread makes it; others that ask meanwhile wait for that.
+
+    :param keep_seconds: how long it is kept even if there is another fleet
     """
 
-    def __init__(self, make: Callable[[snapshot.Fleet], _T]) -> None:
+    def __init__(self, make: Callable[[snapshot.Fleet], _T],
+                 keep_seconds: float = 0.0,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self._make = make
+        self._keep_seconds = keep_seconds
+        self._clock = clock
+        self._made_at = 0.0
         self._fleet: snapshot.Fleet | None = None
         self._made: _T | None = None
         self._lock = threading.Lock()
@@ -44,9 +54,12 @@ class _Made(Generic[_T]):
     def of(self, fleet: snapshot.Fleet | None) -> _T | None:
         """None if there is no fleet."""
         with self._lock:
-            if fleet is not self._fleet:
+            if fleet is not self._fleet and (
+                    self._made is None
+                    or self._clock() - self._made_at >= self._keep_seconds):
                 self._made = None if fleet is None else self._make(fleet)
                 self._fleet = fleet
+                self._made_at = self._clock()
             return self._made
 
 
@@ -78,7 +91,9 @@ class ExporterService:
         if self._planned.is_wanted:
             self._threads.append(periodic.PeriodicThread(
                 'plan', self._plan, settings.plan_interval_seconds))
-        self._page = None if make_page is None else _Made(make_page)
+        self._make_page = make_page
+        self._page = (None if make_page is None
+                      else _Made(self._made_page, _PAGE_SECONDS))
 
     def start(self) -> str:
         """Serve, and begin to read.
@@ -144,6 +159,11 @@ class ExporterService:
             b'</title><h1>nova-pinning exporter</h1>'
             b'<p><a href="metrics">Metrics</a></p></html>\n',
             'text/html; charset=utf-8')
+
+    def _made_page(self, fleet: snapshot.Fleet) -> str:
+        assert self._make_page is not None
+        with self.watch.nova_lock:
+            return self._make_page(fleet)
 
     def _snapshot_page(self) -> web_server.WebPage | None:
         content = self._packed.of(self.watch.fleet)
