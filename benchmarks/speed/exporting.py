@@ -100,9 +100,9 @@ def run(cases: Sequence[Case], step: Callable[[str], None]) -> list[Outcome]:
     outcomes = []
     for case in cases:
         done = subprocess.run(
-            [sys.executable, '-W', 'ignore', '-m', __spec__.name
-             if __name__ != '__main__' else 'benchmarks.speed.exporting',
-             case.name], capture_output=True, text=True)
+            [sys.executable, '-W', 'ignore', '-m',
+             'benchmarks.speed.exporting', case.name],
+            capture_output=True, text=True)
         if done.returncode:
             raise commands.CommandFailed(
                 f'{case.name}: {done.stderr.strip()[-500:]}')
