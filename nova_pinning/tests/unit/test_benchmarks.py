@@ -18,6 +18,7 @@ from benchmarks.speed import __main__
 from benchmarks.speed import audit
 from benchmarks.speed import bars
 from benchmarks.speed import commands
+from benchmarks.speed import exporting
 from benchmarks.speed import hosts
 from benchmarks.speed import judging
 from benchmarks.speed import measure
@@ -517,6 +518,38 @@ class TestAudits(base.BaseTestCase):
         lines = audit.as_rst([audit.Outcome(case, 1000.0, 1000.0, 0)
                               for case in audit.CASES])
         self.assertLessEqual(max(map(len, lines)), 80)
+
+
+class TestExporting(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(gc.unfreeze)
+
+    def test_measures(self):
+        """Changed hosts are counted again, and no others, either way."""
+        for case in exporting.CASES:
+            small = dataclasses.replace(case, hosts=60)
+            outcome = exporting.Outcome(
+                case=small, **exporting.measure(small))
+            self.assertEqual(40, outcome.flavors)
+            self.assertEqual(50, outcome.recounted)
+            self.assertIn(case.title, '\n'.join(exporting.as_rst([outcome])))
+
+    def test_verdict(self):
+        good = exporting.Outcome(
+            case=exporting.CASES[0], guests=1, flavors=1, first_s=100,
+            first_cpu_s=50, changed_s=5, changed_cpu_s=0.5, scrape_s=0.1,
+            memory_mib=500, recounted=50)
+        self.assertEqual(judging.Verdict.MET, good.verdict)
+        for changes, verdict in (
+                ({'first_cpu_s': 61}, judging.Verdict.MISSED),
+                ({'changed_cpu_s': 2}, judging.Verdict.MISSED),
+                ({'scrape_s': 2}, judging.Verdict.MISSED),
+                ({'memory_mib': 2000}, judging.Verdict.MISSED),
+                ({'recounted': 49}, judging.Verdict.WRONG)):
+            self.assertEqual(
+                verdict, dataclasses.replace(good, **changes).verdict)
 
 
 class TestStubCloud(base.BaseTestCase):
