@@ -17,8 +17,8 @@ from nova_pinning.conf import exporter as exporter_options
 from nova_pinning import errors
 from nova_pinning import extras
 
-_ABOUT = ('a file with [pinning_exporter]; may be given several times '
-          '(default: /etc/nova-pinning/exporter.conf and others that '
+_ABOUT = ('where [pinning_exporter] stands; may be given several times '
+          '(default: /etc/nova-pinning/exporter.conf and the others that '
           'oslo.config looks for)')
 
 
