@@ -13,6 +13,8 @@ import numpy
 from scipy import optimize
 from scipy import sparse
 
+from nova_pinning.rebalance import quiet_solver
+
 #: A variable and its coefficient.
 Term = tuple[int, float]
 #: Of numpy or scipy, which mypy does not look into.
@@ -48,9 +50,14 @@ class Solution(NamedTuple):
 
 
 class IntegerProgram:
-    """Whole numbers from 0 up, rows that bind them, and what is to be most."""
+    """Whole numbers from 0 up, rows that bind them, and what is to be most.
 
-    def __init__(self) -> None:
+    :param most_nodes: of the search tree, after which the best so far is
+        taken; None for no limit
+    """
+
+    def __init__(self, most_nodes: int | None = None) -> None:
+        self._most_nodes = most_nodes
         self._upper: list[float] = []
         self._lows: list[float] = []
         self._highs: list[float] = []
@@ -130,12 +137,15 @@ class IntegerProgram:
         options: dict[str, object] = {'mip_rel_gap': 0.0}
         if math.isfinite(seconds):
             options['time_limit'] = max(0.1, seconds)
-        if nodes is not None:
-            options['node_limit'] = nodes
-        result = optimize.milp(
-            self._costs(objective), integrality=numpy.ones(self.size),
-            bounds=optimize.Bounds(0, numpy.array(self._upper)),
-            constraints=self._constraints(), options=options)
+        limits = [most for most in (nodes, self._most_nodes)
+                  if most is not None]
+        if limits:
+            options['node_limit'] = min(limits)
+        with quiet_solver.quiet_output():
+            result = optimize.milp(
+                self._costs(objective), integrality=numpy.ones(self.size),
+                bounds=optimize.Bounds(0, numpy.array(self._upper)),
+                constraints=self._constraints(), options=options)
         if result.status == _INFEASIBLE:
             return Solution(SolutionStatus.INFEASIBLE, (), -math.inf)
         if result.status == _UNBOUNDED:
@@ -170,13 +180,14 @@ class IntegerProgram:
             options['time_limit'] = max(0.1, seconds)
         # Of large programs an interior point is found in a third of the time
         # that the simplex method takes.
-        result = optimize.linprog(
-            self._costs(objective),
-            A_ub=sparse.vstack([matrix[upper], -matrix[lower]]),
-            b_ub=numpy.concatenate([highs[upper], -lows[lower]]),
-            A_eq=matrix[equal], b_eq=highs[equal],
-            bounds=numpy.array([(0, most) for most in self._upper]),
-            method='highs-ipm', options=options)
+        with quiet_solver.quiet_output():
+            result = optimize.linprog(
+                self._costs(objective),
+                A_ub=sparse.vstack([matrix[upper], -matrix[lower]]),
+                b_ub=numpy.concatenate([highs[upper], -lows[lower]]),
+                A_eq=matrix[equal], b_eq=highs[equal],
+                bounds=numpy.array([(0, most) for most in self._upper]),
+                method='highs-ipm', options=options)
         if result.status == _INFEASIBLE:
             return -math.inf
         return -float(result.fun) if result.status == _OPTIMAL else math.inf

@@ -36,16 +36,18 @@ class OneWayProgram:
     :param states: of all hosts that may take guests
     :param givers: names of hosts that may give guests away
     :param emptied: of those that have to give away all of them
+    :param most_nodes: of each search, as ``SolverSettings`` has it
     """
 
     def __init__(
         self, counted: guest_kinds.CountedFleet,
         states: taking_hosts.HostStates, goal: objectives.SlotGoal,
         givers: Sequence[str], emptied: frozenset[str] = frozenset(),
+        most_nodes: int | None = None,
     ) -> None:
         self._counted = counted
         self._states = states.states
-        self._program = integer_program.IntegerProgram()
+        self._program = integer_program.IntegerProgram(most_nodes)
         self._blocks: dict[str, host_block.HostBlock] = {}
         self._switches: dict[str, int] = {}
         self._value: dict[int, float] = {}

@@ -105,14 +105,16 @@ class PlanSearch:
     ) -> one_way.OneWayProgram:
         """The program of plans in which hosts either give or take."""
         program = one_way.OneWayProgram(
-            self.counted, self.states, self.goal, list(givers), emptied)
+            self.counted, self.states, self.goal, list(givers), emptied,
+            self.settings.most_nodes)
         program.limit(self.limits)
         return program
 
-    def whole(self, **options: bool) -> whole_program.WholeProgram:
+    def whole(self, must_leave: bool = True) -> whole_program.WholeProgram:
         """The program of all plans."""
         program = whole_program.WholeProgram(
-            self.counted, self.goal, self.closed, **options)
+            self.counted, self.goal, self.closed, must_leave,
+            self.settings.most_nodes)
         program.limit(self.limits)
         return program
 

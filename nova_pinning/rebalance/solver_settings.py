@@ -23,6 +23,10 @@ class SolverSettings:
 
     :param seconds: after which the best plan so far is given, with the bound
         that is proved by then
+    :param most_nodes: of the search tree of each integer program, after which
+        its best solution so far is taken; None for no limit. With it, and
+        endless ``seconds``, what is found is no matter of how fast the
+        machine is, and is found in bounded time all the same
     :param exact_hosts: up to so many hosts guests may leave any of them at
         once; on larger fleets the plan is made better part by part
     :param proves: whether to look for a proof that no plan is better, and
@@ -35,6 +39,7 @@ class SolverSettings:
     """
 
     seconds: float = 60.0
+    most_nodes: int | None = None
     exact_hosts: int = 400
     proves: bool = True
     seed: int = 0

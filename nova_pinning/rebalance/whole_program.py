@@ -34,13 +34,15 @@ class WholeProgram:
 
     :param emptied: names of hosts that all guests have to leave
     :param must_leave: whether guests have to leave the hosts to be emptied
+    :param most_nodes: of each search, as ``SolverSettings`` has it
     """
 
     def __init__(
         self, counted: guest_kinds.CountedFleet, goal: objectives.SlotGoal,
         emptied: Collection[str] = (), must_leave: bool = True,
+        most_nodes: int | None = None,
     ) -> None:
-        self._program = integer_program.IntegerProgram()
+        self._program = integer_program.IntegerProgram(most_nodes)
         self._blocks: list[host_block.HostBlock] = []
         self._value: dict[int, float] = {}
         self._moves: dict[int, float] = {}

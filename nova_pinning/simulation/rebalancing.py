@@ -27,6 +27,8 @@ from nova_pinning.simulation import rebalance_policy
 #: Requests that tell which size room is made for, as many as
 #: FragmentationWeigher goes by.
 _RECENT = 256
+# Of the search tree of an integer program; most plans need a tenth of it.
+_MOST_NODES = 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,9 +56,10 @@ def planner(ask_nova: fit.AskNova | None = None) -> Planner:
     # The solver takes a while to load.
     from nova_pinning.rebalance import defragment
 
-    # A clock would have a say in what is found, so there is none.
+    # A clock would have a say in what is found, so nodes are counted.
     settings = solver_settings.SolverSettings(
-        seconds=math.inf, proves=False, ask_nova=ask_nova)
+        seconds=math.inf, most_nodes=_MOST_NODES, proves=False,
+        ask_nova=ask_nova)
 
     def plan(fleet: snapshot.Fleet, sizes: Sequence[slot_size.SlotSize],
              limits: move_rules.MoveLimits) -> plan_model.RebalancePlan:

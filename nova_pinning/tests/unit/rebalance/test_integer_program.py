@@ -2,9 +2,11 @@
 
 
 import itertools
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
+from scipy import optimize
 
 from nova_pinning.rebalance import integer_program
 from nova_pinning.tests.unit import unit_base
@@ -40,6 +42,22 @@ class TestIntegerProgram(unit_base.TestCase):
         self.assertEqual(1.0, program.relaxed_bound({number: 1}))
         program.row([(number, 1)], low=2)
         self.assertEqual(float('-inf'), program.relaxed_bound({number: 1}))
+
+    def test_nodes(self):
+        """A limit of the program's own, and one of the search."""
+        asked = []
+
+        def solve(*args, **values):
+            asked.append(values['options'].get('node_limit'))
+            return milp(*args, **values)
+
+        milp = optimize.milp
+        with mock.patch.object(optimize, 'milp', solve):
+            for most, nodes in ((None, None), (7, None), (None, 5), (7, 5),
+                                (3, 5)):
+                program = integer_program.IntegerProgram(most)
+                program.solve({program.variable(5): 1}, nodes=nodes)
+        self.assertEqual([None, 7, 5, 5, 3], asked)
 
     def test_close(self):
         program = integer_program.IntegerProgram()
