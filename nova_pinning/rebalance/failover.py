@@ -16,6 +16,8 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning import errors
+from nova_pinning.explain import host_verdicts
+from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
@@ -31,10 +33,8 @@ from nova_pinning.rebalance import move_rules
 #: name of an aggregate.
 BY_HOST, BY_AGGREGATE = 'host', 'aggregate'
 
-_LACKS = {
-    model.Reason.ALLOCATION: 'too little left in Placement',
-    model.Reason.FREE_CPUS: 'too few free CPUs in a cell',
-    model.Reason.PCI: 'too few devices'}
+# That a line has room for.
+_REASONS = 3
 
 #: Told how many losses of how many have been looked at.
 Tell = Callable[[int, int], None]
@@ -264,30 +264,43 @@ class _LossJudge:
                  targets: evacuation.Targets) -> str:
         """Why no host takes a guest; '' if one does."""
         refusals: dict[str, int] = {}
-        lacking: dict[str, int] = {}
+        lacking: dict[host_verdicts.RefusalCause | str, int] = {}
         most: tuple[int, list[int], str] = 0, [], ''
         for name, state in targets.items():
             reason = self.fleet.refusal(kind, state)
             if reason:
                 refusals[reason] = refusals.get(reason, 0) + 1
                 continue
-            if state.full_of(kind):
-                reason = 'its server group has as many there as may be'
-            else:
+            if not state.full_of(kind):
                 outcome = state.outcome(kind)
                 if not isinstance(outcome, model.Refusal):
                     return ''
-                reason = _LACKS.get(outcome.reason, str(outcome.reason))
-            lacking[reason] = lacking.get(reason, 0) + 1
+            cause = self._cause(kind, state)
+            lacking[cause] = lacking.get(cause, 0) + 1
             free = [cell.free_count for cell in state.occupancy.engine.cells]
             most = max(most, (sum(free), free, name))
         if lacking:
             hosts = sum(lacking.values())
             return (f'none of the {words.count(hosts, "host")} that it may '
-                    f'go to has room ({_told(lacking)}){_needs(kind, most)}')
+                    f'go to has room ({_room_told(lacking, kind)})'
+                    f'{_needs(kind, most)}')
         if refusals:
             return f'it may go to no host that is left: {_told(refusals)}'
         return 'no host is left'
+
+    def _cause(self, kind: evacuation.EvacuatedKind,
+               state: evacuation.TargetState,
+               ) -> host_verdicts.RefusalCause | str:
+        """Why a host that would do, were it empty, does not take a guest.
+
+        :returns: '' for the guest's server group
+        """
+        if state.full_of(kind):
+            return ''
+        verdict = host_verdicts.HostJudge(
+            self.fleet.occupancies, self.fleet.fleet.packs_cells).verdict(
+                state.occupancy, kind.request)
+        return verdict.cause or str(state.outcome(kind))
 
     def _squeezed_out(
         self, guest: snapshot.FleetGuest, targets: evacuation.Targets,
@@ -319,10 +332,31 @@ def _by_cell(cpus: Sequence[int]) -> str:
     return f'{" + ".join(map(str, cpus))} CPU{"" if cpus == [1] else "s"}'
 
 
+def _room_told(
+    counts: Mapping[host_verdicts.RefusalCause | str, int],
+    kind: evacuation.EvacuatedKind,
+) -> str:
+    """What hosts lack, in the words of ``explain``."""
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
+    return ', '.join(
+        f'{count:,} {_refuse(cause, count)}' if isinstance(cause, str) else
+        f'{count:,} {verdict_summary.phrase(cause, count, kind.request)}'
+        for cause, count in ranked[:_REASONS])
+
+
+def _refuse(reason: str, count: int) -> str:
+    """What a cause that has no words of its own is told with."""
+    if reason:
+        return f'{"refuses" if count == 1 else "refuse"} it: {reason}'
+    verb = 'has' if count == 1 else 'have'
+    return f'{verb} as many of its server group as may be'
+
+
 def _told(counts: Mapping[str, int]) -> str:
     """The reasons that are given most often, with how often."""
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ', '.join(f'{count:,} {reason}' for reason, count in ranked[:3])
+    return ', '.join(f'{count:,} {reason}'
+                     for reason, count in ranked[:_REASONS])
 
 
 def _sequences(

@@ -163,7 +163,8 @@ class FailoverTestCase(base.BaseTestCase):
         self.assertLessEqual(reserve.least, reserve.count)
         unmended = {name for name, _reason in reserve.unmended}
         by_name = {one.name: one for one in fleet.hosts}
-        added = [dataclasses.replace(by_name[one.like], name=f'r{copy}')
+        added = [dataclasses.replace(by_name[one.like],
+                                     name=f'like-{one.like}-{copy}')
                  for one in reserve.hosts for copy in range(one.count)]
         larger = dataclasses.replace(fleet, hosts=(*fleet.hosts, *added))
         for loss in failover.check_failover(larger).losses:
@@ -204,9 +205,9 @@ class FailoverTestCase(base.BaseTestCase):
         loss = failover.check_failover(fleet, only=['h0']).losses[0]
         self.assertIs(NO, loss.verdict)
         self.assertEqual([
-            'none of the 2 hosts that it may go to has room (2 too little '
-            'left in Placement); it needs 5 CPUs, and h1 has most left, '
-            '4 CPUs', 'is paused, and nova evacuates no such guest'],
+            'none of the 2 hosts that it may go to has room (2 have no cell '
+            'with that many dedicated CPUs); it needs 5 CPUs, and h1 has most '
+            'left, 4 CPUs', 'is paused, and nova evacuates no such guest'],
             [one.reason for one in loss.down])
         self.assertEqual([True, True], [one.is_certain for one in loss.down])
 
@@ -219,7 +220,8 @@ class FailoverTestCase(base.BaseTestCase):
             'devices': (snapshot.PciUse(NIC, 0, 1),)})
         loss = failover.check_failover(fleet, only=['h0']).losses[0]
         self.assertIs(NO, loss.verdict)
-        self.assertIn('1 too few devices', loss.down[0].reason)
+        self.assertIn('1 has too few PCI devices near enough',
+                      loss.down[0].reason)
         fleet = dataclasses.replace(fleet, guests=fleet.guests[:1])
         self.assertIs(YES, failover.check_failover(
             fleet, only=['h0']).losses[0].verdict)
