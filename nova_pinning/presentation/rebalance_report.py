@@ -77,7 +77,8 @@ def _nothing_title(plan: plan_model.RebalancePlan) -> str:
     if plan.until is not None and plan.gains and (
             plan.gains[0].before >= plan.until):
         return 'No moves are needed'
-    return ('No move makes more room' if plan.is_optimal
+    return ('No move makes more room'
+            if plan.is_optimal and plan.until is None
             else 'No moves were found that make more room')
 
 
@@ -137,7 +138,8 @@ def _claim(plan: plan_model.RebalancePlan) -> str:
         if plan.until is None:
             return 'no plan of as many moves makes more room'
         if plan.gains[0].after < plan.until:
-            return f'no plan makes room for {plan.until:,}'
+            # That is why it stops.
+            return ''
     elif plan.stuck:
         return 'no plan does it'
     return 'fewer moves will not do' if plan.moves else ''

@@ -11,6 +11,7 @@ import random
 from nova_pinning import errors
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
@@ -53,12 +54,11 @@ def plan_defragmentation(
     :param rules: which guests may go where, made of the fleet if not given
     :param tell: is told of the progress now and then
     :returns: a plan without moves if none gains anything; if ``until`` is
-        out of reach and ``limits.moves`` is None, the plan that comes
-        closest, and ``stopped`` says so. ``is_optimal`` of a plan with
-        ``until`` says that fewer moves will not do
+        out of reach, the plan that comes closest, and ``stopped`` says so.
+        ``is_optimal`` of a plan with ``until`` says that fewer moves will not
+        do, or that it is out of reach
     :raises errors.InputError: if there are no sizes, a weight is not above
-        0, a limit is below 1, until is below 1, or so much room cannot be
-        made with ``limits``
+        0, a limit is below 1, or until is below 1
     """
     plan_search.check_limits(limits)
     if not sizes:
@@ -129,7 +129,12 @@ class _Defragmentation:
 
     def most(self) -> plan_model.RebalancePlan:
         """The plan that makes most room."""
-        bound = max(self._search_both_ways(), self._value)
+        bound = self._search_both_ways()
+        if bound < self._value - _TOLERANCE * max(1.0, self._value):
+            # To move nobody is always a solution: a solver that finds none,
+            # or a bound that a plan exceeds, proves nothing.
+            bound = math.inf
+        bound = max(bound, self._value)
         is_optimal = self._value >= bound - _TOLERANCE
         return self._plan(bound, is_optimal, self._why_no_more(is_optimal))
 
@@ -185,18 +190,24 @@ class _Defragmentation:
                   is_proved: bool) -> plan_model.RebalancePlan:
         """What to say if room for so many guests is out of reach."""
         limits = self._search.limits
+        within = ', however many guests are moved'
         if limits.moves is not None or limits.memory_mib is not None:
-            raise errors.InputError(
-                f'{"there is no plan" if is_proved else "no plan was found"} '
-                f'that makes room for {least:,} guests within the limit; '
-                f'the closest that was found makes room for '
-                f'{int(self._value):,} with {len(self._best.moves):,} moves',
-                errors.Location('--until'),
-                'allow more moves, or ask for fewer')
+            within = f' within {self._told_limits()}'
         return self._plan(
-            math.inf, False, f'room for {least:,} '
-            f'{"cannot be made" if is_proved else "was not found"}, however '
-            f'many guests are moved')
+            math.inf, is_proved,
+            f'it is proved that room for {least:,} cannot be made{within}'
+            if is_proved else
+            f'no way was found to make room for {least:,}{within}')
+
+    def _told_limits(self) -> str:
+        """'the limit of 3 moves', 'the limits of 3 moves and 64 MiB'."""
+        limits = self._search.limits
+        told = []
+        if limits.moves is not None:
+            told.append(words.count(limits.moves, 'move'))
+        if limits.memory_mib is not None:
+            told.append(f'{limits.memory_mib:,} MiB to copy')
+        return f'the limit{"s" * (len(told) > 1)} of {words.listed(told)}'
 
     def _look_first(self) -> None:
         """Look for plans in which hosts either give or take guests.

@@ -84,9 +84,12 @@ class TestReport(base.BaseTestCase):
         plan = _plan(_ONE, gains=(_gain(),), until=5, is_optimal=True)
         self.assertIn('It is proved that fewer moves will not do.',
                       self._remarks(plan))
-        plan = _plan(_ONE, gains=(_gain(),), until=6)
-        self.assertIn('It is not proved that no plan makes room for 6.',
-                      self._remarks(plan))
+        for is_optimal in (False, True):
+            plan = _plan(_ONE, gains=(_gain(),), until=6,
+                         is_optimal=is_optimal, stopped='it is too much')
+            self.assertNotIn('proved', self._remarks(plan))
+            self.assertIn('It stops there: it is too much.',
+                          self._remarks(plan))
 
     def test_steps(self):
         moves = (_move('v', 'a', 'b'), _move('w', 'a', 'c'),

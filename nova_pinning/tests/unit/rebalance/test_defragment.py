@@ -3,6 +3,7 @@
 
 import dataclasses
 import itertools
+from unittest import mock
 
 import ddt
 import hypothesis
@@ -13,11 +14,13 @@ from nova_pinning import errors
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.rebalance import defragment
+from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_counting
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
+from nova_pinning.rebalance import whole_program
 from nova_pinning.tests.unit.fleet import bytedance_data
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit import unit_base
@@ -169,8 +172,29 @@ class TestSmall(_Case):
             self.assertEqual((until, True), (len(plan.moves),
                                              plan.is_optimal))
         plan = plan_of(fleet, until=4)
-        self.assertEqual((3, False), (len(plan.moves), plan.is_optimal))
-        self.assertIn('cannot be made', plan.stopped)
+        self.assertEqual((3, True), (len(plan.moves), plan.is_optimal))
+        self.assertEqual('it is proved that room for 4 cannot be made, '
+                         'however many guests are moved', plan.stopped)
+
+    @ddt.data(
+        ({'moves': 1}, 'the limit of 1 move'),
+        ({'memory_mib': 2}, 'the limit of 2 MiB to copy'),
+        ({'moves': 2, 'memory_mib': 1},
+         'the limits of 2 moves and 1 MiB to copy'))
+    @ddt.unpack
+    def test_until_out_of_reach(self, limits, words):
+        """The plan that comes closest, and why it comes no further."""
+        for settings, said in (
+                (_PATIENT, 'it is proved that room for 3 cannot be made'),
+                (dataclasses.replace(_PATIENT, proves=False),
+                 'no way was found to make room for 3')):
+            plan = plan_of(self._three(), until=3, settings=settings,
+                           **limits)
+            self.assertEqual(
+                (len(plan_of(self._three(), **limits).moves),
+                 f'{said} within {words}', settings.proves),
+                (len(plan.moves), plan.stopped, plan.is_optimal))
+            self.assertEqual(len(plan.moves), plan.gains[0].after)
 
     def test_until_is_there(self):
         fleet = small_fleets.fleet_of([small_fleets.fleet_host(0, 8)], [])
@@ -206,10 +230,7 @@ class TestSmall(_Case):
     @ddt.data(
         ({'moves': 0}, '--moves: a limit of 0 moves'),
         ({'memory_mib': 0}, '--memory: a limit of 0 MiB'),
-        ({'until': 0}, '--until: room for 0 guests'),
-        ({'until': 2, 'moves': 1}, '--until: there is no plan that makes '
-         'room for 2 guests within the limit; the closest that was found '
-         'makes room for 1 with 1 moves'))
+        ({'until': 0}, '--until: room for 0 guests'))
     @ddt.unpack
     def test_bad_input(self, options, message):
         error = self.assertRaises(errors.InputError, plan_of, self._three(),
@@ -231,6 +252,21 @@ class TestSmall(_Case):
             self._three(), [_SLOT], move_rules.MoveLimits(), tell=told.append)
         self.assertEqual((0.0, 1.0), (told[0], told[-1]))
         self.assertEqual(sorted(told), told)
+
+    def test_proof_that_is_none(self):
+        """A solver that is mistaken about what can be had."""
+        for solution in (
+                integer_program.Solution(
+                    integer_program.SolutionStatus.INFEASIBLE, (),
+                    float('-inf')),
+                integer_program.Solution(
+                    integer_program.SolutionStatus.STOPPED, (), 1.0)):
+            with mock.patch.object(
+                    whole_program.WholeProgram, 'most_value',
+                    return_value=solution):
+                plan = plan_of(self._three())
+            self.assertEqual((3, False, None), (
+                len(plan.moves), plan.is_optimal, plan.gains[0].bound))
 
     def test_without_proof(self):
         plan = plan_of(self._three(), settings=dataclasses.replace(
