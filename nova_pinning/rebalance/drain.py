@@ -9,6 +9,7 @@ import math
 from nova_pinning import errors
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
@@ -163,12 +164,13 @@ class _Drain:
         count = len(self._guests)
         if limits.moves is not None and count > limits.moves:
             raise errors.InputError(
-                f'{count:,} guests have to leave, and {limits.moves:,} moves '
-                f'are allowed', errors.Location('--moves'))
+                f'{words.count(count, "guest")} cannot leave with a limit of '
+                f'{words.count(limits.moves, "move")}',
+                errors.Location('--moves'), 'each takes a move at least')
         memory_mib = sum(guest.memory_mib for guest in self._guests)
         if limits.memory_mib is not None and memory_mib > limits.memory_mib:
             raise errors.InputError(
-                f'{memory_mib:,} MiB have to be copied, and '
+                f'{memory_mib:,} MiB have to be copied at least, and '
                 f'{limits.memory_mib:,} MiB are allowed',
                 errors.Location('--memory'))
 

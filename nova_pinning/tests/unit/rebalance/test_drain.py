@@ -133,9 +133,9 @@ class TestDrain(test_defragment._Case):
         (('host0', 'host0'), {}, "--host: host 'host0' is given 2 times"),
         (('host0',), {'moves': 0}, '--moves: a limit of 0 moves'),
         (('host0',), {'moves': 1},
-         '--moves: 2 guests have to leave, and 1 moves are allowed'),
+         '--moves: 2 guests cannot leave with a limit of 1 move'),
         (('host0',), {'memory_mib': 2},
-         '--memory: 3 MiB have to be copied, and 2 MiB are allowed'))
+         '--memory: 3 MiB have to be copied at least, and 2 MiB are allowed'))
     @ddt.unpack
     def test_bad_input(self, hosts, limits, message):
         fleet = self._fleet((0, [0], 2), (0, [0], 1))
