@@ -10,6 +10,7 @@ from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
 from nova_pinning.cli import rebalance_output
+from nova_pinning.cli import rebalance_wishes
 from nova_pinning import errors
 
 
@@ -67,7 +68,7 @@ class Defragment(display.Lister):
         rules = move_rules.MoveRules(planned, operator)
         with fleets.progress('asking nova what the flavors are'):
             sizes = rebalance_options.sizes(parsed_args, fleet)
-            settings = rebalance_options.solver_settings_of(parsed_args)
+        settings = rebalance_options.solver_settings_of(parsed_args)
         with fleets.progress('planning') as tell, fleets.without_collector():
             plan = defragment.plan_defragmentation(
                 planned, sizes, limits, until=parsed_args.until,
@@ -75,7 +76,8 @@ class Defragment(display.Lister):
                 settings=settings, tell=tell)
             plan = dataclasses.replace(
                 rebalance_output.made_for(
-                    move_cost.priced(plan, cost, fleet), fleet, rules),
+                    move_cost.priced(plan, cost, fleet), fleet, rules,
+                    rebalance_wishes.request_of(parsed_args)),
                 until=parsed_args.until)
         if parsed_args.check_claims and not rebalance_output.claims_agree(
                 plan, planned, rules, settings.ask_nova):

@@ -8,6 +8,7 @@ from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
 from nova_pinning.cli import rebalance_output
+from nova_pinning.cli import rebalance_wishes
 from nova_pinning import errors
 
 
@@ -60,15 +61,15 @@ class Drain(display.Lister):
                 'it', errors.Location('--exclude'))
         planned = rebalance_options.planned_fleet(parsed_args, fleet)
         rules = move_rules.MoveRules(planned, operator)
-        with fleets.progress('loading nova'):
-            settings = rebalance_options.solver_settings_of(parsed_args)
+        settings = rebalance_options.solver_settings_of(parsed_args)
         with fleets.progress('planning') as tell, fleets.without_collector():
             plan = drain.plan_drain(
                 planned, hosts, limits,
                 rules=rules,
                 settings=settings, tell=tell)
             plan = rebalance_output.made_for(
-                move_cost.priced(plan, cost, fleet), fleet, rules)
+                move_cost.priced(plan, cost, fleet), fleet, rules,
+                rebalance_wishes.request_of(parsed_args))
         if parsed_args.check_claims and not rebalance_output.claims_agree(
                 plan, planned, rules, settings.ask_nova):
             self.status = base_command.FINDINGS

@@ -5,7 +5,7 @@ import argparse
 
 import rich.console
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
@@ -72,21 +72,16 @@ class Failover(display.Lister):
         only = parsed_args.only
         if parsed_args.by == failover.BY_HOST:
             only = fleets.named_hosts(only, fleet, '--only')
-        else:
-            # Tells of a wrong name before nova is loaded.
-            failover.groups_of(fleet, parsed_args.by)
-        with fleets.progress('losing hosts') as tell:
-            standalone.prepare()
-            from nova_pinning.bridge import fleet_claim
-            with fleets.without_collector():
-                report = failover.check_failover(
-                    fleet, parsed_args.by,
-                    move_rules.MoveRules(fleet, operator),
-                    failover.FailoverSettings(
-                        seconds=parsed_args.seconds,
-                        has_reserve=not parsed_args.no_reserve,
-                        ask_nova=fleet_claim.predict_claim),
-                    lambda done, total: tell(done / max(1, total)), only)
+        with (fleets.progress('losing hosts') as tell,
+              fleets.without_collector()):
+            report = failover.check_failover(
+                fleet, parsed_args.by,
+                move_rules.MoveRules(fleet, operator),
+                failover.FailoverSettings(
+                    seconds=parsed_args.seconds,
+                    has_reserve=not parsed_args.no_reserve,
+                    ask_nova=deferred_claim.predict_claim),
+                lambda done, total: tell(done / max(1, total)), only)
         if report.verdict is not failover_model.SurvivalVerdict.YES:
             self.status = base_command.FINDINGS
 

@@ -10,6 +10,7 @@ import math
 import re
 import typing
 
+from nova_pinning.bridge import deferred_claim
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
@@ -103,6 +104,19 @@ def add_cloud(parser: argparse._ActionsContainer) -> None:
         '--restarted', action='store_true',
         help='all guests were restarted since the last upgrade of nova, so '
              'that no bug hits them that is about those that were not')
+
+
+def override_cloud(parsed_args: argparse.Namespace,
+                   given: argparse.Namespace) -> None:
+    """Set what one has of the options of :func:`add_cloud` by another.
+
+    :param given: what is not at its default counts
+    """
+    parser = argparse.ArgumentParser()
+    add_cloud(parser)
+    for name, value in vars(parser.parse_args([])).items():
+        if getattr(given, name) != value:
+            setattr(parsed_args, name, getattr(given, name))
 
 
 def add_cost(parser: argparse.ArgumentParser) -> None:
@@ -321,16 +335,11 @@ def _bandwidth_mib(text: str) -> float:
 
 def solver_settings_of(
         parsed_args: argparse.Namespace) -> solver_settings.SolverSettings:
-    """What the options of :func:`add_solver` say.
-
-    Loads nova, so not before all else is known to be good.
-    """
-    standalone.prepare()
-    from nova_pinning.bridge import fleet_claim
+    """What the options of :func:`add_solver` say."""
     from nova_pinning.rebalance import solver_settings
 
     return solver_settings.SolverSettings(
-        seconds=parsed_args.seconds, ask_nova=fleet_claim.predict_claim)
+        seconds=parsed_args.seconds, ask_nova=deferred_claim.predict_claim)
 
 
 def sizes(parsed_args: argparse.Namespace,

@@ -10,6 +10,7 @@ import typing
 
 import rich.console
 
+from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.document import atomic_file
@@ -26,6 +27,7 @@ from nova_pinning.presentation import rebalance_text
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 
 if typing.TYPE_CHECKING:
     from nova_pinning.rebalance import move_rules
@@ -76,13 +78,14 @@ def check(parsed_args: argparse.Namespace) -> None:
 
 def made_for(
     plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
-    rules: move_rules.MoveRules,
+    rules: move_rules.MoveRules, request: plan_request.PlanRequest,
 ) -> plan_model.RebalancePlan:
     """The plan with what tells that it is for this fleet, and why so.
 
     :param fleet: all of it, even if the plan was made with some hosts left
         out
     :param rules: that the plan was made with
+    :param request: what was asked for
     """
     hosts = {host.name: host for host in fleet.hosts}
     guests = {guest.uuid: guest for guest in fleet.guests}
@@ -96,7 +99,8 @@ def made_for(
 
     return dataclasses.replace(
         plan, moves=tuple(map(explained, plan.moves)),
-        fleet_digest=fleet_digest.of_fleet(fleet), taken_at=fleet.taken_at)
+        fleet_digest=fleet_digest.of_fleet(fleet), taken_at=fleet.taken_at,
+        request=request)
 
 
 def claims_agree(
@@ -109,12 +113,11 @@ def claims_agree(
 
     :param fleet: that the plan was made with
     """
-    from nova_pinning.bridge import fleet_claim
     from nova_pinning.rebalance import plan_check
 
     with fleets.progress("asking nova's claim"), fleets.without_collector():
         checked = plan_check.check_plan(plan, fleet, rules, ask_nova,
-                                        fleet_claim.claimed_fit)
+                                        deferred_claim.claimed_fit)
     for check in checked.moves:
         if not check.is_sound:
             move = check.move

@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning rebalance verify: whether a plan of moves still holds."""
 
-import argparse
+from __future__ import annotations
 
-from nova_pinning.bridge import standalone
+import argparse
+from collections.abc import Sequence
+import sys
+import typing
+
+from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
+from nova_pinning.cli import rebalance_wishes
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import plan_check_report
 from nova_pinning.rebalance import plan_document
+from nova_pinning.rebalance import plan_model
+
+if typing.TYPE_CHECKING:
+    from nova_pinning.rebalance import slot_size
 
 
 class VerifyPlan(display.Lister):
@@ -17,7 +30,9 @@ class VerifyPlan(display.Lister):
 
     Each move is made on the snapshot, which may be newer than the plan, and
     has to end where the plan says. What cannot be made, or ends elsewhere, is
-    told with what has changed.
+    told with what has changed, and with how much room there is now, and
+    would be. What may be moved is judged by what the plan was asked for with,
+    but for options that are given here.
 
     The exit status is 1 if the plan does not hold as it is.
     """
@@ -47,21 +62,43 @@ class VerifyPlan(display.Lister):
         from nova_pinning.rebalance import move_rules
         from nova_pinning.rebalance import plan_check
 
-        rules = rebalance_options.rule_settings(parsed_args)
         plan = plan_document.read_plan(parsed_args.plan)
+        wishes = rebalance_wishes.parsed(plan, parsed_args.plan)
+        rebalance_options.override_cloud(wishes, parsed_args)
+        rules = rebalance_options.rule_settings(
+            wishes, rebalance_options.cost_settings(wishes))
         fleet = fleets.load(parsed_args, warn=False)
-        with fleets.progress('making the moves'):
-            standalone.prepare()
-            from nova_pinning.bridge import fleet_claim
-            with fleets.without_collector():
-                checked = plan_check.check_plan(
-                    plan, fleet, move_rules.MoveRules(fleet, rules),
-                    fleet_claim.predict_claim,
-                    fleet_claim.claimed_fit if parsed_args.claims else None)
+        rebalance_wishes.still_there(wishes, fleet)
+        with fleets.progress('making the moves'), fleets.without_collector():
+            checked = plan_check.check_plan(
+                plan, fleet, move_rules.MoveRules(fleet, rules),
+                deferred_claim.predict_claim,
+                deferred_claim.claimed_fit if parsed_args.claims else None,
+                self._sizes(plan, wishes, fleet), wishes.exclude)
+        again = ''
         if not checked.holds:
             self.status = base_command.FINDINGS
+            again = rebalance_wishes.command(plan, parsed_args.fleet)
         self.status = max(self.status, fleets.status(fleet))
         return fleets.with_gaps(display.Answer(
             plan_check_report.COLUMNS, plan_check_report.rows(checked),
-            lambda console: plan_check_report.show(checked, console),
+            lambda console: plan_check_report.show(
+                checked, plan, console, again),
             lambda: plan_check_report.as_dict(checked)), fleet)
+
+    @staticmethod
+    def _sizes(
+        plan: plan_model.RebalancePlan, wishes: argparse.Namespace,
+        fleet: snapshot.Fleet,
+    ) -> Sequence[slot_size.SlotSize]:
+        """Of the guests that the plan makes room for."""
+        if not plan.gains:
+            return ()
+        try:
+            return rebalance_options.sizes(wishes, fleet)
+        except errors.InputError as error:
+            # A flavor that is gone does not keep guests from being moved.
+            print(host_structure.printable(
+                f'warning: the room is not counted: {error}'),
+                file=sys.stderr)
+            return ()

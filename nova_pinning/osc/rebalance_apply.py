@@ -19,7 +19,7 @@ from typing import Any
 import rich.console
 import rich.progress
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleet_import_nova
@@ -262,25 +262,39 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         self, execution: plan_execution.PlanExecution,
         parsed_args: argparse.Namespace,
     ) -> plan_model.RebalancePlan:
-        # Only here, for the solver and nova take seconds to import.
-        standalone.prepare()
-        from nova_pinning.bridge import fleet_claim
+        # Only here, for the solver takes a while to import.
         from nova_pinning.cli import rebalance_options
+        from nova_pinning.cli import rebalance_output
+        from nova_pinning.cli import rebalance_wishes
+        from nova_pinning.rebalance import move_cost
+        from nova_pinning.rebalance import move_rules
         from nova_pinning.rebalance import replanning
         from nova_pinning.rebalance import solver_settings
         plan = execution.plan
+        wishes = rebalance_wishes.parsed(plan, parsed_args.plan)
+        cost = rebalance_options.cost_settings(wishes)
         fleet, notes = compute_run.read(
             self.fleet_cloud,
             fleet_import_nova.load_hosts(parsed_args.hosts),
             applying.with_progress, parsed_args.jobs)
         fleet_import_nova.warn(notes)
-        sizes = rebalance_options.sizes(argparse.Namespace(
-            sizes=','.join(gain.size for gain in plan.gains),
-            image_property=[], pci_alias=[]), fleet) if plan.gains else []
-        return replanning.again(
-            plan, len(execution.left), fleet, sizes,
+        rebalance_wishes.still_there(wishes, fleet)
+        left = set(execution.left)
+        limits = replanning.limits_left(
+            plan, [move for position, move in enumerate(plan.moves)
+                   if position not in left],
+            rebalance_options.limits(wishes, fleet))
+        planned = rebalance_options.planned_fleet(wishes, fleet)
+        rules = move_rules.MoveRules(
+            planned, rebalance_options.rule_settings(wishes, cost))
+        made = replanning.again(
+            plan, planned, rebalance_options.sizes(wishes, fleet)
+            if plan.gains else [], limits, rules,
             solver_settings.SolverSettings(
-                ask_nova=fleet_claim.predict_claim))
+                ask_nova=deferred_claim.predict_claim))
+        return rebalance_output.made_for(
+            move_cost.priced(made, cost, fleet), fleet, rules,
+            rebalance_wishes.within(plan, limits))
 
 
 def _may_replan(execution: plan_execution.PlanExecution) -> bool:

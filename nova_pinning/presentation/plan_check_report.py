@@ -9,7 +9,9 @@ import rich.console
 from nova_pinning.host import words
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import rebalance_picture
+from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import plan_check
+from nova_pinning.rebalance import plan_model
 
 #: The columns of :func:`rows`.
 COLUMNS = ('move', 'guest', 'name', 'source', 'target', 'outcome', 'reason')
@@ -33,12 +35,22 @@ def as_dict(checked: plan_check.PlanCheck) -> dict[str, Any]:
         'moves': list(rows(checked)),
         'staying': [
             {'guest': guest.uuid, 'name': guest.name, 'host': guest.host}
-            for guest in checked.staying]}
+            for guest in checked.staying],
+        'gains': [{'size': gain.size, 'before': gain.before,
+                   'after': gain.after} for gain in checked.gains]}
 
 
-def show(checked: plan_check.PlanCheck,
-         console: rich.console.Console) -> None:
-    """Print whether it holds, and what does not."""
+def show(checked: plan_check.PlanCheck, plan: plan_model.RebalancePlan,
+         console: rich.console.Console, again: str = '') -> None:
+    """Print whether it holds, and what does not.
+
+    :param plan: that was checked
+    :param again: the command that makes a new plan; '' to say none
+    """
+    if checked.is_other_fleet:
+        printing.title('The plan is for another fleet', console)
+        printing.say('None of its hosts is in this one.', console, '  ')
+        return
     odd = [check for check in checked.moves if not check.is_sound]
     done = sum(check.outcome is plan_check.MoveOutcome.DONE
                for check in checked.moves)
@@ -56,6 +68,15 @@ def show(checked: plan_check.PlanCheck,
         'The fleet is in the state that the plan is made for.'
         if checked.is_same_state else
         'The fleet has changed since the plan was made.', console, '  ')
+    planned = {gain.size: gain for gain in plan.gains}
+    for gain in checked.gains:
+        text = (f'{rebalance_report.size_name(gain.size)}: {gain.before:,} '
+                f'fit now, {gain.after:,} after')
+        was = planned.get(gain.size)
+        if was and was.after != gain.after:
+            text += (f' the moves that can be made; planned were '
+                     f'{was.after:,}')
+        printing.say(f'{text}.', console, '  ')
     if odd:
         printing.heading('Moves that are not as planned', console)
         letters = rebalance_picture.letters(
@@ -71,3 +92,7 @@ def show(checked: plan_check.PlanCheck,
         printing.table(('guest', 'host'), [
             (guest.name or guest.uuid, guest.host)
             for guest in checked.staying], console)
+    if again:
+        printing.heading('To plan anew by the same wishes', console)
+        # In one line, to be copied.
+        console.print(again, soft_wrap=True, markup=False, highlight=False)

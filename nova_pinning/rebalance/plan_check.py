@@ -6,6 +6,8 @@ made is left out, and those after it are looked at without it.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Sequence
 import dataclasses
 import enum
 
@@ -19,6 +21,8 @@ from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import slot_size
 
 #: What nova's own claim makes of a guest on a host, under nova's packing of
 #: cells or without it; None if it refuses the guest
@@ -69,16 +73,24 @@ class PlanCheck:
         plan is made for
     :param moves: all of them
     :param staying: guests that would be left on hosts which the plan empties
+    :param gains: what there is room for now, and after the moves that can be
+        made; () if the sizes are not known
+    :param is_short: whether that is less room than the plan was asked for
+    :param is_other_fleet: whether none of the plan's hosts is in the fleet
     """
 
     is_same_state: bool
     moves: tuple[MoveCheck, ...]
     staying: tuple[snapshot.FleetGuest, ...] = ()
+    gains: tuple[plan_model.SlotGain, ...] = ()
+    is_short: bool = False
+    is_other_fleet: bool = False
 
     @property
     def holds(self) -> bool:
         """Whether the plan does what it is for, as it is."""
-        return not self.staying and all(
+        return not self.staying and not self.is_short and (
+            not self.is_other_fleet) and all(
             check.is_sound for check in self.moves)
 
 
@@ -86,23 +98,48 @@ def check_plan(
     plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
     rules: move_rules.MoveRules, ask_nova: fit.AskNova | None = None,
     claim: NovaClaim | None = None,
+    sizes: Sequence[slot_size.SlotSize] = (), excluded: Collection[str] = (),
 ) -> PlanCheck:
     """Make the moves of a plan on a fleet.
 
-    :param rules: of this fleet
+    :param rules: of this fleet, by the wishes of the plan
+    :param sizes: that the plan makes room for
+    :param excluded: hosts whose room does not count
     :param ask_nova: decides the claims of guests that only nova can tell
     :param claim: is asked about every move too, and has to agree
     """
     checker = _PlanChecker(plan, fleet, rules, ask_nova, claim)
+    counter = slot_counting.SlotCounter(sizes, fleet.packs_cells)
+    before = _room(checker.replay, counter, excluded)
     checks = tuple(checker.check(number, move)
                    for number, move in enumerate(plan.moves))
     hosts = {host.name for host in fleet.hosts}
+    gains = tuple(
+        plan_model.SlotGain(size=size.name, before=had, after=has)
+        for size, had, has in zip(
+            sizes, before, _room(checker.replay, counter, excluded)))
+    named = {*plan.drained, *(name for move in plan.moves
+                              for name in (move.source, move.target))}
+    # What was out of reach from the first is not missed.
+    promised = min(plan.until or 0,
+                   plan.gains[0].after if plan.gains else 0)
     return PlanCheck(
         is_same_state=plan.fleet_digest == fleet_digest.of_fleet(fleet),
         moves=checks,
         staying=() if plan.stuck else tuple(
             guest for name in plan.drained if name in hosts
-            for guest in checker.replay.occupancies[name].guests))
+            for guest in checker.replay.occupancies[name].guests),
+        gains=gains, is_short=bool(gains) and gains[0].after < promised,
+        is_other_fleet=bool(named) and named.isdisjoint(hosts))
+
+
+def _room(moved: replay.MoveReplay, counter: slot_counting.SlotCounter,
+          excluded: Collection[str]) -> list[int]:
+    """Slots of each size in all."""
+    rows = [counter.on_host(occupancy)
+            for name, occupancy in moved.occupancies.items()
+            if name not in excluded] if counter.sizes else []
+    return [sum(column) for column in zip(*rows)]
 
 
 class _PlanChecker:

@@ -20,6 +20,7 @@ from nova_pinning import errors
 from nova_pinning.fleet import cpu_sequence
 from nova_pinning import model
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 
 VERSION = 1
 _SCHEMA = 'rebalance-plan-1.json'
@@ -92,6 +93,8 @@ def plan_to_json(plan: plan_model.RebalancePlan) -> dict[str, Any]:
         'goal': str(plan.goal),
         'fleet': {'digest': plan.fleet_digest,
                   **_given({'taken_at': plan.taken_at})},
+        **({} if plan.request is None else {
+            'request': plan_request.request_to_json(plan.request)}),
         'is_optimal': plan.is_optimal,
         **_given({
             'until': plan.until,
@@ -130,7 +133,9 @@ def plan_from_json(document: source.YamlDocument) -> plan_model.RebalancePlan:
         stopped=value.get('stopped', ''),
         fleet_digest=value['fleet']['digest'],
         taken_at=value['fleet'].get('taken_at', ''),
-        until=value.get('until'))
+        until=value.get('until'),
+        request=(plan_request.request_from_json(value['request'])
+                 if 'request' in value else None))
 
 
 def _given(values: _Json) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 
 from nova_pinning import model
+from nova_pinning.rebalance import plan_request
 
 
 class PlanGoal(enum.StrEnum):
@@ -101,13 +102,15 @@ class RebalancePlan:
     :param drained: hosts that are empty afterwards, or were asked to be
     :param stuck: what stands in the way, () if nothing does
     :param is_optimal: whether it is proved that no other plan gains more
-        with as many moves, or, with ``until``, that fewer will not do
+        with as many moves; with ``until``, that fewer will not do, or that
+        so much room cannot be made within the limits
     :param stopped: why there are not more moves, for people
     :param fleet_digest: of the fleet's state that the plan is made for
         (``fleet_digest.of_fleet``)
     :param taken_at: of that fleet, ISO 8601
     :param until: how much room was asked for of the first size, None for as
         much as can be made
+    :param request: what else was asked for, None if that is not known
     """
 
     goal: PlanGoal
@@ -120,6 +123,7 @@ class RebalancePlan:
     fleet_digest: str = ''
     taken_at: str = ''
     until: int | None = None
+    request: plan_request.PlanRequest | None = None
 
     @property
     def memory_mib(self) -> int:

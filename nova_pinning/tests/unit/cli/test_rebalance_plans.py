@@ -6,15 +6,20 @@
 import dataclasses
 import json
 import pathlib
+import shlex
+import subprocess
+import sys
 from unittest import mock
 from xml.etree import ElementTree
 
 import ddt
 import fixtures
 
+from nova_pinning.cli import rebalance_wishes
 from nova_pinning.fleet import document
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.rebalance import replay
 from nova_pinning.tests.unit.cli import cli_case
 
@@ -105,6 +110,13 @@ class TestDefragment(_PlanCase):
         self.assertEqual((2, 2), (plan.gains[0].after, plan.until))
         plan = self._defragment('--for', '16', '--until', '9', status=1)
         self.assertLess(plan.gains[0].after, 9)
+        # So too where a limit is what it fails on: the closest is planned.
+        plan = self._defragment('--for', '16', '--until', '4', '--moves',
+                                '1', status=1)
+        self.assertEqual((1, 1), (len(plan.moves), plan.gains[0].after))
+        done = self._run('show', self.plan)
+        self.assertIn('room for 4 cannot be made within the limit of 1 move',
+                      ' '.join(done.out.split()))
 
     def test_two_sizes(self):
         plan = self._defragment('--for', '16:3,pinned.8', '--moves', '2')
@@ -127,6 +139,42 @@ class TestDefragment(_PlanCase):
         self.assertEqual(plan_model.PlanGoal.DEFRAGMENT, plan.goal)
         again = self._defragment('--for', '16')
         self.assertEqual(plan, again)
+
+    def test_wishes(self):
+        """The plan has all that was asked for, and tells it again."""
+        argv = ('--for', '16:2,8', '--moves', '12.5%', '--memory', '2TiB',
+                '--fixed', 'db-1', '--exclude', 'cmp-6', '--tag', 'a',
+                '--tag', 'b c', '--min-age', '90m', '--max-age', '4000d',
+                '--live-only', '--release', '2026.1', '--default-zone', 'z',
+                '--isolated-aggregates', '--cross-zones', '--restarted',
+                '--bandwidth', '10Gbit', '--local-disks', '--post-copy',
+                '--auto-converge', '--image-property', 'a=b', '--pci-alias',
+                'nic=8086:1572')
+        plan = self._defragment(*argv)
+        told = shlex.split(rebalance_wishes.command(plan, _EXAMPLE))
+        self.assertEqual(
+            ['nova-pinning', 'rebalance', 'defragment', _EXAMPLE], told[:4])
+        self.assertEqual(sorted(
+            '5400s' if word == '90m' else word for word in argv),
+            sorted(told[4:]))
+        again = self._defragment(*told[4:])
+        self.assertEqual(plan, again)
+        self.assertEqual(
+            plan.request, rebalance_wishes.request_of(
+                rebalance_wishes.parsed(plan, 'plan')))
+        plan = self._defragment('--for', '16')
+        self.assertEqual(plan_request.PlanRequest(sizes='16'), plan.request)
+
+    def test_without_nova(self):
+        """To load it takes as long as a plan, and most need none of it."""
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c',
+             'import sys; from nova_pinning.cli import shell; '
+             'status = shell.main(); '
+             'sys.exit(status or ("nova" in sys.modules) * 9)',
+             'rebalance', 'defragment', _EXAMPLE, '--for', '16'],
+            capture_output=True, text=True)
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
 
     def test_claims(self):
         self._defragment('--for', '16', '--check-claims')
@@ -283,13 +331,76 @@ class TestVerify(_PlanCase):
                 self.assertIn(f'{count} are made already'
                               if count > 1 else '1 is made already', done.out)
 
+    def test_room(self):
+        """What there is room for now, and after the moves."""
+        gain, = self.made.gains
+        done = self._verify()
+        self.assertIn(f'16 vCPUs: {gain.before} fit now, {gain.after} after.',
+                      done.out)
+        after = replay.fleet_after(self.fleet, self.made.moves)
+        found = json.loads(self._verify('-f', 'json', fleet=after).out)
+        self.assertEqual(
+            [{'size': '16', 'before': gain.after, 'after': gain.after}],
+            found['gains'])
+
+    def test_room_that_is_too_little(self):
+        """The moves can be made, and that is no longer enough."""
+        self.made = self._planned('defragment', _EXAMPLE, '--for', '16',
+                                  '--until', '2')
+        gain, = self.made.gains
+        self.assertEqual((0, 2), (gain.before, gain.after))
+        # What was asked for is more than it comes to.
+        plan = dataclasses.replace(self.made, until=3, gains=(
+            dataclasses.replace(gain, after=3),))
+        plan_document.write_plan(plan, self.plan)
+        done = self._verify()
+        self.assertEqual(1, done.status)
+        self.assertIn('2 after the moves that can be made; planned were 3',
+                      ' '.join(done.out.split()))
+        self.assertIn('--until 3 --for 16', ' '.join(done.out.split()))
+
+    def test_by_the_wishes_of_the_plan(self):
+        """A guest has got a tag with which none was to be moved."""
+        self.made = self._planned('defragment', _EXAMPLE, '--for', '16',
+                                  '--tag', 'keep')
+        newer = dataclasses.replace(self.fleet, guests=tuple(
+            dataclasses.replace(guest, tags=('keep',))
+            if guest.uuid == self.made.moves[0].guest else guest
+            for guest in self.fleet.guests))
+        done = self._verify(fleet=newer)
+        self.assertEqual(1, done.status)
+        self.assertIn('has the tag keep', ' '.join(done.out.split()))
+        self.assertIn('--for 16 --tag keep', ' '.join(done.out.split()))
+
+    def test_flavor_that_is_gone(self):
+        self.made = self._planned('defragment', _EXAMPLE, '--for',
+                                  'pinned.16')
+        done = self._verify(fleet=dataclasses.replace(
+            self.fleet, flavors=()))
+        self.assertEqual(0, done.status)
+        self.assertIn("warning: the room is not counted: --for: ", done.err)
+
+    def test_wishes_that_make_no_sense(self):
+        plan_document.write_plan(dataclasses.replace(
+            self.made, request=plan_request.PlanRequest(
+                sizes='16', moves='many')), self.plan)
+        done = self._verify()
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(f'{self.plan}: argument --moves', done.err)
+
     def test_other_fleet(self):
         other = dataclasses.replace(self.fleet, hosts=tuple(
             dataclasses.replace(host, name=f'other-{host.name}')
             for host in self.fleet.hosts), guests=())
         done = self._verify(fleet=other)
+        self.assertEqual(
+            (1, 'The plan is for another fleet\n'
+             '  None of its hosts is in this one.\n', ''),
+            (done.status, done.out, done.err))
+        self.made = self._planned('drain', _EXAMPLE, '--host', 'cmp-2')
+        done = self._verify(fleet=other)
         self.assertEqual(1, done.status)
-        self.assertIn('0 of', done.out)
+        self.assertIn('is for another fleet', done.out)
 
 
 class TestDocumentation(_PlanCase):
@@ -314,6 +425,7 @@ class TestDocumentation(_PlanCase):
                     str(_DOC / 'rebalance-later.json')))):
             done = self._run(*argv)
             self.assertEqual('', done.err)
-            self.assertEqual((_DOC / name).read_text(), done.out, name)
+            self.assertEqual((_DOC / name).read_text(),
+                             done.out.replace(f'{_DOC}/', ''), name)
         self.assertEqual((_DOC / 'rebalance.svg').read_text(),
                          svg.read_text())

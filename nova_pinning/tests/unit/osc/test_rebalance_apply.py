@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -16,9 +17,11 @@ from requests_mock.contrib import fixture
 
 from nova_pinning import errors
 from nova_pinning.osc import rebalance_apply
+from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_execution
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.tests.unit.rebalance import fake_nova
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_plan_execution
@@ -289,9 +292,50 @@ move  guest        from                    to                      how   memory 
                                 self.nova.cloud()),
               contextlib.redirect_stderr(io.StringIO()) as error):
             made = command._replanned(execution, argparse.Namespace(
-                hosts=None, jobs=1))
+                hosts=None, jobs=1, plan='plan.json'))
         self.assertEqual(1, len(made.moves))
+        self.assertEqual((fleet_digest.of_fleet(fleet), '1'),
+                         (made.fleet_digest, made.request.moves))
         self.assertIn('odd', error.getvalue())
+
+    def _replanned(self, fleet, plan, left):
+        command = rebalance_apply.ApplyPlan(mock.Mock(), None)
+        with (mock.patch.object(
+                rebalance_apply.compute_run, 'read',
+                lambda *args: (fleet, ())),
+              mock.patch.object(rebalance_apply.ApplyPlan, 'fleet_cloud',
+                                self.nova.cloud())):
+            return command._replanned(
+                mock.Mock(plan=plan, left=left), argparse.Namespace(
+                    hosts=None, jobs=1, plan='plan.json'))
+
+    def test_replanned_by_the_same_wishes(self):
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4) for number in range(6)],
+            [(number, (0,), 2, 8) for number in range(6)])
+        fleet = dataclasses.replace(fleet, guests=tuple(
+            dataclasses.replace(guest, tags=('keep',) if number == 1 else ())
+            for number, guest in enumerate(fleet.guests)))
+        fixed, memory_mib = fleet.guests[0].uuid, fleet.guests[0].memory_mib
+        moves = test_plan_execution.MOVES
+        plan = plan_model.RebalancePlan(
+            goal=plan_model.PlanGoal.DEFRAGMENT, moves=moves,
+            gains=(plan_model.SlotGain(size='4', before=0, after=3),),
+            request=plan_request.PlanRequest(
+                sizes='4:2', moves='50%', fixed=(fixed, 'long-gone'),
+                tag=('keep',), exclude=('host2', 'gone'),
+                memory=f'{moves[0].memory_mib + memory_mib}MiB'))
+        made = self._replanned(fleet, plan, range(len(moves)))
+        self.assertEqual(
+            set(), {move.guest for move in made.moves} & {
+                fixed, fleet.guests[1].uuid, fleet.guests[2].uuid})
+        self.assertNotIn('host2', {move.target for move in made.moves})
+        self.assertTrue(made.moves)
+        # Of the memory that may be copied one move has had its part.
+        made = self._replanned(fleet, plan, range(1, len(moves)))
+        self.assertEqual([memory_mib],
+                         [move.memory_mib for move in made.moves])
+        self.assertEqual(f'{memory_mib}MiB', made.request.memory)
 
     def test_a_plan_of_no_moves(self):
         self.write(())

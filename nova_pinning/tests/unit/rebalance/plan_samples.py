@@ -12,6 +12,7 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 
 _WORDS = strategies.text(strategies.characters(
     codec='utf-8', exclude_categories=('Cc', 'Cf', 'Cs', 'Zl', 'Zp', 'Zs',
@@ -78,7 +79,12 @@ ANY_PLAN = strategies.builds(
         'sha256:{:064x}'.format),
     taken_at=strategies.sampled_from(
         ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
-    until=strategies.none() | strategies.integers(1, 2 ** 53 - 1))
+    until=strategies.none() | strategies.integers(1, 2 ** 53 - 1),
+    request=strategies.none() | strategies.builds(
+        plan_request.PlanRequest, **{
+            field.name: {str: _LINES, bool: strategies.booleans()}.get(
+                field.type, _tuples(_WORDS))
+            for field in dataclasses.fields(plan_request.PlanRequest)}))
 
 
 def moving(fleet, *moves, **values):
