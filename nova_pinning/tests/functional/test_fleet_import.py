@@ -11,9 +11,7 @@ import json
 import pathlib
 
 import fixtures
-from nova import context as nova_context
 from nova.db.main import models
-from nova import objects
 from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
@@ -31,6 +29,7 @@ from nova_pinning.placement import placement_traits
 from nova_pinning.rebalance import move_rules
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import marked_cloud
+from nova_pinning.tests.functional import stored_fleet
 from nova_pinning.tests import mariadb
 from nova_pinning.tests import novadatabase
 from nova_pinning.tests.unit import builders
@@ -329,19 +328,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
 
     def stored(self):
         """The fleet from the databases that nova's services use here."""
-        self.nova.update_resources()
-        context = nova_context.get_admin_context()
-        mapping = next(one for one
-                       in objects.CellMappingList.get_all(context)
-                       if not one.is_cell0())
-        [path] = self.create_tempfiles([('nova', '')], '.conf')
-        with nova_context.target_cell(context, mapping) as targeted:
-            imported = fleet_import.read(nova_database.NovaDatabases(
-                nova_database.load_conf(['--config-file', path]), context,
-                (nova_database.CellDatabase('cell1', mapping.uuid,
-                                            targeted),)))
-        self.assertEqual((), imported.notes)
-        return imported.fleet
+        return stored_fleet.read(self)
 
     def check_counted(self, fleet):
         """Each cell is as nova's resource tracker has counted it."""

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fleet of nova's harness, read from the databases of its services."""
+
+from nova import context as nova_context
+from nova import objects
+
+from nova_pinning.bridge import fleet_import
+from nova_pinning.bridge import nova_database
+
+
+def read(test):
+    """The fleet as ``nova-pinning fleet import nova`` reads it.
+
+    :param test: whose ``nova`` is the cloud
+    """
+    test.nova.update_resources()
+    context = nova_context.get_admin_context()
+    mapping = next(one for one in objects.CellMappingList.get_all(context)
+                   if not one.is_cell0())
+    [path] = test.create_tempfiles([('nova', '')], '.conf')
+    with nova_context.target_cell(context, mapping) as targeted:
+        imported = fleet_import.read(nova_database.NovaDatabases(
+            nova_database.load_conf(['--config-file', path]), context,
+            (nova_database.CellDatabase('cell1', mapping.uuid, targeted),)))
+    test.assertEqual((), imported.notes)
+    return imported.fleet
