@@ -58,11 +58,13 @@ class HostCapacity:
     """What one host can still be sold for.
 
     :param counts: of each flavor
+    :param stranded_cpus: how many of each host cell's, in their order
     """
 
     host: snapshot.FleetHost
     counts: tuple[count.HostCount, ...]
     stranded: stranded.StrandedResources
+    stranded_cpus: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,8 +139,10 @@ def measure(
     for counted_host in count.counted_hosts(
             host_occupancy.of_fleet(fleet).values()):
         counts = tuple([counter.count(counted_host) for counter in counters])
-        hosts.append(HostCapacity(counted_host.occupancy.host, counts,
-                                  finder.on_host(counted_host, counts)))
+        on_cells = tuple(finder.on_cells(counted_host, counts))
+        hosts.append(HostCapacity(
+            counted_host.occupancy.host, counts, stranded.total(on_cells),
+            tuple([here.stranded_cpus for here in on_cells])))
         counted.append(counted_host)
         if not len(hosts) % 100:
             progress(len(hosts) / number)

@@ -8,6 +8,7 @@ leaves less than this.
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import functools
@@ -51,6 +52,14 @@ class StrandedResources:
         return sum(self.cpus.values())
 
 
+def total(parts: Iterable[StrandedResources]) -> StrandedResources:
+    """What is stranded in sum."""
+    whole = StrandedResources()
+    for part in parts:
+        whole.add(part)
+    return whole
+
+
 class StrandedFinder:
     """Finds what is stranded on hosts, and remembers cells.
 
@@ -72,9 +81,18 @@ class StrandedFinder:
 
         :param counts: what each of the counters says of the host
         """
-        stranded = StrandedResources()
+        return total(self.on_cells(host, counts))
+
+    def on_cells(
+        self, host: count.CountedHost, counts: Sequence[count.HostCount],
+    ) -> Iterator[StrandedResources]:
+        """What is stranded on each cell of a host, in their order.
+
+        :param counts: what each of the counters says of the host
+        """
         for which, (number, cell) in enumerate(zip(host.numbers, host.cells)):
             if not cell.view.dedicated_cpus:
+                yield StrandedResources()
                 continue
             fitting, bits = set(), 0
             for index, need in self._needs_on(host, which):
@@ -83,7 +101,7 @@ class StrandedFinder:
                     bits |= 1 << index
             key = number, bits
             if key in self._known:
-                stranded.add(self._known[key])
+                yield self._known[key]
                 continue
             cause = count.CapacityCause.CELLS
             if not fitting:
@@ -91,8 +109,7 @@ class StrandedFinder:
             here = _on_cell(cell, fitting, cause)
             if fitting:
                 self._known[key] = here
-            stranded.add(here)
-        return stranded
+            yield here
 
     def _needs_on(self, host: count.CountedHost,
                   which: int) -> list[tuple[int, fit.Size]]:

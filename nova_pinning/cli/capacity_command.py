@@ -12,7 +12,6 @@ import re
 import rich.console
 
 from nova_pinning.capacity import capacity
-from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -29,6 +28,7 @@ from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation import cause_words
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import printing
 
@@ -39,33 +39,6 @@ _NOTHING_FREE = 'none are free'
 _BAR_CELLS = 8
 _BAR = ''
 _MIB_PER_GIB = 1024
-
-#: What is in the way, in words that fit a table.
-CAUSES: Mapping[count.CapacityCause, str] = {
-    count.CapacityCause.DISABLED: 'hosts are disabled',
-    count.CapacityCause.TRAITS: 'traits of hosts',
-    count.CapacityCause.AGGREGATES: 'aggregates of hosts',
-    count.CapacityCause.CLASS: 'other class of hosts',
-    count.CapacityCause.CELLS: 'scattered over cells',
-    count.CapacityCause.CORES: 'no whole cores',
-    count.CapacityCause.STRAY_PINS: 'a guest on other CPUs',
-    count.CapacityCause.MEMORY: 'too little memory',
-    count.CapacityCause.PAGES: 'too few pages',
-    count.CapacityCause.DISK: 'too little disk',
-    count.CapacityCause.PLACEMENT: 'fewer CPUs in Placement',
-    count.CapacityCause.DEVICES: 'too few devices near CPUs',
-    count.CapacityCause.ORDER: "nova's order of cells",
-}
-#: What keeps free CPUs from being sold, for a sentence.
-_STRANDED: Mapping[count.CapacityCause, str] = {
-    **CAUSES,
-    count.CapacityCause.CELLS: 'too few are left in a NUMA cell',
-    count.CapacityCause.CORES: 'their cores are not whole',
-    count.CapacityCause.STRAY_PINS:
-        'a guest is pinned to other than dedicated CPUs',
-    count.CapacityCause.MEMORY: 'too little memory is left for them',
-    count.CapacityCause.PAGES: 'too few pages are left for them',
-}
 
 
 class CapacityAnswer(fleets.FleetAnswer):
@@ -300,8 +273,8 @@ def _because(size: capacity.FlavorCapacity) -> str:
         return '' if size.fits else _NOTHING_FREE
     cause, guests = next(iter(size.missing.items()))
     if len(size.missing) == 1:
-        return CAUSES[cause]
-    return f'{guests:,}: {CAUSES[cause]}'
+        return cause_words.CAUSES[cause]
+    return f'{guests:,}: {cause_words.CAUSES[cause]}'
 
 
 def _show_stranded(stranded: stranded.StrandedResources,
@@ -315,10 +288,11 @@ def _stranded(
     causes = sorted(stranded.cpus.items(), key=lambda item: -item[1])
     text = f'{stranded.stranded_cpus:,} of {stranded.free_cpus:,} free'
     if len(causes) == 1:
-        text += f': {_STRANDED[causes[0][0]]}'
+        text += f': {cause_words.STRANDED[causes[0][0]]}'
     elif causes:
-        text += ': ' + ', '.join(f'{cpus:,} since {_STRANDED[cause]}'
-                                 for cause, cpus in causes)
+        text += ': ' + ', '.join(
+            f'{cpus:,} since {cause_words.STRANDED[cause]}'
+            for cause, cpus in causes)
     yield 'CPUs', text
     if stranded.orphans:
         yield 'orphan threads', (
@@ -367,7 +341,7 @@ def _per_host(capacity: capacity.FleetCapacity,
             ', '.join(f'{"at most " * bool(count.gaps)}{count.fits:,} '
                       f'{request.name}' for count, request
                       in zip(host.counts, capacity.requests) if count.fits)
-            or (f'none: {_STRANDED[cause]}' if cause else 'none')])
+            or (f'none: {cause_words.STRANDED[cause]}' if cause else 'none')])
     printing.table(
         ('host', 'class', 'free CPUs', 'stranded', 'orphans', 'memory',
          'further guests'), rows, console,

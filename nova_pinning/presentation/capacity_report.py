@@ -163,10 +163,7 @@ def _page_sizes(capacity: capacity.FleetCapacity) -> list[int]:
 def total(
         hosts: Iterable[capacity.HostCapacity]) -> stranded.StrandedResources:
     """What is stranded on hosts together."""
-    stranded_sum = stranded.StrandedResources()
-    for host in hosts:
-        stranded_sum.add(host.stranded)
-    return stranded_sum
+    return stranded.total(host.stranded for host in hosts)
 
 
 def class_name(host_class: object) -> str:

@@ -308,7 +308,7 @@ class TestShowCapacity(cli_case.TestCase):
 
     def test_all_causes_have_words(self):
         self.assertEqual(set(count.CapacityCause),
-                         set(capacity_command.CAUSES))
+                         set(cause_words.CAUSES))
 
 
 class TestByteDance(cli_case.TestCase):

@@ -1,0 +1,166 @@
+// The document, and what follows from it. Whether a guest fits is in it
+// already: nothing here looks at what is free.
+
+const fleet = JSON.parse(document.getElementById('document').textContent);
+
+const numbers = new Intl.NumberFormat('en');
+const shown = (number) => numbers.format(number);
+const counted = (number, noun) =>
+  `${shown(number)} ${noun}${number === 1 ? '' : 's'}`;
+const share = (part, whole) => whole ? part / whole : 0;
+const percent = (part, whole) =>
+  whole ? `${(100 * part / whole).toFixed(1).replace(/\.0$/, '')} %` : '–';
+const sum = (items, value) =>
+  items.reduce((total, item) => total + value(item), 0);
+
+function memory(mib) {
+  const units = ['MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  while (mib >= 1024 && unit < 2) {
+    mib /= 1024;
+    unit += 1;
+  }
+  return `${shown(Math.round(mib * 10) / 10)} ${units[unit]}`;
+}
+
+// The numbers in a list such as 0-3,8, in their order.
+function numbersOf(text) {
+  const found = [];
+  for (const item of text ? text.split(',') : []) {
+    const [first, last] = item.split('-').map(Number);
+    for (let number = first; number <= (last ?? first); number += 1) {
+      found.push(number);
+    }
+  }
+  return found;
+}
+
+for (const shape of fleet.shapes) {
+  shape.dedicatedCpus = new Set(numbersOf(shape.dedicated));
+  shape.sharedCpus = new Set(numbersOf(shape.shared));
+}
+
+const guestOf = ([name, flavor, vcpus, mib, guestClass, cells, uuid,
+  devices]) => ({
+  name, vcpus, mib, cells, uuid, devices: devices ?? '',
+  flavor: fleet.guest_flavors[flavor],
+  className: fleet.classes[guestClass],
+});
+
+const hosts = fleet.hosts.map((host, index) => {
+  const shape = fleet.shapes[host.shape];
+  const state = fleet.states[host.state];
+  const floating = sum(
+    host.guests.filter((guest) => !guest[5].length), (guest) => guest[2])
+    + sum(host.cells, (cell) => cell[1]);
+  return {
+    ...host, index, shape, state, stateNumber: host.state,
+    className: fleet.classes[host.class],
+    aggregates: (host.aggregates ?? []).map((at) => fleet.aggregates[at]),
+    disabled: host.disabled ?? null,
+    dedicated: shape.dedicatedCpus.size,
+    taken: shape.dedicatedCpus.size - state.free,
+    stranded: sum(state.stranded, ([, cpus]) => cpus),
+    floating, floatingLimit: Math.floor(shape.sharedCpus.size * shape.ratio),
+    findings: [],
+  };
+});
+const hostsByName = new Map(hosts.map((host) => [host.name, host]));
+for (const finding of fleet.findings) {
+  hostsByName.get(finding.host)?.findings.push(finding);
+}
+
+// How much of a host is sold, of what it has most of.
+const soldShare = (host) => host.dedicated
+  ? share(host.taken, host.dedicated)
+  : share(host.floating, host.floatingLimit);
+
+const scopes = new Map([['all', {text: 'the whole fleet', hosts}]]);
+function addScopes(kind, of) {
+  const groups = new Map();
+  for (const host of hosts) {
+    for (const name of of(host)) {
+      groups.set(name, [...(groups.get(name) ?? []), host]);
+    }
+  }
+  for (const [name, members] of [...groups].sort()) {
+    scopes.set(`${kind}:${name}`,
+      {kind, name, text: `${kind} ${name}`, hosts: members});
+  }
+}
+addScopes('class', (host) => [host.className]);
+addScopes('zone', (host) => [host.zone]);
+addScopes('aggregate', (host) => host.aggregates);
+
+// What a guest of a flavor finds on a host: how many more fit, or the reason
+// why none does.
+const flavorAnswer = (flavor) => (host) => {
+  const why = host.state.why[flavor];
+  return {fits: why < 0, count: host.state.fits[flavor], why};
+};
+
+// The same of a guest of any size. The engine was asked about the largest
+// sizes that fit and the smallest that do not, and these tell of all others.
+const sizeAnswer = (policy, vcpus, gib) => (host) => {
+  const sizes = host.state.sizes[policy];
+  if (sizes.fit.some((most) => vcpus <= most[0] && gib <= most[1])) {
+    return {fits: true, count: null, why: -1};
+  }
+  const [refused] = sizes.not.filter(
+    (least) => vcpus >= least[0] && gib >= least[1]).slice(-1);
+  return {fits: false, count: 0, why: refused?.[2] ?? null,
+    least: refused?.slice(0, 2)};
+};
+
+const reason = (why, number) =>
+  why === null ? 'not known' : fleet.reasons[why][number === 1 ? 0 : 1];
+
+// Sums over hosts, flavor by flavor.
+function sizesOf(members) {
+  return fleet.flavors.map((flavor, at) => {
+    const missing = new Map();
+    for (const {state} of members) {
+      for (const [of, cause, guests] of state.missing) {
+        if (of === at) {
+          missing.set(cause, (missing.get(cause) ?? 0) + guests);
+        }
+      }
+    }
+    return {
+      flavor, at,
+      fits: sum(members, (host) => host.state.fits[at]),
+      totals: sum(members, (host) => host.state.totals[at]),
+      missing: [...missing].sort((one, other) => other[1] - one[1]),
+    };
+  });
+}
+
+function totalsOf(members) {
+  const stranded = new Map();
+  for (const {state} of members) {
+    for (const [cause, cpus] of state.stranded) {
+      stranded.set(cause, (stranded.get(cause) ?? 0) + cpus);
+    }
+  }
+  return {
+    hosts: members.length,
+    disabled: members.filter((host) => host.disabled !== null).length,
+    guests: sum(members, (host) => host.guests.length),
+    dedicated: sum(members, (host) => host.dedicated),
+    taken: sum(members, (host) => host.taken),
+    free: sum(members, (host) => host.state.free),
+    floating: sum(members, (host) => host.floating),
+    floatingLimit: sum(members, (host) => host.floatingLimit),
+    orphans: sum(members, (host) => host.state.orphans),
+    strandedMib: sum(members, (host) => host.state.stranded_mib),
+    stranded: [...stranded].sort((one, other) => other[1] - one[1]),
+    strandedCpus: sum([...stranded.values()], (cpus) => cpus),
+  };
+}
+
+// A to Z, a to z, 0 to 9, then AA and so on.
+function letter(number) {
+  const all = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+  return number < all.length ? all[number]
+    : letter(Math.floor(number / all.length) - 1) + all[number % all.length];
+}

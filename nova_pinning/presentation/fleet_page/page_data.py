@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page shows, as one JSON document that its script reads.
+
+Hosts that are alike, in what they have free and in all else that decides
+which guests fit, share a state, and those that are built alike a shape; each
+is written and worked out once. Whatever comes from the cloud is text without
+control characters, and nothing in the document is markup.
+"""
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+from nova_pinning.capacity import capacity
+from nova_pinning.capacity import count
+from nova_pinning.checks import check_rule
+from nova_pinning.document import quantities
+from nova_pinning.explain import explanation
+from nova_pinning.explain import flavor_alternatives
+from nova_pinning.explain import host_verdicts
+from nova_pinning.explain import size_limits
+from nova_pinning.explain import verdict_summary
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import placement
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation import cause_words
+from nova_pinning.presentation.fleet_page import page_hosts
+from nova_pinning.presentation.fleet_page import page_plan
+from nova_pinning.presentation import host_structure
+from nova_pinning.rebalance import plan_model
+
+_MIB_PER_GIB = 1024
+_REFUSED_BY_NOVA = ('is out of the question: nova accepts no such flavor',
+                    'are out of the question: nova accepts no such flavor')
+# What stands for a host where a guest fits, in place of a reason.
+_FITS = -1
+
+Progress = Callable[[float], None]
+_Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SoldAt:
+    """How much was sold at some time.
+
+    :param taken_at: ISO 8601
+    """
+
+    taken_at: str
+    hosts: int
+    guests: int
+    dedicated_cpus: int
+    pinned_cpus: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPage:
+    """What a page is made of.
+
+    :param measured: the fleet, with what can be sold of each flavor
+    :param read: what makes a guest of a flavor, for those of any size; None
+        to leave these out
+    :param findings: of the fleet, and of its segregation if that was checked
+    :param plan: for this state of the fleet, None for none
+    :param history: earlier times, the first first
+    :param title: '' for one that is made of the fleet
+    """
+
+    measured: capacity.FleetCapacity
+    read: flavor_alternatives.Reader | None = None
+    findings: Sequence[check_rule.Finding] = ()
+    plan: plan_model.RebalancePlan | None = None
+    history: Sequence[SoldAt] = ()
+    title: str = ''
+
+
+def document(page: FleetPage, version: str,
+             progress: Progress = lambda part: None) -> _Json:
+    """All that the page shows.
+
+    :param version: of nova-pinning
+    """
+    return _PageMaker(page).document(version, progress)
+
+
+class _PageMaker:
+
+    def __init__(self, page: FleetPage) -> None:
+        self._page = page
+        self._fleet = page.measured.fleet
+        self._requests = page.measured.requests
+        self._judge = explanation.judge_of(
+            self._fleet, placement.PlacementScope())
+        self._zones = placement.PlacementScope(
+            explanation.aggregates_of(self._fleet))
+        self._sizes = None if page.read is None else (
+            size_limits.SizeFinder(self._judge, page.read))
+        self._policies = () if page.read is None else (
+            size_limits.policies(self._fleet.hosts))
+        self._reasons: dict[tuple[str, str], int] = {}
+        self._causes = list(count.CapacityCause)
+        self._states: dict[Hashable, int] = {}
+        self._state_values: list[_Json] = []
+
+    def document(self, version: str, progress: Progress) -> _Json:
+        fleet = self._fleet
+        hosts, writer = [], page_hosts.HostWriter(fleet)
+        counted = count.counted_hosts(self._judge.occupancies.values())
+        for number, (host, measured) in enumerate(
+                zip(counted, self._page.measured.hosts)):
+            state = self._state(host, measured)
+            hosts.append({
+                **writer.host(host.occupancy), 'state': state,
+                'zone': _text(placement.availability_zone(
+                    host.occupancy.host, self._zones))})
+            if not number % 50:
+                progress(number / len(fleet.hosts))
+        return {
+            'version': 1,
+            'title': _text(self._page.title or _title(fleet)),
+            'source': _text(fleet.source), 'taken_at': _text(fleet.taken_at),
+            'made_by': f'nova-pinning {version}',
+            'flavors': [_flavor(request) for request in self._requests],
+            'policies': [{
+                'text': policy.text, 'specs': dict(policy.extra_specs),
+                'vcpu_step': policy.vcpu_step, 'gib_step': policy.gib_step,
+            } for policy in self._policies],
+            'reasons': [list(texts) for texts in self._reasons],
+            'causes': [[cause_words.CAUSES[cause], cause_words.STRANDED[cause]]
+                       for cause in self._causes],
+            **writer.tables(), 'states': self._state_values, 'hosts': hosts,
+            'findings': [_finding(finding) for finding in self._page.findings],
+            'history': [dataclasses.asdict(sold)
+                        for sold in self._page.history],
+            'plan': None if self._page.plan is None else (
+                page_plan.as_dict(self._page.plan))}
+
+    def _state(self, host: count.CountedHost,
+               measured: capacity.HostCapacity) -> int:
+        """The number of a host's state."""
+        described = host.occupancy.host
+        key = (host.kind, host.site, tuple(sorted(host.offers.items())),
+               described.is_enabled, described.known_class,
+               described.host_class, host.occupancy.engine.claim_order)
+        number = self._states.setdefault(key, len(self._states))
+        if number == len(self._state_values):
+            self._state_values.append(self._state_value(host, measured))
+        return number
+
+    def _state_value(self, host: count.CountedHost,
+                     measured: capacity.HostCapacity) -> _Json:
+        verdicts = [self._judge.verdict(host.occupancy, request)
+                    for request in self._requests]
+        stranded = measured.stranded
+        return {
+            'fits': [counts.fits for counts in measured.counts],
+            'totals': [counts.totals for counts in measured.counts],
+            'missing': [
+                [flavor, self._causes.index(cause), guests]
+                for flavor, counts in enumerate(measured.counts)
+                for cause, guests in counts.missing.items()],
+            'why': [self._reason(verdict.cause, request)
+                    if verdict.cause else _FITS
+                    for verdict, request in zip(verdicts, self._requests)],
+            'free': stranded.free_cpus, 'orphans': stranded.orphans,
+            'stranded': [[self._causes.index(cause), cpus]
+                         for cause, cpus in stranded.cpus.items()],
+            'stranded_mib': sum(stranded.memory_mib.values()),
+            'stranded_cells': list(measured.stranded_cpus),
+            'sizes': [self._limits(host, policy)
+                      for policy in self._policies]}
+
+    def _limits(self, host: count.CountedHost,
+                policy: size_limits.SizePolicy) -> _Json:
+        assert self._sizes is not None
+        limits = self._sizes.limits(host.occupancy, policy)
+        return {
+            'fit': [list(size) for size in limits.fitting],
+            'not': [[vcpus, gib, self._reason(
+                cause, self._sizes.request(policy, vcpus, gib))]
+                for vcpus, gib, cause in limits.refused]}
+
+    def _reason(self, cause: host_verdicts.RefusalCause | None,
+                request: guest_request.GuestRequest | None) -> int:
+        """The number of a reason, of which there are few."""
+        texts = _REFUSED_BY_NOVA
+        if cause is not None and request is not None:
+            one, several = (
+                _text(verdict_summary.phrase(cause, number, request))
+                for number in (1, 2))
+            texts = one, several
+        return self._reasons.setdefault(texts, len(self._reasons))
+
+
+def _title(fleet: snapshot.Fleet) -> str:
+    return (f'{verdict_summary.counted(len(fleet.hosts), "host")}, '
+            f'{verdict_summary.counted(len(fleet.guests), "guest")}')
+
+
+def _flavor(request: guest_request.GuestRequest) -> _Json:
+    flavor, topology = request.flavor, request.topology
+    return {
+        'name': _text(flavor.name), 'vcpus': flavor.vcpus,
+        'memory': quantities.shown_memory(flavor.memory_mib),
+        'class': capacity_report.class_name(request.guest_class),
+        'cells': 0 if topology is None else len(topology.cells),
+        'pinned': topology is not None and topology.is_pinned}
+
+
+def _finding(finding: check_rule.Finding) -> _Json:
+    return {
+        'code': finding.code, 'severity': str(finding.severity),
+        'subject': _text(finding.subject), 'message': _text(finding.message),
+        'advice': _text(finding.advice), 'host': _text(finding.host)}
+
+
+def _text(text: str) -> str:
+    return host_structure.printable(text)

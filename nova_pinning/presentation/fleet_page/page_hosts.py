@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts with their guests for the page's document."""
+
+from collections.abc import Hashable
+from collections.abc import Iterable
+from typing import Any
+
+from nova_pinning import cpuset
+from nova_pinning.fit import devices
+from nova_pinning.fit import usage
+from nova_pinning.fleet import cpu_sequence
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation import fleet_host_picture
+from nova_pinning.presentation import host_structure
+
+_Json = dict[str, Any]
+# No architecture's usual pages are larger.
+_MAX_SMALL_PAGE_KIB = 64
+
+
+class _Numbers(dict[str, int]):
+    """Texts that are written once, by their numbers."""
+
+    def of(self, text: str) -> int:
+        """The number of a text."""
+        return self.setdefault(host_structure.printable(text), len(self))
+
+
+class HostWriter:
+    """Writes hosts, and keeps what many of them share in tables."""
+
+    def __init__(self, fleet: snapshot.Fleet) -> None:
+        self._aliases = {
+            kind: name for name, alias in fleet.pci_aliases.items()
+            for kind in alias.kinds}
+        self._classes, self._aggregates, self._flavors = (
+            _Numbers(), _Numbers(), _Numbers())
+        self._shapes: dict[Hashable, int] = {}
+        self._shape_values: list[_Json] = []
+
+    def tables(self) -> _Json:
+        """What hosts refer to by number."""
+        return {
+            'classes': list(self._classes),
+            'aggregates': list(self._aggregates),
+            'guest_flavors': list(self._flavors),
+            'shapes': self._shape_values}
+
+    def host(self, occupancy: host_occupancy.HostOccupancy) -> _Json:
+        """A host with its guests."""
+        host = occupancy.host
+        cells = {cell.id: cell for cell in host.cells}
+        found: _Json = {
+            'name': host_structure.printable(host.name),
+            'shape': self._shape(host),
+            'class': self._class(host.host_class),
+            'guests': [self._guest(guest, cells)
+                       for guest in occupancy.guests],
+            # In nova's order, as in the shape.
+            'cells': [_cell(cell) for cell in occupancy.engine.cells]}
+        if host.aggregates:
+            found['aggregates'] = [
+                self._aggregates.of(name) for name in host.aggregates]
+        if not host.is_enabled:
+            found['disabled'] = host_structure.printable(
+                host.disabled_reason or 'no reason given')
+        if host.pci_pools:
+            free = {(pool.kind, pool.numa_node): pool.total for pool in
+                    devices.free(host.pci_pools, occupancy.device_uses)}
+            found['devices'] = [
+                [self._device(pool.kind), pool.numa_node, pool.total,
+                 free.get((pool.kind, pool.numa_node), 0)]
+                for pool in host.pci_pools]
+        return found
+
+    def _class(self, host_class: object) -> int:
+        return self._classes.of(capacity_report.class_name(host_class))
+
+    def _device(self, kind: snapshot.DeviceKind) -> str:
+        return host_structure.printable(
+            self._aliases.get(kind, ':'.join(kind)))
+
+    def _guest(self, guest: snapshot.FleetGuest,
+               cells: dict[int, model.HostCell]) -> list[Any]:
+        """Its name, flavor, vCPUs, MiB, class, cells, UUID, devices."""
+        devices_text = ', '.join(
+            f'{use.count} × {self._device(use.kind)}'
+            for use in guest.devices)
+        return [
+            host_structure.printable(guest.name or guest.uuid),
+            self._flavors.of(guest.flavor or 'flavor not known'),
+            guest.vcpus, guest.memory_mib, self._class(guest.guest_class),
+            list(placed(guest.topology, guest.fit, cells)), guest.uuid,
+            *([devices_text] if devices_text else [])]
+
+    def _shape(self, host: snapshot.FleetHost) -> int:
+        key = host.cells, host.l3_domains
+        number = self._shapes.setdefault(key, len(self._shapes))
+        if number == len(self._shape_values):
+            self._shape_values.append(_shape(host))
+        return number
+
+
+def placed(
+    topology: model.Guest | None, fit: model.Fit | None,
+    cells: dict[int, model.HostCell],
+) -> Iterable[list[Any]]:
+    """Where a guest is: for each of its cells that of the host, CPUs, vCPUs.
+
+    The CPUs of its vCPUs, in their order; the vCPUs, '' if all and in order;
+    and what else it keeps from others.
+    """
+    if topology is None or fit is None:
+        return
+    for guest_cell, cell_fit in zip(topology.cells, fit.cells):
+        pins = sorted(cell_fit.pins)
+        cpus = tuple(cpu for _vcpu, cpu in pins)
+        taken = cpuset.CpuSet(cell_fit.emulator_cpus)
+        if topology.is_pinned and cell_fit.host_cell in cells:
+            taken = usage.taken_cpus(
+                cells[cell_fit.host_cell], topology, cell_fit)
+        yield [cell_fit.host_cell, cpu_sequence.text_of(cpus),
+               cpu_sequence.text_of(tuple(vcpu for vcpu, _cpu in pins)),
+               str(taken - cpuset.CpuSet(cpus)), guest_cell.memory_mib]
+
+
+def _cell(cell: model.CellView) -> list[Any]:
+    """What is used of a cell: memory, floating vCPUs, pages that are large."""
+    return [cell.memory_used_mib, cell.shared_used, [
+        [pool.size_kib, pool.total - pool.reserved, pool.used]
+        for pool in cell.pages
+        if pool.size_kib > _MAX_SMALL_PAGE_KIB and pool.total]]
+
+
+def _shape(host: snapshot.FleetHost) -> _Json:
+    description = fleet_host_picture.fleet_host_description(host)
+    numbers = host_structure.l3_numbers(description)
+    nodes = {node.id: node for node in description.nodes}
+    return {
+        'summary': host_structure.summary(description),
+        'dedicated': str(host.dedicated_cpus), 'shared': str(host.shared_cpus),
+        'ratio': host.cpu_allocation_ratio,
+        # In nova's order, as what is used and stranded of them.
+        'cells': [{
+            'id': cell.id, 'socket': nodes[cell.id].socket,
+            'mib': cell.memory_mib,
+            'caches': [[number, [list(core) for core in cores]]
+                       for number, cores in host_structure.domains(
+                           nodes[cell.id], numbers)],
+        } for cell in host.cells]}
