@@ -38,12 +38,14 @@ class SizePolicy:
     :param vcpu_step: of which their vCPUs are a multiple, as well as their
         memory in GiB of ``gib_step``; nova would refuse other sizes, or take
         them for another kind
+    :param cells: of NUMA that a guest has
     """
 
     text: str
     extra_specs: Mapping[str, str]
     vcpu_step: int = 1
     gib_step: int = 1
+    cells: int = 1
 
 
 _PINNED = {'hw:cpu_policy': 'dedicated'}
@@ -55,6 +57,7 @@ WHOLE_CORES = SizePolicy(
     extra_specs={**_PINNED, 'hw:cpu_thread_policy': 'require'})
 TWO_CELLS = SizePolicy(
     text='dedicated, over two NUMA cells', vcpu_step=2, gib_step=2,
+    cells=2,
     extra_specs={**_PINNED, 'hw:numa_nodes': '2'})
 LARGE_PAGES = SizePolicy(
     text='dedicated, large pages',
@@ -183,6 +186,7 @@ class _Steps:
                 max(1.0, occupancy.host.ram_allocation_ratio)
                 * occupancy.host.memory_mib) // _MIB_PER_GIB // self._gib_step)
         # Where the edge is likely to be, which saves most of the search.
+        self._cells = policy.cells
         self._hints = [
             (cell.free_count, max(0, cell.memory_mib - cell.memory_used_mib)
              // _MIB_PER_GIB) for cell in occupancy.engine.cells]
@@ -215,14 +219,21 @@ class _Steps:
         return vcpus * self._vcpu_step, gib * self._gib_step
 
     def _hinted_gib(self, vcpus: int) -> int:
-        return max((gib for free, gib in self._hints
-                    if free >= vcpus * self._vcpu_step),
-                   default=0) // self._gib_step
+        return self._hinted(
+            gib for free, gib in self._hints
+            if free * self._cells >= vcpus * self._vcpu_step
+        ) // self._gib_step
 
     def _hinted_vcpus(self, gib: int) -> int:
-        return max((free for free, most in self._hints
-                    if most >= gib * self._gib_step),
-                   default=0) // self._vcpu_step
+        return self._hinted(
+            free for free, most in self._hints
+            if most * self._cells >= gib * self._gib_step
+        ) // self._vcpu_step
+
+    def _hinted(self, amounts: Iterable[int]) -> int:
+        """What equal cells of a guest have on the cells with the most."""
+        most = sorted(amounts, reverse=True)[:self._cells]
+        return most[-1] * self._cells if len(most) == self._cells else 0
 
 
 def _largest(fits: Callable[[int], bool], too_large: int, hint: int) -> int:

@@ -96,8 +96,8 @@ function sales(sizes) {
     element('p', {class: 'dim'}, 'Each flavor for itself. What fits was '
       + 'counted by placing guests one after another as nova would; what '
       + 'host totals promise is the free CPUs of each host as a whole, which '
-      + 'is what most dashboards count. A bar is the share of it that is '
-      + 'true.'),
+      + 'is what most dashboards count. The bars show how much of that '
+      + 'really fits.'),
     element('ul', {class: 'legend'},
       element('li', {}, element('span', {class: 'key fits'}), 'fits'),
       element('li', {}, element('span', {class: 'key totals'}),

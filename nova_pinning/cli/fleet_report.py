@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-pinning fleet report: a fleet as a page to look at."""
+
+import argparse
+from collections.abc import Mapping
+from importlib import metadata
+
+from nova_pinning.cli import base_command
+from nova_pinning.cli import fleets
+from nova_pinning.cli import guest_options
+from nova_pinning.cli import rebalance_output
+from nova_pinning.document import atomic_file
+from nova_pinning.document import packed
+from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import document
+from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import problems
+from nova_pinning.fleet import snapshot
+
+# Of the time that a page takes, what is counted first.
+_COUNTING = 0.2
+
+
+class ReportFleet(base_command.FileCommand):
+    """Make a page of a fleet: what can be sold, all hosts, will it fit.
+
+    One HTML file that needs nothing else and asks nothing of any other place:
+    what can still be sold of each flavor beside what host totals promise,
+    what is stranded and why, each host with its guests in little and, opened,
+    in large, and on which hosts a guest fits and why not on others, for
+    flavors and for any size. With a plan of moves, that before and after.
+
+    Without --flavor and --catalogue, the flavors are those of the snapshot.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning fleet report fleet.json.zst -o page.html
+          nova-pinning fleet report fleet.json.zst -o page.html \\
+              --catalogue flavors.yaml --plan plan.json
+          nova-pinning fleet report today.json.zst -o page.html \\
+              --earlier monday.json.zst --earlier tuesday.json.zst
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        fleets.add_argument(parser)
+        parser.add_argument('-o', '--output', metavar='FILE', required=True,
+                            help='replace this file with the page')
+        guest_options.add_flavors(parser)
+        guest_options.add_order(parser)
+        parser.add_argument(
+            '--plan', metavar='PLAN',
+            help='show this plan of moves too, of rebalance defragment or '
+                 'drain, made for this very snapshot')
+        parser.add_argument(
+            '--earlier', action='append', default=[], metavar='FLEET',
+            help='a snapshot of the same fleet at an earlier time, for how '
+                 'much was sold over time; may be given several times')
+        parser.add_argument('--title', default='',
+                            help='of the page (default: how many hosts and '
+                                 'guests there are)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.output == packed.STANDARD:
+            raise errors.InputError('cannot be the standard output',
+                                    errors.Location('--output'))
+        atomic_file.check(parsed_args.output)
+        with fleets.without_collector():
+            atomic_file.replace(parsed_args.output, _page(parsed_args))
+        return 0
+
+
+def _page(parsed_args: argparse.Namespace) -> str:
+    """The page that is asked for.
+
+    :raises errors.InputError: if a file or an option is no good
+    """
+    fleet = fleets.load(parsed_args)
+    if not fleet.hosts:
+        raise errors.InputError('has no hosts', fleet.where)
+    plan = None
+    if parsed_args.plan is not None:
+        from nova_pinning.rebalance import plan_document
+        plan = plan_document.read_plan(parsed_args.plan)
+        rebalance_output.check_state(plan, fleet, parsed_args.plan)
+    with fleets.progress('reading earlier snapshots'):
+        earlier = [document.read(path) for path in parsed_args.earlier]
+    for path, snapshot_then in zip(parsed_args.earlier, earlier):
+        if not snapshot_then.taken_at:
+            raise errors.InputError('does not say when it was taken',
+                                    errors.Location(path))
+    aliases = guest_options.pci_aliases(parsed_args, fleet)
+    requests = _requests(parsed_args, fleet)
+
+    def read(flavor: flavor_model.Flavor,
+             image: Mapping[str, str]) -> guest_request.GuestRequest:
+        return guest_options.guest_request_for(flavor, image, aliases)
+
+    from nova_pinning.bridge import flavor_request
+    from nova_pinning.capacity import capacity
+    from nova_pinning.presentation.fleet_page import page
+    from nova_pinning.presentation.fleet_page import page_data
+    from nova_pinning.presentation.fleet_page import sold_history
+    with flavor_request.batch(), fleets.progress('making the page') as tell:
+        measured = capacity.measure(
+            fleet, requests, progress=lambda done: tell(_COUNTING * done))
+        return page.page(
+            page_data.FleetPage(
+                measured=measured, read=read, findings=problems.find(fleet),
+                plan=plan, title=parsed_args.title,
+                history=sold_history.history([*earlier, fleet])
+                if earlier else ()),
+            metadata.version('nova-pinning'),
+            lambda done: tell(_COUNTING + (1 - _COUNTING) * done))
+
+
+def _requests(
+    parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
+) -> tuple[guest_request.GuestRequest, ...]:
+    """One guest of each flavor; none if nobody names any."""
+    is_named = parsed_args.flavor or parsed_args.catalogue is not None
+    if is_named or fleet.flavors:
+        with fleets.progress('asking nova what the flavors are'):
+            return guest_options.guest_requests(parsed_args, fleet)
+    from nova_pinning.bridge import standalone
+    standalone.prepare()
+    return ()
