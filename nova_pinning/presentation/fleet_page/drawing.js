@@ -109,7 +109,8 @@ const FORMS = {
   taken: (x, y, size) => `M${x} ${y}h${size}v${size}h${-size}z`,
   free: (x, y, size) => `M${x} ${y}h${size}v${size}h${-size}z`,
   stranded: (x, y, size) => `M${x} ${y}v${size}h${size}z`,
-  shared: (x, y, size) => `M${x} ${y + size / 4}h${size}v${size / 2}h${-size}z`,
+  shared: (x, y, size) =>
+    `M${x} ${y + size / 4}h${size}v${size / 2}h${-size}z`,
   floating: (x, y, size) =>
     `M${x} ${y + size / 4}h${size}v${size / 2}h${-size}z`,
   kept: (x, y, size) =>

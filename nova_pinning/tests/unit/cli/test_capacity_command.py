@@ -26,6 +26,7 @@ from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
+from nova_pinning.presentation import cause_words
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.capacity import test_bounds
 from nova_pinning.tests.unit.capacity import test_count

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a fleet in a browser, with its answers beside the engine's."""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import tempfile
+
+from axe_playwright_python import sync_playwright as axe
+from playwright import sync_api
+
+from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge import standalone
+from nova_pinning.explain import explanation
+from nova_pinning.explain import size_limits
+from nova_pinning.explain import verdict_summary
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+from nova_pinning.presentation.fleet_page import page_data
+from nova_pinning.rebalance import plan_model
+from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit.presentation.fleet_page import page_cases
+from nova_pinning.tests.unit import unit_base
+
+_TABS = ('overview', 'hosts', 'fit', 'plan')
+_WIDTHS = (360, 1280, 2560)
+_GRAVE = ('serious', 'critical')
+#: Screenshots are left in this directory, if it is named.
+_SHOTS = os.environ.get('NOVA_PINNING_SCREENSHOTS')
+
+
+def _with_plan(fleet):
+    """A guest of the fleet as a plan would move it to a host of its class."""
+    guest = next(guest for guest in fleet.guests if guest.fit is not None)
+    target = next(host.name for host in fleet.hosts
+                  if host.name != guest.host
+                  and host.host_class is hostclass.HostClass.DEDICATED)
+    return plan_model.RebalancePlan(
+        goal=plan_model.PlanGoal.DEFRAGMENT, moves=(plan_model.PlannedMove(
+            guest=guest.uuid, name=guest.name, source=guest.host,
+            target=target, kind=plan_model.MigrationKind.LIVE,
+            vcpus=guest.vcpus, memory_mib=guest.memory_mib,
+            source_fit=guest.fit, target_fit=guest.fit),),
+        gains=(plan_model.SlotGain(size='16', before=1, after=2),))
+
+
+class TestFleetPage(unit_base.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        standalone.prepare()
+        cls.player = sync_api.sync_playwright().start()
+        cls.addClassCleanup(cls.player.stop)
+        # Of root, chromium wants it; the page is our own.
+        cls.browser = cls.player.chromium.launch(
+            executable_path=shutil.which('chromium'), args=['--no-sandbox'])
+        cls.addClassCleanup(cls.browser.close)
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.directory = pathlib.Path(directory.name)
+
+    def _open(self, fleet, tab='overview', width=1280, theme='light',
+              **values):
+        """A page in the browser, which fails the test if it complains."""
+        path = self.directory / 'page.html'
+        path.write_text(page_cases.rendered(fleet, **values))
+        return self._visit(path, tab, width, theme)
+
+    def _visit(self, path, tab='overview', width=1280, theme='light'):
+        context = self.browser.new_context(
+            viewport={'width': width, 'height': 900}, color_scheme=theme)
+        self.addCleanup(context.close)
+        opened = context.new_page()
+        complaints, requests = [], []
+        opened.on('console', lambda message: complaints.append(message.text))
+        opened.on('pageerror', lambda error: complaints.append(str(error)))
+        opened.on('request', lambda request: requests.append(request.url))
+        self.addCleanup(lambda: self.assertEqual([], complaints))
+        self.addCleanup(lambda: self.assertEqual(
+            [], [url for url in requests if not url.startswith('file:')]))
+        opened.goto(f'{path.as_uri()}#{tab}')
+        return opened
+
+    def test_all_views(self):
+        """Nothing is wider than the window, and axe has nothing grave."""
+        fleet = page_cases.hostile(page_cases.fleet(12))
+        path = self.directory / 'views.html'
+        path.write_text(page_cases.rendered(fleet, plan=_with_plan(fleet)))
+        for theme in ('light', 'dark'):
+            for width in _WIDTHS:
+                for tab in _TABS:
+                    with self.subTest(f'{theme}-{width}-{tab}'):
+                        opened = self._visit(path, tab, width, theme)
+                        self._check_view(opened, width)
+                        self._shoot(opened, f'{tab}-{width}-{theme}')
+
+    def _check_view(self, opened, width):
+        self.assertEqual(width, opened.evaluate(
+            'document.documentElement.scrollWidth'))
+        found = axe.Axe().run(opened)
+        self.assertEqual([], [
+            (violation['id'], violation['nodes'][0]['html'][:200],
+             violation['nodes'][0].get('failureSummary'))
+            for violation in found.response['violations']
+            if violation['impact'] in _GRAVE])
+
+    def _shoot(self, opened, name):
+        if _SHOTS:
+            opened.screenshot(path=f'{_SHOTS}/{name}.png')
+
+    def test_open_host(self):
+        """By mouse and by keyboard, with all guests and CPUs."""
+        fleet = page_cases.fleet(12)
+        opened = self._open(fleet, 'hosts')
+        opened.locator('#part-hosts .host').nth(2).click()
+        dialog = opened.locator('dialog')
+        host = fleet.hosts[2]
+        guests = [guest for guest in fleet.guests if guest.host == host.name]
+        self.assertEqual(host.name, dialog.locator('h2').inner_text())
+        self.assertEqual(len(guests), dialog.locator('tbody tr').count())
+        self.assertEqual(
+            sum(map(len, (core for cell in host.cells
+                          for core in cell.cores))),
+            dialog.locator('.drawing .cpu').count())
+        found = axe.Axe().run(opened)
+        self.assertEqual([], [
+            violation['id'] for violation in found.response['violations']
+            if violation['impact'] in _GRAVE])
+        opened.keyboard.press('Escape')
+        self.assertFalse(dialog.is_visible())
+        first = opened.locator('#part-hosts .host').first
+        first.focus()
+        opened.keyboard.press('ArrowRight')
+        opened.keyboard.press('Enter')
+        self.assertEqual(fleet.hosts[1].name,
+                         dialog.locator('h2').inner_text())
+
+    def test_search_filter_and_order(self):
+        fleet = page_cases.fleet(12, shared=0)
+        full = [host.name for host in fleet.hosts]
+        opened = self._open(fleet, 'hosts')
+        shown = opened.locator('#part-hosts .host')
+        self.assertEqual(len(full), shown.count())
+        opened.locator('input[type=search]').fill(full[4].upper())
+        self.assertEqual([full[4]], shown.locator('span').all_inner_texts())
+        guest = fleet.guests[7]
+        opened.locator('input[type=search]').fill(guest.name)
+        self.assertEqual([guest.host],
+                         shown.locator('span').all_inner_texts())
+        opened.locator('input[type=search]').fill('no such host')
+        self.assertEqual(0, shown.count())
+        opened.locator('input[type=search]').fill('')
+        opened.get_by_label('order').select_option('guests')
+        count = {name: 0 for name in full}
+        for one in fleet.guests:
+            count[one.host] += 1
+        self.assertEqual(
+            sorted(full, key=lambda name: -count[name]),
+            shown.locator('span').all_inner_texts())
+        opened.get_by_label('alike as one').check()
+        self.assertLessEqual(shown.count(), len(full))
+
+    def test_answers_for_flavors(self):
+        """Which hosts light up, and the sums of reasons, are explain's."""
+        fleet = page_cases.fleet(16)
+        judge = explanation.judge_of(fleet)
+        opened = self._open(fleet, 'fit')
+        names = opened.evaluate(
+            '[...document.querySelectorAll("#part-fit option")].map('
+            '(option) => option.textContent)')
+        for flavor in fleet.flavors:
+            request = explain_cases.read(flavor)
+            verdicts = [judge.verdict(occupancy, request)
+                        for occupancy in judge.occupancies.values()]
+            opened.locator('#part-fit select').first.select_option(
+                index=names.index(flavor.name))
+            self.assertEqual(
+                sorted(verdict.host for verdict in verdicts if verdict.fits),
+                sorted(opened.locator('.host.lit span').all_inner_texts()))
+            self.assertEqual(
+                sorted(f'{group.count} {group.text}' for group
+                       in verdict_summary.groups(verdicts, request)),
+                sorted(opened.locator('.reasons li').all_inner_texts()))
+
+    def test_answers_for_sizes(self):
+        """For each policy, host and some sizes, as the script gives them."""
+        fleet = page_cases.fleet(8)
+        opened = self._open(fleet, 'fit')
+        judge = explanation.judge_of(fleet)
+        with flavor_request.batch():
+            finder = size_limits.SizeFinder(judge, explain_cases.read)
+            for number, policy in enumerate(
+                    size_limits.policies(fleet.hosts)):
+                for vcpus in (2, 4, 8, 16, 38, 64):
+                    for gib in (2, 16, 64, 128, 200):
+                        request = finder.request(policy, vcpus, gib)
+                        self.assertEqual(
+                            [judge.verdict(occupancy, request).fits
+                             for occupancy in judge.occupancies.values()],
+                            opened.evaluate(
+                                '([policy, vcpus, gib]) => fleetPage.hosts.'
+                                'map((host) => fleetPage.sizeAnswer(policy, '
+                                'vcpus, gib)(host).fits)',
+                                [number, vcpus, gib]),
+                            (policy.text, vcpus, gib))
+
+    def test_own_size(self):
+        """Typed in, with what it says to odd numbers."""
+        fleet = page_cases.fleet(8, shared=0)
+        opened = self._open(fleet, 'fit')
+        opened.locator('#part-fit select').first.select_option('=any')
+        opened.get_by_label('vCPUs').fill('2')
+        opened.get_by_label('memory in GiB').fill('1')
+        self.assertIn('has room', opened.locator(
+            '#part-fit .answer').inner_text().replace('have', 'has'))
+        opened.get_by_label('vCPUs').fill('1000')
+        self.assertIn('fits nowhere', opened.locator(
+            '#part-fit .answer').inner_text())
+        opened.get_by_label('vCPUs').fill('')
+        self.assertIn('whole numbers', opened.locator(
+            '#part-fit .answer').inner_text())
+
+    def test_plan(self):
+        """The guest stands on its source before, and on its target after."""
+        fleet = page_cases.fleet(12)
+        plan = _with_plan(fleet)
+        move, = plan.moves
+        opened = self._open(fleet, 'plan', plan=plan)
+        for button, host in (('before', move.source), ('after', move.target)):
+            opened.get_by_role('button', name=button, exact=True).click()
+            with_guest = opened.locator('.plan-host', has=opened.locator(
+                '.cpu.guest'))
+            self.assertIn(host, with_guest.locator('h3').inner_text())
+            self.assertEqual(
+                sum(len(cell.pins) for cell in move.source_fit.cells),
+                opened.locator('.plan-host .cpu.guest').count())
+
+    def test_scope(self):
+        """Sums are over the hosts of the class, zone or aggregate chosen."""
+        fleet = page_cases.fleet(12)
+        shared = [host for host in fleet.hosts
+                  if host.host_class is hostclass.HostClass.SHARED]
+        opened = self._open(fleet)
+        opened.locator('#scope').select_option('class:shared')
+        self.assertEqual(str(len(shared)), opened.locator(
+            '.card .figure').first.inner_text())
+        opened.locator('#tabs a', has_text='Hosts').click()
+        self.assertEqual(len(shared), opened.locator(
+            '#part-hosts .host').count())
+
+    def test_theme(self):
+        opened = self._open(page_cases.fleet(2))
+        paper = 'getComputedStyle(document.body).backgroundColor'
+        before = opened.evaluate(paper)
+        opened.locator('#theme').select_option('dark')
+        self.assertNotEqual(before, opened.evaluate(paper))
+
+    def test_little_is_known(self):
+        """Without guests, flavors, a topology; and with a history."""
+        bare = snapshot.Fleet(hosts=(snapshot.FleetHost(
+            name='hôte', cells=()),))
+        for tab in ('overview', 'hosts', 'fit'):
+            self._open(bare, tab)
+        empty = dataclasses.replace(page_cases.fleet(2), guests=())
+        opened = self._open(empty, history=[
+            page_data.SoldAt(taken_at=f'2026-11-0{day}T00:00:00Z', hosts=2,
+                             guests=day, dedicated_cpus=100, pinned_cpus=day)
+            for day in (1, 2, 3)])
+        self.assertEqual(3, opened.locator('.history circle').count())
+
+    def test_many_hosts(self):
+        """Hosts that are alike stand for each other, and all are found."""
+        few = page_cases.fleet(6, shared=0)
+        hosts = tuple(dataclasses.replace(host, name=f'{host.name}-{copy}')
+                      for copy in range(500) for host in few.hosts)
+        guests = tuple(
+            dataclasses.replace(guest, host=f'{guest.host}-{copy}',
+                                uuid=f'{guest.uuid}-{copy}')
+            for copy in range(500) for guest in few.guests)
+        opened = self._open(
+            dataclasses.replace(few, hosts=hosts, guests=guests), 'hosts')
+        shown = opened.locator('#part-hosts .host')
+        self.assertLessEqual(shown.count(), 6)
+        self.assertIn('3,000 hosts', opened.locator(
+            '#part-hosts p.dim').first.inner_text())
+        opened.get_by_label('alike as one').uncheck()
+        self.assertLess(shown.count(), 3000)
+        opened.locator('input[type=search]').fill(hosts[2999].name)
+        self.assertEqual(1, shown.count())

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import dataclasses
+
+from nova_pinning.bridge import flavor_request
+from nova_pinning.explain import explanation
+from nova_pinning.explain import size_limits
+from nova_pinning.explain import verdict_summary
+from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import shapes
+from nova_pinning.fleet import snapshot
+from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation.fleet_page import page_data
+from nova_pinning.presentation.fleet_page import sold_history
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit.presentation.fleet_page import page_cases
+from nova_pinning.tests.unit import unit_base
+
+
+def _cpus(text):
+    """The CPUs of a list in their order."""
+    for item in filter(None, text.split(',')):
+        first, _dash, last = item.partition('-')
+        yield from range(int(first), int(last or first) + 1)
+
+
+class TestAnswers(unit_base.TestCase):
+    """The document's answers are those of explain and capacity."""
+
+    def _fleets(self):
+        for shape in shapes.SHAPES:
+            yield page_cases.fleet(5, shape)
+        fleet = page_cases.fleet(8, filled=0.5)
+        first, second, *others = fleet.hosts
+        yield dataclasses.replace(fleet, hosts=(
+            dataclasses.replace(first, is_enabled=False),
+            dataclasses.replace(second, host_class=None, traits=None),
+            *others))
+
+    def test_flavors(self):
+        for fleet in self._fleets():
+            with self.subTest(fleet.source):
+                document = page_cases.document(fleet)
+                judge = explanation.judge_of(fleet)
+                for number, flavor in enumerate(document['flavors']):
+                    request = explain_cases.read(next(
+                        one for one in fleet.flavors
+                        if one.name == flavor['name']), aliases=(
+                            fleet.pci_aliases))
+                    self._check_flavor(document, judge, number, request)
+
+    def _check_flavor(self, document, judge, number, request):
+        refused = collections.Counter()
+        for host in document['hosts']:
+            state = document['states'][host['state']]
+            verdict = judge.verdict(judge.occupancies[host['name']], request)
+            self.assertEqual(verdict.fits, state['why'][number] < 0)
+            self.assertEqual(verdict.fits, state['fits'][number] > 0)
+            if not verdict.fits:
+                refused[tuple(document['reasons'][state['why'][number]])] += 1
+        groups = verdict_summary.groups(
+            [judge.verdict(occupancy, request)
+             for occupancy in judge.occupancies.values()], request)
+        self.assertEqual(
+            {group.text: group.count for group in groups},
+            {texts[count != 1]: count for texts, count in refused.items()})
+
+    def test_sizes(self):
+        """For each host, policy and some of all sizes."""
+        for fleet in self._fleets():
+            with self.subTest(fleet.source), flavor_request.batch():
+                document = page_cases.document(fleet)
+                judge = explanation.judge_of(fleet)
+                finder = size_limits.SizeFinder(judge, explain_cases.read)
+                for number, policy in enumerate(
+                        size_limits.policies(fleet.hosts)):
+                    self._check_sizes(document, judge, finder, number, policy)
+
+    def _check_sizes(self, document, judge, finder, number, policy):
+        self.assertEqual(policy.text, document['policies'][number]['text'])
+        for host in document['hosts']:
+            sizes = document['states'][host['state']]['sizes'][number]
+            for vcpus in (2, 8, 16, 48):
+                for gib in (2, 32, 64, 180):
+                    request = finder.request(policy, vcpus, gib)
+                    self.assertEqual(
+                        judge.verdict(judge.occupancies[host['name']],
+                                      request).fits,
+                        any(vcpus <= most and gib <= most_gib
+                            for most, most_gib in sizes['fit']))
+
+    def test_capacity(self):
+        """Sums over hosts are what nova-pinning capacity says."""
+        for fleet in self._fleets():
+            measured = page_cases.page_of(fleet).measured
+            document = page_cases.document(fleet)
+            states = [document['states'][host['state']]
+                      for host in document['hosts']]
+            for number, size in enumerate(measured.sizes()):
+                self.assertEqual(
+                    (size.fits, size.totals),
+                    tuple(sum(state[key][number] for state in states)
+                          for key in ('fits', 'totals')))
+                self.assertEqual(sum(size.missing.values()), sum(
+                    guests for state in states
+                    for flavor, _cause, guests in state['missing']
+                    if flavor == number))
+            total = capacity_report.total(measured.hosts)
+            self.assertEqual(
+                (total.free_cpus, total.stranded_cpus, total.stranded_cpus),
+                (sum(state['free'] for state in states),
+                 sum(cpus for state in states
+                     for _cause, cpus in state['stranded']),
+                 sum(sum(state['stranded_cells']) for state in states)))
+
+
+class TestHosts(unit_base.TestCase):
+
+    def test_drawn_as_they_are(self):
+        """All CPUs that guests have, and all that the host has."""
+        for shape in shapes.SHAPES:
+            fleet = page_cases.fleet(6, shape)
+            document = page_cases.document(fleet)
+            occupancies = host_occupancy.of_fleet(fleet)
+            for host in document['hosts']:
+                occupancy = occupancies[host['name']]
+                made = document['shapes'][host['shape']]
+                drawn = [cpu for cell in made['cells']
+                         for _number, cores in cell['caches']
+                         for core in cores for cpu in core]
+                taken = [cpu for guest in host['guests'] for cell in guest[5]
+                         for cpus in (cell[1], cell[3])
+                         for cpu in _cpus(cpus)]
+                self.assertEqual(len(drawn), len(set(drawn)))
+                self.assertLessEqual(set(taken), set(drawn))
+                self.assertEqual(
+                    sorted(cpu for cell in occupancy.engine.cells
+                           for cpu in cell.pinned_cpus), sorted(taken))
+
+    def test_without_guests(self):
+        fleet = dataclasses.replace(page_cases.fleet(3), guests=())
+        document = page_cases.document(fleet)
+        self.assertEqual([[], [], []],
+                         [host['guests'] for host in document['hosts']])
+        self.assertEqual('3 hosts, 0 guests', document['title'])
+
+    def test_one_host_of_which_little_is_known(self):
+        document = page_cases.document(snapshot.Fleet(hosts=(
+            snapshot.FleetHost(name='hôte', cells=()),)))
+        host, = document['hosts']
+        self.assertEqual('hôte', host['name'])
+        self.assertEqual([], document['flavors'])
+        self.assertEqual([], document['shapes'][0]['cells'])
+
+    def test_alike_is_written_once(self):
+        fleet = dataclasses.replace(
+            page_cases.fleet(40, shared=0), guests=())
+        document = page_cases.document(fleet)
+        self.assertEqual((1, 1), (len(document['shapes']),
+                                  len(document['states'])))
+
+    def test_disabled_devices_and_aggregates(self):
+        fleet = page_cases.fleet(2, 'two-socket-96-pci', shared=0)
+        first, second = fleet.hosts
+        fleet = dataclasses.replace(fleet, hosts=(dataclasses.replace(
+            first, is_enabled=False, disabled_reason='new disk'), second))
+        one, other = page_cases.document(fleet)['hosts']
+        self.assertEqual('new disk', one['disabled'])
+        self.assertNotIn('disabled', other)
+        self.assertEqual(
+            {(name, node): total for name, node, total, _free
+             in one['devices']},
+            {(next(alias for alias, what in fleet.pci_aliases.items()
+                   if pool.kind in what.kinds), pool.numa_node): pool.total
+             for pool in first.pci_pools})
+
+    def test_cells_that_are_not_in_order(self):
+        """Nova's order of cells need not be that of their numbers."""
+        cells = (builders.host_cell(1, range(8, 16), memory_mib=8192),
+                 builders.host_cell(0, range(8), memory_mib=4096))
+        document = page_cases.document(snapshot.Fleet(hosts=(
+            snapshot.FleetHost(name='one', cells=cells),)))
+        self.assertEqual([(1, 8192), (0, 4096)], [
+            (cell['id'], cell['mib'])
+            for cell in document['shapes'][0]['cells']])
+
+
+class TestHistory(unit_base.TestCase):
+
+    def test_by_time(self):
+        later = dataclasses.replace(
+            page_cases.fleet(4), taken_at='2026-11-02T00:00:00Z')
+        earlier = dataclasses.replace(
+            later, guests=(), taken_at='2026-11-01T00:00:00Z')
+        found = sold_history.history([
+            later, earlier, page_cases.fleet(2)])
+        self.assertEqual(['2026-11-01T00:00:00Z', '2026-11-02T00:00:00Z'],
+                         [sold.taken_at for sold in found])
+        self.assertEqual(0, found[0].pinned_cpus)
+        self.assertEqual(
+            sum(len(cell.pinned_cpus) for occupancy
+                in host_occupancy.of_fleet(later).values()
+                for cell in occupancy.engine.cells), found[1].pinned_cpus)
+        self.assertEqual(2, len(page_cases.document(
+            later, history=found)['history']))
+        self.assertIsInstance(found[0], page_data.SoldAt)
