@@ -5,7 +5,6 @@
 
 import argparse
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import re
 

@@ -255,5 +255,3 @@ def _largest(fits: Callable[[int], bool], too_large: int, hint: int) -> int:
         else:
             high = middle
     return low
-
-

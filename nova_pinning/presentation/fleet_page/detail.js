@@ -3,7 +3,8 @@
 const dialog = document.getElementById('detail');
 
 function openHost(host, group = [host]) {
-  const guests = host.guests.map(guestOf);
+  const guests = host.guests.map(guestOf).sort(
+    (one, other) => placeOf(one) - placeOf(other));
   const uses = cpuUses(host, guests);
   markStranded(host, uses);
   markFloating(host, uses);
@@ -37,6 +38,12 @@ function openHost(host, group = [host]) {
     dialog.showModal();
   }
   dialog.scrollTop = 0;
+}
+
+// By cells and CPUs, so that the letters stand in order; who floats is last.
+function placeOf(guest) {
+  const [first] = guest.cells;
+  return first?.[1] ? 1e6 * first[0] + numbersOf(first[1])[0] : 1e12;
 }
 
 function facts(host) {

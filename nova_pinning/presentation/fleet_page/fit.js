@@ -105,7 +105,7 @@ class FitView {
         ? {lit: true, text: count === null ? 'fits' : `${count} fit`,
           short: count === null ? '✓' : `✓${count}`}
         : {lit: false, text: (least
-          ? `not even ${least[0]} vCPUs with ${least[1]} GiB: `
+          ? `not even ${counted(least[0], 'vCPU')} with ${least[1]} GiB: `
           : 'does not fit: ') + `it ${reason(why, 1)}`};
     };
     const only = this.only === null ? null : answers.get(this.only)?.why;

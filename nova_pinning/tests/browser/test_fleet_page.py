@@ -211,14 +211,14 @@ class TestFleetPage(unit_base.TestCase):
         fleet = page_cases.fleet(8, shared=0)
         opened = self._open(fleet, 'fit')
         opened.locator('#part-fit select').first.select_option('=any')
-        opened.get_by_label('vCPUs').fill('2')
-        opened.get_by_label('memory in GiB').fill('1')
+        opened.locator('input[type=number]').first.fill('2')
+        opened.locator('input[type=number]').last.fill('1')
         self.assertIn('has room', opened.locator(
             '#part-fit .answer').inner_text().replace('have', 'has'))
-        opened.get_by_label('vCPUs').fill('1000')
+        opened.locator('input[type=number]').first.fill('1000')
         self.assertIn('fits nowhere', opened.locator(
             '#part-fit .answer').inner_text())
-        opened.get_by_label('vCPUs').fill('')
+        opened.locator('input[type=number]').first.fill('')
         self.assertIn('whole numbers', opened.locator(
             '#part-fit .answer').inner_text())
 
