@@ -31,7 +31,8 @@ TARGETS = ROOT / 'upper-constraints'
 PUBLISHED = 'https://releases.openstack.org/constraints/upper/'
 
 # One tox environment for each virtual environment that tox.ini makes.
-ENVIRONMENTS = {'py3': 'shared', 'pep8': 'pep8', 'watcher': 'watcher'}
+ENVIRONMENTS = {'py3': 'shared', 'pep8': 'pep8', 'watcher': 'watcher',
+                'browser': 'browser'}
 
 # Left out: the project, and what comes with a virtual environment.
 NOT_PINNED = ('nova-pinning', 'pip', 'setuptools', 'wheel')

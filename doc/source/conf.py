@@ -11,6 +11,8 @@ extensions = [
 ]
 
 html_theme = 'openstackdocs'
+html_static_path = ['_static']
+html_css_files = ['pages.css']
 pygments_style = 'native'
 openstackdocs_auto_name = False
 

@@ -12,13 +12,11 @@ from nova_pinning.rebalance import plan_model
 
 
 def as_dict(plan: plan_model.RebalancePlan) -> dict[str, Any]:
-    """A plan: what it gains, whom it moves, and the moves one by one."""
+    """A plan: what is said of it, whom it moves, and the moves."""
     steps = rebalance_report.steps(plan)
     return {
         'title': rebalance_report.title(plan),
         'remarks': list(rebalance_report.remarks(plan)),
-        'gains': [[rebalance_report.size_name(gain.size), gain.before,
-                   gain.after] for gain in plan.gains],
         'stuck': [[_text(stuck.name or stuck.guest), _text(stuck.host),
                    _text(stuck.reason)] for stuck in plan.stuck],
         'letters': {guest.guest: guest.letter for guest

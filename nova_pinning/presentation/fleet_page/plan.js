@@ -4,7 +4,7 @@ class PlanView {
   constructor(root) {
     this.plan = fleet.plan;
     this.done = 0;
-    const {moves, gains, remarks, stuck, title} = this.plan;
+    const {moves, remarks, stuck, title} = this.plan;
     this.names = [...new Set(moves.flatMap(
       ({source, target}) => [source, target]))].filter(
       (name) => hostsByName.has(name));
@@ -21,9 +21,6 @@ class PlanView {
         click: () => this.go(at + 1)}, this.text(move)))));
     replace(root, element('h2', {}, title),
       remarks.map((remark) => element('p', {}, remark)),
-      gains.length ? element('ul', {}, gains.map(([size, before, after]) =>
-        element('li', {}, `${size}: `, element('s', {}, shown(before)), ' → ',
-          element('strong', {}, shown(after))))) : null,
       stuck.length ? element('ul', {}, stuck.map(([name, host, why]) =>
         element('li', {}, `${name} on ${host}: ${why}`))) : null,
       moves.length ? element('div', {class: 'steps'},

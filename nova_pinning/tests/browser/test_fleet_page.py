@@ -144,11 +144,11 @@ class TestFleetPage(unit_base.TestCase):
         shown = opened.locator('#part-hosts .host')
         self.assertEqual(len(full), shown.count())
         opened.locator('input[type=search]').fill(full[4].upper())
-        self.assertEqual([full[4]], shown.locator('span').all_inner_texts())
+        self.assertEqual([full[4]], shown.locator('span').all_text_contents())
         guest = fleet.guests[7]
         opened.locator('input[type=search]').fill(guest.name)
         self.assertEqual([guest.host],
-                         shown.locator('span').all_inner_texts())
+                         shown.locator('span').all_text_contents())
         opened.locator('input[type=search]').fill('no such host')
         self.assertEqual(0, shown.count())
         opened.locator('input[type=search]').fill('')
@@ -158,7 +158,7 @@ class TestFleetPage(unit_base.TestCase):
             count[one.host] += 1
         self.assertEqual(
             sorted(full, key=lambda name: -count[name]),
-            shown.locator('span').all_inner_texts())
+            shown.locator('span').all_text_contents())
         opened.get_by_label('alike as one').check()
         self.assertLessEqual(shown.count(), len(full))
 
@@ -178,7 +178,7 @@ class TestFleetPage(unit_base.TestCase):
                 index=names.index(flavor.name))
             self.assertEqual(
                 sorted(verdict.host for verdict in verdicts if verdict.fits),
-                sorted(opened.locator('.host.lit span').all_inner_texts()))
+                sorted(opened.locator('.host.lit span').all_text_contents()))
             self.assertEqual(
                 sorted(f'{group.count} {group.text}' for group
                        in verdict_summary.groups(verdicts, request)),
