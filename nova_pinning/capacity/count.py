@@ -37,6 +37,7 @@ class CapacityCause(enum.StrEnum):
     TRAITS = 'traits'
     AGGREGATES = 'aggregates'
     CLASS = 'class'
+    CELL_SIZE = 'cell-size'
     CELLS = 'cells'
     CORES = 'cores'
     STRAY_PINS = 'stray-pins'
@@ -269,8 +270,10 @@ class Counter:
             return HostCount(0, 0, totals, {cause: totals})
         limits = self.limits(host)
         left, missing = totals, dict[CapacityCause, int]()
-        for count, cause in ((limits.cpus, CapacityCause.CELLS),
-                             (self._without_stray(host),
+        if limits.cpus < left:
+            missing[self._cells_cause(host)] = left - limits.cpus
+            left = limits.cpus
+        for count, cause in ((self._without_stray(host),
                               CapacityCause.STRAY_PINS), (limits.cores,
                                                           CapacityCause.CORES),
                              (limits.memory, self.memory_cause)):
@@ -292,6 +295,16 @@ class Counter:
         if packing.fits < left:
             missing[CapacityCause.ORDER] = left - packing.fits
         return HostCount(*packing, totals, missing)
+
+    def _cells_cause(self, host: CountedHost) -> CapacityCause:
+        """Why the cells have fewer CPUs than all of them together."""
+        largest = max([len(cell.view.dedicated_cpus) for cell in host.cells],
+                      default=0)
+        if self.is_pinned and any(
+                demand.dedicated + demand.emulator > largest
+                for demand in self.demands):
+            return CapacityCause.CELL_SIZE
+        return CapacityCause.CELLS
 
     def limits(self, host: CountedHost) -> counting.Counts:
         """By what the host cells have, order and devices overlooked."""

@@ -11,6 +11,7 @@ CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.TRAITS: 'traits of hosts',
     count.CapacityCause.AGGREGATES: 'aggregates of hosts',
     count.CapacityCause.CLASS: 'other class of hosts',
+    count.CapacityCause.CELL_SIZE: 'larger than any cell',
     count.CapacityCause.CELLS: 'scattered over cells',
     count.CapacityCause.CORES: 'no whole cores',
     count.CapacityCause.STRAY_PINS: 'a guest on other CPUs',
@@ -24,6 +25,7 @@ CAUSES: Mapping[count.CapacityCause, str] = {
 #: What keeps free CPUs from being sold, for a sentence.
 STRANDED: Mapping[count.CapacityCause, str] = {
     **CAUSES,
+    count.CapacityCause.CELL_SIZE: 'each flavor is larger than any cell',
     count.CapacityCause.CELLS: 'too few are left in a NUMA cell',
     count.CapacityCause.CORES: 'their cores are not whole',
     count.CapacityCause.STRAY_PINS:
