@@ -328,6 +328,15 @@ class TestCauses(testtools.TestCase):
         self.assertEqual({Cause.CELLS: 1}, self._missing(
             wanted(builders.guest((9, 100)))) | {})
 
+    def test_larger_than_any_cell(self):
+        """Whatever is free, no cell has so many CPUs."""
+        self.assertEqual({Cause.CELLS: 1}, self._missing(
+            wanted(builders.guest((12, 100)))))
+        self.assertEqual({Cause.CELL_SIZE: 1}, self._missing(
+            wanted(builders.guest((13, 100)))))
+        self.assertEqual({Cause.CELLS: 1}, self._missing(
+            wanted(builders.guest((9, 100), (9, 100)))))
+
     def test_no_whole_cores(self):
         self.assertEqual({Cause.CORES: 2}, self._missing(wanted(
             builders.guest(
