@@ -158,8 +158,15 @@ function layoutOf(shape) {
   return shape.layout;
 }
 
-// A host in little: a square for each CPU, its NUMA cells apart.
+// A host in little: a square for each CPU, its NUMA cells apart. What was
+// drawn once is kept.
 function smallDrawing(host, size) {
+  host.drawings ??= {};
+  host.drawings[size] ??= drawSmall(host, size);
+  return host.drawings[size].cloneNode(true);
+}
+
+function drawSmall(host, size) {
   const uses = cpuUses(host);
   markStranded(host, uses);
   markFloating(host, uses);
@@ -191,10 +198,8 @@ const GUEST_COLOURS = 8;
 //   told: whether a guest is told apart, in a drawing of guests that move,
 //     which leaves memory and devices out; null for all guests
 function largeDrawing(host, uses, names = letter, told = null) {
-  const sockets = new Map();
-  host.shape.cells.forEach((cell, at) => {
-    sockets.set(cell.socket, [...(sockets.get(cell.socket) ?? []), at]);
-  });
+  const sockets = grouped(
+    host.shape.cells.keys(), (at) => host.shape.cells[at].socket);
   const free = (kind) =>
     [...uses.values()].filter((use) => use.kind === kind).length;
   return element('div', {

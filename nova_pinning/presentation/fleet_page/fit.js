@@ -88,15 +88,8 @@ class FitView {
     const answers = new Map(
       scope.hosts.map((host) => [host, answered(host)]));
     const lit = scope.hosts.filter((host) => answers.get(host).fits);
-    const groups = new Map();
-    for (const host of scope.hosts) {
-      const {fits, why, least} = answers.get(host);
-      if (!fits) {
-        // Of sizes, hosts that refuse some smaller one are told together.
-        const key = least ? `${why}` : why;
-        groups.set(key, [...(groups.get(key) ?? []), host]);
-      }
-    }
+    const unlit = scope.hosts.filter((host) => !answers.get(host).fits);
+    const groups = grouped(unlit, (host) => answers.get(host).why);
     this.say(lit, answers, [...groups.values()].sort(
       (one, other) => other.length - one.length));
     this.grid.mark = (host) => {
@@ -110,7 +103,7 @@ class FitView {
     };
     const only = this.only === null ? null : answers.get(this.only)?.why;
     this.grid.show(this.only === null
-      ? [...lit, ...scope.hosts.filter((host) => !answers.get(host).fits)]
+      ? [...lit, ...unlit]
       : scope.hosts.filter((host) => answers.get(host).why === only));
   }
 

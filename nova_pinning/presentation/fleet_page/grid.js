@@ -2,7 +2,7 @@
 // have been scrolled to, and hosts that are alike can stand for each other.
 
 const MOST_APART = 2500;
-const AT_ONCE = 400;
+const AT_ONCE = 250;
 
 class HostGrid {
   // open: told the host that is chosen; mark: what to say of a host, as
@@ -12,9 +12,17 @@ class HostGrid {
     this.mark = null;
     this.size = hosts.length > 300 ? 3 : hosts.length > 60 ? 5 : 8;
     this.isGrouped = hosts.length > MOST_APART;
+    this.buttons = new Map();
+    this.shown = new WeakMap();
     this.element = element('div', {
       class: 'grid', role: 'group', 'aria-label': 'Hosts',
-      keydown: (event) => this.onKey(event)});
+      keydown: (event) => this.onKey(event),
+      click: (event) => {
+        const group = this.shown.get(event.target.closest('button'));
+        if (group) {
+          this.open(group[0], group);
+        }
+      }});
     this.end = element('div', {class: 'end'});
     this.watch = new IntersectionObserver((entries) => {
       if (entries.some((entry) => entry.isIntersecting)) {
@@ -28,12 +36,8 @@ class HostGrid {
   show(members) {
     let groups = members.map((host) => [host]);
     if (this.isGrouped) {
-      const alike = new Map();
-      for (const host of members) {
-        const key = groupKey(host, this.mark);
-        alike.set(key, [...(alike.get(key) ?? []), host]);
-      }
-      groups = [...alike.values()];
+      groups = [...grouped(
+        members, (host) => groupKey(host, this.mark)).values()];
     }
     this.waiting = groups;
     this.groups = groups.length;
@@ -55,22 +59,35 @@ class HostGrid {
     }
   }
 
+  // The button of a host, which is kept, as it has to look now.
   button(group) {
     const [host] = group;
+    const key = `${host.index} ${this.size}`;
+    let made = this.buttons.get(key);
+    if (!made) {
+      made = element('button', {type: 'button'}, smallDrawing(
+        host, this.size), this.size >= 5 ? element('span', {}, host.name)
+        : null);
+      this.buttons.set(key, made);
+    }
+    this.shown.set(made, group);
     const marked = this.mark?.(host) ?? null;
     const about = describe(host, group.length)
       + (marked ? `; ${marked.text}` : '');
-    return element('button', {
-      type: 'button', tabindex: '-1', title: about, 'aria-label': about,
+    fill(made, {tabindex: '-1', title: about, 'aria-label': about,
       class: ['host', host.disabled === null ? '' : 'off',
         host.findings.length ? 'odd' : '',
-        marked === null ? '' : marked.lit ? 'lit' : 'unlit'].join(' '),
-      click: () => this.open(host, group),
-    }, smallDrawing(host, this.size),
-    marked?.short ? element('i', {}, marked.short) : null,
-    group.length > 1 ? element('i', {class: 'many'}, `×${group.length}`)
-      : null,
-    this.size >= 5 ? element('span', {}, host.name) : null);
+        marked === null ? '' : marked.lit ? 'lit' : 'unlit'].join(' ')});
+    for (const badge of made.querySelectorAll('i')) {
+      badge.remove();
+    }
+    if (marked?.short) {
+      made.append(element('i', {}, marked.short));
+    }
+    if (group.length > 1) {
+      made.append(element('i', {class: 'many'}, `×${group.length}`));
+    }
+    return made;
   }
 
   onKey(event) {
@@ -93,18 +110,22 @@ class HostGrid {
 // Hosts that look alike: of one shape and class, with as much free in their
 // cells, whichever cells these are.
 function groupKey(host, mark) {
+  host.look ??= lookOf(host);
+  const marked = mark?.(host);
+  return marked ? `${host.look} ${marked.lit} ${marked.text}` : host.look;
+}
+
+function lookOf(host) {
   const free = new Map();
-  for (const [cpu, use] of cpuUses(host)) {
-    if (use.kind === 'free') {
-      free.set(use.cell, (free.get(use.cell) ?? 0) + 1);
+  for (const {kind, cell} of cpuUses(host).values()) {
+    if (kind === 'free') {
+      free.set(cell, (free.get(cell) ?? 0) + 1);
     }
   }
-  const marked = mark?.(host);
   return JSON.stringify([
     fleet.shapes.indexOf(host.shape), host.class, host.disabled !== null,
     host.findings.length > 0, [...free.values()].sort(), host.stranded,
-    host.dedicated ? 0 : Math.round(20 * soldShare(host)),
-    marked ? [marked.lit, marked.text] : null]);
+    host.dedicated ? 0 : Math.round(20 * soldShare(host))]);
 }
 
 function describe(host, alike = 1) {

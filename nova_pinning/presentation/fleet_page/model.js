@@ -13,6 +13,20 @@ const percent = (part, whole) =>
 const sum = (items, value) =>
   items.reduce((total, item) => total + value(item), 0);
 
+// Items by what a function makes of each, in the order of the first of each.
+function grouped(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (groups.has(key)) {
+      groups.get(key).push(item);
+    } else {
+      groups.set(key, [item]);
+    }
+  }
+  return groups;
+}
+
 function memory(mib) {
   const units = ['MiB', 'GiB', 'TiB'];
   let unit = 0;
@@ -77,15 +91,12 @@ const soldShare = (host) => host.dedicated
 
 const scopes = new Map([['all', {text: 'the whole fleet', hosts}]]);
 function addScopes(kind, of) {
-  const groups = new Map();
-  for (const host of hosts) {
-    for (const name of of(host)) {
-      groups.set(name, [...(groups.get(name) ?? []), host]);
-    }
-  }
-  for (const [name, members] of [...groups].sort()) {
-    scopes.set(`${kind}:${name}`,
-      {kind, name, text: `${kind} ${name}`, hosts: members});
+  const members = hosts.flatMap((host) => of(host).map(
+    (name) => ({name, host})));
+  const groups = grouped(members, ({name}) => name);
+  for (const name of [...groups.keys()].sort()) {
+    scopes.set(`${kind}:${name}`, {kind, name, text: `${kind} ${name}`,
+      hosts: groups.get(name).map(({host}) => host)});
   }
 }
 addScopes('class', (host) => [host.className]);
@@ -117,22 +128,19 @@ const reason = (why, number) =>
 
 // Sums over hosts, flavor by flavor.
 function sizesOf(members) {
-  return fleet.flavors.map((flavor, at) => {
-    const missing = new Map();
-    for (const {state} of members) {
-      for (const [of, cause, guests] of state.missing) {
-        if (of === at) {
-          missing.set(cause, (missing.get(cause) ?? 0) + guests);
-        }
-      }
+  const missing = fleet.flavors.map(() => new Map());
+  for (const {state} of members) {
+    for (const [flavor, cause, guests] of state.missing) {
+      missing[flavor].set(
+        cause, (missing[flavor].get(cause) ?? 0) + guests);
     }
-    return {
-      flavor, at,
-      fits: sum(members, (host) => host.state.fits[at]),
-      totals: sum(members, (host) => host.state.totals[at]),
-      missing: [...missing].sort((one, other) => other[1] - one[1]),
-    };
-  });
+  }
+  return fleet.flavors.map((flavor, at) => ({
+    flavor, at,
+    fits: sum(members, (host) => host.state.fits[at]),
+    totals: sum(members, (host) => host.state.totals[at]),
+    missing: [...missing[at]].sort((one, other) => other[1] - one[1]),
+  }));
 }
 
 function totalsOf(members) {
