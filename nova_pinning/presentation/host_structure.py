@@ -97,6 +97,8 @@ def numbered(noun: str, numbers: cpuset.CpuSet) -> str:
 
 def printable(text: str) -> str:
     """Text that can do no harm to a terminal and may stand in XML."""
+    if text.isprintable():
+        return text
     return ''.join(
         letter if letter.isprintable() else '\N{REPLACEMENT CHARACTER}'
         for letter in text)

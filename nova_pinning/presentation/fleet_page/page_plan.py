@@ -19,8 +19,8 @@ def as_dict(plan: plan_model.RebalancePlan) -> dict[str, Any]:
         'remarks': list(rebalance_report.remarks(plan)),
         'stuck': [[_text(stuck.name or stuck.guest), _text(stuck.host),
                    _text(stuck.reason)] for stuck in plan.stuck],
-        'letters': {guest.guest: guest.letter for guest
-                    in rebalance_picture.moved_guests(plan)},
+        'letters': [[guest.guest, guest.letter] for guest
+                    in rebalance_picture.moved_guests(plan)],
         'moves': [{
             'guest': move.guest, 'name': _text(move.name or move.guest),
             'flavor': _text(move.flavor), 'vcpus': move.vcpus,

@@ -8,7 +8,8 @@ class PlanView {
     this.names = [...new Set(moves.flatMap(
       ({source, target}) => [source, target]))].filter(
       (name) => hostsByName.has(name));
-    this.told = new Map(Object.keys(this.plan.letters).map(
+    this.letters = new Map(this.plan.letters);
+    this.told = new Map([...this.letters.keys()].map(
       (uuid, number) => [uuid, number]));
     this.now = element('p', {class: 'answer', 'aria-live': 'polite'});
     this.hosts = element('div', {class: 'planned'});
@@ -39,7 +40,7 @@ class PlanView {
   }
 
   text(move) {
-    return `${this.plan.letters[move.guest]}: ${move.name} `
+    return `${this.letters.get(move.guest)}: ${move.name} `
       + `(${counted(move.vcpus, 'vCPU')}, ${memory(move.memory_mib)}) from `
       + `${move.source} to ${move.target}`
       + (move.kind === 'live' ? '' : `, ${move.kind}`
@@ -85,7 +86,7 @@ class PlanView {
       .includes(host.name) ? 'plan-host now' : 'plan-host'},
     element('h3', {}, `${host.name} `, element('small', {},
       `${free.length} free`)),
-    largeDrawing(host, uses, (number) => Object.values(
-      this.plan.letters)[number], (number) => number >= 0));
+    largeDrawing(host, uses, (number) => this.plan.letters[number][1],
+      (number) => number >= 0));
   }
 }
