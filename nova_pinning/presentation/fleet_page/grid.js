@@ -173,19 +173,21 @@ const FILTERS = {
   findings: ['with findings', (host) => host.findings.length > 0],
 };
 
-// Hosts of which the name, or that of a guest or its flavor, has the text.
+// What a host is found by: its name and those of its guests and flavors.
+function wordsOf(host) {
+  host.words ??= [host.name, host.zone, ...host.aggregates,
+    ...host.guests.map((guest) =>
+      `${guest[0]} ${fleet.guest_flavors[guest[1]]} ${guest[6]}`),
+  ].join('\n').toLowerCase();
+  return host.words;
+}
+
 function matching(members, text) {
   const wanted = text.trim().toLowerCase();
   if (!wanted) {
     return members;
   }
-  return members.filter((host) => {
-    host.words ??= [host.name, host.zone, ...host.aggregates,
-      ...host.guests.map((guest) =>
-        `${guest[0]} ${fleet.guest_flavors[guest[1]]} ${guest[6]}`),
-    ].join('\n').toLowerCase();
-    return host.words.includes(wanted);
-  });
+  return members.filter((host) => wordsOf(host).includes(wanted));
 }
 
 function select(choices, chosen, changed, attributes = {}) {

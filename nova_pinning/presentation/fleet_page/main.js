@@ -36,6 +36,8 @@ class HostsView {
             this.show();
           }}))),
       this.found, legend(usedKinds()), this.grid.element, this.grid.end);
+    // Ready before anybody has typed a word.
+    setTimeout(() => hosts.forEach(wordsOf), 500);
   }
 
   show(scope = this.scope) {
