@@ -30,7 +30,7 @@ function openHost(host, group = [host]) {
         element('div', {}, element('b', {}, `${finding.code}: `),
           finding.message)))) : null,
     host.shape.cells.length ? largeDrawing(host, uses)
-      : element('p', {}, 'Nova knows of no NUMA topology here.'),
+      : element('p', {}, 'No NUMA cells are known here.'),
     legend([...new Set([...uses.values()].map((use) => use.kind))]
       .filter((kind) => kind !== 'taken')),
     guestTable(guests), fittingTable(host));
@@ -52,6 +52,7 @@ function facts(host) {
     ['aggregates', host.aggregates.join(', ')],
     ['made of', host.shape.summary],
     ['disabled', host.disabled ?? ''],
+    ['not known', (host.gaps ?? []).join('; ')],
     ['CPUs', host.dedicated ? `${host.taken} of ${host.dedicated} taken, `
       + `${host.state.free} free` + (host.stranded
         ? `, ${host.stranded} of them stranded` : '') : ''],
@@ -96,7 +97,7 @@ function fittingTable(host) {
         element('span', {class: 'mark', 'aria-hidden': 'true'},
           answer.fits ? '✓' : '✗'),
         element('b', {}, flavor.name), answer.fits
-          ? ` ${shown(answer.count)} more`
+          ? `${answer.isBound ? ' at most' : ''} ${shown(answer.count)} more`
           : ` none: the host ${reason(answer.why, 1)}`);
     })));
 }

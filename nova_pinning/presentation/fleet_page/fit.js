@@ -93,7 +93,11 @@ class FitView {
     this.say(lit, answers, [...groups.values()].sort(
       (one, other) => other.length - one.length));
     this.grid.mark = (host) => {
-      const {fits, count, why, least} = answers.get(host);
+      const {fits, count, why, least, isBound} = answers.get(host);
+      if (fits && isBound) {
+        return {lit: true, short: `?${count ?? ''}`,
+          text: 'may fit, which is not known for certain'};
+      }
       return fits
         ? {lit: true, text: count === null ? 'fits' : `${count} fit`,
           short: count === null ? '✓' : `✓${count}`}
@@ -109,15 +113,19 @@ class FitView {
 
   say(lit, answers, groups) {
     const guests = sum(lit, (host) => answers.get(host).count ?? 0);
+    const unsure = lit.filter((host) => answers.get(host).isBound).length;
     const isFlavor = this.flavor !== 'any';
     replace(this.answer,
       element('p', {class: 'answer'}, lit.length ? [
         element('strong', {}, counted(lit.length, 'host')),
         ` of ${shown(this.scope.hosts.length)} `
         + `${lit.length === 1 ? 'has' : 'have'} room`,
-        isFlavor ? `, for ${counted(guests, 'guest')} in all.` : '.']
+        isFlavor ? `, for ${unsure ? 'at most ' : ''}`
+          + `${counted(guests, 'guest')} in all.` : '.']
         : [element('strong', {}, 'It fits nowhere'),
           ` on ${counted(this.scope.hosts.length, 'host')}.`]),
+      unsure ? element('p', {}, `Too little is known of ${shown(unsure)} of `
+        + 'these hosts to be certain.') : null,
       element('ul', {class: 'reasons'}, groups.map((members) => {
         const {why} = answers.get(members[0]);
         const isChosen = this.only !== null

@@ -104,10 +104,11 @@ addScopes('zone', (host) => [host.zone]);
 addScopes('aggregate', (host) => host.aggregates);
 
 // What a guest of a flavor finds on a host: how many more fit, or the reason
-// why none does.
+// why none does. Where too little is known of the host, it may be fewer.
 const flavorAnswer = (flavor) => (host) => {
   const why = host.state.why[flavor];
-  return {fits: why < 0, count: host.state.fits[flavor], why};
+  return {fits: why < 0, count: host.state.fits[flavor], why,
+    isBound: host.state.bounds.includes(flavor)};
 };
 
 // The same of a guest of any size. The engine was asked about the largest
@@ -115,7 +116,7 @@ const flavorAnswer = (flavor) => (host) => {
 const sizeAnswer = (policy, vcpus, gib) => (host) => {
   const sizes = host.state.sizes[policy];
   if (sizes.fit.some((most) => vcpus <= most[0] && gib <= most[1])) {
-    return {fits: true, count: null, why: -1};
+    return {fits: true, count: null, why: -1, isBound: sizes.bound};
   }
   const [refused] = sizes.not.filter(
     (least) => vcpus >= least[0] && gib >= least[1]).slice(-1);
@@ -139,6 +140,7 @@ function sizesOf(members) {
     flavor, at,
     fits: sum(members, (host) => host.state.fits[at]),
     totals: sum(members, (host) => host.state.totals[at]),
+    isBound: members.some((host) => host.state.bounds.includes(at)),
     missing: [...missing[at]].sort((one, other) => other[1] - one[1]),
   }));
 }

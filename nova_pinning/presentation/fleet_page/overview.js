@@ -26,7 +26,8 @@ function headline(sizes, totals) {
   }
   const [cause] = worst.missing;
   return element('div', {},
-    element('p', {class: 'answer'}, element('strong', {}, shown(worst.fits)),
+    element('p', {class: 'answer'}, worst.isBound ? 'At most ' : '',
+      element('strong', {}, shown(worst.fits)),
       ` more ${worst.fits === 1 ? 'guest' : 'guests'} of `
       + `${worst.flavor.name} can be sold`,
       worst.totals > worst.fits ? element('span', {},
@@ -60,7 +61,12 @@ function card(title, value, ...more) {
 function cards(totals, members) {
   const found = members.flatMap((host) => host.findings);
   const bad = found.filter((finding) => finding.severity !== 'note').length;
+  const unknown = members.filter((host) => host.gaps);
   return element('div', {class: 'cards'},
+    unknown.length ? card('Not all is known of', shown(unknown.length),
+      element('p', {class: 'dim'},
+        `${unknown.length === 1 ? 'host' : 'hosts'}: ${unknown[0].name}: `
+        + unknown[0].gaps[0])) : null,
     card('Hosts', shown(totals.hosts), element('p', {class: 'dim'},
       `${counted(totals.guests, 'guest')}`
       + (totals.disabled ? `; ${shown(totals.disabled)} disabled` : ''))),
@@ -112,7 +118,7 @@ function sales(sizes) {
       element('tbody', {}, sizes.map(saleRow)))));
 }
 
-function saleRow({flavor, fits, totals, missing}) {
+function saleRow({flavor, fits, totals, missing, isBound}) {
   const [cause] = missing;
   const because = !cause ? '' : (missing.length > 1
     ? `${shown(cause[1])}: ` : '') + fleet.causes[cause[0]][0];
@@ -120,7 +126,8 @@ function saleRow({flavor, fits, totals, missing}) {
     element('th', {scope: 'row'}, flavor.name),
     element('td', {class: 'dim'}, `${shown(flavor.vcpus)} × ${flavor.memory}`
       + (flavor.cells > 1 ? `, ${flavor.cells} cells` : '')),
-    element('td', {class: 'n big'}, shown(fits)),
+    element('td', {class: 'n big'}, isBound
+      ? element('small', {}, 'at most ') : '', shown(fits)),
     element('td', {class: 'n dim'}, shown(totals)),
     element('td', {class: 'bars'}, drawn('svg', {
       class: 'bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none',

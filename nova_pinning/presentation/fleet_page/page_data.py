@@ -144,7 +144,8 @@ class _PageMaker:
         described = host.occupancy.host
         key = (host.kind, host.site, tuple(sorted(host.offers.items())),
                described.is_enabled, described.known_class,
-               described.host_class, host.occupancy.engine.claim_order)
+               described.host_class, described.gaps,
+               host.occupancy.engine.claim_order)
         number = self._states.setdefault(key, len(self._states))
         if number == len(self._state_values):
             self._state_values.append(self._state_value(host, measured))
@@ -165,6 +166,9 @@ class _PageMaker:
             'why': [self._reason(verdict.cause, request)
                     if verdict.cause else _FITS
                     for verdict, request in zip(verdicts, self._requests)],
+            'bounds': [
+                flavor for flavor, counts in enumerate(measured.counts)
+                if counts.gaps or verdicts[flavor].gaps],
             'free': stranded.free_cpus, 'orphans': stranded.orphans,
             'stranded': [[self._causes.index(cause), cpus]
                          for cause, cpus in stranded.cpus.items()],
@@ -179,6 +183,7 @@ class _PageMaker:
         limits = self._sizes.limits(host.occupancy, policy)
         return {
             'fit': [list(size) for size in limits.fitting],
+            **({'bound': True} if limits.is_bound else {}),
             'not': [[vcpus, gib, self._reason(
                 cause, self._sizes.request(policy, vcpus, gib))]
                 for vcpus, gib, cause in limits.refused]}

@@ -67,6 +67,9 @@ class HostWriter:
         if not host.is_enabled:
             found['disabled'] = host_structure.printable(
                 host.disabled_reason or 'no reason given')
+        if host.gaps:
+            found['gaps'] = [host_structure.printable(gap.text)
+                             for gap in host.gaps]
         if host.pci_pools:
             free = {(pool.kind, pool.numa_node): pool.total for pool in
                     devices.free(host.pci_pools, occupancy.device_uses)}

@@ -36,6 +36,8 @@ class TestAnswers(unit_base.TestCase):
         first, second, *others = fleet.hosts
         yield dataclasses.replace(fleet, hosts=(
             dataclasses.replace(first, is_enabled=False),
+            dataclasses.replace(others[0], name='held', gaps=(
+                snapshot.HostGap(snapshot.GapKind.HELD, 'more is held'),)),
             dataclasses.replace(second, host_class=None, traits=None),
             *others))
 
@@ -58,6 +60,7 @@ class TestAnswers(unit_base.TestCase):
             verdict = judge.verdict(judge.occupancies[host['name']], request)
             self.assertEqual(verdict.fits, state['why'][number] < 0)
             self.assertEqual(verdict.fits, state['fits'][number] > 0)
+            self.assertEqual(bool(verdict.gaps), number in state['bounds'])
             if not verdict.fits:
                 refused[tuple(document['reasons'][state['why'][number]])] += 1
         groups = verdict_summary.groups(
@@ -90,6 +93,24 @@ class TestAnswers(unit_base.TestCase):
                                       request).fits,
                         any(vcpus <= most and gib <= most_gib
                             for most, most_gib in sizes['fit']))
+
+    def test_not_all_is_known(self):
+        """Where cells are not known, what fits is a bound, and marked so."""
+        fleet = page_cases.fleet(3, shared=0)
+        gap = snapshot.HostGap(snapshot.GapKind.CELLS, 'no cells are told')
+        fleet = dataclasses.replace(fleet, hosts=tuple(
+            dataclasses.replace(host, gaps=(gap,)) for host in fleet.hosts))
+        document = page_cases.document(fleet)
+        self.assertEqual([['no cells are told']] * 3, [
+            host['gaps'] for host in document['hosts']])
+        judge = explanation.judge_of(fleet)
+        with flavor_request.batch():
+            finder = size_limits.SizeFinder(judge, explain_cases.read)
+            for number, policy in enumerate(size_limits.policies(fleet.hosts)):
+                self._check_sizes(document, judge, finder, number, policy)
+                for state in document['states']:
+                    self.assertEqual(policy is not size_limits.SHARED,
+                                     'bound' in state['sizes'][number])
 
     def test_capacity(self):
         """Sums over hosts are what nova-pinning capacity says."""
