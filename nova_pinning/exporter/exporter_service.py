@@ -85,7 +85,7 @@ class ExporterService:
         self._server: web_server.WebServer | None = None
         self._threads = [periodic.PeriodicThread(
             'read', self.watch.refresh, settings.read_interval_seconds)]
-        self._packed = _Made(_packed_snapshot)
+        self._packed = _Made(packed_snapshot)
         self._planned = planned_figures.PlannedFigures(
             settings, lambda: self._packed.of(self.watch.fleet), self._tasks)
         if self._planned.is_wanted:
@@ -171,7 +171,8 @@ class ExporterService:
             content, 'application/zstd')
 
 
-def _packed_snapshot(fleet: snapshot.Fleet) -> bytes:
+def packed_snapshot(fleet: snapshot.Fleet) -> bytes:
+    """A fleet as a file, without what no snapshot can hold."""
     try:
         text = document.dumps(fleet)
     except snapshot_limits.UNSOUND:

@@ -38,7 +38,7 @@ class PlannedTestCase(cli_case.TestCase):
         super().setUp()
         self.addCleanup(gc.unfreeze)
         self.fleet = generate.generate_fleet(3, 'two-socket-80', 1)
-        self.content = exporter_service._packed_snapshot(self.fleet)
+        self.content = exporter_service.packed_snapshot(self.fleet)
         self.path = str(self.dir / 'fleet.json.zst')
         pathlib.Path(self.path).write_bytes(self.content)
         self.tasks = task_metrics.TaskMetrics(lambda: 7.0)

@@ -28,7 +28,7 @@ class LiveFleetTestCase(cli_case.TestCase):
         self.path = str(self.dir / 'fleet.json')
         document.write(self.path, self.fleet)
         self.page = web_server.WebPage(
-            exporter_service._packed_snapshot(self.fleet), 'application/zstd')
+            exporter_service.packed_snapshot(self.fleet), 'application/zstd')
 
     def serve(self, path='/fleet.json.zst', users=None):
         server = web_server.WebServer(
