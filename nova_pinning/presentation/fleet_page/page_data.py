@@ -144,7 +144,7 @@ class _PageMaker:
         described = host.occupancy.host
         key = (host.kind, host.site, tuple(sorted(host.offers.items())),
                described.is_enabled, described.known_class,
-               described.host_class, described.gaps,
+               described.host_class, described.gaps, described.is_opaque,
                host.occupancy.engine.claim_order)
         number = self._states.setdefault(key, len(self._states))
         if number == len(self._state_values):
