@@ -8,6 +8,12 @@ import tempfile
 
 from nova_pinning import errors
 
+#: Set to 1 in the environment: root follows symbolic links as well.
+FOLLOW_LINKS = 'NOVA_PINNING_FOLLOW_LINKS'
+
+# Where only the kernel and root make links.
+_OF_KERNEL = frozenset({'dev', 'proc'})
+
 
 def replace(path: str | os.PathLike[str], text: str,
             mode: int | None = None) -> None:
@@ -20,15 +26,17 @@ def replace_bytes(path: str | os.PathLike[str], data: bytes,
     """Write a file so that a reader finds all of the old one or the new one.
 
     A file that is there keeps its mode; a symbolic link keeps pointing at
-    its file, which is the one that is replaced.
+    its file, which is the one that is replaced. Into a device such as
+    /dev/null, or a pipe, it is written.
 
     :param mode: of a file that is not there yet; None for what the umask of
         the process leaves, which must have no other threads then
-    :raises errors.InputError: if it cannot be written, or is there and is not
-        a regular file, such as /dev/null; nothing has changed then
+    :raises errors.InputError: if it cannot be written, or is a symbolic link
+        that root does not follow; nothing has changed then
     """
+    _refuse_link(path)
     try:
-        _replace(os.path.realpath(path), data, mode)
+        _write(path, data, mode)
     except (OSError, ValueError) as error:
         reason = getattr(error, 'strerror', None) or str(error)
         raise errors.InputError(
@@ -41,8 +49,11 @@ def check(path: str | os.PathLike[str]) -> None:
 
     :raises errors.InputError: if it cannot
     """
+    _refuse_link(path)
     directory = os.path.dirname(os.path.realpath(path))
     trouble = ''
+    if _is_stream(path):
+        return
     if not os.path.isdir(directory):
         trouble = f'there is no directory {directory}'
     elif not os.access(directory, os.W_OK | os.X_OK):
@@ -54,6 +65,48 @@ def check(path: str | os.PathLike[str]) -> None:
                                 errors.Location(os.fspath(path)))
 
 
+def _refuse_link(path: str | os.PathLike[str]) -> None:
+    """Refuse a symbolic link that leads root to a file of others' choice.
+
+    The kernel's own (/dev/stdout) lead nowhere else than the process has
+    been already.
+
+    :raises errors.InputError: if it is one
+    """
+    # Not a working directory's own idea of where it is.
+    directory = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+    if (os.geteuid() != 0 or not os.path.islink(path)
+            or os.environ.get(FOLLOW_LINKS) == '1'
+            or directory.split('/')[1] in _OF_KERNEL):
+        return
+    target = os.path.realpath(path)
+    raise errors.InputError(
+        f'is a symbolic link, to {target}, which is not followed when run as '
+        'root', errors.Location(os.fspath(path)),
+        f'give {target}, or set {FOLLOW_LINKS}=1')
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a pipe, or a device such as /dev/null or a terminal."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _write(path: str | os.PathLike[str], data: bytes,
+           mode: int | None) -> None:
+    if _is_stream(path):
+        # A new file would take its place for everybody.
+        with open(path, 'wb', buffering=0) as stream:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[stream.write(rest):]
+    else:
+        _replace(os.path.realpath(path), data, mode)
+
+
 def _replace(path: str, data: bytes, mode: int | None) -> None:
     try:
         present = os.stat(path).st_mode
@@ -62,8 +115,7 @@ def _replace(path: str, data: bytes, mode: int | None) -> None:
             mode = 0o666 & ~_umask()
     else:
         if not stat.S_ISREG(present) and not stat.S_ISDIR(present):
-            # The new name would take a device's place for everybody.
-            raise ValueError('it is not a regular file')
+            raise ValueError('it is a socket or a disk')
         mode = stat.S_IMODE(present)
     directory, name = os.path.split(path)
     descriptor, draft = tempfile.mkstemp(prefix=f'.{name[:64]}.',

@@ -3,9 +3,11 @@
 
 Much in /sys and /proc is there or not, according to the kernel and to what
 the machine is made of, and processes end while they are looked at. So what is
-not there is no error. Files that exist but cannot be read are noted.
+not there is no error. Files that exist but cannot be read are noted, and so
+are those that make no sense: to take them for absent would be to invent.
 """
 
+from collections.abc import Callable
 import os
 import pathlib
 import re
@@ -13,6 +15,9 @@ import re
 from nova_pinning import cpuset
 
 _NUMBER = re.compile(r'(\d+)')
+# What fits into 64 bits; Python takes long over thousands of digits.
+_DECIMAL = re.compile(r'-?[0-9]{1,20}')
+_MAX_SHOWN = 40
 
 
 class Tree:
@@ -22,11 +27,14 @@ class Tree:
 
     :param root: the directory that stands for /
     :ivar unread: why each path that is there could not be read
+    :ivar nonsense: what each path holds that is there and makes no sense, as
+        far as it fits into a message
     """
 
     def __init__(self, root: str | os.PathLike[str] = '/') -> None:
         self.root = pathlib.Path(root)
         self.unread: dict[str, str] = {}
+        self.nonsense: dict[str, str] = {}
 
     @property
     def is_live(self) -> bool:
@@ -49,29 +57,49 @@ class Tree:
     def number(self, path: str) -> int | None:
         """A file that holds a decimal number, None if there is none."""
         text = self.text(path)
-        try:
-            return None if text is None else int(text)
-        except ValueError:
+        if text and not _DECIMAL.fullmatch(text):
+            self.note_nonsense(path, text)
             return None
+        return int(text) if text else None
 
-    def cpus(self, path: str) -> cpuset.CpuSet | None:
-        """A file that holds a list of CPUs; None if there is none."""
-        text = self.text(path)
-        try:
-            return None if text is None else cpuset.CpuSet.parse(text)
-        except ValueError:
-            return None
+    def cpus(self, path: str, *,
+             until_nul: bool = False) -> cpuset.CpuSet | None:
+        """A file that holds a list of CPUs; None if there is none.
+
+        :param until_nul: whether kernels are known that let the NUL of C
+            become part of this file (print_nodes_state() in drivers/base/
+            node.c before 3.19), or write '(null)' for none
+        """
+        return self._cpu_set(
+            path, _parse_until_nul if until_nul else cpuset.CpuSet.parse)
 
     def mask(self, path: str) -> cpuset.CpuSet | None:
         """A file that holds a mask of CPUs: '0000,00000011,11111111'.
 
         :returns: None if there is none
         """
+        return self._cpu_set(path, cpuset.CpuSet.parse_mask)
+
+    def _cpu_set(
+        self, path: str, parse: Callable[[str], cpuset.CpuSet],
+    ) -> cpuset.CpuSet | None:
         text = self.text(path)
         try:
-            return None if text is None else cpuset.CpuSet.parse_mask(text)
+            return None if text is None else parse(text)
         except ValueError:
+            self.note_nonsense(path, text or '')
             return None
+
+    def note_nonsense(self, path: str, text: str) -> None:
+        """Note what a file holds that is there and makes no sense.
+
+        A file without anything in it is as good as absent: that is how
+        programs that copy /sys leave what they could not read.
+        """
+        if text:
+            shown = repr(text[:_MAX_SHOWN])
+            self.nonsense[path] = shown + (
+                '...' if len(text) > _MAX_SHOWN else '')
 
     def names(self, path: str) -> list[str]:
         """What is in a directory, cpu9 before cpu10; [] if it is not there."""
@@ -107,6 +135,11 @@ class Tree:
         # sense on this machine EINVAL, EIO, ENODEV and others.
         if isinstance(error, PermissionError):
             self.unread[path] = (error.strerror or str(error)).lower()
+
+
+def _parse_until_nul(text: str) -> cpuset.CpuSet:
+    told = text.partition('\0')[0].strip()
+    return cpuset.CpuSet.parse('' if told == '(null)' else told)
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

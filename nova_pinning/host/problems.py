@@ -76,12 +76,15 @@ def _cpu_problems(
             yield Inconsistency((*path, 'cores'),
                                 f'{_cpus(twice)} in two cores')
         seen |= cpuset.CpuSet(core)
+    shared: dict[int, list[int]] = {}
     for cpu in seen:
         other = node_of.setdefault(cpu, node.id)
         if other != node.id:
-            yield Inconsistency((*path, 'cpus'),
-                                f'CPU {cpu} is in node {other} as well')
-            return
+            shared.setdefault(other, []).append(cpu)
+    for other, cpus in shared.items():
+        yield Inconsistency(
+            (*path, 'cpus'), f'{_cpus(cpuset.CpuSet(cpus))} in both node '
+            f'{other} and node {node.id}')
 
 
 def _memory_problems(

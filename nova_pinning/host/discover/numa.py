@@ -6,13 +6,16 @@ Documentation/ABI/stable/sysfs-devices-node.
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import itertools
 import re
 
 from nova_pinning import cpuset
+from nova_pinning import errors
 from nova_pinning.host.discover import processors
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import machine_files
+from nova_pinning.host import words
 
 NODE = '/sys/devices/system/node'
 _NODE_NAME = re.compile(r'node(\d{1,5})', re.ASCII)
@@ -20,6 +23,8 @@ _MEMINFO = '/proc/meminfo'
 _MEMORY = re.compile(r'^(?:Node \d+ )?MemTotal:\s*(\d{1,18}) kB', re.M)
 _HUGE_PAGES = re.compile(r'hugepages-(\d{1,12})kB', re.ASCII)
 _LAST_LEVEL = 3
+# The kernel has a byte for each (ACPI's SLIT).
+_DISTANCE = re.compile(r'1?\d{1,2}|2[0-4]\d|25[0-5]', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,9 +41,13 @@ class Numa:
 
 def read(tree: machine_files.Tree, machine: processors.Processors,
          caches: Iterable[hardware.Caches]) -> Numa:
-    """The nodes that are online; one node if the kernel knows of none."""
+    """The nodes that are online; one node if the kernel knows of none.
+
+    :raises errors.InputErrors: if nodes share CPUs
+    """
     numbers = _numbers(tree)
     cpus = {node: _cpus(tree, node) & machine.online for node in numbers}
+    _check_apart(tree, cpus)
     stray = machine.online - cpuset.union(cpus.values())
     if not numbers:
         cpus, stray = {0: machine.online}, cpuset.CpuSet()
@@ -66,7 +75,7 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
 def _numbers(tree: machine_files.Tree) -> list[int]:
     there = [int(match[1]) for match in map(
         _NODE_NAME.fullmatch, tree.names(NODE)) if match]
-    online = tree.cpus(f'{NODE}/online')
+    online = tree.cpus(f'{NODE}/online', until_nul=True)
     return [node for node in there if online is None or node in online]
 
 
@@ -76,6 +85,32 @@ def _cpus(tree: machine_files.Tree, node: int) -> cpuset.CpuSet:
     if cpus is None:
         cpus = tree.cpus(f'{NODE}/node{node}/cpulist')
     return cpus or cpuset.CpuSet()
+
+
+def _check_apart(tree: machine_files.Tree,
+                 cpus: Mapping[int, cpuset.CpuSet]) -> None:
+    """Refuse nodes that share CPUs.
+
+    :raises errors.InputErrors: all of them
+    """
+    where = errors.Location(str(tree.root))
+    wrong = []
+    for (first, own), (second, others) in itertools.combinations(
+            sorted(cpus.items()), 2):
+        if own & others:
+            wrong.append(errors.InputError(
+                f'{_cpus_path(tree, second)} has {words.cpus(own & others)}, '
+                f'which {_cpus_path(tree, first)} has as well: nodes {first} '
+                f'and {second} cannot share CPUs', where))
+    if wrong:
+        raise errors.InputErrors(tuple(wrong))
+
+
+def _cpus_path(tree: machine_files.Tree, node: int) -> str:
+    """The file that says which CPUs a node has."""
+    path = f'{NODE}/node{node}'
+    name = 'cpumap' if tree.text(f'{path}/cpumap') else 'cpulist'
+    return f'{path}/{name}'
 
 
 def _own_node(tree: machine_files.Tree, stray: cpuset.CpuSet,
@@ -99,9 +134,12 @@ def all_memory_mib(tree: machine_files.Tree) -> int:
 
 
 def _memory_mib(tree: machine_files.Tree, node: int, lone: bool) -> int:
-    text = tree.text(f'{NODE}/node{node}/meminfo')
+    path = f'{NODE}/node{node}/meminfo'
+    text = tree.text(path)
     if text is None and lone:
         text = tree.text(_MEMINFO)
+    elif text and not _MEMORY.search(text):
+        tree.note_nonsense(path, text)
     return _total_mib(text)
 
 
@@ -122,5 +160,10 @@ def _huge_pages(tree: machine_files.Tree, node: int,
 
 
 def _distances(tree: machine_files.Tree, node: int) -> tuple[int, ...]:
-    words = (tree.text(f'{NODE}/node{node}/distance') or '').split()
-    return tuple(map(int, words)) if all(map(str.isdecimal, words)) else ()
+    path = f'{NODE}/node{node}/distance'
+    text = tree.text(path) or ''
+    distances = text.split()
+    if not all(map(_DISTANCE.fullmatch, distances)):
+        tree.note_nonsense(path, text)
+        return ()
+    return tuple(map(int, distances))

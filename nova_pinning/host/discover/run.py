@@ -20,8 +20,8 @@ def discover_host(tree: machine_files.Tree,
     at, so nova's settings are all unset.
 
     :param name: the host's; '' for the machine's host name
-    :raises errors.InputError: if these are not the files of a machine, or if
-        they contradict one another
+    :raises errors.InputError: if these are not the files of a machine, if
+        one of them makes no sense, or if they contradict one another
     """
     where = errors.Location(str(tree.root))
     if not tree.names(processors.CPU):
@@ -46,8 +46,14 @@ def discover_host(tree: machine_files.Tree,
         core_kinds=processors.core_kinds(tree, machine.online),
         system=system.read(tree, machine, info),
         where=where)
-    wrong = tuple(errors.InputError(problem.message, where)
-                  for problem in problems.inconsistencies(description))
+    # What follows from nonsense is not worth telling.
+    wrong = tuple(errors.InputError(
+        f'{path} makes no sense: it has {text}', where,
+        'report it to whoever made the kernel or the firmware, and describe '
+        'the host in a host file by hand')
+        for path, text in tree.nonsense.items()) or tuple(
+            errors.InputError(problem.message, where)
+            for problem in problems.inconsistencies(description))
     if wrong:
         raise errors.InputErrors(wrong)
     return description

@@ -85,8 +85,8 @@ def name(tree: machine_files.Tree) -> str:
 
 
 def _cpus(tree: machine_files.Tree, file: str) -> cpuset.CpuSet:
-    # Kernels that have no nohz_full say '(null)'.
-    return tree.cpus(f'{_CPU}/{file}') or cpuset.CpuSet()
+    # Kernels that have no nohz_full say '(null)', or a lone NUL.
+    return tree.cpus(f'{_CPU}/{file}', until_nul=True) or cpuset.CpuSet()
 
 
 def _mitigations(tree: machine_files.Tree) -> dict[str, str]:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import os
+import socket
 import stat
 from unittest import mock
 
@@ -51,12 +53,43 @@ class TestReplace(base.BaseTestCase):
         atomic_file.replace(path, 'other', 0o640)
         self.assertEqual(0o600, stat.S_IMODE(os.stat(path).st_mode))
 
-    def test_link(self):
+    def test_a_link_as_root(self):
+        """Whoever made the link would choose what root replaces."""
         link = os.path.join(self.directory, 'link')
         os.symlink(self.path, link)
-        atomic_file.replace(link, 'new')
+        with mock.patch('os.geteuid', return_value=0):
+            for call in (lambda: atomic_file.replace(link, 'new'),
+                         lambda: atomic_file.check(link)):
+                error = self.assertRaises(errors.InputError, call)
+                self.assertEqual(
+                    f'{link}: is a symbolic link, to {self.path}, which is '
+                    f'not followed when run as root; give {self.path}, or '
+                    'set NOVA_PINNING_FOLLOW_LINKS=1', str(error))
+            self.assertEqual('old', self._text())
+            self.useFixture(fixtures.EnvironmentVariable(
+                'NOVA_PINNING_FOLLOW_LINKS', '1'))
+            atomic_file.check(link)
+            atomic_file.replace(link, 'new')
         self.assertTrue(os.path.islink(link))
         self.assertEqual('new', self._text())
+
+    def test_a_link_as_anybody_else(self):
+        link = os.path.join(self.directory, 'link')
+        os.symlink(self.path, link)
+        with mock.patch('os.geteuid', return_value=1000):
+            atomic_file.check(link)
+            atomic_file.replace(link, 'new')
+        self.assertEqual('new', self._text())
+
+    def test_devices(self):
+        """What is written to /dev/null is gone; the device stays."""
+        for path in ('/dev/null', '/dev/stdout'):
+            before = os.stat(path)
+            with mock.patch('os.geteuid', return_value=0):
+                atomic_file.check(path)
+                atomic_file.replace(path, '')
+            self.assertEqual((before.st_ino, before.st_mode),
+                             (os.stat(path).st_ino, os.stat(path).st_mode))
 
     def test_failure(self):
         for name in ('os.fsync', 'os.replace'):
@@ -68,13 +101,24 @@ class TestReplace(base.BaseTestCase):
             self.assertEqual('old', self._text())
             self.assertEqual(1, len(os.listdir(self.directory)))
 
-    def test_no_regular_file(self):
+    def test_a_pipe(self):
         path = os.path.join(self.directory, 'fifo')
         os.mkfifo(path)
-        error = self.assertRaises(
-            errors.InputError, atomic_file.replace, path, 'new')
-        self.assertIn('it is not a regular file', str(error))
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        atomic_file.check(path)
+        atomic_file.replace(path, 'new')
+        self.assertEqual(b'new', os.read(reader, 10))
         self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
+
+    def test_no_file_at_all(self):
+        path = os.path.join(self.directory, 'socket')
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as listener:
+            listener.bind(path)
+            error = self.assertRaises(
+                errors.InputError, atomic_file.replace, path, 'new')
+        self.assertIn('it is a socket or a disk', str(error))
+        self.assertTrue(stat.S_ISSOCK(os.stat(path).st_mode))
 
     def test_check(self):
         atomic_file.check(self.path)

@@ -204,7 +204,7 @@ BAD = {
                             'nodes[1].huge_pages', '17408 MiB'),
     'CPU list': ('2-3,6-7', '2-3;6-7', 8, 'nodes[0].cpus', "'2-3;6-7'"),
     'CPU in two nodes': ('2-3,6-7', '2-3,5-6', 8, 'nodes[0].cpus',
-                         'CPU 5 is in node 0 as well'),
+                         'CPU 5 is in both node 0 and node 1'),
     'CPU in two cores': ('0,4 1,5', '0,4 1,4', 12, 'nodes[1].cores',
                          'CPU 4 is in two cores'),
     'odd CPUs': ('2-3,6-7', '2-3,6', 8, 'nodes[0].cpus', '3 CPUs do not'),

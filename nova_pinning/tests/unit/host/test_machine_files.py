@@ -46,6 +46,29 @@ class TestTree(oslotest.BaseTestCase):
         found = self.tree.mask('/sys/a')
         self.assertEqual(expected, None if found is None else str(found))
 
+    @ddt.data(('cpus', '0-3\n\0'), ('mask', 'x'), ('number', '1_0'),
+              ('number', '9' * 5000))
+    @ddt.unpack
+    def test_nonsense(self, read, text):
+        self.machine.write('sys/a', text)
+        self.assertIsNone(getattr(self.tree, read)('/sys/a'))
+        self.assertEqual({'/sys/a'}, set(self.tree.nonsense))
+
+    @ddt.data(('0-7\n\0', '0-7'), ('\0', ''), ('(null)', ''), ('0-3', '0-3'))
+    @ddt.unpack
+    def test_what_kernels_are_known_to_write(self, text, expected):
+        self.machine.write('sys/a', text)
+        self.assertEqual(
+            expected, str(self.tree.cpus('/sys/a', until_nul=True)))
+        self.assertEqual({}, self.tree.nonsense)
+
+    @ddt.data('cpus', 'mask', 'number')
+    def test_what_is_empty_or_missing_is_no_nonsense(self, read):
+        self.machine.write('sys/a', '')
+        for path in ('/sys/a', '/sys/b'):
+            getattr(self.tree, read)(path)
+        self.assertEqual({}, self.tree.nonsense)
+
     @unit_base.settings(max_examples=50)
     @hypothesis.given(strategies.frozensets(strategies.integers(0, 600)),
                       strategies.integers(0, 40))

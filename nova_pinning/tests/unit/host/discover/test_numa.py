@@ -110,9 +110,13 @@ class TestNuma(base.BaseTestCase):
             [(cpus('0-1'),), (cpus('0-1'), cpus('2-3'))],
             [node.l3_domains for node in self.read().nodes])
 
-    def test_odd_distances(self):
+    def test_nonsense_is_noted(self):
         self.two_cpus()
         self.machine.node(0, '0', distances='10 21')
         self.machine.node(1, '1', distances='21 x')
-        self.assertEqual([(), ()],
-                         [node.distances for node in self.read().nodes])
+        tree = self.machine.tree()
+        found = processors.read(tree)
+        nodes = numa.read(tree, found, ()).nodes
+        self.assertEqual([(), ()], [node.distances for node in nodes])
+        self.assertEqual({'/sys/devices/system/node/node1/distance'},
+                         set(tree.nonsense))

@@ -178,6 +178,39 @@ class TestDiscover(oslotest.BaseTestCase):
             errors.InputErrors, discover.discover_host, machine.tree())
         self.assertIn('2048 MiB', str(error))
 
+    @ddt.data(
+        ('node0/cpulist', '0-3\n\0', "'0-3\\\\n\\\\x00'"),
+        ('node0/cpumap', '0000000g', "'0000000g'"),
+        ('node0/distance', '1' * 5000, "'1111"),
+        ('node0/distance', '10 \u0661', "'10 \u0661'"),
+        ('node0/distance', '256', "'256'"),
+        ('node0/meminfo', 'Node 0 MemTotal: much', "'Node 0 MemTotal: much'"),
+        ('node0/hugepages/hugepages-2048kB/nr_hugepages', 'many', "'many'"),
+        ('online', '0 1', "'0 1'"))
+    @ddt.unpack
+    def test_nonsense_fails(self, name, text, shown):
+        """What is there but makes no sense is not taken for absent."""
+        machine = self.useFixture(sample_machines.Machine()).small()
+        path = f'{sample_machines.NODE}/{name}'
+        machine.write(path, text)
+        error = self.assertRaises(
+            errors.InputErrors, discover.discover_host, machine.tree())
+        self.assertEqual(1, len(error.errors))
+        self.assertIn(f'/{path}', str(error))
+        self.assertIn(shown.replace('\\\\', '\\'), str(error))
+        self.assertLess(len(str(error)), 300)
+
+    def test_nodes_that_share_cpus(self):
+        machine = self.useFixture(sample_machines.Machine()).small()
+        machine.node(0, '0-2')
+        machine.node(3, '1-3')
+        error = self.assertRaises(
+            errors.InputErrors, discover.discover_host, machine.tree())
+        self.assertEqual(
+            f'{machine.root}: /sys/devices/system/node/node3/cpulist has '
+            'CPUs 1-2, which /sys/devices/system/node/node0/cpulist has as '
+            'well: nodes 0 and 3 cannot share CPUs', str(error))
+
     def test_the_least(self):
         machine = self.useFixture(sample_machines.Machine())
         machine.write(f'{sample_machines.CPU}/cpu0/uevent', '')
