@@ -73,7 +73,8 @@ def draw(
 def _cell(
     host_use: cpu_use.HostCpuUse, node: host_model.NumaNode, width: int,
 ) -> terminal_drawing.DrawnCell:
-    parts = [f'node {node.id} (socket {node.socket}, '
+    socket = host_structure.socket_text(host_use.description, [node.socket])
+    parts = [f'node {node.id} ({socket}, '
              f'{quantities.shown_memory(node.memory_mib)})']
     guest = host_use.guest_on(node)
     if guest:

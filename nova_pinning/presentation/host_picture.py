@@ -205,28 +205,29 @@ class _PicturedHost:
         self.dies = host_structure.dies(picture.description)
         self.l3_sizes = host_structure.l3_sizes_kib(picture.description)
 
-    def sockets_of(self, node: host_model.NumaNode) -> cpuset.CpuSet:
+    def sockets_of(self, node: host_model.NumaNode) -> tuple[int, ...]:
         return (host_structure.sockets(self.picture.description, node.cpus)
-                or cpuset.CpuSet([node.socket]))
+                or (node.socket,))
 
 
 def _host(picture: HostPicture) -> svg_boxes.SvgBox:
     host = _PicturedHost(picture)
     nodes = sorted(picture.description.nodes, key=host.sockets_of)
     sockets = [
-        _socket(numbers, list(members), host)
-        for numbers, members in itertools.groupby(
+        _socket(ids, list(members), host)
+        for ids, members in itertools.groupby(
             nodes, key=host.sockets_of)]
     return _framed_grid(sockets, 'np-socket', 2.2, 16)
 
 
 def _socket(
-    numbers: cpuset.CpuSet,
+    ids: tuple[int, ...],
     nodes: list[host_model.NumaNode],
     host: _PicturedHost,
 ) -> svg_boxes.SvgBox:
     """A socket; several, where a node reaches over them."""
-    name = host_structure.numbered('Socket', numbers)
+    name = host_structure.socket_text(
+        host.picture.description, ids).capitalize()
     nodes_grid = _framed_grid(
         [_node(node, host) for node in nodes], 'np-node', 1.1, PADDING)
     head = svg_boxes.SvgBox(0, 16, svg_boxes.text(name, 0, 13, 'np-t np-name'))
@@ -328,9 +329,10 @@ def _core(
     core: tuple[int, ...], domain: int | None, node: host_model.NumaNode,
     host: _PicturedHost,
 ) -> svg_boxes.SvgBox:
-    socket = host_structure.sockets(
-        host.picture.description, cpuset.CpuSet(core))
-    description = f'node {node.id}, socket {socket}'
+    sockets = host_structure.socket_text(
+        host.picture.description, host_structure.sockets(
+            host.picture.description, cpuset.CpuSet(core)))
+    description = f'node {node.id}, {sockets}'
     if core[0] in host.dies:
         description = f'{description}, die {host.dies[core[0]]}'
     if len(core) > 1:

@@ -4,6 +4,7 @@
 Pure: nothing here knows what the CPUs are used for.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 from nova_pinning import cpuset
@@ -27,20 +28,42 @@ def l3_numbers(description: host_model.HostDescription) -> dict[int, int]:
 
 def sockets(
     description: host_model.HostDescription, cpus: cpuset.CpuSet | None = None,
-) -> cpuset.CpuSet:
-    """The sockets that CPUs are in, by their numbers.
+) -> tuple[int, ...]:
+    """The sockets that CPUs are in, by the kernel's ids, ascending.
 
     A node has one; where it reaches over several, its dies tell them.
 
     :param cpus: None for all
     """
-    numbers = set()
+    ids = set()
     for node in description.nodes:
         own = node.cpus if cpus is None else node.cpus & cpus
         told = {die.socket for die in description.dies if die.cpus & own}
         if told or own or cpus is None:
-            numbers |= told or {node.socket}
-    return cpuset.CpuSet(numbers)
+            ids |= told or {node.socket}
+    return tuple(sorted(ids))
+
+
+def socket_text(
+    description: host_model.HostDescription, ids: Iterable[int],
+) -> str:
+    """Sockets as people count them: 'socket 0', 'sockets 0-1 (ids 36, 3180)'.
+
+    Firmware gives sockets what ids it likes (physical_package_id). Only
+    where those of a host are not 0, 1, 2 and so on are they in brackets.
+
+    :param ids: the kernel's
+    """
+    all_ids = sockets(description)
+    own = sorted(ids)
+    numbers = cpuset.CpuSet(
+        all_ids.index(number) if number in all_ids else len(all_ids)
+        for number in own)
+    text = numbered('socket', numbers)
+    if all_ids == tuple(range(len(all_ids))):
+        return text
+    listed = ', '.join(map(str, own))
+    return f'{text} (id{"s" if len(own) > 1 else ""} {listed})'
 
 
 def l3_sizes_kib(description: host_model.HostDescription) -> dict[int, int]:

@@ -38,9 +38,10 @@ def hardware_rows(
     if description.offline_cpus:
         yield 'offline', host_structure.cpus_text(description.offline_cpus)
     if host_structure.dies(description):
-        yield 'dies', '; '.join(f'socket {die.socket} die {die.id}: '
-                                f'{host_structure.cpus_text(die.cpus)}'
-                                for die in description.dies)
+        yield 'dies', '; '.join(
+            f'{host_structure.socket_text(description, [die.socket])} die '
+            f'{die.id}: {host_structure.cpus_text(die.cpus)}'
+            for die in description.dies)
     for kind in description.core_kinds:
         yield (f'{host_structure.printable(kind.name)} cores',
                host_structure.cpus_text(kind.cpus))
@@ -70,10 +71,10 @@ def _caches(caches: hardware.Caches) -> str:
 
 def _node(description: host_model.HostDescription,
           node: host_model.NumaNode) -> str:
-    sockets = host_structure.sockets(description, node.cpus)
     parts = [
-        host_structure.numbered('socket', sockets)
-        if sockets else f'socket {node.socket}',
+        host_structure.socket_text(
+            description, host_structure.sockets(description, node.cpus)
+            or [node.socket]),
         host_structure.memory(node.memory_mib)]
     parts += [f'{words.count(pages, "page")} of '
               f'{quantities.shown_page_size(size)}'

@@ -65,9 +65,9 @@ def draw(
 
 def _title(description: host_model.HostDescription, node: host_model.NumaNode,
            dies: dict[int, int]) -> str:
-    sockets = host_structure.sockets(description, node.cpus)
-    where = [host_structure.numbered('socket', sockets) if sockets
-             else f'socket {node.socket}']
+    where = [host_structure.socket_text(
+        description, host_structure.sockets(description, node.cpus)
+        or [node.socket])]
     own = cpuset.CpuSet(dies[cpu] for cpu in node.cpus if cpu in dies)
     if own:
         where.append(host_structure.numbered('die', own))

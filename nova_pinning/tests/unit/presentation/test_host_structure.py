@@ -23,13 +23,26 @@ class TestTopology(oslotest.BaseTestCase):
         first, second = host.nodes
         # A node with memory alone is in a socket as well.
         bare = dataclasses.replace(second, cores=())
-        self.assertEqual(cpus('0-1'), host_structure.sockets(host))
-        self.assertEqual(cpus('1'), host_structure.sockets(host, cpus('3,7')))
+        self.assertEqual((0, 1), host_structure.sockets(host))
+        self.assertEqual((1,), host_structure.sockets(host, cpus('3,7')))
         host = dataclasses.replace(host, nodes=(first, bare), dies=(
             hardware.Die(4, 0, cpus('0,4')), hardware.Die(5, 0, cpus('1,5'))))
-        self.assertEqual(cpus('1,4-5'), host_structure.sockets(host))
-        self.assertEqual(cpus('5'), host_structure.sockets(host, cpus('1')))
-        self.assertEqual(cpus(''), host_structure.sockets(host, bare.cpus))
+        self.assertEqual((1, 4, 5), host_structure.sockets(host))
+        self.assertEqual((5,), host_structure.sockets(host, cpus('1')))
+        self.assertEqual((), host_structure.sockets(host, bare.cpus))
+
+    def test_sockets_as_people_count_them(self):
+        text = host_structure.socket_text
+        host = host_samples.host()
+        self.assertEqual('socket 1', text(host, [1]))
+        self.assertEqual('sockets 0-1', text(host, [0, 1]))
+        # The ids of a real machine, one of which is past any mask.
+        host = dataclasses.replace(host, nodes=tuple(
+            dataclasses.replace(node, socket=number)
+            for node, number in zip(host.nodes, (36, 2 ** 31 - 1))))
+        self.assertEqual('socket 0 (id 36)', text(host, [36]))
+        self.assertEqual('sockets 0-1 (ids 36, 2147483647)',
+                         text(host, [2 ** 31 - 1, 36]))
 
     def test_dies_of_sockets_that_have_several(self):
         host = host_samples.host(dies=(

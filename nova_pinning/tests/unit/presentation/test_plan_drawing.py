@@ -195,7 +195,7 @@ class TestDraw(oslotest.BaseTestCase):
         host = dataclasses.replace(host, nodes=host.nodes[:1])
         lines = text(plan_drawing.draw(host))
         self.assertIn('small: 2 sockets, 1 NUMA node', lines)
-        self.assertIn('node 0 (sockets 0,3, 8 GiB)', lines)
+        self.assertIn('node 0 (sockets 0-1 (ids 0, 3), 8 GiB)', lines)
         picture = sample_pictures.check(self, plan_drawing.svg(host), host)
         self.assertIn('Sockets 0,3', [text for text, *_ in picture.texts])
         self.assertIn('CPU 5: not planned, open to any guest; core of CPUs '
