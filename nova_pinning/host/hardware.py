@@ -8,8 +8,11 @@ and planning a host's CPUs makes use of it.
 from collections.abc import Mapping
 import dataclasses
 import enum
+import re
 
 from nova_pinning import cpuset
+
+_RELEASE = re.compile(r'(\d{1,4})\.(\d{1,4})', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +64,103 @@ class CoreKind:
     capacity: int = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheAllocation:
+    """How L3 caches can be divided: /sys/fs/resctrl/info/L3.
+
+    The names are the kernel's, see Documentation/filesystems/resctrl.rst. A
+    bit of a mask is a *way* of the cache.
+
+    :param cbm_mask: all ways of a cache, a mask
+    :param min_cbm_bits: the fewest ways that anybody can be given
+    :param shareable_bits: the ways that devices use as well, a mask
+    :param num_closids: how many groups there can be, that of everybody else
+        among them
+    :param has_cdp: whether code and data have masks of their own
+    """
+
+    cbm_mask: int
+    min_cbm_bits: int = 1
+    shareable_bits: int = 0
+    num_closids: int = 1
+    has_cdp: bool = False
+
+    @property
+    def ways(self) -> int:
+        """How many ways each cache has."""
+        return self.cbm_mask.bit_length()
+
+    @property
+    def guest_ways(self) -> int:
+        """How many ways of a cache guests can have for themselves.
+
+        What devices use is nobody's alone, and everybody else keeps the
+        fewest that can be given. All masks are one run of bits.
+        """
+        return self.ways - max(1, self.min_cbm_bits, self._shared_ways)
+
+    @property
+    def most_ways(self) -> int:
+        """The most ways that one guest can have in a cache.
+
+        Guests' masks are beside the ways that are kept for everybody else,
+        or on either side of them.
+        """
+        if not self.shareable_bits:
+            return self.guest_ways
+        end = self.shareable_bits.bit_length()
+        below, above = end - self._shared_ways, self.ways - end
+        missing = max(0, self.min_cbm_bits - self._shared_ways)
+        # They are kept towards the nearer end.
+        if above <= below:
+            taken = min(missing, above)
+            return max(above - taken, below - (missing - taken))
+        taken = min(missing, below)
+        return max(below - taken, above - (missing - taken))
+
+    @property
+    def _shared_ways(self) -> int:
+        mask = self.shareable_bits
+        return mask.bit_length() - ((mask & -mask).bit_length() - 1) if (
+            mask) else 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BandwidthAllocation:
+    """How memory bandwidth can be limited: /sys/fs/resctrl/info/MB.
+
+    :param min_bandwidth: the least that somebody can be limited to, in per
+        cent
+    :param bandwidth_gran: the steps in which that can be done
+    :param num_closids: as with caches
+    """
+
+    min_bandwidth: int
+    bandwidth_gran: int = 1
+    num_closids: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resctrl:
+    """What the kernel can divide among guests: /sys/fs/resctrl.
+
+    :param domains: the online CPUs of each L3 cache by the kernel's id, which
+        is what a schemata names it by
+    :param l3: None if the caches cannot be divided
+    :param mb: None if memory bandwidth cannot be limited
+    """
+
+    domains: Mapping[int, cpuset.CpuSet]
+    l3: CacheAllocation | None = None
+    mb: BandwidthAllocation | None = None
+
+    @property
+    def guest_groups(self) -> int:
+        """How many guests can have a group of their own."""
+        return min((limits.num_closids for limits in (self.l3, self.mb)
+                    if limits), default=1) - 1
+
+
 class PciKind(enum.StrEnum):
     """The kinds of PCI devices that matter here."""
 
@@ -85,6 +185,8 @@ class System:
     :param virtualization: 'vmx' or 'svm', '' if the CPUs have neither
     :param has_iommu: whether the kernel has put any device into an IOMMU
         group, None if not known
+    :param posted_interrupts: whether interrupts of passed-through devices
+        reach a running vCPU without one of the host's CPUs, None if not known
     :param mitigations: what the kernel says of each vulnerability of the
         CPUs, by its name
     """
@@ -99,7 +201,14 @@ class System:
         default_factory=dict)
     virtualization: str = ''
     has_iommu: bool | None = None
+    posted_interrupts: bool | None = None
     mitigations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def version(self) -> tuple[int, int] | None:
+        """Of the kernel, (5, 16), None if it is not known."""
+        match = _RELEASE.match(self.kernel)
+        return (int(match[1]), int(match[2])) if match else None
 
     @property
     def vulnerable_to(self) -> tuple[str, ...]:
@@ -112,3 +221,15 @@ class System:
             name for name, state in self.mitigations.items()
             if state.removeprefix('KVM: ').lower().startswith(
                 ('vulnerable', 'processor vulnerable'))))
+
+    @property
+    def vulnerable_by_smt(self) -> tuple[str, ...]:
+        """What the kernel mitigates, but not between the threads of a core.
+
+        By name, without those in :attr:`vulnerable_to`. See mds.rst, l1tf.rst
+        and others in Documentation/admin-guide/hw-vuln.
+        """
+        open_anyway = self.vulnerable_to
+        return tuple(sorted(
+            name for name, state in self.mitigations.items()
+            if 'smt vulnerable' in state.lower() and name not in open_anyway))

@@ -125,6 +125,8 @@ class HostDescription:
     :param offline_cpus: CPUs that are there, but switched off; they are in no
         node
     :param core_kinds: () if all cores are alike
+    :param resctrl: what of the caches can be divided among guests, None if
+        nothing can or nobody has looked
     :param plan: what becomes of the CPUs, None if nobody has planned that.
         What a plan says of nodes' huge pages, of nova and of traits is what
         is to be, not what was found.
@@ -142,6 +144,7 @@ class HostDescription:
     dies: tuple[hardware.Die, ...] = ()
     caches: tuple[hardware.Caches, ...] = ()
     core_kinds: tuple[hardware.CoreKind, ...] = ()
+    resctrl: hardware.Resctrl | None = None
     system: hardware.System = hardware.System()
     plan: plan_model.HostPlan | None = None
     where: errors.Location = dataclasses.field(

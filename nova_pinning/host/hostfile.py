@@ -132,6 +132,8 @@ class _HostFileReader:
             core_kinds=tuple(
                 self._core_kind(kind, ('core_kinds', index))
                 for index, kind in enumerate(value.get('core_kinds', ()))),
+            resctrl=(self._resctrl(value['resctrl'])
+                     if 'resctrl' in value else None),
             system=self._system(value.get('system', {})),
             plan=self._plan(value['plan']) if 'plan' in value else None,
             where=self._document.locate())
@@ -260,6 +262,18 @@ class _HostFileReader:
             value['name'], self._cpus(value['cpus'], (*path, 'cpus')),
             value.get('capacity', 0))
 
+    def _resctrl(self, value: Mapping[str, Any]) -> hardware.Resctrl:
+        l3 = value.get('l3')
+        mb = value.get('mb')
+        return hardware.Resctrl(
+            {int(number): self._cpus(text, ('resctrl', 'domains', number))
+             for number, text in value['domains'].items()},
+            l3 and hardware.CacheAllocation(
+                int(str(l3['cbm_mask']), 16), l3.get('min_cbm_bits', 1),
+                int(str(l3.get('shareable_bits', 0)), 16),
+                l3.get('num_closids', 1), l3.get('cdp', False)),
+            mb and hardware.BandwidthAllocation(**mb))
+
     def _system(self, value: Mapping[str, Any]) -> hardware.System:
         governors = {
             name: self._cpus(text, ('system', 'governors', name))
@@ -277,6 +291,7 @@ class _HostFileReader:
             governors=governors,
             virtualization=value.get('virtualization', ''),
             has_iommu=value.get('iommu'),
+            posted_interrupts=value.get('posted_interrupts'),
             mitigations=dict(value.get('mitigations', {})))
 
     def _nova(self, value: Mapping[str, Any]) -> host_model.NovaSettings:

@@ -81,6 +81,8 @@ def host_document(description: host_model.HostDescription) -> dict[str, Any]:
             [_core_kind(kind) for kind in description.core_kinds], []),
         'pci_devices': (
             [_device(device) for device in description.pci_devices], []),
+        'resctrl': (description.resctrl and _resctrl(description.resctrl),
+                    None),
         'system': (_system(description.system), {}),
         'nova': (_nova(description.nova), {}),
         'traits': (sorted(description.traits), []),
@@ -188,7 +190,21 @@ def _system(system: hardware.System) -> dict[str, Any]:
         'governors': (dict(system.governors), {}),
         'virtualization': (system.virtualization, ''),
         'iommu': (system.has_iommu, None),
+        'posted_interrupts': (system.posted_interrupts, None),
         'mitigations': (dict(system.mitigations), {})})
+
+
+def _resctrl(resctrl: hardware.Resctrl) -> dict[str, Any]:
+    l3, mb = resctrl.l3, resctrl.mb
+    return {'domains': dict(sorted(resctrl.domains.items()))} | ({
+        'l3': {'cbm_mask': f'{l3.cbm_mask:x}'} | _unless_default({
+            'min_cbm_bits': (l3.min_cbm_bits, 1),
+            'shareable_bits': (f'{l3.shareable_bits:x}', '0'),
+            'num_closids': (l3.num_closids, 1),
+            'cdp': (l3.has_cdp, False)})} if l3 else {}) | ({
+                'mb': {'min_bandwidth': mb.min_bandwidth} | _unless_default({
+                    'bandwidth_gran': (mb.bandwidth_gran, 1),
+                    'num_closids': (mb.num_closids, 1)})} if mb else {})
 
 
 def _nova(nova: host_model.NovaSettings) -> dict[str, Any]:

@@ -13,6 +13,10 @@ import enum
 from nova_pinning import cpuset
 from nova_pinning import fit
 
+#: The first kernel that takes hugepages=NODE:PAGES,NODE:PAGES; those before
+#: it take the number of the node for the number of pages.
+PAGES_BY_NODE_SINCE = 5, 16
+
 
 class Purpose(enum.StrEnum):
     """What a host is for."""

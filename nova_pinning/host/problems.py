@@ -12,6 +12,7 @@ from typing import Any
 from nova_pinning import cpuset
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
+from nova_pinning.host import words
 
 # Of caches, on every machine that has NUMA nodes to speak of.
 _LAST_LEVEL = 3
@@ -141,7 +142,38 @@ def _hardware_problems(
          for index, kind in enumerate(description.core_kinds)],
         online, 'two kinds')
     yield from _all_caches_problems(description)
+    yield from _resctrl_problems(description)
     yield from _system_problems(description)
+
+
+def _resctrl_problems(
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
+    resctrl = description.resctrl
+    if resctrl is None:
+        return
+    yield from _share_problems(
+        [(('resctrl', 'domains', str(number)), cpus)
+         for number, cpus in resctrl.domains.items()],
+        description.cpus, 'two domains')
+    l3 = resctrl.l3
+    if l3 is None:
+        return
+    # Documentation/filesystems/resctrl.rst: "cbm_mask: The bitmask which is
+    # valid for this resource. This mask is equivalent to 100%."
+    if not l3.cbm_mask or l3.cbm_mask & (l3.cbm_mask + 1):
+        yield Inconsistency(
+            ('resctrl', 'l3', 'cbm_mask'),
+            f'{l3.cbm_mask:x} is no run of bits from the first one on')
+    elif l3.shareable_bits & ~l3.cbm_mask:
+        yield Inconsistency(
+            ('resctrl', 'l3', 'shareable_bits'),
+            f'{l3.shareable_bits:x} has ways that {l3.cbm_mask:x} has not')
+    elif l3.min_cbm_bits > l3.ways:
+        yield Inconsistency(
+            ('resctrl', 'l3', 'min_cbm_bits'),
+            f'{l3.min_cbm_bits} are more than there are, '
+            f'{words.count(l3.ways, "way")}')
 
 
 def _unique(

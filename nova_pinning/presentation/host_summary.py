@@ -121,10 +121,13 @@ def _mitigations(system: hardware.System) -> str:
                  if state.startswith('Not affected'))
     unknown = sorted(name for name, state in states.items()
                      if state.startswith('Unknown'))
-    mitigated = len(states) - spared - len(vulnerable) - len(unknown)
+    exposed = system.vulnerable_by_smt
+    mitigated = len(states) - spared - sum(
+        map(len, (vulnerable, exposed, unknown)))
     return ', '.join(filter(None, (
         f'{spared} not affected' if spared else '',
         f'{mitigated} mitigated' if mitigated else '',
+        f'sibling threads exposed: {", ".join(exposed)}' if exposed else '',
         f'not mitigated: {", ".join(vulnerable)}' if vulnerable else '',
         f'not known: {", ".join(unknown)}' if unknown else '')))
 

@@ -7,6 +7,7 @@ list of the same CPUs, the mask is read: old kernels have no lists, and hwloc
 reads the masks too.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import re
@@ -90,9 +91,7 @@ def caches(tree: machine_files.Tree,
     # A CPU is in one cache of a level and kind, whatever the files say.
     seen: dict[tuple[int, str], cpuset.CpuSet] = {}
     for cpu in online:
-        below = f'{CPU}/cpu{cpu}/cache'
-        for name in filter(_CACHE_NAME.fullmatch, tree.names(below)):
-            path = f'{below}/{name}'
+        for path in cache_paths(tree, cpu):
             level = tree.number(f'{path}/level')
             kind = _CACHE_KINDS.get(tree.text(f'{path}/type') or '')
             if level not in _LEVELS or level is None or kind is None:
@@ -110,6 +109,13 @@ def caches(tree: machine_files.Tree,
         hardware.Caches(level, hardware.CacheKind(kind), size_kib,
                         tuple(sorted(domains)))
         for (level, kind, size_kib), domains in sorted(domains.items()))
+
+
+def cache_paths(tree: machine_files.Tree, cpu: int) -> Iterator[str]:
+    """The directory of each cache that a CPU uses."""
+    below = f'{CPU}/cpu{cpu}/cache'
+    for name in filter(_CACHE_NAME.fullmatch, tree.names(below)):
+        yield f'{below}/{name}'
 
 
 def core_kinds(

@@ -6,6 +6,7 @@ from nova_pinning import errors
 from nova_pinning.host.discover import devices
 from nova_pinning.host.discover import numa
 from nova_pinning.host.discover import processors
+from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
 from nova_pinning.host import host_model
 from nova_pinning.host import machine_files
@@ -44,6 +45,7 @@ def discover_host(tree: machine_files.Tree,
             machine, always=_has_wide_node(numa_nodes.nodes, machine)),
         caches=caches,
         core_kinds=processors.core_kinds(tree, machine.online),
+        resctrl=resctrl.read(tree, machine.online),
         system=system.read(tree, machine, info),
         where=where)
     # What follows from nonsense is not worth telling.

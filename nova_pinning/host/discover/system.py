@@ -19,6 +19,10 @@ _MAX_COMMAND_LINE = 4096
 _VENDORS = {'GenuineIntel': 'Intel', 'AuthenticAMD': 'AMD',
             'HygonGenuine': 'Hygon'}
 _NO_NAME = re.compile(r'[^A-Za-z0-9._-]+')
+_IOMMUS = '/sys/class/iommu'
+_REGISTER = re.compile(r'[0-9a-f]{1,16}', re.ASCII)
+# As the kernel writes module parameters of type bool, or once wrote int.
+_TRUE = ('Y', '1')
 _ARCH = re.compile(r'[a-z0-9_]+', re.ASCII)
 
 
@@ -62,6 +66,7 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
         governors=governors,
         virtualization=_virtualization(info),
         has_iommu=_has_iommu(tree),
+        posted_interrupts=_posted_interrupts(tree),
         mitigations=_mitigations(tree))
 
 
@@ -102,6 +107,34 @@ def _has_iommu(tree: machine_files.Tree) -> bool | None:
     if tree.names(groups):
         return True
     return False if tree.exists(groups) else None
+
+
+def _posted_interrupts(tree: machine_files.Tree) -> bool | None:
+    """Whether KVM and all IOMMUs have them, None if that does not show.
+
+    Intel's are bit 59 of the capability register (VT-d specification, 11.4.2)
+    and enable_apicv of kvm_intel; AMD's are bit 21 of the extended features
+    (IOMMU specification, MMIO offset 30h, GAM: virtual APIC) and avic of
+    kvm_amd. See sysfs-class-iommu-intel-iommu and
+    sysfs-class-iommu-amd-iommu in Documentation/ABI/testing.
+    """
+    for parameter, file, bit in (
+            ('kvm_intel/parameters/enable_apicv', 'intel-iommu/cap', 59),
+            ('kvm_amd/parameters/avic', 'amd-iommu/features', 21)):
+        switch = tree.text(f'/sys/module/{parameter}')
+        if not switch:
+            continue
+        if switch not in _TRUE:
+            return False
+        # AMD's second register stands before the first since Linux 5.19.
+        registers = [
+            (tree.text(f'{_IOMMUS}/{name}/{file}') or '').rpartition(':')[2]
+            for name in tree.names(_IOMMUS)]
+        known = [int(register, 16) for register in registers
+                 if _REGISTER.fullmatch(register)]
+        if known:
+            return all(register >> bit & 1 for register in known)
+    return None
 
 
 def _virtualization(info: Mapping[str, str]) -> str:

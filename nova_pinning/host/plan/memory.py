@@ -92,10 +92,54 @@ def share(description: host_model.HostDescription,
         guest_mib[node.id] = in_pages_mib if page_size_kib else floating_mib
         kept_mib[node.id] = node.memory_mib - in_pages_mib
         reserved_mib += kept_mib[node.id] - floating_mib
-    return MemoryPlan(page_size_kib, guest_pages, {
+    shared_out = MemoryPlan(page_size_kib, guest_pages, {
         node: pages
         for node, pages in poll_pages.items()
         if pages}, guest_mib, kept_mib, reserved_mib)
+    if not request.even_pages:
+        return shared_out
+    even = evened(description, shared_out)
+    if even is None:
+        raise errors.InputError(
+            'huge pages cannot be split evenly: a node with memory has none, '
+            'and the kernel would put some there',
+            errors.Location('--even-pages'), 'leave it out')
+    return even
+
+
+def evened(description: host_model.HostDescription,
+           shared_out: MemoryPlan) -> MemoryPlan | None:
+    """The same with as many huge pages on each node with memory.
+
+    That is what hugepages=N makes (hugetlb_hstate_alloc_pages() of
+    mm/hugetlb.c), the only thing that kernels before 5.16 can be told. It
+    costs guests what the larger nodes have more.
+
+    :returns: None if a node with memory has no pages, or there are none
+    """
+    nodes = [node.id for node in description.nodes if node.memory_mib]
+    guest_pages = dict(shared_out.guest_pages)
+    totals = {node: guest_pages.get(node, 0)
+              + shared_out.poll_pages.get(node, 0) for node in nodes}
+    least = min(totals.values(), default=0)
+    if not least:
+        return None
+    guest_mib, kept_mib = dict(shared_out.guest_mib), dict(shared_out.kept_mib)
+    reserved_mib = shared_out.reserved_mib
+    for node in nodes:
+        less = totals[node] - least
+        # OVS-DPDK's come first.
+        if less > guest_pages.get(node, 0):
+            return None
+        less_mib = _mib(less, shared_out.page_size_kib)
+        guest_pages[node] = guest_pages.get(node, 0) - less
+        guest_mib[node] -= less_mib
+        kept_mib[node] += less_mib
+        reserved_mib += less_mib
+    return dataclasses.replace(
+        shared_out, guest_pages={
+            node: pages for node, pages in guest_pages.items() if pages},
+        guest_mib=guest_mib, kept_mib=kept_mib, reserved_mib=reserved_mib)
 
 
 def _shares(

@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.host import host_model
@@ -19,22 +20,53 @@ from nova_pinning.host import words
 _LEAST_MIB_PER_CPU = 512
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class SpareCpus:
+    """CPUs that stay unsold, and what they could be for instead.
+
+    :param stranded: how many there are, on nodes with memory for guests
+    :param guests: how many the mix has, with them or without
+    :param shared_cpus: the --shared-cpus that sells as much, None if none
+        does
+    :param host_cpus: the same of --host-cpus
+    """
+
+    stranded: int
+    guests: int
+    shared_cpus: int | None = None
+    host_cpus: int | None = None
+
+
 def warnings(
     description: host_model.HostDescription,
     request: plan_request.PlanRequest,
     choice: cpu_search.CpuChoice,
     shared_out: memory.MemoryPlan,
     used_devices: Sequence[host_model.PciDevice],
+    spare: SpareCpus,
+    interrupts: Sequence[plan_model.Interrupts],
 ) -> tuple[plan_model.PlanWarning, ...]:
     """All that is doubtful and that somebody can do something about.
+
+    What has one remedy is one warning.
 
     :param description: with the aliases that were asked for
     :param used_devices: those that an alias names but the host uses
     """
+    has_few = _few_host_cpus(description, choice)
+    if request.purpose is not plan_model.Purpose.DEDICATED or (
+            choice.shared_cpus):
+        on_guests = ''
+    else:
+        on_guests = ('emulator threads, and vhost threads with them, run on '
+                     "the guests' own CPUs")
     return (*_of_machine(description, choice),
             *_of_cpus(description, request, choice),
-            *_of_devices(description, request, choice, used_devices),
-            *_of_memory(description, request, choice, shared_out))
+            *_of_numbers(description, choice, spare, on_guests, has_few),
+            *_of_devices(description, choice, used_devices),
+            *_of_ports(description, interrupts, has_few),
+            *_of_memory(description, request, choice, shared_out),
+            *_of_pages(description, shared_out))
 
 
 def _of_machine(
@@ -65,6 +97,18 @@ def _of_machine(
             'vulnerable', 'the kernel calls the CPUs vulnerable to '
             f'{", ".join(vulnerable)}',
             'update microcode and kernel, or accept the risk')
+    exposed = system.vulnerable_by_smt
+    if exposed:
+        yield plan_model.PlanWarning(
+            'smt-vulnerable', 'the kernel calls sibling threads vulnerable to '
+            f'{", ".join(exposed)}: whoever runs on one thread of a core can '
+            'read what is used on the other',
+            "have the kernel keep threads of different guests off one core's "
+            'siblings (core scheduling: sched_core = "vcpus" in '
+            '/etc/libvirt/qemu.conf, with libvirt 8.9 and Linux 5.14), '
+            'which costs a guest that is alone on a core nothing; or do '
+            'without sibling threads (nosmt), which costs a part of the '
+            'throughput; or accept the risk')
     guests = choice.dedicated_cpus | choice.shared_cpus
     kinds = [kind for kind in description.core_kinds if kind.cpus & guests]
     if len(kinds) > 1:
@@ -99,13 +143,6 @@ def _of_cpus(
             'isolated-part', f'the kernel isolates {isolated} (isolcpus=), '
             f'but not {taken - isolated}, which are dedicated as well',
             "boot with this plan's kernel command line, or without isolcpus")
-    if (request.purpose is plan_model.Purpose.DEDICATED
-            and not choice.shared_cpus):
-        yield plan_model.PlanWarning(
-            'no-emulator-cpus', "emulator threads, and vhost threads with "
-            "them, run on the guests' own CPUs",
-            'have CPUs for them with --shared-cpus, and flavors with '
-            'hw:emulator_threads_policy=share')
     if request.purpose is plan_model.Purpose.BOTH:
         yield plan_model.PlanWarning(
             'both-classes', 'dedicated and shared guests are to be on this '
@@ -116,8 +153,61 @@ def _of_cpus(
             'traits for it, or keep the classes on different hosts')
 
 
+def _few_host_cpus(description: host_model.HostDescription,
+                   choice: cpu_search.CpuChoice) -> str:
+    """That the CPUs for the host are too few for its NICs; '' if not."""
+    mbps = plan_request.nic_mbps(description)
+    if choice.poll_cpus or len(choice.host_cpus) >= (
+            plan_request.cpus_for_nics(mbps)):
+        return ''
+    return (f'{words.count(len(choice.host_cpus), "CPU")} for the host may '
+            f'not keep up with NICs of {mbps / 1000:g} Gbit/s')
+
+
+def _of_numbers(
+    description: host_model.HostDescription, choice: cpu_search.CpuChoice,
+    spare: SpareCpus, on_guests: str, has_few: str,
+) -> Iterator[plan_model.PlanWarning]:
+    """Too few CPUs of one kind, and CPUs that nobody has.
+
+    :param on_guests: that emulator threads have none, '' if they have
+    :param has_few: that the host has too few, '' if it has enough
+    """
+    needed = plan_request.cpus_for_nics(plan_request.nic_mbps(description))
+    options = []
+    if spare.shared_cpus is not None:
+        options.append(f'--shared-cpus {spare.shared_cpus} has emulator '
+                       'threads on them (with flavors that have '
+                       'hw:emulator_threads_policy=share)')
+    if spare.host_cpus is not None:
+        options.append(f'--host-cpus {spare.host_cpus} has them for the host')
+    if options:
+        lacks = ', and '.join(filter(None, (
+            on_guests if spare.shared_cpus is not None else '',
+            has_few if (spare.host_cpus or 0) >= needed else '')))
+        guests = words.count(spare.guests, 'guest')
+        yield plan_model.PlanWarning(
+            'stranded-cpus', f'{words.count(spare.stranded, "CPU")} '
+            f'{"stay" if spare.stranded > 1 else "stays"} unsold when the mix '
+            f'is full{lacks and f", while {lacks}"}', ', or '.join(options)
+            + f'; {"either" if len(options) > 1 else "it"} sells the same '
+            f'{guests}')
+    if on_guests and spare.shared_cpus is None:
+        yield plan_model.PlanWarning(
+            'no-emulator-cpus', on_guests,
+            'have CPUs for them with --shared-cpus, and flavors with '
+            'hw:emulator_threads_policy=share')
+    if has_few and (spare.host_cpus or 0) < needed:
+        yield plan_model.PlanWarning(
+            'few-host-cpus', f'{has_few}; by a rule of thumb it takes one for '
+            f'each {plan_request.MBPS_PER_CPU // 1000} Gbit/s',
+            f'have {needed} with --host-cpus, or let traffic bypass the '
+            'kernel: --poll-cpus for OVS-DPDK, or virtual functions for '
+            'guests')
+
+
 def _of_devices(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription,
     choice: cpu_search.CpuChoice, used_devices: Sequence[host_model.PciDevice],
 ) -> Iterator[plan_model.PlanWarning]:
     aliases = sorted({device.alias for device in description.pci_devices
@@ -128,24 +218,21 @@ def _of_devices(
             'device is in an IOMMU group',
             'switch the IOMMU on in the firmware, and on the kernel command '
             "line (iommu=pt, and intel_iommu=on for Intel's)")
+    if aliases and description.system.posted_interrupts is False:
+        yield plan_model.PlanWarning(
+            'no-posted-interrupts', 'each interrupt of a device that a guest '
+            f'gets ({", ".join(aliases)}) is handled by a CPU of the host '
+            'first, and takes the vCPU out of the guest: the CPUs or KVM do '
+            'without posted interrupts',
+            'switch interrupt remapping on in the firmware, and load '
+            'kvm_intel with enable_apicv=1 or kvm_amd with avic=1; leave AVIC '
+            'off where guests run guests of their own, which it slows down')
     if used_devices:
         yield plan_model.PlanWarning(
             'device-in-use', 'the host keeps what it uses itself: '
             + ', '.join(f'{devices.name(device)} ({device.address}) is '
                         f'{device.in_use}' for device in used_devices),
             'free it and plan again, or leave it to the host')
-    mbps = plan_request.nic_mbps(description)
-    needed = plan_request.cpus_for_nics(mbps)
-    if not choice.poll_cpus and len(choice.host_cpus) < needed:
-        yield plan_model.PlanWarning(
-            'few-host-cpus', f'{words.count(len(choice.host_cpus), "CPU")} '
-            'for the host may not keep up with NICs of '
-            f'{mbps / 1000:g} Gbit/s; by a rule of '
-            'thumb it takes one for each '
-            f'{plan_request.MBPS_PER_CPU // 1000} Gbit/s',
-            f'have {needed} with --host-cpus, or let traffic bypass the '
-            'kernel: --poll-cpus for OVS-DPDK, or virtual functions for '
-            'guests')
     polled = {node.id for node in description.nodes
               if node.cpus & choice.poll_cpus}
     unpolled = [device for device in devices.nics(description)
@@ -172,6 +259,85 @@ def _of_devices(
                 for device in far),
             'take a choice that has some there (--choice), if what these '
             'devices do matters more than what such a choice costs')
+
+
+def _of_ports(
+    description: host_model.HostDescription,
+    interrupts: Sequence[plan_model.Interrupts], has_few: str,
+) -> Iterator[plan_model.PlanWarning]:
+    """NICs whose queues do not go with the CPUs of their interrupts.
+
+    :param has_few: as in :func:`_of_numbers`
+    """
+    cpus_of = {interrupt.address: interrupt.cpus for interrupt in interrupts}
+    ports = [(device, cpus_of[device.address])
+             for device in devices.nics(description)
+             if device.address in cpus_of]
+    many = [(device, cpus) for device, cpus in ports
+            if device.names and device.queues > len(cpus)]
+    if many:
+        targets = sorted({len(cpus) for _device, cpus in many})
+        shown = '-'.join(map(str, targets[:1] + targets[1:][-1:]))
+        yield plan_model.PlanWarning(
+            'many-queues', 'of ' + words.listed(
+                [f'{devices.name(device)} ({device.queues} queues)'
+                 for device, _cpus in many]) + ' the interrupts of several '
+            f'queues share a CPU: they go to {shown} '
+            f'CPU{"" if targets == [1] else "s"} of the host; more '
+            'queues than CPUs only cost memory and wake-ups',
+            'give each CPU one queue: ' + '; '.join(
+                f'ethtool -L {name} combined {len(cpus)}'
+                for device, cpus in many for name in device.names)
+            + ' (the link is down for a moment); not where a bypass of the '
+            'kernel, such as AF_XDP, has queues of its own')
+    if has_few:
+        return
+    by_cpus: dict[cpuset.CpuSet, list[host_model.PciDevice]] = {}
+    for device, cpus in ports:
+        by_cpus.setdefault(cpus, []).append(device)
+    for cpus, nics in by_cpus.items():
+        mbps = sum(nic.speed_mbps for nic in nics)
+        needed = plan_request.cpus_for_nics(mbps)
+        if len(cpus) < needed:
+            yield plan_model.PlanWarning(
+                'few-cpus-near-port', 'all queues of '
+                f'{words.listed([devices.name(nic) for nic in nics])}, '
+                f'{mbps / 1000:g} Gbit/s, are handled by {words.cpus(cpus)}, '
+                f'the nearest of the host; by a rule of thumb it takes '
+                f'{needed}',
+                'have more for the host near them (--choice, --host-cpus), '
+                'or let traffic bypass the kernel: --poll-cpus for OVS-DPDK, '
+                'or virtual functions for guests')
+
+
+def _of_pages(description: host_model.HostDescription,
+              shared_out: memory.MemoryPlan) -> Iterator[
+                  plan_model.PlanWarning]:
+    """Huge pages that an old kernel cannot be told of when it boots."""
+    version = description.system.version
+    pages = {node.id: shared_out.guest_pages.get(node.id, 0)
+             + shared_out.poll_pages.get(node.id, 0)
+             for node in description.nodes if node.memory_mib}
+    if version is None or version >= plan_model.PAGES_BY_NODE_SINCE or (
+            len(set(pages.values())) < 2):
+        return
+    even = memory.evened(description, shared_out)
+    offer = ''
+    if even is not None:
+        least = min(pages.values())
+        less = sum(pages.values()) - least * len(pages)
+        offer = (f'; or --even-pages has {least} on each node by '
+                 f'hugepages={least * len(pages)}, which costs '
+                 f'{words.count(less, "page")}'
+                 f'{shared_out.in_pages.replace(" in pages", "")}')
+    listed = ', '.join(f'{count} on node {node}'
+                       for node, count in pages.items())
+    yield plan_model.PlanWarning(
+        'uneven-pages', f'Linux {version[0]}.{version[1]} cannot be told on '
+        f'its command line to have {listed}; a unit sets the pages aside once '
+        'it has booted, when some memory may be in pieces',
+        f'boot Linux {".".join(map(str, plan_model.PAGES_BY_NODE_SINCE))} or '
+        f'later{offer}')
 
 
 def _of_memory(

@@ -69,8 +69,10 @@ def plan(description: host_model.HostDescription,
                  *(plan_model.PlanReason('interrupts',
                                          f'{", ".join(names)}: {reason}')
                    for reason, names in _by_reason(interrupts).items())),
-        warnings=plan_warnings.warnings(description, request, taken.choice,
-                                        shared_out, used),
+        warnings=plan_warnings.warnings(
+            description, request, taken.choice, shared_out, used,
+            _spare_cpus(description, request, sizes, taken),
+            [interrupt for interrupt, _reason in interrupts]),
         alternatives=tuple(
             plan_model.PlanAlternative(
                 other.choice.host_cpus, other.choice.poll_cpus,
@@ -192,6 +194,49 @@ def _priced(
         if not more:
             return best[:count]
         full |= more
+
+
+def _spare_cpus(
+    description: host_model.HostDescription,
+    request: plan_request.PlanRequest,
+    sizes: Sequence[plan_model.GuestSize],
+    taken: explain.PricedChoice,
+) -> plan_warnings.SpareCpus:
+    """What the CPUs that stay unsold could do without a guest less."""
+    stranded = sum(cpus for node, cpus in taken.offer.stranded_cpus.items()
+                   if taken.memory.guest_mib[node])
+    widest = max(len(core) for node in description.nodes
+                 for core in node.cores)
+    proposed = {}
+    for key, cpus in (
+            ('shared_cpus', taken.choice.shared_cpus),
+            ('host_cpus', taken.choice.host_cpus)):
+        # A core less where they are not whole cores, or in the wrong node.
+        for more in range(stranded, max(0, stranded - 2 * widest), -widest):
+            wanted = dataclasses.replace(
+                request, choice=1, **{key: len(cpus) + more})
+            if _sells_as_much(description, wanted, sizes, taken.offer):
+                proposed[key] = len(cpus) + more
+                break
+    return plan_warnings.SpareCpus(
+        stranded, sum(sale.mixed for sale in taken.offer.sales), **proposed)
+
+
+def _sells_as_much(
+    description: host_model.HostDescription,
+    request: plan_request.PlanRequest,
+    sizes: Sequence[plan_model.GuestSize],
+    offered: plan_model.Offer,
+) -> bool:
+    """Whether a request loses no guest of those that are offered."""
+    try:
+        best, *_others = _priced(description, request, sizes)
+    except errors.InputError:
+        return False
+    return sum(sale.mixed for sale in best.offer.sales) >= sum(
+        sale.mixed for sale in offered.sales) and all(
+            now.alone >= before.alone for now, before in zip(
+                best.offer.sales, offered.sales, strict=True))
 
 
 def _value(sizes: Sequence[plan_model.GuestSize],

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import dataclasses
 
 from nova_pinning import errors
+from nova_pinning.host import plan_model
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
@@ -13,9 +14,6 @@ TEXT_PATH = 'kernel-command-line.txt'
 PAGES_UNIT = 'nova-pinning-hugepages.service'
 PAGES_SCRIPT = 'usr/local/sbin/nova-pinning-hugepages'
 
-#: The first kernel that takes hugepages=NODE:PAGES,NODE:PAGES; those before
-#: it take the number of the node for the number of pages.
-_PAGES_BY_NODE_SINCE = 5, 16
 #: The first kernel that knows isolcpus=managed_irq; those before it drop all
 #: of isolcpus= for a word that they do not know.
 _MANAGED_SINCE = 5, 6
@@ -58,7 +56,8 @@ def _boot_pages(layout: planned_host.PlannedHost, size_kib: int) -> str | None:
     if len(set(pages.values())) == 1:
         # The kernel spreads them over the nodes with memory evenly.
         return str(sum(pages.values()))
-    if layout.kernel is None or layout.kernel < _PAGES_BY_NODE_SINCE:
+    if (layout.kernel is None
+            or layout.kernel < plan_model.PAGES_BY_NODE_SINCE):
         return None
     return ','.join(f'{node}:{count}' for node, count in sorted(pages.items())
                     if count)

@@ -2,14 +2,11 @@
 """What a plan comes to, in the words of those who are to obey it."""
 
 import dataclasses
-import re
 
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
-
-_RELEASE = re.compile(r'(\d{1,3})\.(\d{1,3})', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,8 +40,7 @@ class PlannedHost:
     @property
     def kernel(self) -> tuple[int, int] | None:
         """Version of the kernel that was found, None if it is not known."""
-        match = _RELEASE.match(self.host.system.kernel)
-        return (int(match[1]), int(match[2])) if match else None
+        return self.host.system.version
 
     def huge_pages(self, size_kib: int) -> dict[int, int]:
         """Pages by the id of each node that has memory."""

@@ -40,7 +40,7 @@ class TestPlanHost(cli_case.TestCase):
                      '8 vCPUs      9          4      9         9         8',
                      'choice 3: 8 guests of 8 vCPUs instead of 9',
                      'Left when the mix is full: 4 CPUs of node 0',
-                     'warning no-emulator-cpus: '):
+                     'warning stranded-cpus: '):
             self.assertIn(line, text)
         # Nothing is at the end of a line but what is said.
         self.assertEqual([line.rstrip() for line in text.splitlines()],

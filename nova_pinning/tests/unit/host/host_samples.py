@@ -166,6 +166,21 @@ def _caches(draw, nodes, cpus):
 
 
 @strategies.composite
+def _resctrl(draw, cpus):
+    ways = draw(strategies.integers(2, 20))
+    return draw(strategies.sampled_from([None, hardware.Resctrl(
+        dict(enumerate(draw(_parts(cpus)))),
+        draw(strategies.sampled_from([None, hardware.CacheAllocation(
+            (1 << ways) - 1, draw(strategies.integers(1, 2)),
+            draw(strategies.sampled_from([0, 1 << (ways - 2)])),
+            draw(strategies.sampled_from([1, 16])),
+            draw(strategies.booleans()))])),
+        draw(strategies.sampled_from([
+            None, hardware.BandwidthAllocation(10),
+            hardware.BandwidthAllocation(10, 10, 8)])))]))
+
+
+@strategies.composite
 def _system(draw, cpus):
     governors = draw(_parts(cpus))
     some = strategies.sampled_from([cpuset.CpuSet(), *governors])
@@ -180,6 +195,7 @@ def _system(draw, cpus):
             [], ['performance', 'null', '1', 'a b']])), governors)),
         virtualization=draw(strategies.sampled_from(['', 'vmx', 'svm'])),
         has_iommu=draw(strategies.sampled_from([None, True, False])),
+        posted_interrupts=draw(strategies.sampled_from([None, True, False])),
         mitigations=draw(strategies.dictionaries(
             strategies.sampled_from(['l1tf', 'spectre_v2', '~']), _TEXT)))
 
@@ -203,6 +219,7 @@ def _hardware(draw, nodes):
             for name, part, capacity in zip(
                 ('performance', 'efficient', 'capacity-1', 'x'), kinds,
                 (1024, 0, 1, 5))),
+        'resctrl': draw(_resctrl(cpus)),
         'system': draw(_system(cpus)),
     }
 

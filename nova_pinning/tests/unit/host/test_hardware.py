@@ -26,3 +26,20 @@ class TestSystem(unit_base.TestCase):
         system = hardware.System(mitigations={'mds': state})
         self.assertEqual(('mds',) if is_vulnerable else (),
                          system.vulnerable_to)
+
+    @ddt.data(
+        ('Mitigation: Clear CPU buffers; SMT vulnerable', True),
+        ('Mitigation: PTE Inversion; VMX: conditional cache flushes, SMT '
+         'vulnerable', True),
+        ('Mitigation: untrained return thunk; SMT vulnerable', True),
+        ('Mitigation: Clear CPU buffers; SMT mitigated', False),
+        ('Mitigation: Clear CPU buffers; SMT disabled', False),
+        # That it is vulnerable at all is said already.
+        ('Vulnerable: Clear CPU buffers attempted, no microcode; SMT '
+         'vulnerable', False),
+        ('Not affected', False))
+    @ddt.unpack
+    def test_vulnerable_by_smt(self, state, is_vulnerable):
+        system = hardware.System(mitigations={'mds': state})
+        self.assertEqual(('mds',) if is_vulnerable else (),
+                         system.vulnerable_by_smt)

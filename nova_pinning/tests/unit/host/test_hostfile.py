@@ -149,7 +149,7 @@ class TestRead(oslotest.BaseTestCase):
                 '6.1.0-18-amd64', 'isolcpus=2-3', cpus('2-3'), cpus('3'),
                 'on', 'intel_pstate',
                 {'performance': cpus('0-2'), 'powersave': cpus('3')}, 'vmx',
-                True, {'l1tf': 'Mitigation: PTE Inversion'}),
+                True, mitigations={'l1tf': 'Mitigation: PTE Inversion'}),
         ), read(HARDWARE))
 
     def test_the_schema(self):

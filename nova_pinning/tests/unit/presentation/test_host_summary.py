@@ -69,8 +69,8 @@ class TestSummary(oslotest.BaseTestCase):
             'nohz_full': 'CPU 2', 'SMT': 'on',
             'governor': 'performance on CPUs 0-1; powersave on CPU 2',
             'cpufreq': 'intel_pstate', 'IOMMU': 'in use',
-            'mitigations': '1 not affected, 2 mitigated, not mitigated: c, '
-                           'not known: d',
+            'mitigations': '1 not affected, 2 mitigated, sibling threads '
+                           'exposed: f, not mitigated: c, not known: d',
         }, dict(host_summary.kernel_rows(hardware.System(
             kernel='6.1.0', command_line='quiet', isolated_cpus=cpus('2-3'),
             nohz_full_cpus=cpus('2'), smt='on', cpufreq_driver='intel_pstate',
@@ -78,7 +78,8 @@ class TestSummary(oslotest.BaseTestCase):
             has_iommu=True, mitigations={
                 'a': 'Not affected', 'b': 'Mitigation: x',
                 'c': 'Vulnerable', 'd': 'Unknown: x',
-                'e': 'KVM: Mitigation: VMX disabled'}))))
+                'e': 'KVM: Mitigation: VMX disabled',
+                'f': 'Mitigation: x; SMT vulnerable'}))))
 
     def test_what_is_not_known_is_left_out(self):
         self.assertEqual([], list(host_summary.kernel_rows(hardware.System())))

@@ -110,3 +110,27 @@ class TestSystem(base.BaseTestCase):
     @ddt.unpack
     def test_text(self, raw, most, expected):
         self.assertEqual(expected, text.clean(raw, most))
+
+    @ddt.data(
+        ('kvm_intel/parameters/enable_apicv', 'Y', 'dmar0/intel-iommu/cap',
+         ('8d2078c106f0466', '8d2078c106f0466'), True),
+        ('kvm_intel/parameters/enable_apicv', 'Y', 'dmar0/intel-iommu/cap',
+         ('8d2078c106f0466', 'd2078c106f0466'), False),
+        ('kvm_intel/parameters/enable_apicv', 'N', 'dmar0/intel-iommu/cap',
+         ('8d2078c106f0466',), False),
+        ('kvm_intel/parameters/enable_apicv', 'Y', 'x', ('',), None),
+        ('kvm_amd/parameters/avic', '1', 'ivhd0/amd-iommu/features',
+         ('0:58f77ef22294a5a',), True),
+        ('kvm_amd/parameters/avic', '1', 'ivhd0/amd-iommu/features',
+         ('58f77ef22094a5a',), False),
+        ('kvm_amd/parameters/avic', 'N', 'ivhd0/amd-iommu/features',
+         ('58f77ef22294a5a',), False))
+    @ddt.unpack
+    def test_posted_interrupts(self, parameter, value, path, registers,
+                               expected):
+        self.machine.write(f'sys/module/{parameter}', value)
+        for number, register in enumerate(registers):
+            self.machine.write(
+                'sys/class/iommu/' + path.replace('0/', f'{number}/', 1),
+                register)
+        self.assertIs(expected, self.read().posted_interrupts)

@@ -35,32 +35,32 @@ HOSTS = cli_case.ETC / 'hosts'
 GIB = 1024
 
 
-def _xeon(**values):
+def xeon(**values):
     """80 CPUs in two sockets, threads 0 and 40 in one core."""
     return dataclasses.replace(
         host_loader.load(HOSTS / 'xeon-80-dedicated.yaml'), **values)
 
 
-def _nic(number, node, speed_mbps=25000, **values):
+def nic(number, node, speed_mbps=25000, **values):
     return host_model.PciDevice(
         f'0000:{number:02x}:00.0', '15b3', '1017', node,
         names=(f'eth{number}',), speed_mbps=speed_mbps,
         **{'kind': hardware.PciKind.NIC} | values)
 
 
-def _sizes(*sizes):
+def sizes(*sizes):
     return tuple(
         plan_model.GuestSize(
             vcpus, *more[:1], cells=more[1] if more[1:] else 0)
         for vcpus, *more in sizes)
 
 
-def _codes(planned):
+def codes(planned):
     return [warning.code for warning in planned.plan.warnings]
 
 
 @strategies.composite
-def _requests(draw):
+def requests(draw):
     some = strategies.integers(1, 4)
     purpose = draw(strategies.sampled_from(plan_model.Purpose))
     return plan_request.PlanRequest(
@@ -116,7 +116,7 @@ def _places(host, wanted):
 class TestPlan(oslotest.BaseTestCase):
 
     @unit_base.settings(max_examples=80)
-    @hypothesis.given(sample_hosts.any_host(), _requests())
+    @hypothesis.given(sample_hosts.any_host(), requests())
     def test_each_core_has_one_use(self, description, wanted):
         try:
             planned = planner.plan(description, wanted)
@@ -148,7 +148,7 @@ class TestPlan(oslotest.BaseTestCase):
                              total - guest_mib)
 
     @unit_base.settings(max_examples=60)
-    @hypothesis.given(sample_hosts.any_host(max_cores=5), _requests())
+    @hypothesis.given(sample_hosts.any_host(max_cores=5), requests())
     def test_what_is_offered_is_what_the_engine_places(
             self, description, wanted):
         hypothesis.assume(wanted.purpose is not plan_model.Purpose.SHARED)
@@ -173,8 +173,8 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_two_cores_of_one_socket(self):
         """The example that all of this is about: nine guests, not eight."""
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
-            host_cpus=4, sizes=_sizes((8,))))
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
+            host_cpus=4, sizes=sizes((8,))))
         plan = planned.plan
         self.assertEqual('0-1,40-41', str(plan.host_cpus))
         self.assertEqual('2-39,42-79', str(planned.nova.dedicated_cpus))
@@ -194,7 +194,7 @@ class TestPlan(oslotest.BaseTestCase):
         planned = planner.plan(
             host_loader.load(HOSTS / 'epyc-256-l3-numa.yaml'),
             plan_request.PlanRequest(host_cpus=10,
-                                     sizes=_sizes((4,), (8,), (16,))))
+                                     sizes=sizes((4,), (8,), (16,))))
         spreads = [
             sorted((len(node.cpus & cpus) for node in planned.nodes),
                    reverse=True)[:5]
@@ -208,8 +208,8 @@ class TestPlan(oslotest.BaseTestCase):
     def test_the_nic_decides_where_sales_are_equal(self):
         for node, cpus in ((0, '0-1,40-41'), (1, '20-21,60-61')):
             planned = planner.plan(
-                _xeon(pci_devices=(_nic(1, node),)),
-                plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,))))
+                xeon(pci_devices=(nic(1, node),)),
+                plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,))))
             self.assertEqual(cpus, str(planned.plan.host_cpus))
             self.assertEqual(
                 (plan_model.Interrupts('0000:01:00.0', 'eth1',
@@ -218,32 +218,32 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_a_nic_without_host_cpus_near(self):
         planned = planner.plan(
-            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
-            plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,))))
-        self.assertIn('no-host-cpu-on-device-node', _codes(planned))
+            xeon(pci_devices=(nic(1, 0), nic(2, 1))),
+            plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,))))
+        self.assertIn('no-host-cpu-on-device-node', codes(planned))
         self.assertEqual({'0-1,40-41'}, {
             str(interrupt.cpus) for interrupt in planned.plan.interrupts})
         other = planner.plan(
-            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
-            plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)),
+            xeon(pci_devices=(nic(1, 0), nic(2, 1))),
+            plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,)),
                                      choice=3))
-        self.assertNotIn('no-host-cpu-on-device-node', _codes(other))
+        self.assertNotIn('no-host-cpu-on-device-node', codes(other))
         self.assertEqual(['0,40', '20,60'], [
             str(interrupt.cpus) for interrupt in other.plan.interrupts])
 
     def test_devices_in_use_before_idle_ones(self):
         """Several idle drives do not outweigh what the host works with."""
-        idle = tuple(_nic(number, 1, 0, kind=hardware.PciKind.NVME)
+        idle = tuple(nic(number, 1, 0, kind=hardware.PciKind.NVME)
                      for number in range(4, 8))
-        wanted = plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)))
-        for used in (_nic(1, 0), _nic(1, 0, 0, in_use='in bond0'),
-                     _nic(1, 0, 0, kind=hardware.PciKind.NVME,
-                          in_use='mounted on /')):
+        wanted = plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,)))
+        for used in (nic(1, 0), nic(1, 0, 0, in_use='in bond0'),
+                     nic(1, 0, 0, kind=hardware.PciKind.NVME,
+                         in_use='mounted on /')):
             planned = planner.plan(
-                _xeon(pci_devices=(*idle, used)), wanted)
+                xeon(pci_devices=(*idle, used)), wanted)
             self.assertEqual('0-1,40-41', str(planned.plan.host_cpus))
             # Idle ones alone are not worth a warning.
-            self.assertNotIn('no-host-cpu-on-device-node', _codes(planned))
+            self.assertNotIn('no-host-cpu-on-device-node', codes(planned))
             texts = [reason.text for reason in planned.plan.reasons]
             self.assertIn('NICs and drives in use with CPUs for the host on '
                           'their node: 1 of 1', texts)
@@ -256,11 +256,11 @@ class TestPlan(oslotest.BaseTestCase):
                           'the host on their node: 4 instead of 0',
                           other.difference)
         # Without devices in use idle ones still count.
-        planned = planner.plan(_xeon(pci_devices=idle), wanted)
+        planned = planner.plan(xeon(pci_devices=idle), wanted)
         self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
         # A link makes a drive no busier, and those in use are named first.
-        planned = planner.plan(_xeon(pci_devices=(
-            *idle, _nic(1, 0), _nic(2, 0), _nic(3, 1))), wanted)
+        planned = planner.plan(xeon(pci_devices=(
+            *idle, nic(1, 0), nic(2, 0), nic(3, 1))), wanted)
         [message] = [warning.message for warning in planned.plan.warnings
                      if warning.code == 'no-host-cpu-on-device-node']
         self.assertIn('on the node of eth3 (node 1), eth4 (node 1, idle), ',
@@ -276,7 +276,7 @@ class TestPlan(oslotest.BaseTestCase):
                 ((10, 20, 30), (20, 10, 12), (30, 12, 10))))
         [(found, _reason)] = devices.interrupts(
             host_model.HostDescription(
-                'a', nodes, pci_devices=(_nic(1, node),)),
+                'a', nodes, pci_devices=(nic(1, node),)),
             cpuset.CpuSet([0, 1]))
         self.assertEqual(cpus, str(found.cpus))
 
@@ -285,8 +285,8 @@ class TestPlan(oslotest.BaseTestCase):
                                      16 * GIB),)
         planned = planner.plan(
             host_model.HostDescription('a', nodes, pci_devices=(
-                _nic(1, 0), _nic(2, None), _nic(3, 0))),
-            plan_request.PlanRequest(host_cpus=1, sizes=_sizes((4,))))
+                nic(1, 0), nic(2, None), nic(3, 0))),
+            plan_request.PlanRequest(host_cpus=1, sizes=sizes((4,))))
         names = [interrupt.name for interrupt in planned.plan.interrupts]
         self.assertEqual(
             [f'{names[0]}, {names[2]}: on node 0, with CPU 0 for the host',
@@ -297,7 +297,7 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_a_guest_has_no_more_vcpus_than_cpus_are_shared(self):
         """Placement has their number as max_unit, whatever the ratio."""
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
             plan_model.Purpose.SHARED, host_cpus=4, cpu_allocation_ratio=2.0))
         [reason] = [reason.text for reason in planned.plan.reasons
                     if reason.subject == 'shared_cpus']
@@ -306,7 +306,7 @@ class TestPlan(oslotest.BaseTestCase):
     def test_order_of_nodes(self):
         """It is no matter of the plan, so what the host file says stays."""
         for said in (None, True, False):
-            planned = planner.plan(_xeon(nova=host_model.NovaSettings(
+            planned = planner.plan(xeon(nova=host_model.NovaSettings(
                 packs_cells=said)), plan_request.PlanRequest())
             self.assertIs(said, planned.nova.packs_cells)
 
@@ -325,7 +325,7 @@ class TestPlan(oslotest.BaseTestCase):
     def test_a_whole_l3_domain_for_the_host(self):
         description = host_loader.load(HOSTS / 'epyc-256-nps1.yaml')
         planned = planner.plan(description, plan_request.PlanRequest(
-            host_cpus=16, sizes=_sizes((16,))))
+            host_cpus=16, sizes=sizes((16,))))
         self.assertEqual('0-7,128-135', str(planned.plan.host_cpus))
 
     def test_efficient_cores_for_the_host(self):
@@ -335,16 +335,16 @@ class TestPlan(oslotest.BaseTestCase):
             core_kinds=(
                 hardware.CoreKind('performance', cpuset.CpuSet(range(4))),
                 hardware.CoreKind('efficient', cpuset.CpuSet(range(4, 8))))),
-            plan_request.PlanRequest(host_cpus=2, sizes=_sizes((2,))))
+            plan_request.PlanRequest(host_cpus=2, sizes=sizes((2,))))
         self.assertEqual('4-5', str(planned.plan.host_cpus))
-        self.assertIn('cpu0-sold', _codes(planned))
-        self.assertIn('hybrid', _codes(planned))
+        self.assertIn('cpu0-sold', codes(planned))
+        self.assertIn('hybrid', codes(planned))
 
     def test_polling_near_the_nics(self):
         planned = planner.plan(
-            _xeon(pci_devices=(_nic(1, 1),)),
+            xeon(pci_devices=(nic(1, 1),)),
             plan_request.PlanRequest(host_cpus=2, poll_cpus=4,
-                                     sizes=_sizes((8,)),
+                                     sizes=sizes((8,)),
                                      host_memory_mib=40 * GIB))
         plan = planned.plan
         self.assertEqual(4, len(plan.poll_cpus))
@@ -358,20 +358,20 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_polling_on_both_nodes(self):
         planned = planner.plan(
-            _xeon(pci_devices=(_nic(1, 1), _nic(2, 0))),
+            xeon(pci_devices=(nic(1, 1), nic(2, 0))),
             plan_request.PlanRequest(poll_cpus=3))
         self.assertEqual([2, 2], [
             len(node.cpus & planned.plan.poll_cpus)
             for node in planned.nodes])
-        self.assertNotIn('few-poll-cpus', _codes(planned))
+        self.assertNotIn('few-poll-cpus', codes(planned))
         planned = planner.plan(
-            _xeon(pci_devices=(_nic(1, 1), _nic(2, 0))),
+            xeon(pci_devices=(nic(1, 1), nic(2, 0))),
             plan_request.PlanRequest(poll_cpus=2))
-        self.assertIn('few-poll-cpus', _codes(planned))
+        self.assertIn('few-poll-cpus', codes(planned))
 
     @ddt.data(*plan_model.Purpose)
     def test_polling_takes_huge_pages_for_all(self, purpose):
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
             purpose, poll_cpus=4, host_memory_mib=40 * GIB))
         self.assertEqual({0: 4, 1: 4}, planned.plan.poll_pages)
         self.assertEqual(48 * GIB, sum(
@@ -379,12 +379,12 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_emulator_threads_near_guests(self):
         """Not only on one node, where that costs nothing."""
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
-            host_cpus=2, shared_cpus=6, sizes=_sizes((4,))))
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
+            host_cpus=2, shared_cpus=6, sizes=sizes((4,))))
         self.assertEqual(6, len(planned.nova.shared_cpus))
         for node in planned.nodes:
             self.assertTrue(node.cpus & planned.nova.shared_cpus)
-        self.assertNotIn('no-emulator-cpus', _codes(planned))
+        self.assertNotIn('no-emulator-cpus', codes(planned))
 
     @ddt.data((plan_model.Purpose.DEDICATED, {placement_traits.DEDICATED}),
               (plan_model.Purpose.SHARED, {placement_traits.SHARED}),
@@ -392,7 +392,7 @@ class TestPlan(oslotest.BaseTestCase):
     @ddt.unpack
     def test_classes(self, purpose, marks):
         planned = planner.plan(
-            _xeon(traits=frozenset({placement_traits.DEDICATED, 'CUSTOM_A'})),
+            xeon(traits=frozenset({placement_traits.DEDICATED, 'CUSTOM_A'})),
             plan_request.PlanRequest(purpose))
         self.assertEqual(marks | {'CUSTOM_A'}, planned.traits)
         nova = planned.nova
@@ -401,21 +401,21 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(purpose is not plan_model.Purpose.DEDICATED,
                          bool(nova.shared_cpus))
         self.assertEqual(purpose is plan_model.Purpose.BOTH,
-                         'both-classes' in _codes(planned))
+                         'both-classes' in codes(planned))
         expected = 0 if purpose is plan_model.Purpose.DEDICATED else 4 * len(
             nova.shared_cpus)
         self.assertEqual(expected, planned.plan.offer.shared_vcpus)
 
     def test_a_plan_is_planned_again(self):
-        first = planner.plan(_xeon(), plan_request.PlanRequest(
+        first = planner.plan(xeon(), plan_request.PlanRequest(
             plan_model.Purpose.BOTH, poll_cpus=2))
         again = planner.plan(first, plan_request.PlanRequest())
-        self.assertEqual(planner.plan(_xeon(), plan_request.PlanRequest()),
+        self.assertEqual(planner.plan(xeon(), plan_request.PlanRequest()),
                          again)
 
     def test_memory(self):
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
-            host_cpus=4, host_memory_mib=40 * GIB, sizes=_sizes((8,))))
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
+            host_cpus=4, host_memory_mib=40 * GIB, sizes=sizes((8,))))
         # Half from both nodes alike, half from where the host's CPUs are.
         self.assertEqual({0: 30 * GIB, 1: 10 * GIB},
                          planned.plan.memory_kept_mib)
@@ -424,9 +424,9 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(40 * GIB, planned.nova.reserved_memory_mib)
 
     def test_memory_of_both_classes(self):
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
             plan_model.Purpose.BOTH, host_cpus=4, host_memory_mib=40 * GIB,
-            shared_cpus=18, sizes=_sizes((8,))))
+            shared_cpus=18, sizes=sizes((8,))))
         pages = sum(node.huge_pages.get(host_samples.GIB_PAGES, 0)
                     for node in planned.nodes)
         cpus = len(planned.nova.dedicated_cpus)
@@ -446,14 +446,14 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(size_kib, planned.plan.page_size_kib)
 
     def test_as_few_cells_as_it_takes(self):
-        planned = planner.plan(_xeon(), plan_request.PlanRequest(
-            host_cpus=4, sizes=_sizes((40,), (48,), (30, 1, 2))))
+        planned = planner.plan(xeon(), plan_request.PlanRequest(
+            host_cpus=4, sizes=sizes((40,), (48,), (30, 1, 2))))
         self.assertEqual([1, 2, 2],
                          [size.cells for size in planned.plan.sizes])
         # Where it would fit on the bare host only, it gets more of them.
         planned = planner.plan(
-            _xeon(pci_devices=(_nic(1, 0), _nic(2, 1))),
-            plan_request.PlanRequest(host_cpus=2, sizes=_sizes((40,)),
+            xeon(pci_devices=(nic(1, 0), nic(2, 1))),
+            plan_request.PlanRequest(host_cpus=2, sizes=sizes((40,)),
                                      poll_cpus=4))
         self.assertEqual([2], [size.cells for size in planned.plan.sizes])
         self.assertEqual([1], [
@@ -473,12 +473,12 @@ class TestPlan(oslotest.BaseTestCase):
             size.vcpus for size in planned.plan.sizes])
 
     @ddt.data(
-        (dict(sizes=_sizes((81,))), '--for.*81 vCPUs.*node, 0, has 40 CPUs'),
-        (dict(sizes=_sizes((41, 1, 1))), '--for.*in 1 cell '),
-        (dict(sizes=_sizes((80,))), '--for.*80 vCPUs'),
-        (dict(sizes=_sizes((8,), (8, 1, 1))), '--for.*twice'),
+        (dict(sizes=sizes((81,))), '--for.*81 vCPUs.*node, 0, has 40 CPUs'),
+        (dict(sizes=sizes((41, 1, 1))), '--for.*in 1 cell '),
+        (dict(sizes=sizes((80,))), '--for.*80 vCPUs'),
+        (dict(sizes=sizes((8,), (8, 1, 1))), '--for.*twice'),
         # In as many cells as it takes beside CPUs for polling.
-        (dict(sizes=_sizes((40,), (40, 1, 2)), poll_cpus=4), '--for.*twice'),
+        (dict(sizes=sizes((40,), (40, 1, 2)), poll_cpus=4), '--for.*twice'),
         (dict(purpose=plan_model.Purpose.BOTH, shared_cpus=0),
          '--shared-cpus'),
         (dict(host_memory_mib=100), '--host-memory'),
@@ -491,15 +491,15 @@ class TestPlan(oslotest.BaseTestCase):
         (dict(pci_aliases=(('a', 'nvme'),)), '--pci-alias.*nvme'))
     @ddt.unpack
     def test_what_cannot_be_had(self, values, message):
-        error = self.assertRaises(errors.InputError, planner.plan, _xeon(),
+        error = self.assertRaises(errors.InputError, planner.plan, xeon(),
                                   plan_request.PlanRequest(**values))
         self.assertRegex(str(error), message)
 
     def test_aliases(self):
-        description = _xeon(pci_devices=(
-            _nic(1, 0), _nic(2, 0, in_use='up, has a route'),
-            _nic(3, 1, kind=hardware.PciKind.GPU),
-            _nic(4, 1, kind=hardware.PciKind.NVME)),
+        description = xeon(pci_devices=(
+            nic(1, 0), nic(2, 0, in_use='up, has a route'),
+            nic(3, 1, kind=hardware.PciKind.GPU),
+            nic(4, 1, kind=hardware.PciKind.NVME)),
             system=hardware.System(has_iommu=False))
         planned = planner.plan(description, plan_request.PlanRequest(
             pci_aliases=(('net', 'nic'), ('gpu', '0000:03:00.0'))))
@@ -507,7 +507,7 @@ class TestPlan(oslotest.BaseTestCase):
             device.alias for device in planned.pci_devices])
         self.assertEqual(['eth2', 'eth4'], [
             interrupt.name for interrupt in planned.plan.interrupts])
-        self.assertLess({'no-iommu', 'device-in-use'}, set(_codes(planned)))
+        self.assertLess({'no-iommu', 'device-in-use'}, set(codes(planned)))
         for aliases in ((('net', '02:00.0'),),
                         (('net', '01:00.0'), ('other', '15b3:1017'))):
             self.assertRaises(errors.InputError, planner.plan, description,
@@ -516,8 +516,8 @@ class TestPlan(oslotest.BaseTestCase):
     def test_virtual_functions(self):
         """They are what guests get; the NIC itself stays with the host."""
         planned = planner.plan(
-            _xeon(pci_devices=(
-                _nic(1, 0), _nic(2, 0, physical_function='0000:01:00.0'))),
+            xeon(pci_devices=(
+                nic(1, 0), nic(2, 0, physical_function='0000:01:00.0'))),
             plan_request.PlanRequest(pci_aliases=(('net', 'nic'),)))
         self.assertEqual(['', 'net'], [
             device.alias for device in planned.pci_devices])
@@ -534,7 +534,7 @@ class TestPlan(oslotest.BaseTestCase):
         planned = planner.plan(
             host_model.HostDescription('a', nodes), plan_request.PlanRequest(
                 host_cpus=32, shared_cpus=32,
-                sizes=_sizes((4,), (8,), (16,))))
+                sizes=sizes((4,), (8,), (16,))))
         self.assertEqual('0-15,192-207', str(planned.plan.host_cpus))
 
     @ddt.data(
@@ -546,36 +546,39 @@ class TestPlan(oslotest.BaseTestCase):
             mitigations={'mds': 'Vulnerable: no microcode'}))),
         ('vulnerable', dict(system=hardware.System(
             mitigations={'itlb_multihit': 'KVM: Vulnerable'}))),
+        ('smt-vulnerable', dict(system=hardware.System(
+            smt='on', mitigations={
+                'mds': 'Mitigation: Clear CPU buffers; SMT vulnerable'}))),
         ('isolated-others', dict(system=hardware.System(
             isolated_cpus=cpuset.CpuSet([0, 5])))),
         ('isolated-part', dict(system=hardware.System(
             isolated_cpus=cpuset.CpuSet([5])))),
-        ('few-host-cpus', dict(pci_devices=(_nic(1, 0, 100000),))))
+        ('few-host-cpus', dict(pci_devices=(nic(1, 0, 100000),))))
     @ddt.unpack
     def test_warnings(self, code, values):
-        wanted = plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)))
-        self.assertIn(code, _codes(planner.plan(_xeon(**values), wanted)))
+        wanted = plan_request.PlanRequest(host_cpus=4, sizes=sizes((4,)))
+        self.assertIn(code, codes(planner.plan(xeon(**values), wanted)))
         self.assertEqual(['no-emulator-cpus'],
-                         _codes(planner.plan(_xeon(), wanted)))
+                         codes(planner.plan(xeon(), wanted)))
 
     def test_small_nodes(self):
-        nodes = _xeon().nodes
-        planned = planner.plan(_xeon(nodes=(
+        nodes = xeon().nodes
+        planned = planner.plan(xeon(nodes=(
             nodes[0], dataclasses.replace(nodes[1], memory_mib=0))),
-            plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,))))
-        self.assertIn('no-memory-node', _codes(planned))
+            plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,))))
+        self.assertIn('no-memory-node', codes(planned))
         # What cannot be sold is what the host gets.
         self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
-        planned = planner.plan(_xeon(nodes=(
+        planned = planner.plan(xeon(nodes=(
             nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))),
             plan_request.PlanRequest())
-        self.assertIn('memory-too-small', _codes(planned))
+        self.assertIn('memory-too-small', codes(planned))
 
     def test_nodes_without_memory_for_guests(self):
         """They sell nothing, whatever CPUs they have."""
-        nodes = _xeon().nodes
+        nodes = xeon().nodes
         small = (nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))
-        wanted = plan_request.PlanRequest(host_cpus=4, sizes=_sizes((8,)),
+        wanted = plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,)),
                                           host_memory_mib=100 * GIB)
         # What cannot be sold is what the host gets.
         taken = dataclasses.replace(wanted,
@@ -583,7 +586,7 @@ class TestPlan(oslotest.BaseTestCase):
         # There some is left, if the host's CPUs are elsewhere.
         other = dataclasses.replace(wanted, page_size_kib=0, choice=2)
         for one, pages in ((taken, ' in pages of 1 GiB'), (other, '')):
-            planned = planner.plan(_xeon(nodes=small), one)
+            planned = planner.plan(xeon(nodes=small), one)
             self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
             self.assertEqual((plan_model.Sale(8, 1, 5, 36, 5),),
                              planned.plan.offer.sales)
@@ -593,7 +596,7 @@ class TestPlan(oslotest.BaseTestCase):
                 'CPUs 22-39,62-79 there cannot be sold'],
                 [warning.message for warning in planned.plan.warnings
                  if warning.code == 'no-guest-memory'])
-            self.assertNotIn('memory-too-small', _codes(planned))
+            self.assertNotIn('memory-too-small', codes(planned))
             texts = [reason.text for reason in planned.plan.reasons]
             self.assertIn(
                 'all that is left is dedicated, 76 CPUs; 36 of them are on '
@@ -612,7 +615,7 @@ class TestPlan(oslotest.BaseTestCase):
                 (64 * GIB, 64 * GIB, GIB)))
         planned = planner.plan(
             host_model.HostDescription('a', nodes), plan_request.PlanRequest(
-                host_cpus=2, sizes=_sizes((1,)),
+                host_cpus=2, sizes=sizes((1,)),
                 page_size_kib=host_samples.GIB_PAGES))
         self.assertEqual('8-9', str(planned.plan.host_cpus))
         self.assertEqual((plan_model.Sale(1, 1, 8, 2, 8),),
@@ -649,7 +652,7 @@ class TestPlan(oslotest.BaseTestCase):
     @ddt.unpack
     def test_too_little_host_memory(self, memory_mib, shown):
         error = self.assertRaises(
-            errors.InputError, planner.plan, _xeon(),
+            errors.InputError, planner.plan, xeon(),
             plan_request.PlanRequest(host_memory_mib=memory_mib))
         self.assertIn(f'{shown} for the host is too little', str(error))
         self.assertIn('take at least 1 GiB', str(error))
@@ -669,7 +672,7 @@ class TestPlan(oslotest.BaseTestCase):
         node = host_model.NumaNode(
             0, 0, tuple((cpu,) for cpu in range(cpus)), 64 * GIB)
         description = host_model.HostDescription(
-            'a', (node,), pci_devices=(_nic(1, 0, mbps),))
+            'a', (node,), pci_devices=(nic(1, 0, mbps),))
         self.assertEqual(
             expected, plan_request.default_host_cpus(description, False))
 
