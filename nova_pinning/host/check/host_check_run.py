@@ -9,6 +9,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import foreign
+from nova_pinning.host.check import one_remedy
 from nova_pinning.host.check.rules import guests
 from nova_pinning.host.check.rules import hardware
 from nova_pinning.host.check.rules import interrupts
@@ -36,12 +37,12 @@ _SINGULAR = {'processes': 'process', 'threads': 'thread', 'guests': 'guest',
 
 
 def findings(view: facts.CheckedHost) -> tuple[check_rule.Finding, ...]:
-    """All that is not as it was planned, by code.
+    """All that is not as it was planned, by code; one for each remedy.
 
     On another machine than the planned one that is all there is to say.
     """
     return tuple(hardware.other_kind.findings(view) if view.is_other_machine
-                 else RULES.run(view))
+                 else one_remedy.merged(RULES.run(view)))
 
 
 def make_report(

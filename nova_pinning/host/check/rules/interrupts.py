@@ -3,11 +3,13 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+import shlex
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
+from nova_pinning.host import hardware
 from nova_pinning.host import words
 
 _PLACE = ('start the unit that "nova-pinning host render" writes, which '
@@ -27,10 +29,43 @@ def _passed_through(view: facts.CheckedHost) -> dict[str, cpuset.CpuSet]:
         for address in guest.domain.hostdevs}
 
 
+def _is_of_guest(interrupt: facts.Interrupt) -> bool:
+    """Whether VFIO hands it on to a guest.
+
+    See vfio_msi_set_vector_signal() in drivers/vfio/pci/vfio_pci_intrs.c.
+    """
+    return any(name.startswith('vfio-') for name in interrupt.names)
+
+
+def _is_posted(view: facts.CheckedHost, interrupt: facts.Interrupt) -> bool:
+    """Whether it reaches its vCPU without a CPU of the host.
+
+    Its affinity says nothing then. A line (INTx) is never posted.
+    """
+    return bool(view.facts.host.system.posted_interrupts) and any(
+        name.startswith('vfio-msi') for name in interrupt.names)
+
+
+def _near_guest(view: facts.CheckedHost,
+                own: cpuset.CpuSet) -> cpuset.CpuSet:
+    """CPUs for what serves a guest: of its L3 cache, else of its node.
+
+    They are none of its own, nor of any other guest's.
+    """
+    free = view.plan.host_cpus | view.shared_cpus
+    nodes = [node for node in view.facts.host.nodes if node.cpus & own]
+    domains = cpuset.union(domain for node in nodes
+                           for domain in node.l3_domains if domain & own)
+    near = cpuset.union(node.cpus for node in nodes)
+    return domains & free or near & free or view.plan.host_cpus
+
+
 def _astray(view: facts.CheckedHost) -> Iterator[facts.Interrupt]:
     """Interrupts that arrive on CPUs that are not for them."""
     own = _passed_through(view)
     for interrupt in view.facts.interrupts:
+        if _is_posted(view, interrupt):
+            continue
         # Those of a guest's device do it no harm on its own CPUs.
         taken = view.taken_cpus - own.get(interrupt.device, cpuset.CpuSet())
         if not taken.isdisjoint(_goes_to(interrupt)):
@@ -41,7 +76,8 @@ def _expected(view: facts.CheckedHost, device: str) -> cpuset.CpuSet:
     for planned in view.plan.interrupts:
         if planned.address == device:
             return planned.cpus
-    return view.plan.host_cpus
+    own = _passed_through(view).get(device)
+    return _near_guest(view, own) if own else view.plan.host_cpus
 
 
 def _subject(view: facts.CheckedHost, device: str) -> str:
@@ -231,6 +267,7 @@ def allowed(view: facts.CheckedHost) -> check_rule.Violations:
         interrupt: _expected(view, interrupt.device)
         for interrupt in view.facts.interrupts
         if not interrupt.managed and interrupt.number not in astray
+        and not _is_posted(view, interrupt)
         and interrupt.cpus
         & taken - own.get(interrupt.device, cpuset.CpuSet())}
     if movable:
@@ -248,3 +285,56 @@ def allowed(view: facts.CheckedHost) -> check_rule.Violations:
                     interrupt.number,
                     _goes_to(interrupt) & expected or expected)
                 for interrupt, expected in movable.items()))
+
+
+@check_rule.rule(
+    'H407', check_rule.Severity.NOTE,
+    'interrupts of guests that are not posted',
+    why='each interrupt of a device that was passed through is handled by a '
+        'CPU of the host first, and takes the vCPU out of the guest to be '
+        'told of it',
+    advice='switch interrupt remapping on in the firmware, and load kvm_intel '
+           'with enable_apicv=1 or kvm_amd with avic=1, while no guest runs; '
+           'not where guests run guests of their own on AMD CPUs, which AVIC '
+           'slows down')
+def not_posted(view: facts.CheckedHost) -> check_rule.Violations:
+    if view.facts.host.system.posted_interrupts is not False:
+        return
+    interrupts = [interrupt for interrupt in view.facts.interrupts
+                  if _is_of_guest(interrupt)]
+    if interrupts:
+        yield check_rule.Violation(
+            subject='KVM',
+            message=f'{words.count(len(interrupts), "interrupt")} of devices '
+                    'of guests go through CPUs of the host',
+            evidence=tuple(
+                facts.HostEvidence(
+                    interrupt=interrupt.number, name=','.join(interrupt.names),
+                    cpus=_goes_to(interrupt)) for interrupt in interrupts))
+
+
+@check_rule.rule(
+    'H408', check_rule.Severity.NOTE,
+    'more queues than CPUs for their interrupts',
+    why='the interrupts of several queues of a port take turns on one CPU, '
+        'which costs memory and wake-ups, and spreads nothing',
+    advice='give each CPU one queue, at a time when the link may be down for '
+           'a moment; not where something that bypasses the kernel, such as '
+           'AF_XDP, has queues of its own')
+def many_queues(view: facts.CheckedHost) -> check_rule.Violations:
+    there = {device.address: device
+             for device in view.facts.host.pci_devices}
+    for planned in view.plan.interrupts:
+        device = there.get(planned.address)
+        if device is None or device.kind is not hardware.PciKind.NIC or (
+                not device.names or device.queues <= len(planned.cpus)):
+            continue
+        yield check_rule.Violation(
+            subject=f'queues of {planned.name}',
+            message=f'it has {device.queues}, for '
+                    f'{words.cpus(planned.cpus)}',
+            evidence=(facts.HostEvidence(
+                name=planned.name, cpus=planned.cpus, count=device.queues),),
+            remediation=tuple(
+                f'ethtool -L {shlex.quote(name)} combined '
+                f'{len(planned.cpus)}' for name in device.names))

@@ -126,11 +126,11 @@ class TestCheck(_TestCase):
         self.gather.assert_not_called()
 
     def test_limit(self):
-        self.seen = fact_samples.replace(self.seen, processes=tuple(
-            fact_samples.process(pid, f'x{pid}', '1')
+        self.seen = fact_samples.replace(self.seen, guests=tuple(
+            fact_samples.shared_guest(pid, f'x{pid}', '1-2')
             for pid in range(90, 110)))
         done = self._check('--limit', '3')
-        self.assertEqual(3, done.out.count('  - process x'))
+        self.assertEqual(3, done.out.count('  - guest x'))
         self.assertIn('  and 17 more (--limit)\n', done.out)
 
     def test_no_plan(self):

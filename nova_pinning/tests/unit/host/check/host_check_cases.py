@@ -202,6 +202,17 @@ WRONG = {
     'gpu_interrupt': ('H401', lambda: with_interrupts(
         fact_samples.interrupt(60, 'vfio-msi[0]', '1', device=fact_samples.GPU)
     )),
+    'gpu_line': ('H401', lambda: replace(
+        with_system(posted_interrupts=True), interrupts=(
+            *fact_samples.right_facts().interrupts, fact_samples.interrupt(
+                60, 'vfio-intx', '1', device=fact_samples.GPU)))),
+    'gpu_unposted': ('H401,H407', lambda: replace(
+        with_system(posted_interrupts=False), interrupts=(
+            *fact_samples.right_facts().interrupts, fact_samples.interrupt(
+                60, 'vfio-msi[0]', '1', device=fact_samples.GPU)))),
+    'many_queues': ('H408', lambda: with_host(pci_devices=(
+        replace(fact_samples.machine().pci_devices[0], queues=64),
+        fact_samples.machine().pci_devices[1]))),
     'managed': ('H402', lambda: with_interrupts(
         fact_samples.interrupt(60, 'nvme0q2', '1', managed=True))),
     'elsewhere': (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing is found on a right host, and each thing that is wrong is."""
 
+import dataclasses
 import pathlib
 
 import ddt
@@ -418,6 +419,43 @@ class AggregationTestCase(unit_base.TestCase):
                           'echo 4 > /proc/irq/61/smp_affinity_list',
                           'echo 0 > /proc/irq/62/smp_affinity_list'),
                          found.remediation)
+
+    def test_posted_interrupts_go_to_no_cpu_of_the_host(self):
+        seen = dataclasses.replace(
+            host_check_cases.with_system(posted_interrupts=True),
+            interrupts=(fact_samples.interrupt(
+                60, 'vfio-msix[0](0000:af:00.0)', '1',
+                device=fact_samples.GPU),))
+        self.assertEqual((), fact_samples.find(seen))
+
+    def test_interrupts_of_a_guest_go_near_it(self):
+        """Of the host's CPUs and the shared ones those of its node."""
+        known = fact_samples.domain_xml.parse(fact_samples.sample_domain_xml(
+            'c', 'uuid-c', ('3', '7'), emulator='2,6', node=1, hostdev=True))
+        guest = fact_samples.guest(3000, 'c', ('3', '7'), node=1)
+        seen = dataclasses.replace(
+            host_check_cases.with_guests(dataclasses.replace(
+                guest, domain=known, stored=known)),
+            interrupts=(fact_samples.interrupt(
+                60, 'vfio-msix[0]', '1', device=fact_samples.GPU),))
+        found, = (one for one in fact_samples.find(seen)
+                  if one.code == 'H401')
+        self.assertEqual('2,6', str(found.evidence[0].expected_cpus))
+
+    def test_devices_with_one_remedy_are_one_finding(self):
+        gpu = 'interrupts of 0000:af:00.0'
+        found = self._only(host_check_cases.with_interrupts(
+            fact_samples.interrupt(60, 'eth0-rx-2', '1'),
+            fact_samples.interrupt(61, 'some', '3',
+                                   device=fact_samples.GPU)), 'H401')
+        self.assertEqual('interrupts of eth0 and 0000:af:00.0', found.subject)
+        self.assertNotEqual(gpu, found.subject)
+        self.assertEqual(
+            'eth0: 1 interrupt may arrive on CPU 1, not for the host; '
+            '0000:af:00.0: 1 interrupt may arrive on CPU 3, not for the host',
+            found.message)
+        self.assertEqual([60, 61], [one.interrupt for one in found.evidence])
+        self.assertEqual(2, len(found.remediation))
 
     def test_two_guests_on_several_cpus(self):
         found = self._only(host_check_cases.with_guests(
