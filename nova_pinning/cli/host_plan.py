@@ -17,6 +17,7 @@ from nova_pinning import errors
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
+from nova_pinning.host import levers
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.host import plan_model
@@ -74,6 +75,18 @@ class PlanHost(base_command.FileCommand):
                  'vCPUs, as they fit')
         _add_cpu_options(parser)
         _add_memory_options(parser)
+        parser.add_argument(
+            '--wake-latency', metavar='MICROSECONDS',
+            type=common_options.number(0, levers.MOST_WAKE_US),
+            help='have idle CPUs of guests wake up in so many microseconds '
+                 '(C-states), 0 for no idle states at all; costs power, and '
+                 'a part of the highest clock. If not given, nothing is said')
+        parser.add_argument(
+            '--without-lever', action='append', default=[], metavar='NAME',
+            choices=sorted(levers.LEVERS),
+            help='leave alone what the kernel could be told while it runs: '
+                 + ', '.join(sorted(levers.LEVERS))
+                 + '; may be given several times')
         parser.add_argument(
             '--pci-alias', action='append', default=[], metavar='NAME=WHAT',
             help='devices that guests get under a name, and that no longer '
@@ -205,6 +218,8 @@ def _request(parsed_args: argparse.Namespace) -> plan_request.PlanRequest:
         host_memory_mib=host_memory_mib,
         pci_aliases=tuple(_aliases(parsed_args.pci_alias)),
         cpu_allocation_ratio=parsed_args.cpu_allocation_ratio,
+        wake_us=parsed_args.wake_latency,
+        without_levers=frozenset(parsed_args.without_lever),
         choice=parsed_args.choice)
 
 

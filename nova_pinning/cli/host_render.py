@@ -64,8 +64,10 @@ class RenderPlan(base_command.FileCommand):
             default=str(options.Isolation.NONE),
             help='how far the kernel keeps off dedicated and polling CPUs: '
                  'not (none, the default), without timer ticks '
-                 '(tickless: nohz_full, rcu_nocbs), or out of load '
-                 'balancing as well (full: isolcpus)')
+                 '(tickless: nohz_full, rcu_nocbs), out of load balancing '
+                 'while the host runs (partition: an isolated cpuset '
+                 'partition, Linux 6.1), or both from boot on (full: '
+                 'isolcpus)')
         parser.add_argument(
             '--device-type', action='append', default=[],
             metavar='ALIAS=TYPE',

@@ -56,6 +56,8 @@ def read(value: Mapping[str, Any],
                 device['address'].lower(), device['name'],
                 readers.cpus(device['cpus'], ('interrupts', index, 'cpus')))
             for index, device in enumerate(value.get('interrupts', ()))),
+        levers={name: str(text)
+                for name, text in value.get('levers', {}).items()},
         reasons=tuple(
             plan_model.PlanReason(**reason)
             for reason in value.get('reasons', ())),
@@ -90,6 +92,7 @@ def write(plan: plan_model.HostPlan) -> dict[str, Any]:
             'interrupts': [
                 {'address': interrupt.address, 'name': interrupt.name,
                  'cpus': interrupt.cpus} for interrupt in plan.interrupts],
+            'levers': dict(plan.levers),
             'reasons': list(map(dataclasses.asdict, plan.reasons)),
             'warnings': list(map(dataclasses.asdict, plan.warnings)),
             'alternatives': [

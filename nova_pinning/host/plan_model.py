@@ -141,6 +141,8 @@ class HostPlan:
         pages
     :param poll_pages: huge pages of page_size_kib by node that are for
         OVS-DPDK
+    :param levers: what to tell the kernel while it runs, by the names of
+        :mod:`nova_pinning.host.levers`
     :param alternatives: the best first
     :param choice: which of all choices it is, 1 for the best
     """
@@ -155,6 +157,7 @@ class HostPlan:
         default_factory=dict)
     poll_pages: Mapping[int, int] = dataclasses.field(default_factory=dict)
     interrupts: tuple[Interrupts, ...] = ()
+    levers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     reasons: tuple[PlanReason, ...] = ()
     warnings: tuple[PlanWarning, ...] = ()
     alternatives: tuple[PlanAlternative, ...] = ()

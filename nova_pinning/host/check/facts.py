@@ -201,6 +201,12 @@ class HostFacts:
     :param numa_balancing: whether the kernel moves memory between nodes by
         itself
     :param merges_pages: whether the kernel merges equal pages (KSM)
+    :param levers: what the files of the plan's levers hold, by path, as far
+        as the kernel has them
+    :param clocksource: what the kernel tells time by, '' if not known
+    :param partition: of machine.slice, as cpuset.cpus.partition has it:
+        'member', 'isolated', 'isolated invalid (...)'; '' if not known
+    :param partition_cpus: what it has (cpuset.cpus.effective)
     :param free_pages: free huge pages by node and size in KiB
     :param nova_conf: None if it could not be loaded, or cannot be read
     :param nova_conf_error: what is wrong with it, if nova-compute could not
@@ -219,6 +225,10 @@ class HostFacts:
     workqueue_cpus: cpuset.CpuSet | None = None
     numa_balancing: bool = False
     merges_pages: bool = False
+    levers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    clocksource: str = ''
+    partition: str = ''
+    partition_cpus: cpuset.CpuSet = cpuset.CpuSet()
     free_pages: Mapping[tuple[int, int], int] = dataclasses.field(
         default_factory=dict)
     nova_conf: NovaConf | None = None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import os
 import re
 
+from nova_pinning import cpuset
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import guests
 from nova_pinning.host.check import hidden_work
@@ -18,6 +19,7 @@ from nova_pinning.host.check import processes
 from nova_pinning.host import discover
 from nova_pinning.host.discover import system
 from nova_pinning.host import host_model
+from nova_pinning.host import levers
 from nova_pinning.host import machine_files
 
 # What is hidden by each path that cannot be read; the first that matches
@@ -32,6 +34,10 @@ _HIDDEN = (
     (r'/proc/irq.*|/sys/kernel/irq.*', 'where interrupts go'),
     (r'.*', 'parts of what the machine is'),
 )
+_CLOCKSOURCE = ('/sys/devices/system/clocksource/clocksource0/'
+                'current_clocksource')
+# Where systemd-machined has guests (cgroups v2).
+_MACHINES = '/sys/fs/cgroup/machine.slice'
 _NODES = '/sys/devices/system/node'
 _NODE = re.compile(r'node(\d+)')
 _NOVA_COMPUTE = 'nova-compute'
@@ -71,10 +77,30 @@ def gather(
         numa_balancing=tree.text(
             '/proc/sys/kernel/numa_balancing') not in (None, '0'),
         merges_pages=tree.text('/sys/kernel/mm/ksm/run') == '1',
+        levers=dict(lever_values(tree, planned)),
+        clocksource=tree.text(_CLOCKSOURCE) or '',
+        partition=tree.text(f'{_MACHINES}/cpuset.cpus.partition') or '',
+        partition_cpus=tree.cpus(f'{_MACHINES}/cpuset.cpus.effective')
+        or cpuset.CpuSet(),
         free_pages=dict(_free_pages(tree)),
         nova_conf=nova_conf, nova_conf_error=nova_conf_error,
         outdated=tuple(_outdated(tree, others, nova_conf)),
         unread=(*_unread(tree), *_no_records(tree, everything, running)))
+
+
+def lever_values(
+    tree: machine_files.Tree, planned: host_model.HostDescription,
+) -> Iterator[tuple[str, str]]:
+    """What the files of the planned levers hold; not every kernel has all."""
+    if planned.plan is None:
+        return
+    quiet = (planned.nova.dedicated_cpus or cpuset.CpuSet()) | (
+        planned.plan.poll_cpus)
+    for name in planned.plan.levers:
+        for path in levers.LEVERS[name].paths(quiet):
+            text = tree.text(path)
+            if text is not None:
+                yield path, text
 
 
 def _outdated(

@@ -9,6 +9,7 @@ import dataclasses
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.host import host_model
+from nova_pinning.host import levers
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import memory
@@ -76,6 +77,17 @@ def reasons(
         yield plan_model.PlanReason(
             'pci_devices', f'for guests as {alias}, and no longer for the '
             f'host: {words.listed(addresses)}')
+
+
+def lever_reasons(
+    pulled: Mapping[str, str],
+) -> Iterator[plan_model.PlanReason]:
+    """What each lever brings and costs, and where it is not for."""
+    for name, value in pulled.items():
+        lever = levers.LEVERS[name]
+        yield plan_model.PlanReason(
+            'levers', f'{name} {value}: {lever.why}; costs: {lever.costs}; '
+            f'not where {lever.not_where}')
 
 
 def difference(description: host_model.HostDescription,

@@ -48,6 +48,10 @@ class PlanRequest:
     :param pci_aliases: (alias, what it names) in order: 'nvme', 'gpu',
         'nic', 'VENDOR:PRODUCT' or an address
     :param cpu_allocation_ratio: vCPUs of shared guests for each CPU
+    :param wake_us: microseconds in which idle CPUs of guests are to wake up,
+        0 for no idle states at all; None to leave that alone
+    :param without_levers: names of :mod:`nova_pinning.host.levers` to leave
+        alone
     :param choice: which of the best choices to take, 1 for the best
     """
 
@@ -61,6 +65,8 @@ class PlanRequest:
     host_memory_mib: int | None = None
     pci_aliases: tuple[tuple[str, str], ...] = ()
     cpu_allocation_ratio: float | None = None
+    wake_us: int | None = None
+    without_levers: frozenset[str] = frozenset()
     choice: int = 1
 
 

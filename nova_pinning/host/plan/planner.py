@@ -13,6 +13,7 @@ from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fit import capacity
 from nova_pinning.host import host_model
+from nova_pinning.host import levers
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import devices
@@ -55,6 +56,12 @@ def plan(description: host_model.HostDescription,
     taken = priced.pop(request.choice - 1)
     shared_out = taken.memory
     interrupts = devices.interrupts(description, taken.choice.host_cpus)
+    pulled = levers.chosen(levers.LeverHost(
+        taken.choice.host_cpus,
+        taken.choice.dedicated_cpus | taken.choice.poll_cpus,
+        bool(shared_out.guest_pages),
+        request.purpose is not plan_model.Purpose.DEDICATED, request.wake_us),
+        request.without_levers)
     planned = plan_model.HostPlan(
         purpose=request.purpose,
         host_cpus=taken.choice.host_cpus,
@@ -65,10 +72,12 @@ def plan(description: host_model.HostDescription,
         memory_kept_mib=shared_out.kept_mib,
         poll_pages=shared_out.poll_pages,
         interrupts=tuple(interrupt for interrupt, _reason in interrupts),
+        levers=pulled,
         reasons=(*explain.reasons(description, request, taken, priced),
                  *(plan_model.PlanReason('interrupts',
                                          f'{", ".join(names)}: {reason}')
-                   for reason, names in _by_reason(interrupts).items())),
+                   for reason, names in _by_reason(interrupts).items()),
+                 *explain.lever_reasons(pulled)),
         warnings=plan_warnings.warnings(
             description, request, taken.choice, shared_out, used,
             _spare_cpus(description, request, sizes, taken),

@@ -15,6 +15,7 @@ from nova_pinning.host.render import kernel
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import openvswitch
 from nova_pinning.host.render import options
+from nova_pinning.host.render import partition
 from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import provider
 from nova_pinning.host.render import readme
@@ -59,6 +60,7 @@ def _plain(layout: planned_host.PlannedHost,
     yield irqbalance.file(layout)
     yield from interrupts.files(layout)
     yield from runtime_settings.files(layout)
+    yield from partition.files(layout, options)
     yield from tuned.files(layout, options)
     yield from openvswitch.files(layout)
     yield nova_conf.file(layout, options)

@@ -127,7 +127,8 @@ def _isolation_flags(layout: planned_host.PlannedHost,
         'irqaffinity', str(layout.host_cpus),
         'The CPUs for interrupts that nobody has placed, new ones among '
         'them: those of the host.')
-    if chosen.isolation is options.Isolation.NONE:
+    if chosen.isolation in (options.Isolation.NONE,
+                            options.Isolation.PARTITION):
         return
     cpus = layout.quiet_cpus
     if not cpus:

@@ -41,6 +41,7 @@ class Isolation(enum.StrEnum):
 
     NONE = 'none'
     TICKLESS = 'tickless'  # no timer tick while one thread runs
+    PARTITION = 'partition'  # a control group that can be changed any time
     FULL = 'full'  # out of the scheduler's load balancing as well
 
 
@@ -140,6 +141,13 @@ ExecStart=/{script.path}
 [Install]
 WantedBy={wanted_by}
 """)
+
+
+def with_stop(file: RenderedFile, command: str) -> RenderedFile:
+    """A unit that runs a command when it is stopped; a script as it is."""
+    return file if file.executable else dataclasses.replace(
+        file, text=file.text.replace(
+            '\n\n[Install]', f'\nExecStop={command}\n\n[Install]'))
 
 
 def service_unit(name: str) -> str:

@@ -9,6 +9,7 @@ from nova_pinning.host.render import deploy
 from nova_pinning.host.render import interrupts
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import options
+from nova_pinning.host.render import partition
 from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import runtime_settings
 
@@ -58,7 +59,7 @@ def file(layout: planned_host.PlannedHost, chosen: options.RenderOptions,
         *_cpus(layout),
         'In this order:',
         *(f'{number}. {step}'
-          for number, step in enumerate(_steps(layout, chosen.format), 1)),
+          for number, step in enumerate(_steps(layout, chosen), 1)),
         *_choices(chosen),
         'The files, and how each takes effect where a host is not booted '
         'anew:']
@@ -81,14 +82,16 @@ def _cpus(layout: planned_host.PlannedHost) -> Iterator[str]:
 
 
 def _steps(layout: planned_host.PlannedHost,
-           render_format: options.RenderFormat) -> Iterator[str]:
+           chosen: options.RenderOptions) -> Iterator[str]:
     yield ('Empty the host: disable its nova-compute and migrate its guests '
            'away. Guests keep the CPUs they had.')
-    yield _COPY[render_format]
+    yield _COPY[chosen.format]
     yield ('Settle who places interrupts (see below). For the unit: systemctl '
            f'disable irqbalance; systemctl enable {interrupts.UNIT}.')
     if layout.quiet_cpus:
         yield f'systemctl enable {runtime_settings.UNIT}'
+    if chosen.isolation is options.Isolation.PARTITION:
+        yield f'systemctl enable {partition.UNIT}'
     if kernel.needs_pages_unit(layout):
         yield f'systemctl enable {kernel.PAGES_UNIT}'
     yield ('update-grub, or hand kernel-command-line.txt to the boot loader; '

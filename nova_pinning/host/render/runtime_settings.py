@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 
+from nova_pinning.host import levers
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
@@ -45,6 +46,21 @@ def _script(layout: planned_host.PlannedHost, summary: str,
             'merges it.\n',
             'tell "$proc/sys/kernel/numa_balancing" 0\n',
             'tell "$sys/kernel/mm/ksm/run" 2\n']
+    for name, value in layout.plan.levers.items():
+        lever = levers.LEVERS[name]
+        # '/sys/...' or '/proc/...', below what the script has for it.
+        path = f'${lever.path[1:]}'
+        text = options.comment(
+            f'{lever.why[0].upper()}{lever.why[1:]}.',
+            f'Costs: {lever.costs}. Not where {lever.not_where}. See the '
+            f"kernel's {lever.source}.")
+        lines.append(f'\n{text}')
+        if '{cpu}' in path:
+            path = path.replace('{cpu}', '$cpu')
+            lines += [f'for cpu in {quiet}; do\n',
+                      f'    tell "{path}" {value}\n', 'done\n']
+        else:
+            lines.append(f'tell "{path}" {value}\n')
     return ''.join((
         '#!/bin/sh\n',
         options.head(

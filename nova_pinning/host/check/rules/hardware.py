@@ -8,6 +8,7 @@ from nova_pinning.document import quantities
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
 from nova_pinning.host import host_model
+from nova_pinning.host import levers
 from nova_pinning.host import words
 
 _PLAN_AGAIN = ('use the plan of this kind of host, or discover and plan this '
@@ -302,3 +303,83 @@ def merged_pages(view: facts.CheckedHost) -> check_rule.Violations:
             subject='kernel', message='kernel samepage merging is on',
             # 2 undoes what was merged.
             remediation=(commands.write('/sys/kernel/mm/ksm/run', 2),))
+
+
+@check_rule.rule(
+    'H213', check_rule.Severity.WARNING,
+    'the kernel was not told what the plan has for it',
+    why='guests wait for the kernel longer than they need to; the plan and '
+        'what "nova-pinning host render" writes say what each setting brings '
+        'and costs, and for which hosts it is not',
+    advice=f'{_START}, or plan without what is not wanted (host plan '
+           '--without-lever); tuned may set the same')
+def lever_settings(view: facts.CheckedHost) -> check_rule.Violations:
+    evidence, remediation, names = [], [], []
+    for name, planned in view.plan.levers.items():
+        lever = levers.LEVERS[name]
+        wrong = {
+            path: there for path in lever.paths(
+                view.taken_cpus & view.online_cpus)
+            if (there := view.facts.levers.get(path)) is not None
+            and not lever.is_pulled(there, planned)}
+        if not wrong:
+            continue
+        seen = ', '.join(sorted(set(wrong.values())))
+        names.append(f'{name} is {seen}, planned is {planned}')
+        evidence += [facts.HostEvidence(name=f'{path} {there}')
+                     for path, there in wrong.items()]
+        remediation += [commands.write(path, planned) for path in wrong]
+    if names:
+        yield check_rule.Violation(
+            subject='kernel', message='; '.join(names),
+            evidence=tuple(evidence), remediation=tuple(remediation))
+
+
+@check_rule.rule(
+    'H214', check_rule.Severity.WARNING,
+    'time is not told by the time stamp counter',
+    why='each look at the clock leaves the CPU for a device that all CPUs '
+        'share, which takes a hundred times as long; KVM cannot have guests '
+        'read kvm-clock without asking it, either. See '
+        'Documentation/virt/kvm/x86/timekeeping.rst of the kernel',
+    advice='look in the log of the kernel for why the counter was found '
+           'unstable, and update the firmware; tsc=reliable on the kernel '
+           'command line only where the vendor vouches for it, since clocks '
+           'go wrong otherwise')
+def clocksource(view: facts.CheckedHost) -> check_rule.Violations:
+    # Other architectures have one that is good, and a virtual machine that
+    # of its own host.
+    there = view.facts.clocksource
+    if there in ('hpet', 'acpi_pm', 'jiffies', 'refined-jiffies', 'pit'):
+        yield check_rule.Violation(
+            subject='kernel', message=f'the clock source is {there}',
+            evidence=(facts.HostEvidence(name='current_clocksource'),))
+
+
+@check_rule.rule(
+    'H215', check_rule.Severity.ERROR,
+    "guests' CPUs are not isolated as they are meant to be",
+    why='the control group of guests was made an isolated partition, and the '
+        'kernel has refused that or made it of other CPUs: the scheduler '
+        'balances load over CPUs of guests, or guests float over CPUs over '
+        'which it does not. See cpuset.cpus.partition in '
+        'Documentation/admin-guide/cgroup-v2.rst of the kernel',
+    advice='start the unit nova-pinning-partition that "nova-pinning host '
+           'render --isolation partition" writes again, or disable it')
+def partition(view: facts.CheckedHost) -> check_rule.Violations:
+    there = view.facts.partition
+    if not there.startswith(('isolated', 'root')):
+        return
+    cpus = view.facts.partition_cpus
+    taken = view.dedicated_cpus & view.online_cpus
+    evidence = (facts.HostEvidence(
+        name='machine.slice', cpus=cpus, expected_cpus=taken),)
+    if 'invalid' in there:
+        yield check_rule.Violation(
+            subject='machine.slice', message=f'its partition is {there}',
+            evidence=evidence)
+    elif there == 'isolated' and cpus != taken:
+        yield check_rule.Violation(
+            subject='machine.slice',
+            message=f'its partition has {words.cpus(cpus)}, dedicated are '
+                    f'{words.cpus(taken)}', evidence=evidence)

@@ -130,8 +130,9 @@ class TestCheck(_TestCase):
             fact_samples.shared_guest(pid, f'x{pid}', '1-2')
             for pid in range(90, 110)))
         done = self._check('--limit', '3')
-        self.assertEqual(3, done.out.count('  - guest x'))
-        self.assertIn('  and 17 more (--limit)\n', done.out)
+        rules = done.out.count('  and 17 more (--limit)\n')
+        self.assertLess(0, rules)
+        self.assertEqual(3 * rules, done.out.count('  - guest x'))
 
     def test_no_plan(self):
         done = self.run_command('host', 'check', cli_case.HOST)

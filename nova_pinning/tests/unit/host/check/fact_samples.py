@@ -144,7 +144,8 @@ def planned(**values):
         plan=plan_model.HostPlan(
             plan_model.Purpose.BOTH, cpus('0,4'), plan_model.Offer((), {}),
             page_size_kib=GIB_PAGES, interrupts=(
-                plan_model.Interrupts(NIC, 'eth0', cpus('0,4')),)), **values)
+                plan_model.Interrupts(NIC, 'eth0', cpus('0,4')),),
+            levers={'stat_interval': '10'}), **values)
 
 
 def right_facts(**values):

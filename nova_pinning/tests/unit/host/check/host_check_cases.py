@@ -174,6 +174,15 @@ WRONG = {
     'balancing': ('H211',
                   lambda: fact_samples.right_facts(numa_balancing=True)),
     'merging': ('H212', lambda: fact_samples.right_facts(merges_pages=True)),
+    'lever': ('H213', lambda: fact_samples.right_facts(
+        levers={'/proc/sys/vm/stat_interval': '1'})),
+    'slow_clock': ('H214', lambda: fact_samples.right_facts(
+        clocksource='hpet')),
+    'no_partition': ('H215', lambda: fact_samples.right_facts(
+        partition='isolated invalid (Cpu list in cpuset.cpus not exclusive)',
+        partition_cpus=cpus('1,3,5,7'))),
+    'other_partition': ('H215', lambda: fact_samples.right_facts(
+        partition='isolated', partition_cpus=cpus('1,3'))),
     # Services
     'unconfined': ('H301', lambda: with_process(
         fact_samples.process(600, 'cron', '0-7', 'cron.service'),
