@@ -43,6 +43,25 @@ _VALIDATORS = (
             'type': str,
             'description': 'The name of the family.',
             'pattern': _NAME}),
+    base.ExtraSpecValidator(
+        name=flavor_model.L3_WAYS_KEY,
+        description=(
+            'How many ways of the L3 cache of each of its NUMA cells the '
+            'guest has for itself. nova-pinning agent sees to it on the '
+            'host; resources:CUSTOM_L3_WAYS has Placement count them.'),
+        value={
+            'type': int,
+            'description': 'The number of ways.',
+            'min': 1, 'max': 64}),
+    base.ExtraSpecValidator(
+        name=flavor_model.BANDWIDTH_KEY,
+        description=(
+            'What the guest can have of the memory bandwidth that its CPUs '
+            'could use, in per cent. The kernel rounds it up.'),
+        value={
+            'type': int,
+            'description': 'The per cent.',
+            'min': 1, 'max': 100}),
 )
 
 

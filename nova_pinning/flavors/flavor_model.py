@@ -12,6 +12,10 @@ from nova_pinning.model import hostclass
 CATALOGUE_KEY = 'pinning:catalogue'
 #: The extra spec that says which family of it a flavor is of.
 FAMILY_KEY = 'pinning:family'
+#: The extra spec with the ways of each L3 cache that a guest has for itself.
+L3_WAYS_KEY = 'pinning:l3_ways'
+#: The extra spec with the limit of a guest's memory bandwidth, in per cent.
+BANDWIDTH_KEY = 'pinning:memory_bandwidth'
 #: The extra spec that HostClassFilter reads: 'dedicated' or 'shared'.
 CLASS_KEY = hostclass.CLASS_KEY
 

@@ -84,6 +84,8 @@ class CatalogueEntry:
     nic_multiqueue: Placed[bool] | None = None
     cpu_priority: Figure | None = None
     cpu_cap: Placed[Group] | None = None
+    l3_ways: Figure | None = None
+    memory_bandwidth: Figure | None = None
     traits: Placed[Mapping[str, Placed[list[Placed[str]]]]] | None = None
     secure_boot: Placed[str] | None = None
     tpm: Placed[Group] | None = None

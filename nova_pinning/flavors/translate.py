@@ -22,10 +22,13 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import guest_cores
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import size_formulas
+from nova_pinning.placement import cache_resources
 
 #: An extra spec, its value, and the setting that it comes from.
 Spec = tuple[str, str, shape.Placed[Any]]
 
+#: Of a cache; the kernel's masks have as many bits.
+MOST_WAYS = 64
 # Nova's limit for keys and values (nova.api.validation.parameter_types).
 _MAX_LENGTH = 255
 _MASK = re.compile(r'\^?\d+(-\d+)?(,\^?\d+(-\d+)?)*', re.ASCII)
@@ -69,6 +72,7 @@ def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
     yield from _security(size)
     yield from _devices(size)
     yield from _cpu_quotas(size)
+    yield from _caches(size, guest_cells)
     yield from size_formulas.throttles(size)
     if size.traits:
         for word in ('required', 'forbidden'):
@@ -270,6 +274,34 @@ def _devices(size: shape.CatalogueEntry) -> Iterator[Spec]:
     if counts:
         yield 'pci_passthrough:alias', ','.join(counts), last
     yield from _plain('hw:vif_multiqueue_enabled', size.nic_multiqueue)
+
+
+def _caches(size: shape.CatalogueEntry,
+            guest_cells: cells.FlavorCells | None) -> Iterator[Spec]:
+    """Cache ways and memory bandwidth, with what Placement is to count."""
+    values = {}
+    for key, setting, most in (
+            (flavor_model.L3_WAYS_KEY, size.l3_ways, MOST_WAYS),
+            (flavor_model.BANDWIDTH_KEY, size.memory_bandwidth, 100)):
+        if setting is None:
+            continue
+        value = size_formulas.number(size, setting)
+        if not 1 <= value <= most:
+            raise size.error(f'{value} is not from 1 to {most}', setting,
+                             'leave it out if nothing is wanted')
+        values[key] = value
+        last = setting
+        yield key, str(value), setting
+    if not values:
+        return
+    amounts, required = cache_resources.request(
+        values.get(flavor_model.L3_WAYS_KEY, 0),
+        flavor_model.BANDWIDTH_KEY in values,
+        len(guest_cells.cells) if guest_cells else 1)
+    for name, amount in amounts.items():
+        yield f'resources:{name}', str(amount), last
+    for trait in sorted(required):
+        yield f'trait:{trait}', 'required', last
 
 
 def _cpu_quotas(size: shape.CatalogueEntry) -> Iterator[Spec]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""provider.yaml: the traits that nova-compute gives its resource provider.
+"""provider.yaml: traits and inventories that nova-compute reports as well.
 
 nova-compute reads ``/etc/nova/provider_config/*.yaml`` when it starts
 (nova.compute.provider_config) and puts the traits that stand there on its
@@ -20,6 +20,7 @@ from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.fit import score
+from nova_pinning.host import cache_capacity
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning.model import hostclass
@@ -45,11 +46,15 @@ class ProviderEntry:
     :param uuid: its UUID as it is written, COMPUTE_NODE for the host's own,
         '' if it goes by its name
     :param name: its name, '' if it goes by a UUID
+    :param inventories: how much there is of custom resource classes, which
+        are not read back
     """
 
     uuid: str = COMPUTE_NODE
     name: str = ''
     traits: frozenset[str] = frozenset()
+    inventories: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False)
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)
 
@@ -109,8 +114,13 @@ def make(description: host_model.HostDescription,
             f'{" and ".join(sorted(told))} cannot both be true',
             description.where, 'take those that are wrong from its traits, '
             'or correct what it says of its L3 caches')
+    inventories: Mapping[str, int] = {}
+    caches = cache_capacity.of_host(description)
+    if caches is not None:
+        told |= caches.traits
+        inventories = caches.totals
     return ProviderFile(
-        ProviderEntry('' if name else uuid, name, traits | told,
+        ProviderEntry('' if name else uuid, name, traits | told, inventories,
                       description.where), tuple(notes))
 
 
@@ -132,9 +142,19 @@ def text(made: ProviderFile, host: str) -> str:
         'providers': [{
             'identification': (
                 {'name': entry.name} if entry.name else {'uuid': entry.uuid}),
+            **({'inventories': {'additional': [
+                {resource: _inventory(total)}
+                for resource, total in entry.inventories.items()]}}
+               if entry.inventories else {}),
             'traits': {'additional': sorted(entry.traits)}}]}
     return ''.join(f'# {line}\n' for line in head) + yaml.safe_dump(
         body, sort_keys=False)
+
+
+def _inventory(total: int) -> dict[str, int | float]:
+    """Of what is never sold twice, in pieces of one."""
+    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total,
+            'step_size': 1, 'allocation_ratio': 1.0}
 
 
 def _host_class(
@@ -309,5 +329,5 @@ def _entries(document: source.YamlDocument) -> list[ProviderEntry]:
             identification = provider['identification']
             entries.append(ProviderEntry(
                 identification.get('uuid', ''), identification.get('name', ''),
-                frozenset(traits), document.locate(('providers', index))))
+                frozenset(traits), {}, document.locate(('providers', index))))
     return entries

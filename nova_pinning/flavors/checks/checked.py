@@ -15,6 +15,7 @@ from nova_pinning import model
 from nova_pinning.model import flag
 from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
+from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
 #: How a place in the image's properties is called in findings.
@@ -146,7 +147,9 @@ class CheckedFlavor:
             self._resource('VCPU', self.flavor.vcpus),
             self._resource('MEMORY_MB', self.flavor.memory_mib),
             self.guest, self.devices, self.pci_policy or 'legacy',
-            self._names_pcpus)
+            self._names_pcpus, tuple(
+                (name, amount) for name in cache_resources.CLASSES
+                if (amount := self.asked(name))))
 
     @property
     def _names_pcpus(self) -> bool:
@@ -263,7 +266,8 @@ class CheckedFlavor:
                     key.removeprefix('trait:')
                     for key, value in self.image.items()
                     if key.startswith('trait:') and value == 'required'},
-                self.traits('forbidden'), told.traits,
+                self.traits('forbidden'), told.traits | (
+                    host.caches.traits if host.caches else frozenset()),
                 told.has_threads, told.tells_trait))
 
     def where(self, keys: Iterable[str]) -> errors.Location:

@@ -16,6 +16,7 @@ import re
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.checks import waiver
+from nova_pinning.flavors.checks import cache_rules
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import cpus
@@ -42,6 +43,7 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
     quotas,
     classes,
     host_fit_rules,
+    cache_rules,
     groups={
         'N0': 'What nova refuses',
         'N1': "What the cloud's release of nova does not have",

@@ -13,15 +13,19 @@ from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fit import devices
 from nova_pinning.fit import usage
+from nova_pinning.host import cache_capacity
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning import model
+from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
 _MAX_SHORTAGES = 3
 _UNITS = {
     inventory.VCPU: 'shared CPUs', inventory.PCPU: 'dedicated CPUs',
-    inventory.MEMORY_MB: 'MiB of memory'}
+    inventory.MEMORY_MB: 'MiB of memory',
+    cache_resources.L3_WAYS: 'ways of L3 caches for guests',
+    cache_resources.RESCTRL_GROUPS: 'groups of guests in resctrl'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +66,16 @@ class TargetHosts:
     @property
     def inventories(self) -> dict[str, inventory.Inventory]:
         """What Placement knows of it."""
+        totals = self.caches.totals if self.caches else {}
         return inventory.host_inventories(
-            self.host, self.description.nova.reserved_memory_mib)
+            self.host, self.description.nova.reserved_memory_mib) | {
+                name: inventory.Inventory(total)
+                for name, total in totals.items()}
+
+    @property
+    def caches(self) -> cache_capacity.CacheCapacity | None:
+        """What guests can have of its L3 caches, None if that is not told."""
+        return cache_capacity.of_host(self.description)
 
     @property
     def pci_pools(self) -> tuple[devices.PciPool, ...]:
@@ -98,7 +110,8 @@ def targets(
 def _shape(description: host_model.HostDescription) -> Hashable:
     nova = description.nova
     return (engine.engine_host(description), description.traits,
-            nova.reserved_memory_mib, tuple(
+            nova.reserved_memory_mib, cache_capacity.of_host(description),
+            tuple(
                 (device.alias, _kind(device), device.numa_node)
                 for device in description.pci_devices if device.alias))
 
@@ -126,6 +139,7 @@ class TargetRequest:
     devices: tuple[tuple[str, int], ...] = ()
     pci_policy: str = 'legacy'
     names_pcpus: bool = False
+    cache_amounts: tuple[tuple[str, int], ...] = ()
 
     @property
     def amounts(self) -> tuple[int, int, int, model.Guest | None]:
@@ -186,7 +200,8 @@ class _Filling:
         self._order = order
         self._host = target.host
         self._inventories = target.inventories
-        self._used = dict.fromkeys(inventory.COUNTED, 0)
+        self._used = dict.fromkeys(
+            (*inventory.COUNTED, *cache_resources.CLASSES), 0)
         self._pools = target.pci_pools
         self._requests = tuple(
             devices.PciRequest(
@@ -242,6 +257,8 @@ class _Filling:
                 *self._order.amounts,
                 on_pcpus=inventory.PCPU in self._inventories).items():
             self._used[name] += amount
+        for name, amount in self._order.cache_amounts:
+            self._used[name] += amount
         return ''
 
     def _placement_refusal(self) -> str:
@@ -252,7 +269,8 @@ class _Filling:
             queries = queries[:1]
         for query in queries:
             lack = next(inventory.resource_shortages(
-                self._inventories, self._used, query), None)
+                self._inventories, self._used,
+                query | dict(self._order.cache_amounts)), None)
             if lack is None:
                 return ''
             lacks.append(lack)

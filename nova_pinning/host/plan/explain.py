@@ -8,6 +8,7 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning.host import cache_capacity
 from nova_pinning.host import host_model
 from nova_pinning.host import levers
 from nova_pinning.host.plan import allocatable_cores
@@ -77,6 +78,31 @@ def reasons(
         yield plan_model.PlanReason(
             'pci_devices', f'for guests as {alias}, and no longer for the '
             f'host: {words.listed(addresses)}')
+
+
+def cache_reasons(
+    planned: host_model.HostDescription,
+) -> Iterator[plan_model.PlanReason]:
+    """What guests can have of the caches."""
+    resctrl, caches = planned.resctrl, cache_capacity.of_host(planned)
+    if resctrl is None or caches is None:
+        return
+    groups = (f'{words.count(caches.groups, "guest")} at most can have any of '
+              'that' if caches.groups else 'but there are no groups for them')
+    if resctrl.l3 and caches.ways:
+        kept = resctrl.l3.ways - caches.ways
+        yield plan_model.PlanReason(
+            'l3_ways', f'{caches.ways} of {resctrl.l3.ways} ways of each of '
+            f'{words.count(caches.caches, "L3 cache")} are for guests that '
+            f'ask for ways of their own, {caches.ways * caches.caches} '
+            f'together and {caches.most_ways} at most for one in a cache; '
+            f'{kept} stay for everybody else, those that devices use among '
+            f'them; {groups}')
+    if resctrl.mb:
+        yield plan_model.PlanReason(
+            'memory_bandwidth', 'it can be limited for each guest from '
+            f'{resctrl.mb.min_bandwidth} per cent on, in steps of '
+            f'{resctrl.mb.bandwidth_gran}; {groups}')
 
 
 def lever_reasons(

@@ -89,7 +89,11 @@ def plan(description: host_model.HostDescription,
                 other.offer, explain.difference(description, taken, other))
             for other in priced),
         choice=request.choice)
-    return _applied(description, request, taken.choice, shared_out, planned)
+    applied = _applied(
+        description, request, taken.choice, shared_out, planned)
+    return dataclasses.replace(applied, plan=dataclasses.replace(
+        planned, reasons=(
+            *planned.reasons, *explain.cache_reasons(applied))))
 
 
 def _by_reason(
