@@ -34,6 +34,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import cache_resources
 
 _INSTANCE = models.Instance
 _EXTRA = models.InstanceExtra
@@ -302,7 +303,9 @@ class GuestReader:
             memory_mib=flavor.memory_mib,
             guest_class=self._class(row, host, flavor, guest),
             name=row.display_name or '', flavor=flavor.name,
-            disk_gib=_disk_gib(flavor, row), topology=guest, fit=fit,
+            disk_gib=_disk_gib(flavor, row),
+            resources=cache_resources.asked(flavor.extra_specs),
+            topology=guest, fit=fit,
             vm_state=row.vm_state or '', project=row.project_id or '',
             availability_zone=self._wishes.zones.get(row.uuid, ''),
             # Nova counts a member where it is, not what a migration holds.

@@ -27,6 +27,7 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
 
@@ -45,6 +46,7 @@ class CapacityCause(enum.StrEnum):
     PAGES = 'pages'
     DISK = 'disk'
     PLACEMENT = 'placement'
+    CACHES = 'caches'
     DEVICES = 'devices'
     ORDER = 'order'
 
@@ -62,7 +64,11 @@ _BY_RESOURCE = {
     inventory.PCPU: CapacityCause.PLACEMENT,
     inventory.MEMORY_MB: CapacityCause.MEMORY,
     inventory.DISK_GB: CapacityCause.DISK,
+    cache_resources.L3_WAYS: CapacityCause.CACHES,
+    cache_resources.RESCTRL_GROUPS: CapacityCause.CACHES,
 }
+# Those of which a snapshot need not say anything.
+_NOT_ALWAYS_TOLD = (inventory.DISK_GB, *cache_resources.CLASSES)
 
 
 class HostCount(NamedTuple):
@@ -434,7 +440,7 @@ class Counter:
         for name, need in query.items():
             offer = host.offers.get(name)
             if offer is None:
-                if name == inventory.DISK_GB:
+                if name in _NOT_ALWAYS_TOLD:
                     continue
                 return 0, CapacityCause.PLACEMENT
             free, total = offer
@@ -452,9 +458,12 @@ class Counter:
         use = self._uses.get(host.has_pcpus)
         if use is None:
             flavor = self.request.flavor
-            use = self._uses[host.has_pcpus] = inventory.allocation(
-                flavor.vcpus, flavor.memory_mib, self.request.disk_gib,
-                self.request.topology, on_pcpus=host.has_pcpus)
+            use = self._uses[host.has_pcpus] = {
+                **dict.fromkeys(cache_resources.CLASSES, 0),
+                **inventory.allocation(
+                    flavor.vcpus, flavor.memory_mib, self.request.disk_gib,
+                    self.request.topology, on_pcpus=host.has_pcpus),
+                **cache_resources.asked(flavor.extra_specs)}
         return use
 
     def _packed(self, host: CountedHost, limit: int) -> search.GuestPacking:

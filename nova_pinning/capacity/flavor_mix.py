@@ -19,6 +19,7 @@ from nova_pinning import fit
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
 from nova_pinning import model
+from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
 _KIB_PER_MIB = 1024
@@ -70,7 +71,8 @@ class _MixedHost(NamedTuple):
 
 
 _RESOURCES = (inventory.PCPU, inventory.VCPU, inventory.MEMORY_MB,
-              inventory.DISK_GB)
+              inventory.DISK_GB,
+              *cache_resources.CLASSES)
 
 
 def can_mix(counter: count.Counter) -> bool:
@@ -262,10 +264,12 @@ def _item(counter: count.Counter, is_sure: bool, is_paired: bool) -> _Item:
     flavor = request.flavor
     disk_gib = max((query.resources.get(inventory.DISK_GB, 0)
                     for query in request.queries), default=0)
+    asked = cache_resources.asked(flavor.extra_specs)
+    caches = [asked.get(name, 0) for name in cache_resources.CLASSES]
     guest = request.topology
     if guest is None:
         return _Item(fit.Size(flavor.vcpus, flavor.memory_mib),
-                     (0, flavor.vcpus, flavor.memory_mib, disk_gib))
+                     (0, flavor.vcpus, flavor.memory_mib, disk_gib, *caches))
     needs = [demand.dedicated + demand.emulator for demand in guest.demands]
     cpus = max(needs) if is_sure else min(needs)
     if is_paired:
@@ -274,4 +278,4 @@ def _item(counter: count.Counter, is_sure: bool, is_paired: bool) -> _Item:
     return _Item(
         fit.Size(cpus, max(1, cell.memory_mib),
                  page_size_kib=cell.page_size_kib, cells=len(guest.cells)),
-        (sum(needs), 0, flavor.memory_mib, disk_gib))
+        (sum(needs), 0, flavor.memory_mib, disk_gib, *caches))

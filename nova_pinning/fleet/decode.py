@@ -208,6 +208,7 @@ class _Decoder:
                 value.get('disk_allocation_ratio', 1)),
             reserved_memory_mib=value.get('reserved_memory_mib', 0),
             disk_gib=value.get('disk_gib'),
+            resources=value.get('resources', {}),
             is_enabled=value.get('is_enabled', True),
             disabled_reason=value.get('disabled_reason', ''),
             nova_release=self._release(value, (*path, 'nova_release')),
@@ -246,7 +247,8 @@ class _Decoder:
             memory_mib=value['memory_mib'],
             guest_class=_CLASSES[value['class']],
             name=value.get('name', ''), flavor=value.get('flavor', ''),
-            disk_gib=value.get('disk_gib', 0), topology=topology, fit=fit,
+            disk_gib=value.get('disk_gib', 0),
+            resources=value.get('resources', {}), topology=topology, fit=fit,
             devices=tuple([
                 snapshot.PciUse(_kind(use['kind']), use['numa_node'],
                                 use['count'])

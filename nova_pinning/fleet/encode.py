@@ -205,6 +205,7 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'disk_allocation_ratio': host.disk_allocation_ratio,
             'reserved_memory_mib': host.reserved_memory_mib,
             'disk_gib': host.disk_gib,
+            'resources': dict(sorted(host.resources.items())),
             'is_enabled': host.is_enabled,
             'disabled_reason': _printable(host.disabled_reason, '\n'),
             'nova_release': host.nova_release,
@@ -249,6 +250,8 @@ def _guest(guest: snapshot.FleetGuest,
     document['memory_mib'] = guest.memory_mib
     if guest.disk_gib:
         document['disk_gib'] = guest.disk_gib
+    if guest.resources:
+        document['resources'] = dict(sorted(guest.resources.items()))
     if guest.topology is not None:
         document['topology'] = topologies.place(guest.topology)
         if guest.fit is None:

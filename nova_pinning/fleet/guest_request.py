@@ -76,8 +76,8 @@ def of_guest(
             memory_mib=guest.memory_mib, disk_gib=guest.disk_gib),
         guest_class=guest.guest_class, topology=guest.topology,
         queries=tuple(
-            PlacementQuery(resources=resources, required=required,
-                           forbidden=forbidden)
+            PlacementQuery(resources={**resources, **guest.resources},
+                           required=required, forbidden=forbidden)
             for resources in inventory.resource_requests(
                 guest.vcpus, guest.memory_mib, guest.disk_gib,
                 guest.topology)))

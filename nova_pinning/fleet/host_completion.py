@@ -11,6 +11,7 @@ import itertools
 
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import cache_capacity
 from nova_pinning.host import host_model
 
 
@@ -31,7 +32,8 @@ def completed(
 ) -> tuple[snapshot.FleetHost, ...]:
     """The hosts with what nova's database does not have, if files tell.
 
-    That is their L3 domains, and how much memory is kept from guests.
+    That is their L3 domains, the ways of those that guests can have, and how
+    much memory is kept from guests.
 
     :param descriptions: by the name of the compute service
     """
@@ -42,7 +44,9 @@ def completed(
 def _completed(
     host: snapshot.FleetHost, description: host_model.HostDescription,
 ) -> snapshot.FleetHost:
+    caches = cache_capacity.of_host(description)
     return dataclasses.replace(
-        host, l3_domains=l3_domains(description),
+        host, resources=host.resources or (caches.totals if caches else {}),
+        l3_domains=l3_domains(description),
         reserved_memory_mib=(description.nova.reserved_memory_mib
                              or host.reserved_memory_mib))

@@ -13,6 +13,7 @@ from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
 #: The fit of a guest without NUMA topology.
@@ -79,8 +80,9 @@ class HostOccupancy:
     def _used_with(self, guest: snapshot.FleetGuest,
                    sign: int) -> Mapping[str, int]:
         use = _allocation(self.inventories, guest)
-        return {name: amount + sign * use.get(name, 0)
-                for name, amount in self.resources_used.items()}
+        used = self.resources_used
+        return {name: used.get(name, 0) + sign * use.get(name, 0)
+                for name in {**used, **use}}
 
     @property
     def device_uses(self) -> tuple[snapshot.PciUse, ...]:
@@ -99,7 +101,7 @@ def of_host(
     used = dict.fromkeys(inventory.COUNTED, 0) | dict(host.held)
     for guest in guests:
         for name, amount in _allocation(inventories, guest).items():
-            used[name] += amount
+            used[name] = used.get(name, 0) + amount
     engine = occupancy.engine_host(host, guests)
     return HostOccupancy(
         host, guests, engine, inventories, used,
@@ -132,6 +134,7 @@ def guest_of(
         uuid=uuid, host=occupancy.host.name, flavor=flavor.name,
         vcpus=flavor.vcpus, memory_mib=flavor.memory_mib,
         disk_gib=request.disk_gib,
+        resources=cache_resources.asked(flavor.extra_specs),
         guest_class=request.guest_class, topology=request.topology,
         fit=None if request.topology is None else fit, devices=taken)
 
@@ -225,9 +228,9 @@ def verdict(
 
 def _allocation(inventories: Mapping[str, inventory.Inventory],
                 guest: snapshot.FleetGuest) -> Mapping[str, int]:
-    return inventory.allocation(
+    return {**inventory.allocation(
         guest.vcpus, guest.memory_mib, guest.disk_gib, guest.topology,
-        on_pcpus=inventory.PCPU in inventories)
+        on_pcpus=inventory.PCPU in inventories), **guest.resources}
 
 
 def _taken_cpus(host: snapshot.FleetHost,

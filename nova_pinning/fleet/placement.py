@@ -113,6 +113,8 @@ def host_inventories(
     if host.disk_gib is not None:
         inventories[inventory.DISK_GB] = inventory.Inventory(
             host.disk_gib, allocation_ratio=host.disk_allocation_ratio)
+    for name, total in host.resources.items():
+        inventories[name] = inventory.Inventory(total)
     return inventories
 
 
@@ -161,9 +163,10 @@ def _is_told(host: snapshot.FleetHost, name: str) -> bool:
     if name == inventory.DISK_GB:
         # Another provider may share its disk with the host.
         return host.disk_gib is not None
-    if host.inventories is not None:
-        return name in inventory.COUNTED
-    return name in inventory.COUNTED and bool(host.cells)
+    if name in host.resources:
+        return True
+    return name in inventory.COUNTED and (
+        bool(host.cells) or host.inventories is not None)
 
 
 def by_traits(host: snapshot.FleetHost,

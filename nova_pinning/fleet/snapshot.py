@@ -128,6 +128,8 @@ class FleetHost:
     :param aggregates: names of those that it is in, sorted
     :param reserved_memory_mib: kept from guests (reserved_host_memory_mb)
     :param disk_gib: all that guests' disks share, None if not known
+    :param resources: how much it has of custom resource classes that are
+        counted (cache_resources.CLASSES), as far as that is known
     :param is_enabled: whether nova-scheduler may choose it
     :param disabled_reason: as whoever disabled it says; '' for none
     :param nova_release: of its nova-compute, '2025.1' or such; None if it is
@@ -157,6 +159,8 @@ class FleetHost:
     disk_allocation_ratio: float = 1.0
     reserved_memory_mib: int = 0
     disk_gib: int | None = None
+    resources: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False)
     is_enabled: bool = True
     disabled_reason: str = ''
     nova_release: str | None = None
@@ -224,6 +228,7 @@ class FleetGuest:
     :param flavor: its flavor's name, '' if not known
     :param host: name of its host
     :param disk_gib: on the host's own disks
+    :param resources: what it has of custom resource classes that are counted
     :param topology: what it asked for, None if it has no NUMA topology: its
         vCPUs then float over all shared CPUs of the host
     :param fit: where that lies; given exactly if topology is
@@ -250,6 +255,8 @@ class FleetGuest:
     name: str = ''
     flavor: str = ''
     disk_gib: int = 0
+    resources: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False)
     topology: model.Guest | None = None
     fit: model.Fit | None = None
     devices: tuple[PciUse, ...] = ()

@@ -27,6 +27,7 @@ from nova_pinning.host import host_model
 from nova_pinning.importers import host_gaps
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import cache_resources
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_cloud
@@ -301,6 +302,8 @@ def fleet_host(
         disk_allocation_ratio=_ratio(disk),
         reserved_memory_mib=memory.reserved if memory else 0,
         disk_gib=disk.total if disk else None,
+        resources={name: inventories[name].total
+                   for name in cache_resources.CLASSES if name in inventories},
         is_enabled=not hypervisor.disabled_reason,
         disabled_reason=hypervisor.disabled_reason,
         cpu_model=cpu_model, hypervisor_version=hypervisor.version or None,
@@ -348,6 +351,7 @@ def fleet_guest(
         # A server without an image boots from a volume.
         disk_gib=(flavor['disk'] if image else 0) + flavor['ephemeral']
         + math.ceil(flavor['swap'] / _MIB_PER_GIB),
+        resources=cache_resources.asked(flavor['extra_specs']),
         topology=numa_topology, fit=fit,
         is_movable=(shown.get('status') in _MOVABLE
                     and not shown.get('OS-EXT-STS:task_state')),

@@ -20,6 +20,8 @@ CLASSES = (L3_WAYS, RESCTRL_GROUPS)
 #: Memory bandwidth of guests can be limited, in per cent.
 BANDWIDTH_TRAIT = 'CUSTOM_PINNING_MEMORY_BANDWIDTH'
 
+_ASKED = re.compile(r'resources[\w-]{0,64}:(\w+)', re.ASCII)
+_AMOUNT = re.compile('[0-9]{1,9}')
 _WAYS_TRAIT = re.compile('CUSTOM_PINNING_L3_WAYS_([1-9][0-9]{0,2})')
 
 
@@ -53,6 +55,19 @@ def totals(ways: int, caches: int, groups: int) -> Mapping[str, int]:
     amounts = {L3_WAYS: ways * caches if groups else 0,
                RESCTRL_GROUPS: groups}
     return {name: amount for name, amount in amounts.items() if amount > 0}
+
+
+def asked(extra_specs: Mapping[str, str]) -> dict[str, int]:
+    """What a flavor asks for of both classes, in groups of any number.
+
+    See merged_resources of nova.scheduler.utils.ResourceRequest.
+    """
+    amounts: dict[str, int] = {}
+    for key, value in extra_specs.items():
+        match = _ASKED.fullmatch(key)
+        if match and match[1] in CLASSES and _AMOUNT.fullmatch(value.strip()):
+            amounts[match[1]] = amounts.get(match[1], 0) + int(value)
+    return {name: amount for name, amount in amounts.items() if amount}
 
 
 def request(ways: int, has_limit: bool,

@@ -19,6 +19,7 @@ CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.PAGES: 'too few pages',
     count.CapacityCause.DISK: 'too little disk',
     count.CapacityCause.PLACEMENT: 'fewer CPUs in Placement',
+    count.CapacityCause.CACHES: 'too few cache ways',
     count.CapacityCause.DEVICES: 'too few devices near CPUs',
     count.CapacityCause.ORDER: "nova's order of cells",
 }

@@ -6,6 +6,7 @@ import dataclasses
 import ddt
 import yaml
 
+from nova_pinning.bridge import nova_judgement
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
@@ -14,7 +15,6 @@ from nova_pinning.host import cache_capacity
 from nova_pinning.host import hardware
 from nova_pinning.host import provider_config
 from nova_pinning.placement import cache_resources
-from nova_pinning.tests.unit.flavors import nova_judge
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit import unit_base
 
@@ -123,7 +123,7 @@ class TestChecks(unit_base.TestCase):
         return {
             finding.code: finding.message
             for finding in flavor_check_run.check(
-                flavors, nova_judge.judging,
+                flavors, nova_judgement.judging,
                 (host(),) if hosts is None else hosts)
             if finding.code.startswith('P61') or finding.code == 'P601'}
 
@@ -178,7 +178,7 @@ class TestChecks(unit_base.TestCase):
         self.assertEqual(
             1, cache_capacity.of_host(few).totals['CUSTOM_RESCTRL_GROUPS'])
         found = flavor_check_run.check(
-            (order,), nova_judge.judging, (few,))
+            (order,), nova_judgement.judging, (few,))
         self.assertTrue([finding for finding in found
                          if finding.code == 'P602'
                          and 'groups of guests in resctrl' in

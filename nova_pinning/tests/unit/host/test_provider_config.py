@@ -15,6 +15,7 @@ import yaml
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fit import score
+from nova_pinning.host import cache_capacity
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
@@ -175,6 +176,11 @@ class TestMake(oslotest.BaseTestCase):
         # No other trait of the host is lost, and no other comes.
         ours = {*placement_traits.TRAIT_OF.values(), *(
             trait for trait in traits if placement_traits.l3_cpus([trait]))}
+        caches = cache_capacity.of_host(host)
+        if caches is not None:
+            self.assertLessEqual(caches.traits, traits)
+            self.assertEqual(caches.totals, made.entry.inventories)
+            ours |= caches.traits
         self.assertEqual(host.traits - ours, traits - ours)
         self.check_domains(host, placement_traits.l3_cpus(traits))
 
