@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the parts of the documentation that list the rules of all checks."""
+"""Write the parts of the documentation that list rules, defects and levers."""
 
 import pathlib
 
@@ -8,6 +8,7 @@ from nova_pinning.checks import reference
 from nova_pinning.flavors.checks import flavor_check_run
 from nova_pinning.fleet import problems
 from nova_pinning.host.check import host_check_run
+from nova_pinning.host import levers
 from nova_pinning.segregation.audit import audit_run
 from nova_pinning.upgrade import register
 from nova_pinning.upgrade import register_page
@@ -23,12 +24,14 @@ REGISTRIES = {
 #: What is generated besides.
 DEFECTS = 'nova-defects.inc'
 MOVES = DIRECTORY.parent / 'admin' / 'moving-defects.inc'
+LEVERS = 'host-levers.inc'
 
 
 def main() -> None:
     """Write them all."""
     for name, rules in REGISTRIES.items():
         (DIRECTORY / name).write_text(reference.page(rules))
+    (DIRECTORY / LEVERS).write_text(levers.page())
     (DIRECTORY / DEFECTS).write_text(register_page.page(register.shipped()))
     MOVES.write_text(register_page.moves_table(register.shipped()))
 

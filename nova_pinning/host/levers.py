@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import textwrap
 
 from nova_pinning import cpuset
 
@@ -171,3 +172,18 @@ def chosen(host: LeverHost,
     values = {name: lever.value(host) for name, lever in LEVERS.items()
               if name not in without}
     return {name: value for name, value in values.items() if value}
+
+
+def page() -> str:
+    """All of them as a list of definitions, as reST."""
+    lines = ['.. Generated: this file is written by '
+             'tools/write_check_references.py']
+    for lever in LEVERS.values():
+        lines += ['', f'``{lever.name}``']
+        lines += textwrap.wrap(
+            f':file:`{lever.path}`: '
+            f'{lever.why}. Costs: {lever.costs}. Not where '
+            f"{lever.not_where}. See the kernel's {lever.source}.", 79,
+            initial_indent='   ', subsequent_indent='   ',
+            break_long_words=False, break_on_hyphens=False)
+    return '\n'.join(lines) + '\n'

@@ -13,7 +13,8 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.tests.unit import unit_base
 
 _KEYS = (flavor_model.CLASS_KEY, flavor_model.CATALOGUE_KEY,
-         flavor_model.FAMILY_KEY)
+         flavor_model.FAMILY_KEY, flavor_model.L3_WAYS_KEY,
+         flavor_model.BANDWIDTH_KEY)
 
 
 @ddt.ddt
@@ -32,6 +33,8 @@ class ExtraSpecsTest(unit_base.TestCase):
 
     @ddt.data(
         ('pinning:class', 'dedicated'), ('pinning:class', 'shared'),
+        ('pinning:l3_ways', '1'), ('pinning:l3_ways', '64'),
+        ('pinning:memory_bandwidth', '100'),
         ('pinning:catalogue', 'default'), ('pinning:family', 'local-nvme'),
         ('pinning:family', 'a' * 64), ('pinning:family', '2.x_b'))
     @ddt.unpack
@@ -42,6 +45,8 @@ class ExtraSpecsTest(unit_base.TestCase):
         ('pinning:class', 'Dedicated'), ('pinning:class', ''),
         ('pinning:class', 'mixed'), ('pinning:clas', 'dedicated'),
         ('pinning:', 'dedicated'), ('pinning:classes', 'shared'),
+        ('pinning:l3_ways', '0'), ('pinning:l3_ways', '65'),
+        ('pinning:l3_ways', 'all'), ('pinning:memory_bandwidth', '101'),
         ('pinning:catalogue', ''), ('pinning:catalogue', 'a b'),
         ('pinning:family', 'a' * 65), ('pinning:family', '-a'))
     @ddt.unpack

@@ -5,6 +5,7 @@ import importlib.util
 import pathlib
 
 from nova_pinning.checks import reference
+from nova_pinning.host import levers
 from nova_pinning.tests.unit.checks import samples
 from nova_pinning.tests.unit import unit_base
 from nova_pinning.upgrade import register
@@ -60,6 +61,9 @@ Remedy: hold it.
             self.assertEqual(
                 reference.page(rules), (tool.DIRECTORY / name).read_text(),
                 f'{name} is stale: run tools/write_check_references.py')
+        self.assertEqual(
+            levers.page(), (tool.DIRECTORY / tool.LEVERS).read_text(),
+            f'{tool.LEVERS} is stale: run tools/write_check_references.py')
         self.assertEqual(
             register_page.page(register.shipped()),
             (tool.DIRECTORY / tool.DEFECTS).read_text(),
