@@ -11,6 +11,8 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
 from nova_pinning.host import discover
+from nova_pinning.host.discover import resctrl
+from nova_pinning.host.discover import system
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
@@ -75,15 +77,24 @@ class DiscoverHost(base_command.FileCommand):
             print(text, end='')
         else:
             atomic_file.replace(parsed_args.output, text)
-        for note in _notes(host, tree):
+        for note in _notes(host, tree, not parsed_args.capabilities):
             print(f'note: {note}', file=sys.stderr)
         return base_command.OK
 
 
-def _notes(host: host_model.HostDescription,
-           tree: machine_files.Tree) -> Iterator[str]:
+def _notes(host: host_model.HostDescription, tree: machine_files.Tree,
+           has_looked: bool) -> Iterator[str]:
+    """What there is to say.
+
+    :param has_looked: whether the machine's files were looked at
+    """
     if host.description:
         yield host.description
+    able = has_looked and resctrl.unmounted(tree, system.cpu_info(tree))
+    if able:
+        yield (f'the CPUs can divide caches or bandwidth ({able}), but '
+               f'{resctrl.ROOT} is not mounted; to have it in the host file, '
+               f'mount -t resctrl resctrl {resctrl.ROOT} and discover again')
     unread = list(tree.unread.items())
     for path, reason in unread[:_MAX_UNREAD]:
         yield f'{path} could not be read: {reason}'

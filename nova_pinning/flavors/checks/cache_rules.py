@@ -104,7 +104,8 @@ def floating_ways(subject: checked.CheckedFlavor) -> check_rule.Violations:
            'resources:CUSTOM_L3_WAYS for all of them')
 def several_caches(subject: checked.CheckedFlavor) -> check_rule.Violations:
     ways = _ways(subject)
-    widest = max((len(cell.dedicated_vcpus) for cell in subject.cells), default=0)
+    widest = max((len(cell.dedicated_vcpus) for cell in subject.cells),
+                 default=0)
     if not ways or not subject.is_pinned or not widest:
         return
     for host in subject.candidates:

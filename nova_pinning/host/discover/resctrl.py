@@ -5,6 +5,7 @@ See the kernel's Documentation/filesystems/resctrl.rst. All of it is there only
 while resctrl is mounted.
 """
 
+from collections.abc import Mapping
 import re
 
 from nova_pinning import cpuset
@@ -30,6 +31,17 @@ def read(tree: machine_files.Tree,
     if l3 is None and mb is None:
         return None
     return hardware.Resctrl(_domains(tree, online), l3, mb)
+
+
+def unmounted(tree: machine_files.Tree, info: Mapping[str, str]) -> str:
+    """What the CPUs could do if resctrl were mounted; '' if it is.
+
+    :param info: what /proc/cpuinfo says of the first CPU
+    """
+    if tree.exists(f'{ROOT}/info'):
+        return ''
+    return ', '.join(flag for flag in CPU_FLAGS
+                     if flag in info.get('flags', '').split())
 
 
 def _cache(tree: machine_files.Tree,

@@ -56,6 +56,15 @@ class TestRead(base.BaseTestCase):
         self.assertEqual(self.read(), discover.discover_host(
             self.machine.tree()).resctrl)
 
+    def test_not_mounted(self):
+        info = {'flags': 'fpu cat_l3 cdp_l3 mba'}
+        self.assertEqual(
+            'cat_l3, mba', resctrl.unmounted(self.machine.tree(), info))
+        self.assertEqual(
+            '', resctrl.unmounted(self.machine.tree(), {'flags': 'fpu'}))
+        self.cache()
+        self.assertEqual('', resctrl.unmounted(self.machine.tree(), info))
+
     def test_code_and_data_apart(self):
         self.cache('L3CODE', num_closids=8)
         self.cache('L3DATA', num_closids=8)
