@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """More rules, each with flavors that it is about, and some that it is not."""
 
+import dataclasses
+
+from nova_pinning import cpuset
 from nova_pinning.flavors import host_separation
+from nova_pinning.host import hardware
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors.rule_case import dedicated
 from nova_pinning.tests.unit.flavors.rule_case import FLAT
@@ -26,6 +30,31 @@ _IRONIC = {'resources:CUSTOM_GOLD': '1', 'resources:VCPU': '0',
            'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0'}
 _IOMMU = {'hw:viommu_model': 'intel'}
 _FOUR_THREADS = {'hw:cpu_cores': '2', 'hw:cpu_threads': '4'}
+
+
+def _ways(number):
+    """Ways of a cache, with what Placement counts."""
+    return {'pinning:l3_ways': number, 'resources:CUSTOM_L3_WAYS': number,
+            'resources:CUSTOM_RESCTRL_GROUPS': '1',
+            f'trait:CUSTOM_PINNING_L3_WAYS_{number}': 'required'}
+
+
+def _dividing(*domains):
+    """A host whose L3 caches, of 11 ways, can be divided."""
+    return dataclasses.replace(check_samples.host(), resctrl=hardware.Resctrl(
+        dict(enumerate(domains)),
+        hardware.CacheAllocation(0x7ff, 1, 0x600, 16),
+        hardware.BandwidthAllocation(10, 10, 16)))
+
+
+_LIMIT = {'pinning:memory_bandwidth': '50',
+          'resources:CUSTOM_RESCTRL_GROUPS': '1',
+          'trait:CUSTOM_PINNING_MEMORY_BANDWIDTH': 'required'}
+_BARE = check_samples.host()
+_CACHES = _dividing(*(node.cpus for node in _BARE.nodes))
+_SMALL_CACHES = _dividing(*(
+    cpuset.CpuSet(cpu for core in node.cores[first:first + 2] for cpu in core)
+    for node in _BARE.nodes for first in range(0, len(node.cores), 2)))
 
 CASES = {
     'P115': (
@@ -126,6 +155,25 @@ CASES = {
          dedicated(_FOUR_THREADS, hosts=(
              check_samples.host(cores=16, threads=4),)),
          dedicated(_FOUR_THREADS)]),
+    'P610': (
+        [dedicated(_ways('10'), hosts=(_CACHES,), also=('P601',)),
+         dedicated(_ways('1'), hosts=(_BARE,), also=('P601',))],
+        [dedicated(_ways('1'), hosts=(_CACHES,)), dedicated(_ways('10'))]),
+    'P611': (
+        [dedicated(_LIMIT, hosts=(_BARE,), also=('P601',))],
+        [dedicated(_LIMIT, hosts=(_CACHES,)), dedicated(_LIMIT)]),
+    'P612': (
+        [dedicated({'pinning:l3_ways': '2'}),
+         dedicated({'pinning:memory_bandwidth': '50'})],
+        [dedicated(_ways('2')), dedicated(_LIMIT)]),
+    'P613': (
+        [shared(_ways('2'))],
+        [dedicated(_ways('2')), shared(_LIMIT)]),
+    'P614': (
+        [dedicated(_ways('1'), hosts=(_SMALL_CACHES,), also=('P602',))],
+        [dedicated(_ways('1'), hosts=(_CACHES,)),
+         dedicated({**_ways('1'), 'resources:CUSTOM_L3_WAYS': '2'},
+                   hosts=(_SMALL_CACHES,))]),
 }
 
 #: Findings of rules that know other ways of separation, by code.
