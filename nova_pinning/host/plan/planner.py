@@ -226,10 +226,14 @@ def _spare_cpus(
             ('host_cpus', taken.choice.host_cpus)):
         # A core less where they are not whole cores, or in the wrong node.
         for more in range(stranded, max(0, stranded - 2 * widest), -widest):
-            wanted = dataclasses.replace(
-                request, choice=1, **{key: len(cpus) + more})
+            number = len(cpus) + more
+            wanted = dataclasses.replace(request, choice=1)
+            if key == 'host_cpus':
+                wanted = dataclasses.replace(wanted, host_cpus=number)
+            else:
+                wanted = dataclasses.replace(wanted, shared_cpus=number)
             if _sells_as_much(description, wanted, sizes, taken.offer):
-                proposed[key] = len(cpus) + more
+                proposed[key] = number
                 break
     return plan_warnings.SpareCpus(
         stranded, sum(sale.mixed for sale in taken.offer.sales), **proposed)
