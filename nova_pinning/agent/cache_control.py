@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caches and memory bandwidth, kept as guests want them."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import errno
+import functools
+
+from nova_pinning.agent import cache_layout
+from nova_pinning.agent import cache_model
+from nova_pinning.agent import cache_steps
+from nova_pinning.agent import resctrl
+
+#: What names of our groups begin with.
+PREFIX = 'nova-pinning-'
+_UNLIMITED_MBPS = 0xffffffff
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheOutcome:
+    """What came of an attempt to bring the groups in step.
+
+    :param done: the steps that were taken, or would have been
+    :param refused: why a guest has no group, by its name
+    :param trouble: what went wrong, '' if nothing
+    :param masks: the ways that each guest has for itself, by domain
+    """
+
+    done: tuple[cache_steps.Step, ...] = ()
+    refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    trouble: str = ''
+    masks: Mapping[str, Mapping[int, int]] = dataclasses.field(
+        default_factory=dict)
+
+
+def group_name(guest: str) -> str:
+    """The name of a guest's group."""
+    return f'{PREFIX}{guest}'
+
+
+def is_ours(group: str) -> bool:
+    return group.startswith(PREFIX)
+
+
+class CacheControl:
+    """Brings groups in step with what guests ask for.
+
+    It keeps nothing in mind but the masks of the default group from before
+    its time: whatever else there is to know the kernel tells.
+
+    :param base: those masks by domain; empty if they were never changed
+    """
+
+    def __init__(self, kernel: resctrl.Resctrl,
+                 base: Mapping[int, int] | None = None) -> None:
+        self._kernel = kernel
+        self.base: dict[int, int] = dict(base or {})
+        self.distrust = ''
+
+    def reconcile(
+        self, requests: Sequence[cache_model.CacheRequest],
+        dry_run: bool = False,
+    ) -> CacheOutcome:
+        """Bring them in step.
+
+        :param requests: of guests that ask for anything, by the name of
+            their group, in the order in which the guests came
+        :raises resctrl.CacheUnavailable: if there is nothing to control
+        """
+        if self.distrust:
+            return CacheOutcome(trouble=self.distrust)
+        state = self._kernel.read()
+        ours = [name for name in state.groups if is_ours(name)]
+        if not self.base:
+            # Groups of ours that nobody has a record of are of an agent that
+            # was killed: all that they have was everybody's.
+            self.base = {
+                domain: functools.reduce(int.__or__, (
+                    state.groups[name].masks.get(domain, 0)
+                    for name in ours), mask)
+                for domain, mask in state.default.masks.items()}
+        wanted, refused = _without_foreign(requests, state)
+        layout = cache_layout.lay_out(state, self.base, wanted, ours)
+        refused |= layout.refused
+        done = []
+        for step in cache_steps.steps(state, layout, wanted, ours,
+                                      _unlimited(state)):
+            try:
+                if not dry_run:
+                    self._kernel.apply(step)
+            except resctrl.ResctrlError as error:
+                if error.code == errno.EPROTO:
+                    self.distrust = (f'{error}; caches are left alone from '
+                                     'now on')
+                    self.release()
+                return CacheOutcome(tuple(done), refused, str(error))
+            done.append(step)
+        return CacheOutcome(tuple(done), refused, '', layout.exclusive)
+
+    def release(self) -> tuple[str, ...]:
+        """Put everything back; what could not be is told."""
+        try:
+            state = self._kernel.read()
+        except resctrl.CacheUnavailable:
+            return ()
+        steps: list[cache_steps.Step] = [
+            cache_steps.RemoveGroup(name) for name in state.groups
+            if is_ours(name)]
+        if self.base and state.default.masks != self.base:
+            steps.append(cache_steps.SetMasks(cache_steps.DEFAULT, self.base))
+        return tuple(self._failures(steps))
+
+    def _failures(self, steps: Iterable[cache_steps.Step]) -> Iterator[str]:
+        for step in steps:
+            try:
+                self._kernel.apply(step)
+            except resctrl.ResctrlError as error:
+                yield str(error)
+
+
+def _unlimited(state: cache_model.ResctrlState) -> int:
+    """No limit at all: what the default group has."""
+    values = state.default.bandwidth.values()
+    if state.bandwidth and state.bandwidth.in_mbps:
+        return max(values, default=_UNLIMITED_MBPS)
+    return max(values, default=100)
+
+
+def _without_foreign(
+    requests: Sequence[cache_model.CacheRequest],
+    state: cache_model.ResctrlState,
+) -> tuple[list[cache_model.CacheRequest], dict[str, str]]:
+    """Leave out guests that somebody else has put into a group."""
+    owners = {task: name for name, group in state.groups.items()
+              if not is_ours(name) for task in group.tasks}
+    if not owners:
+        return list(requests), {}
+    wanted, refused = [], {}
+    for request in requests:
+        group = next((owners[task] for task in request.tasks
+                      if task in owners), None)
+        if group is None:
+            wanted.append(request)
+        else:
+            refused[request.guest] = (
+                f'somebody else has put it into resctrl group {group}')
+    return wanted, refused

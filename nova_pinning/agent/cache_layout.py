@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which guest gets which ways of which cache.
+
+Guests' ways are stacked from the end of the cache that is farthest from what
+devices use, without gaps: a gap would be of use to nobody, since the mask of
+everybody else has to be one run as well. When a guest goes, those behind it
+move up. The kernel lets masks of running groups change, and what a guest has
+in ways that it loses stays there until the new owner needs the room.
+
+Ways that others have set apart (groups that are not ours, a default group
+that was made smaller before we came) are left alone.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import functools
+
+from nova_pinning.agent import cache_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Segment:
+    """A run of ways of a domain that guests can have.
+
+    :param from_above: whether guests are stacked from its upper end
+    """
+
+    first: int
+    end: int
+    from_above: bool
+
+    @property
+    def size(self) -> int:
+        return self.end - self.first
+
+    def holds(self, mask: int) -> bool:
+        return not mask >> self.end and not mask & ((1 << self.first) - 1)
+
+    def depth(self, mask: int) -> int:
+        """How far a mask is from the end that guests are stacked from."""
+        if self.from_above:
+            return self.end - mask.bit_length()
+        return (mask & -mask).bit_length() - 1 - self.first
+
+    def mask(self, depth: int, ways: int) -> int:
+        low = (self.end - depth - ways if self.from_above
+               else self.first + depth)
+        return ((1 << ways) - 1) << low
+
+
+class _Domain:
+    """An L3 cache that is being filled.
+
+    :param base: the ways that everybody had before we came
+    :param foreign: the ways of groups that are not ours
+    """
+
+    def __init__(self, limits: cache_model.CacheLimits, base: int,
+                 foreign: int) -> None:
+        self._limits = limits
+        # Whoever has made the default group smaller may have left it
+        # without the end that we would keep for it.
+        self._kept = limits.kept if not limits.kept & ~base else 0
+        self._base = base
+        free = base & ~self._kept & ~foreign if self._kept else 0
+        self._segments = tuple(
+            _Segment(first, end, from_above=first >= self._kept.bit_length())
+            for first, end in cache_model.runs(free))
+        self._sizes: dict[str, int] = {}
+
+    @property
+    def most(self) -> int:
+        """The most ways that one guest could ever have here."""
+        return max((segment.size for segment in self._segments), default=0)
+
+    def fits(self, ways: int) -> bool:
+        """Whether there is room for one guest more."""
+        return self._packing((*self._sizes.values(), ways)) is not None
+
+    def add(self, guest: str, ways: int) -> None:
+        self._sizes[guest] = ways
+
+    def masks(self, present: Mapping[str, int]) -> dict[str, int]:
+        """Masks of all guests that were added.
+
+        :param present: those that they have now
+        """
+        placed: dict[str, int] = {}
+        for segment, guests in zip(self._segments, self._assigned(present)):
+            depth = 0
+            for guest in sorted(guests, key=functools.partial(
+                    _place, segment, present)):
+                ways = self._sizes[guest]
+                placed[guest] = segment.mask(depth, ways)
+                depth += ways
+        return placed
+
+    def shared(self, placed: Iterable[int]) -> int:
+        """The ways of everybody else."""
+        if not self._kept:
+            return self._base
+        left = self._base & ~functools.reduce(int.__or__, placed, 0)
+        return next(
+            run for first, end in cache_model.runs(left)
+            if not self._kept & ~(run := (1 << end) - (1 << first)))
+
+    def _assigned(self, present: Mapping[str, int]) -> list[list[str]]:
+        """Guests by segment; those that are in one stay there if possible."""
+        segments: list[list[str]] = [[] for _segment in self._segments]
+        left = [segment.size for segment in self._segments]
+        waiting = []
+        for guest, ways in self._sizes.items():
+            index = next(
+                (index for index, segment in enumerate(self._segments)
+                 if present.get(guest) and segment.holds(present[guest])
+                 and left[index] >= ways), None)
+            if index is None:
+                waiting.append(guest)
+            else:
+                segments[index].append(guest)
+                left[index] -= ways
+        for guest in sorted(waiting, key=lambda guest: -self._sizes[guest]):
+            ways = self._sizes[guest]
+            fitting = [index for index, room in enumerate(left)
+                       if room >= ways]
+            if not fitting:
+                return self._anew()
+            index = min(fitting, key=lambda index: left[index])
+            segments[index].append(guest)
+            left[index] -= ways
+        return segments
+
+    def _anew(self) -> list[list[str]]:
+        packing = self._packing(tuple(self._sizes.values()))
+        assert packing is not None
+        segments: list[list[str]] = [[] for _segment in self._segments]
+        for guest, index in zip(self._sizes, packing):
+            segments[index].append(guest)
+        return segments
+
+    def _packing(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
+        """The segment of each of some guests, None if they do not fit."""
+        room = tuple(segment.size for segment in self._segments)
+        if len(room) == 1:
+            return (0,) * len(sizes) if sum(sizes) <= room[0] else None
+        order = sorted(range(len(sizes)), key=lambda index: -sizes[index])
+        packed = _pack(tuple(sizes[index] for index in order), room)
+        if packed is None:
+            return None
+        return tuple(segment for _index, segment in sorted(
+            zip(order, packed)))
+
+
+def _place(segment: _Segment, present: Mapping[str, int],
+           guest: str) -> tuple[bool, int, str]:
+    mask = present.get(guest, 0)
+    there = bool(mask) and segment.holds(mask)
+    return not there, segment.depth(mask) if there else 0, guest
+
+
+@functools.lru_cache(maxsize=4096)
+def _pack(sizes: tuple[int, ...],
+          room: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Put sizes, the largest first, into rooms; the room of each.
+
+    Caches have few ways, and few of them are cut up, so all is tried.
+    """
+    if not sizes:
+        return ()
+    if sum(sizes) > sum(room):
+        return None
+    for index in sorted(set(map(room.index, room)),
+                        key=lambda index: room[index]):
+        if room[index] >= sizes[0]:
+            rest = _pack(sizes[1:], (*room[:index], room[index] - sizes[0],
+                                     *room[index + 1:]))
+            if rest is not None:
+                return (index, *rest)
+    return None
+
+
+def lay_out(
+    state: cache_model.ResctrlState,
+    base: Mapping[int, int],
+    requests: Sequence[cache_model.CacheRequest],
+    ours: Collection[str],
+) -> cache_model.CacheLayout:
+    """Decide who gets what.
+
+    Whoever has ways keeps as many; the others get them in their order, each
+    if there is room for it then. A guest that waits gets a group at the next
+    decision after there is one.
+
+    :param base: the mask of the default group by domain before we came
+    :param requests: in the order in which the guests came
+    :param ours: those of the present groups that are ours
+    """
+    limits = state.limits
+    foreign = [group for name, group in state.groups.items()
+               if name not in ours]
+    domains = {
+        domain: _Domain(limits, base.get(domain, limits.full),
+                        functools.reduce(int.__or__, (
+                            group.masks.get(domain, 0) for group in foreign),
+                            0))
+        for domain in state.domains} if limits else {}
+    left = state.groups_limit - 1 - len(foreign)
+    present = {request.guest: state.groups[request.guest].masks
+               for request in requests if request.guest in state.groups}
+    accepted, refused = [], {}
+    for request in sorted(requests, key=lambda request: not _has(
+            request, present)):
+        reason = _refusal(request, state, domains, left)
+        if reason:
+            refused[request.guest] = reason
+            continue
+        left -= 1
+        accepted.append(request)
+        for domain in request.domains if request.ways else ():
+            domains[domain].add(request.guest, request.ways)
+    exclusive: dict[str, dict[int, int]] = {}
+    shared = dict(base)
+    for number, domain in domains.items():
+        placed = domain.masks({
+            guest: masks.get(number, 0) for guest, masks in present.items()})
+        shared[number] = domain.shared(placed.values())
+        for guest, mask in placed.items():
+            exclusive.setdefault(guest, {})[number] = mask
+    return cache_model.CacheLayout(
+        exclusive, frozenset(request.guest for request in accepted), shared,
+        refused)
+
+
+def _has(request: cache_model.CacheRequest,
+         present: Mapping[str, Mapping[int, int]]) -> bool:
+    """Whether a guest has all that it asks for."""
+    masks = present.get(request.guest)
+    return masks is not None and (not request.ways or all(
+        masks.get(domain, 0).bit_count() == request.ways
+        for domain in request.domains))
+
+
+def _refusal(
+    request: cache_model.CacheRequest, state: cache_model.ResctrlState,
+    domains: Mapping[int, _Domain], left: int,
+) -> str:
+    """Why a guest gets no group, '' if it gets one."""
+    if request.ways and state.limits is None:
+        return 'the kernel cannot divide the L3 cache of this host'
+    if request.bandwidth and state.bandwidth is None:
+        return 'the kernel cannot limit memory bandwidth on this host'
+    if request.ways and not request.domains:
+        return 'it is not known which L3 caches it uses'
+    if request.ways and state.limits:
+        least = state.limits.min_ways
+        if request.ways < least:
+            return (f'it asks for {request.ways} ways, and the kernel gives '
+                    f'no fewer than {least}')
+        most = min(domains[domain].most for domain in request.domains)
+        if request.ways > most:
+            return (f'it asks for {request.ways} ways, and this host can '
+                    f'give {most} of {state.limits.ways}')
+        full = [domain for domain in sorted(request.domains)
+                if not domains[domain].fits(request.ways)]
+        if full:
+            return (f'it asks for {request.ways} ways, and so many are not '
+                    'free in L3 domain '
+                    f'{", ".join(map(str, full))}')
+    if left < 1:
+        return (f'all {state.groups_limit} groups of the kernel are taken '
+                '(num_closids)')
+    return ''

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caches as the kernel divides them: ways, groups and what guests want.
+
+Masks are integers; bit n is a *way* of an L3 cache. See the kernel's
+Documentation/filesystems/resctrl.rst.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheLimits:
+    """What masks may look like, the same in all L3 domains.
+
+    :param ways: how many ways each cache has
+    :param min_ways: the least that a mask may have (min_cbm_bits)
+    :param shareable: the mask of ways that devices use too (shareable_bits)
+    :param kept_ways: what no guest gets for itself, at the least
+    """
+
+    ways: int
+    min_ways: int = 1
+    shareable: int = 0
+    kept_ways: int = 1
+
+    @property
+    def full(self) -> int:
+        """The mask of all ways."""
+        return (1 << self.ways) - 1
+
+    @property
+    def kept(self) -> int:
+        """The ways that everybody else always has: one run of bits.
+
+        It has all that devices use, since nobody could have those for
+        himself, and lies at the end where they are.
+        """
+        length = max(self.kept_ways, self.min_ways)
+        if not self.shareable:
+            return _run(self.ways - length, self.ways)
+        first = (self.shareable & -self.shareable).bit_length() - 1
+        end = self.shareable.bit_length()
+        missing = max(0, length - (end - first))
+        if self.ways - end <= first:
+            # Nearer to the upper end: up to there, then down.
+            upwards = min(missing, self.ways - end)
+            return _run(first - (missing - upwards), end + upwards)
+        downwards = min(missing, first)
+        return _run(first - downwards, end + missing - downwards)
+
+    @property
+    def exclusive_ways(self) -> int:
+        """How many ways of a domain guests can have for themselves."""
+        return self.ways - self.kept.bit_count()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BandwidthLimits:
+    """What may be said of memory bandwidth.
+
+    :param least: min_bandwidth
+    :param step: bandwidth_gran
+    :param in_mbps: whether values are MiB/s, as mount option mba_MBps makes
+        them, instead of per cent
+    """
+
+    least: int
+    step: int
+    in_mbps: bool = False
+
+    def rounded(self, value: int) -> int:
+        """What the kernel makes of a value, or the nearest it takes.
+
+        It rounds up to a multiple of the step, whatever the least is
+        (bw_validate() of fs/resctrl/ctrlmondata.c).
+        """
+        if self.in_mbps:
+            return value
+        step = max(1, self.step)
+        return min(100, -(-max(value, self.least) // step) * step)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GroupState:
+    """A control group of resctrl as it is.
+
+    :param masks: by L3 domain
+    :param bandwidth: by domain; empty if the host has no such control
+    :param tasks: thread ids; those of the default group are not looked at
+    """
+
+    masks: Mapping[int, int]
+    bandwidth: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    tasks: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResctrlState:
+    """All of resctrl, as far as it is about L3 caches and bandwidth.
+
+    :param limits: None if L3 caches cannot be divided
+    :param bandwidth: None if bandwidth cannot be limited
+    :param groups_limit: how many control groups there can be (num_closids),
+        the default one among them
+    :param domains: CPUs by L3 domain
+    :param default: the default group
+    :param groups: all others that have a schemata, by name
+    :param is_split: whether code and data have masks of their own (CDP)
+    """
+
+    limits: CacheLimits | None
+    bandwidth: BandwidthLimits | None
+    groups_limit: int
+    domains: Mapping[int, cpuset.CpuSet]
+    default: GroupState
+    groups: Mapping[str, GroupState]
+    is_split: bool = False
+    events: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheRequest:
+    """What a guest asks for.
+
+    :param guest: the name of its group
+    :param ways: 0 for none of its own
+    :param domains: those that its vCPUs run in
+    :param bandwidth: in per cent or MiB/s, 0 for no limit
+    :param tasks: its threads
+    """
+
+    guest: str
+    ways: int
+    domains: frozenset[int]
+    bandwidth: int = 0
+    tasks: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CacheLayout:
+    """Who is to have which ways.
+
+    :param exclusive: masks by guest and domain, for guests with ways of
+        their own in the domains that they run in
+    :param groups: all guests that get a group, those above among them
+    :param shared: by domain, the ways of everybody else
+    :param refused: why a guest gets no group, by guest
+    """
+
+    exclusive: Mapping[str, Mapping[int, int]]
+    groups: frozenset[str]
+    shared: Mapping[int, int]
+    refused: Mapping[str, str]
+
+    def masks(self, guest: str) -> dict[int, int]:
+        """The masks of a guest's group in all domains.
+
+        Where it does not run it shares with everybody else.
+        """
+        return {**self.shared, **self.exclusive.get(guest, {})}
+
+
+def runs(mask: int) -> Iterator[tuple[int, int]]:
+    """The runs of bits of a mask: first bit, and the one behind the last."""
+    while mask:
+        first = (mask & -mask).bit_length() - 1
+        end = first
+        while mask >> end & 1:
+            end += 1
+        yield first, end
+        mask &= ~_run(first, end)
+
+
+def is_contiguous(mask: int) -> bool:
+    """Whether a mask is one run of bits."""
+    return len(list(runs(mask))) == 1
+
+
+def _run(first: int, end: int) -> int:
+    return (1 << end) - (1 << first)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the kernel, read and written under any root."""
+
+import os
+from typing import Protocol
+
+from nova_pinning.host import machine_files
+
+
+class KernelFiles(Protocol):
+    """What the agent needs of the kernel's file systems.
+
+    Paths are as on the machine itself. Whatever changes something raises the
+    OSError that the kernel answers with.
+    """
+
+    def text(self, path: str) -> str | None:
+        """What a file holds; None if it is not there or cannot be read."""
+
+    def names(self, path: str) -> list[str]:
+        """What is in a directory; [] if it is not there."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or directory."""
+
+    def write(self, path: str, text: str) -> None:
+        """Hand text to the kernel in one write."""
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory, which is how resctrl makes groups."""
+
+    def remove_directory(self, path: str) -> None:
+        """Remove one, whatever files the kernel shows in it."""
+
+
+class WritableTree(machine_files.Tree):
+    """The files of a machine, to be changed as well."""
+
+    def write(self, path: str, text: str) -> None:
+        # No truncation and no second write: the kernel takes each write for
+        # a command of its own.
+        descriptor = os.open(self._at(path), os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+    def make_directory(self, path: str) -> None:
+        self._at(path).mkdir()
+
+    def remove_directory(self, path: str) -> None:
+        self._at(path).rmdir()

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's resctrl file system, read and written.
+
+See Documentation/filesystems/resctrl.rst of the kernel. Groups are left in
+mode "shareable": one in mode "exclusive" has to have its ways for itself in
+every L3 domain, also in those where the guest never runs.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import errno
+import re
+
+from nova_pinning.agent import cache_model
+from nova_pinning.agent import cache_steps
+from nova_pinning.agent import kernel_files
+from nova_pinning import cpuset
+
+ROOT = '/sys/fs/resctrl'
+_CPUS = '/sys/devices/system/cpu'
+_MOUNTS = '/proc/self/mounts'
+# With code and data apart (mount option cdp) each has its own lines, and both
+# are told the same.
+_SPLIT = ('L3CODE', 'L3DATA')
+_WHOLE = ('L3',)
+_CPU = re.compile(r'cpu\d+')
+_LIKELY_BITS = 64
+
+
+class CacheUnavailable(Exception):
+    """Caches and bandwidth of this host cannot be controlled; says why."""
+
+
+class ResctrlError(Exception):
+    """The kernel has refused a change, or has not made it; says which."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Resctrl:
+    """Reads and changes the groups.
+
+    :param kept_ways: what no guest is to get for itself, at the least
+    """
+
+    def __init__(self, files: kernel_files.KernelFiles,
+                 kept_ways: int = 1) -> None:
+        self._files = files
+        self._kept_ways = kept_ways
+        self._info: tuple[
+            cache_model.CacheLimits | None,
+            cache_model.BandwidthLimits | None, int, dict[int, cpuset.CpuSet],
+            tuple[str, ...]] | None = None
+        self._lines: tuple[str, ...] = _WHOLE
+
+    def read(self) -> cache_model.ResctrlState:
+        """All groups as they are.
+
+        :raises CacheUnavailable: if there is no resctrl, or what it says of
+            itself makes no sense
+        """
+        if self._info is None:
+            self._info = self._read_info()
+        limits, bandwidth, groups_limit, domains, events = self._info
+        groups = {}
+        for name in self._files.names(ROOT):
+            if name in ('info', 'mon_groups', 'mon_data'):
+                continue
+            schemata = self._files.text(f'{ROOT}/{name}/schemata')
+            if schemata is not None:
+                groups[name] = self._group(
+                    schemata, self._files.text(f'{ROOT}/{name}/tasks') or '')
+        default = self._files.text(f'{ROOT}/schemata')
+        if default is None:
+            self._info = None
+            raise CacheUnavailable('the default group of resctrl has no '
+                                   'schemata: the CPUs can only be watched')
+        return cache_model.ResctrlState(
+            limits, bandwidth, groups_limit, domains,
+            self._group(default, ''), groups, self._lines == _SPLIT, events)
+
+    def apply(self, step: cache_steps.Step) -> None:
+        """Make one change, and look whether it has been made.
+
+        :raises ResctrlError: if not
+        """
+        match step:
+            case cache_steps.RemoveGroup(group):
+                self._try(f'group {group} cannot be removed',
+                          lambda: self._files.remove_directory(
+                              f'{ROOT}/{group}'))
+            case cache_steps.CreateGroup(group):
+                self._try(f'group {group} cannot be made',
+                          lambda: self._files.make_directory(
+                              f'{ROOT}/{group}'))
+            case cache_steps.SetMasks(group, masks):
+                self._set_masks(group, masks)
+            case cache_steps.SetBandwidth(group, bandwidth):
+                self._set_bandwidth(group, bandwidth)
+            case cache_steps.AddTasks(group, tasks):
+                for task in tasks:
+                    self._add_task(group, task)
+
+    def _read_info(self) -> tuple[
+            cache_model.CacheLimits | None,
+            cache_model.BandwidthLimits | None, int, dict[int, cpuset.CpuSet],
+            tuple[str, ...]]:
+        files, info = self._files, f'{ROOT}/info'
+        if not files.exists(info):
+            raise CacheUnavailable(
+                f'there is no {info}: mount it with "mount -t resctrl '
+                f'resctrl {ROOT}", if the CPUs and the kernel can do that')
+        closids = []
+        limits = None
+        for lines in (_WHOLE, _SPLIT):
+            if files.exists(f'{info}/{lines[0]}'):
+                self._lines = lines
+                limits = self._limits(f'{info}/{lines[0]}')
+                closids += [self._number(f'{info}/{line}/num_closids')
+                            for line in lines]
+        bandwidth = None
+        if files.exists(f'{info}/MB/min_bandwidth'):
+            bandwidth = cache_model.BandwidthLimits(
+                self._number(f'{info}/MB/min_bandwidth'),
+                self._number(f'{info}/MB/bandwidth_gran'), self._in_mbps())
+            closids.append(self._number(f'{info}/MB/num_closids'))
+        if not closids:
+            raise CacheUnavailable(
+                'the CPUs let the use of caches be watched, but not divided')
+        features = files.text(f'{info}/L3_MON/mon_features') or ''
+        return limits, bandwidth, min(closids), self._domains(), tuple(
+            event for event in features.split()
+            if not event.endswith('_config'))
+
+    def _limits(self, directory: str) -> cache_model.CacheLimits:
+        full = self._mask(f'{directory}/cbm_mask')
+        if not full or full & (full + 1) or (
+                full.bit_length() > _LIKELY_BITS):
+            raise CacheUnavailable(
+                f'{directory}/cbm_mask is {full:x}, which is no mask of all '
+                'ways')
+        ways = full.bit_length()
+        least = self._number(f'{directory}/min_cbm_bits')
+        shareable = self._mask(f'{directory}/shareable_bits')
+        if not 0 <= least <= ways or shareable & ~full:
+            raise CacheUnavailable(
+                f'{directory} has min_cbm_bits {least} and shareable_bits '
+                f'{shareable:x} for {ways} ways')
+        return cache_model.CacheLimits(
+            ways, max(1, least), shareable, min(self._kept_ways, ways))
+
+    def _domains(self) -> dict[int, cpuset.CpuSet]:
+        """CPUs by the id of their L3 cache, by which resctrl goes too."""
+        domains: dict[int, cpuset.CpuSet] = {}
+        for name in filter(_CPU.fullmatch, self._files.names(_CPUS)):
+            for index in self._files.names(f'{_CPUS}/{name}/cache'):
+                path = f'{_CPUS}/{name}/cache/{index}'
+                if (index.startswith('index')
+                        and self._files.text(f'{path}/level') == '3'):
+                    text = self._files.text(f'{path}/id') or ''
+                    if text.isdecimal():
+                        cpu = cpuset.CpuSet([int(name[3:])])
+                        domains[int(text)] = domains.get(
+                            int(text), cpuset.CpuSet()) | cpu
+        if not domains:
+            raise CacheUnavailable('the kernel does not tell which CPUs share '
+                                   f'an L3 cache, below {_CPUS}')
+        return domains
+
+    def _in_mbps(self) -> bool:
+        for line in (self._files.text(_MOUNTS) or '').splitlines():
+            fields = line.split()
+            if len(fields) > 3 and fields[1:3] == [ROOT, 'resctrl']:
+                return 'mba_MBps' in fields[3].split(',')
+        return False
+
+    def _number(self, path: str) -> int:
+        text = self._files.text(path) or ''
+        if not text.isdecimal():
+            raise CacheUnavailable(f'{path} has {text!r}, not a number')
+        return int(text)
+
+    def _mask(self, path: str) -> int:
+        text = self._files.text(path) or '0'
+        try:
+            return int(text, 16)
+        except ValueError:
+            raise CacheUnavailable(
+                f'{path} has {text!r}, not a mask') from None
+
+    def _group(self, schemata: str, tasks: str) -> cache_model.GroupState:
+        masks: dict[int, int] = {}
+        bandwidth: dict[int, int] = {}
+        for name, values in _schemata(schemata):
+            if name in self._lines:
+                for domain, value in values:
+                    # Where code and data differ, all of it is in use.
+                    masks[domain] = masks.get(domain, 0) | int(value, 16)
+            elif name == 'MB':
+                bandwidth = {domain: int(value) for domain, value in values}
+        return cache_model.GroupState(masks, bandwidth, frozenset(
+            map(int, tasks.split())))
+
+    def _set_masks(self, group: str, masks: Mapping[int, int]) -> None:
+        text = ';'.join(f'{domain}={mask:x}'
+                        for domain, mask in sorted(masks.items()))
+        self._write_schemata(
+            group, ''.join(f'{line}:{text}\n' for line in self._lines))
+        present = self._present(group)
+        if any(present.masks.get(domain) != mask
+               for domain, mask in masks.items()):
+            raise ResctrlError(
+                f'the kernel has accepted masks {text} for '
+                f'{_name(group)}, and says that it has '
+                + ';'.join(f'{domain}={mask:x}' for domain, mask
+                           in sorted(present.masks.items())), errno.EPROTO)
+
+    def _set_bandwidth(self, group: str, bandwidth: int) -> None:
+        domains = self._present(group).bandwidth
+        text = ';'.join(f'{domain}={bandwidth}' for domain in sorted(domains))
+        if text:
+            self._write_schemata(group, f'MB:{text}\n')
+
+    def _present(self, group: str) -> cache_model.GroupState:
+        text = self._files.text(f'{_directory(group)}/schemata')
+        if text is None:
+            raise ResctrlError(f'{_name(group)} has gone', errno.ENOENT)
+        return self._group(text, '')
+
+    def _write_schemata(self, group: str, text: str) -> None:
+        self._try(f'{_name(group)} cannot have {text.strip()}',
+                  lambda: self._files.write(
+                      f'{_directory(group)}/schemata', text))
+
+    def _add_task(self, group: str, task: int) -> None:
+        try:
+            self._files.write(f'{_directory(group)}/tasks', f'{task}\n')
+        except OSError as error:
+            # It may have ended meanwhile.
+            if error.errno != errno.ESRCH:
+                raise ResctrlError(
+                    f'thread {task} cannot be put into {_name(group)}: '
+                    f'{self._reason(error)}', error.errno or 0) from error
+
+    def _try(self, what: str, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except OSError as error:
+            raise ResctrlError(f'{what}: {self._reason(error)}',
+                               error.errno or 0) from error
+
+    def _reason(self, error: OSError) -> str:
+        status = self._files.text(f'{ROOT}/info/last_cmd_status')
+        words = (error.strerror or str(error)).lower()
+        return words if status in (None, '', 'ok') else f'{words} ({status})'
+
+
+def _directory(group: str) -> str:
+    return f'{ROOT}/{group}' if group else ROOT
+
+
+def _name(group: str) -> str:
+    return f'group {group}' if group else 'the default group'
+
+
+def _schemata(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+    """The lines of a schemata file; what makes no sense is left out."""
+    for line in text.splitlines():
+        name, _colon, rest = line.partition(':')
+        values = []
+        for part in rest.split(';'):
+            domain, equals, value = part.partition('=')
+            if equals and domain.strip().isdecimal():
+                values.append((int(domain), value.strip()))
+        if values:
+            yield name.strip(), values
