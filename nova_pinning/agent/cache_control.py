@@ -74,14 +74,7 @@ class CacheControl:
             return CacheOutcome(trouble=self.distrust)
         state = self._kernel.read()
         ours = [name for name in state.groups if is_ours(name)]
-        if not self.base:
-            # Groups of ours that nobody has a record of are of an agent that
-            # was killed: all that they have was everybody's.
-            self.base = {
-                domain: functools.reduce(int.__or__, (
-                    state.groups[name].masks.get(domain, 0)
-                    for name in ours), mask)
-                for domain, mask in state.default.masks.items()}
+        self.base = self.base or _base(state, ours)
         wanted, refused = _without_foreign(requests, state)
         layout = cache_layout.lay_out(state, self.base, wanted, ours)
         refused |= layout.refused
@@ -99,6 +92,15 @@ class CacheControl:
                 return CacheOutcome(tuple(done), refused, str(error))
             done.append(step)
         return CacheOutcome(tuple(done), refused, '', layout.exclusive)
+
+    def masks_before(self) -> dict[int, int]:
+        """The masks of the default group before anything was changed.
+
+        :raises resctrl.CacheUnavailable: if there is nothing to control
+        """
+        state = self._kernel.read()
+        return self.base or _base(
+            state, [name for name in state.groups if is_ours(name)])
 
     def release(self) -> tuple[str, ...]:
         """Put everything back; what could not be is told."""
@@ -119,6 +121,19 @@ class CacheControl:
                 self._kernel.apply(step)
             except resctrl.ResctrlError as error:
                 yield str(error)
+
+
+def _base(state: cache_model.ResctrlState,
+          ours: Iterable[str]) -> dict[int, int]:
+    """What the default group had before us, as far as that can be told.
+
+    Groups of ours that nobody has a record of are of an agent that was
+    killed: all that they have was everybody's.
+    """
+    return {
+        domain: functools.reduce(int.__or__, (
+            state.groups[name].masks.get(domain, 0) for name in ours), mask)
+        for domain, mask in state.default.masks.items()}
 
 
 def _unlimited(state: cache_model.ResctrlState) -> int:

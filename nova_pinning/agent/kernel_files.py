@@ -23,6 +23,9 @@ class KernelFiles(Protocol):
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""
 
+    def is_read_only(self, path: str) -> bool:
+        """Whether a file is there that not even root is to write to."""
+
     def write(self, path: str, text: str) -> None:
         """Hand text to the kernel in one write."""
 

@@ -10,21 +10,19 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import errno
-import re
 
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
+from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
 
 ROOT = '/sys/fs/resctrl'
-_CPUS = '/sys/devices/system/cpu'
 _MOUNTS = '/proc/self/mounts'
 # With code and data apart (mount option cdp) each has its own lines, and both
 # are told the same.
 _SPLIT = ('L3CODE', 'L3DATA')
 _WHOLE = ('L3',)
-_CPU = re.compile(r'cpu\d+')
 _LIKELY_BITS = 64
 
 
@@ -154,20 +152,10 @@ class Resctrl:
 
     def _domains(self) -> dict[int, cpuset.CpuSet]:
         """CPUs by the id of their L3 cache, by which resctrl goes too."""
-        domains: dict[int, cpuset.CpuSet] = {}
-        for name in filter(_CPU.fullmatch, self._files.names(_CPUS)):
-            for index in self._files.names(f'{_CPUS}/{name}/cache'):
-                path = f'{_CPUS}/{name}/cache/{index}'
-                if (index.startswith('index')
-                        and self._files.text(f'{path}/level') == '3'):
-                    text = self._files.text(f'{path}/id') or ''
-                    if text.isdecimal():
-                        cpu = cpuset.CpuSet([int(name[3:])])
-                        domains[int(text)] = domains.get(
-                            int(text), cpuset.CpuSet()) | cpu
+        domains = host_reading.l3_domains(self._files)
         if not domains:
             raise CacheUnavailable('the kernel does not tell which CPUs share '
-                                   f'an L3 cache, below {_CPUS}')
+                                   'an L3 cache')
         return domains
 
     def _in_mbps(self) -> bool:

@@ -128,6 +128,9 @@ class FakeResctrl:
             return True
         return path.removeprefix(f'{ROOT}/') in self.groups
 
+    def is_read_only(self, path: str) -> bool:
+        return False
+
     def write(self, path: str, text: str) -> None:
         self.fault(f'write {path}')
         self.status = 'ok'

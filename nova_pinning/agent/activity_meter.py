@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How busy guests are, from the kernel's counters between two looks."""
+
+from collections.abc import Iterable
+import dataclasses
+
+from nova_pinning.agent import agent_model
+from nova_pinning.agent import decision
+from nova_pinning.agent import kernel_files
+
+_NANOSECONDS = 1e9
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Counters:
+    time: float
+    ran: dict[int, int]
+    sent: int
+    received: int
+
+
+class ActivityMeter:
+    """Remembers the counters of the last look."""
+
+    def __init__(self, files: kernel_files.KernelFiles) -> None:
+        self._files = files
+        self._last: dict[str, _Counters] = {}
+
+    def measure(
+        self, now: float, guests: Iterable[agent_model.AgentGuest],
+    ) -> dict[str, decision.Activity]:
+        """What guests did since the last look, by UUID.
+
+        :param now: seconds on a clock that only goes forwards
+        """
+        counters = {guest.uuid: self._counters(now, guest)
+                    for guest in guests}
+        activity = {}
+        for uuid, there in counters.items():
+            before = self._last.get(uuid)
+            if before is None or now <= before.time:
+                activity[uuid] = decision.Activity()
+                continue
+            seconds = now - before.time
+            # A thread that is new has run since its start; one that is gone
+            # counts no more.
+            ran = sum(max(0, time - before.ran.get(tid, 0))
+                      for tid, time in there.ran.items())
+            activity[uuid] = decision.Activity(
+                ran / _NANOSECONDS / seconds,
+                max(0, there.sent - before.sent) / seconds,
+                max(0, there.received - before.received) / seconds)
+        self._last = counters
+        return activity
+
+    def _counters(self, now: float,
+                  guest: agent_model.AgentGuest) -> _Counters:
+        ran = {}
+        for tid in guest.vcpu_tasks:
+            # Time on CPUs, time spent waiting, number of timeslices: see the
+            # kernel's Documentation/scheduler/sched-stats.rst.
+            text = self._files.text(
+                f'/proc/{guest.pid}/task/{tid}/schedstat') or ''
+            first = text.partition(' ')[0]
+            if first.isdecimal():
+                ran[tid] = int(first)
+        # What a tap receives is what its guest has sent.
+        return _Counters(now, ran, self._traffic(guest, 'rx_bytes'),
+                         self._traffic(guest, 'tx_bytes'))
+
+    def _traffic(self, guest: agent_model.AgentGuest, name: str) -> int:
+        total = 0
+        for tap in guest.taps:
+            text = self._files.text(
+                f'/sys/class/net/{tap}/statistics/{name}') or ''
+            total += int(text) if text.isdecimal() else 0
+        return total

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host is to look like, with the guests that it has.
+
+Pure: the same host, guests, record and loads always lead to the same.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning.agent import agent_model
+from nova_pinning.agent import cache_control
+from nova_pinning.agent import cache_model
+from nova_pinning.agent import home_domains
+from nova_pinning.agent import interrupts
+from nova_pinning import cpuset
+from nova_pinning.host import agent_record
+
+# Bytes a second that a guest must send and receive to count as talking.
+_TALKS = 10e6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scheme:
+    """What the agent is to take care of.
+
+    :param cache: caches and memory bandwidth
+    :param interrupts: what serves a guest near it (the static scheme)
+    :param floating: homes for floating guests (the dynamic scheme)
+    :param kernel_knows_caches: whether the kernel's own scheduler keeps the
+        threads of a process in one L3 domain
+    """
+
+    cache: bool = True
+    interrupts: bool = True
+    floating: bool = True
+    kernel_knows_caches: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Activity:
+    """What a guest did lately.
+
+    :param busy_cpus: how many CPUs its vCPUs were busy on, None if it is new
+    :param sent: bytes a second
+    :param received: likewise
+    """
+
+    busy_cpus: float | None = None
+    sent: float = 0.0
+    received: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DesiredState:
+    """What there is to be.
+
+    :param settings: CPUs of whatever is to have others than by itself
+    :param requests: the groups that guests are to have
+    """
+
+    settings: Mapping[agent_record.Setting, cpuset.CpuSet]
+    requests: tuple[cache_model.CacheRequest, ...]
+
+
+def decide(
+    host: agent_model.AgentHost, guests: Iterable[agent_model.AgentGuest],
+    scheme: Scheme, homes: home_domains.HomeDomains,
+    activity: Mapping[str, Activity],
+    present: Mapping[agent_record.Setting, cpuset.CpuSet], now: float,
+) -> DesiredState:
+    """Work out what there is to be.
+
+    :param guests: as they were before the agent changed them (see as_before),
+        in the order in which they came
+    :param homes: changes with each decision
+    :param activity: by UUID
+    :param present: where the interrupts of network cards are now
+    :param now: seconds since the machine was booted
+    """
+    guests = tuple(guests)
+    settings: dict[agent_record.Setting, cpuset.CpuSet] = {}
+    if scheme.floating:
+        own = _at_home(host, guests, scheme, homes, activity, present, now)
+        settings |= own
+        guests = tuple(_moved(guest, own) for guest in guests)
+    if scheme.interrupts:
+        settings |= interrupts.desired(host, guests, present)
+    requests = tuple(
+        _request(host, guest) for guest in guests
+        if guest.wishes.l3_ways or guest.wishes.memory_bandwidth
+    ) if scheme.cache else ()
+    return DesiredState(settings, requests)
+
+
+def as_before(
+    guest: agent_model.AgentGuest,
+    entries: Mapping[agent_record.Setting, agent_record.SettingEntry],
+) -> agent_model.AgentGuest:
+    """The guest as nova has made it, without what the agent has changed."""
+    def original(setting: agent_record.Setting,
+                 cpus: cpuset.CpuSet) -> cpuset.CpuSet:
+        entry = entries.get(setting)
+        return entry.original if entry and entry.ours == cpus else cpus
+
+    return dataclasses.replace(
+        guest,
+        vcpus={number: original(agent_model.vcpu(guest, number), cpus)
+               for number, cpus in guest.vcpus.items()},
+        emulator_cpus=original(agent_model.emulator(guest),
+                               guest.emulator_cpus))
+
+
+def _moved(
+    guest: agent_model.AgentGuest,
+    settings: Mapping[agent_record.Setting, cpuset.CpuSet],
+) -> agent_model.AgentGuest:
+    return dataclasses.replace(guest, vcpus={
+        number: settings.get(agent_model.vcpu(guest, number), cpus)
+        for number, cpus in guest.vcpus.items()})
+
+
+def _request(host: agent_model.AgentHost,
+             guest: agent_model.AgentGuest) -> cache_model.CacheRequest:
+    cpus = guest.cpus or host.shared_cpus
+    return cache_model.CacheRequest(
+        cache_control.group_name(guest.uuid), guest.wishes.l3_ways,
+        host.domains_of(cpus), guest.wishes.memory_bandwidth, guest.tasks)
+
+
+def _at_home(
+    host: agent_model.AgentHost, guests: Iterable[agent_model.AgentGuest],
+    scheme: Scheme, homes: home_domains.HomeDomains,
+    activity: Mapping[str, Activity],
+    present: Mapping[agent_record.Setting, cpuset.CpuSet], now: float,
+) -> dict[agent_record.Setting, cpuset.CpuSet]:
+    """CPUs for the vCPUs and emulator threads of guests that float."""
+    floating = {guest.uuid: guest for guest in guests
+                if guest.cpus and guest.cpus.issubset(host.shared_cpus)
+                and not guest.is_pinned}
+    domains = {domain: cpus & host.shared_cpus
+               for domain, cpus in host.l3_domains.items()}
+    near = _near(host, floating, homes, activity, present)
+    chosen = homes.decide(now, domains, {
+        uuid: home_domains.FloatingGuest(
+            len(guest.vcpus), guest.cpus,
+            activity.get(uuid, Activity()).busy_cpus,
+            near.get(uuid, agent_model.NO_CPUS))
+        for uuid, guest in floating.items()}, scheme.kernel_knows_caches)
+    wanted: dict[agent_record.Setting, cpuset.CpuSet] = {}
+    for uuid, home in chosen.items():
+        guest = floating[uuid]
+        cpus = cpuset.union(domains[domain] for domain in home)
+        for number, base in guest.vcpus.items():
+            wanted[agent_model.vcpu(guest, number)] = cpus & base
+        emulator = guest.emulator_cpus
+        if not emulator or emulator & cpus:
+            wanted[agent_model.emulator(guest)] = (
+                emulator & cpus if emulator else cpus)
+            for tid in guest.vhost:
+                wanted[agent_model.thread(guest, tid)] = cpus
+    return wanted
+
+
+def _near(
+    host: agent_model.AgentHost,
+    guests: Mapping[str, agent_model.AgentGuest],
+    homes: home_domains.HomeDomains, activity: Mapping[str, Activity],
+    present: Mapping[agent_record.Setting, cpuset.CpuSet],
+) -> dict[str, cpuset.CpuSet]:
+    """What guests with much traffic would like to be near.
+
+    Those that talk to each other want to be together, the others near the
+    CPUs that handle the packets of the host's network cards.
+    """
+    busy = {uuid: activity[uuid] for uuid in guests if uuid in activity
+            and max(activity[uuid].sent, activity[uuid].received) >= _TALKS}
+    if not busy:
+        return {}
+    handlers = cpuset.union(
+        present.get(agent_model.interrupt(number), agent_model.NO_CPUS)
+        for nic in host.nics for number in nic.interrupts)
+    near = dict.fromkeys(busy, handlers)
+    for pair in home_domains.talking(
+            {uuid: what.sent for uuid, what in busy.items()},
+            {uuid: what.received for uuid, what in busy.items()}, _TALKS):
+        # Who came first stays, and the other comes to it.
+        first, second = sorted(pair, key=list(guests).index)
+        near[second] = cpuset.union(
+            host.l3_domains[domain]
+            for domain in homes.homes.get(first, ())
+            if domain in host.l3_domains)
+    return near

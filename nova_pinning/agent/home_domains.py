@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dynamic scheme: each floating guest has L3 caches that are its home.
+
+The kernel spreads the vCPUs of a guest over all shared CPUs, and data that
+they share is then in as many caches. A guest that is kept in one L3 domain
+has it once. Which one goes by load that was measured over time; a guest moves
+only if that makes things clearly better, and only so many move in an hour.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+import itertools
+
+from nova_pinning import cpuset
+
+_HOUR = 3600.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FloatingGuest:
+    """A guest that may be kept somewhere.
+
+    :param cpus: what nova lets it run on
+    :param load: how many CPUs it was busy on lately, None if it is new
+    :param near: CPUs that it would like to be near, such as those that handle
+        its packets; empty for none
+    """
+
+    vcpus: int
+    cpus: cpuset.CpuSet
+    load: float | None = None
+    near: cpuset.CpuSet = cpuset.CpuSet()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MoveLimits:
+    """How readily guests move.
+
+    :param moves_per_hour: of all guests of the host together
+    :param rest_seconds: how long a guest that has moved stays
+    :param least_gain: by how much, of all of a domain's CPUs, the fullest
+        of both domains must become less busy
+    :param smoothing_seconds: how much of the past counts
+    """
+
+    moves_per_hour: int = 6
+    rest_seconds: float = 900.0
+    least_gain: float = 0.15
+    smoothing_seconds: float = 300.0
+
+
+@dataclasses.dataclass
+class HomeDomains:
+    """Homes of guests, and what led to them.
+
+    :ivar homes: L3 domains by guest
+    :ivar moves: when guests have moved, of the last hour
+    """
+
+    limits: MoveLimits = MoveLimits()
+    homes: dict[str, frozenset[int]] = dataclasses.field(default_factory=dict)
+    moves: list[float] = dataclasses.field(default_factory=list)
+    moved: dict[str, float] = dataclasses.field(default_factory=dict)
+    loads: dict[str, float] = dataclasses.field(default_factory=dict)
+    _seen: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def decide(
+        self, now: float, domains: Mapping[int, cpuset.CpuSet],
+        guests: Mapping[str, FloatingGuest], only_large: bool = False,
+    ) -> dict[str, frozenset[int]]:
+        """Choose homes; at most one guest moves at a time.
+
+        :param now: seconds on a clock that only goes forwards
+        :param domains: the shared CPUs of each L3 domain
+        :param only_large: whether the kernel itself takes care of guests
+            that fit into one domain
+        :returns: homes by guest; guests that may run anywhere are not there
+        """
+        domains = {domain: cpus for domain, cpus in domains.items() if cpus}
+        self._measure(now, guests)
+        kept = {
+            uuid: guest for uuid, guest in guests.items()
+            if self._has_choice(guest, domains)
+            and not (only_large and self._fits_one(guest, domains))}
+        self._forget(guests, kept)
+        for uuid, guest in kept.items():
+            home = self.homes.get(uuid)
+            if home is None or not self._suits(guest, home, domains):
+                # Not a move: it is new, or may not be where it was.
+                self.homes[uuid] = self._best(uuid, guest, domains, kept)
+        self._move_one(now, domains, kept)
+        return dict(self.homes)
+
+    def _measure(self, now: float,
+                 guests: Mapping[str, FloatingGuest]) -> None:
+        for uuid, guest in guests.items():
+            if guest.load is None:
+                continue
+            before = self._seen.get(uuid)
+            self._seen[uuid] = now
+            if before is None:
+                self.loads[uuid] = guest.load
+                continue
+            part = min(1.0, (now - before) / self.limits.smoothing_seconds)
+            self.loads[uuid] += part * (guest.load - self.loads[uuid])
+
+    def _forget(self, guests: Mapping[str, FloatingGuest],
+                kept: Mapping[str, FloatingGuest]) -> None:
+        for known in (self.loads, self._seen, self.moved):
+            for uuid in [uuid for uuid in known if uuid not in guests]:
+                del known[uuid]
+        for uuid in [uuid for uuid in self.homes if uuid not in kept]:
+            del self.homes[uuid]
+
+    def _load(self, uuid: str, guest: FloatingGuest) -> float:
+        """Of what has not been measured yet, half of its vCPUs."""
+        return self.loads.get(uuid, guest.vcpus / 2)
+
+    def _busy(
+        self, domains: Mapping[int, cpuset.CpuSet],
+        guests: Mapping[str, FloatingGuest],
+    ) -> dict[int, float]:
+        """The load of each domain, for each of its CPUs."""
+        busy = dict.fromkeys(domains, 0.0)
+        for uuid, home in self.homes.items():
+            home = home & busy.keys()
+            size = sum(len(domains[domain]) for domain in home)
+            for domain in home:
+                busy[domain] += self._load(uuid, guests[uuid]) / size
+        return busy
+
+    def _fits_one(self, guest: FloatingGuest,
+                  domains: Mapping[int, cpuset.CpuSet]) -> bool:
+        return guest.vcpus <= max(
+            len(cpus & guest.cpus) for cpus in domains.values())
+
+    def _has_choice(self, guest: FloatingGuest,
+                    domains: Mapping[int, cpuset.CpuSet]) -> bool:
+        """Whether there is anything to decide: a part of what it may have."""
+        allowed = [len(cpus & guest.cpus) for cpus in domains.values()
+                   if cpus & guest.cpus]
+        return len(allowed) > 1 and guest.vcpus <= sum(allowed) - min(allowed)
+
+    def _suits(self, guest: FloatingGuest, home: frozenset[int],
+               domains: Mapping[int, cpuset.CpuSet]) -> bool:
+        """Whether it may be there, and has a CPU for each vCPU."""
+        return all(domain in domains and domains[domain] & guest.cpus
+                   for domain in home) and guest.vcpus <= sum(
+            len(domains[domain] & guest.cpus) for domain in home)
+
+    def _best(
+        self, uuid: str, guest: FloatingGuest,
+        domains: Mapping[int, cpuset.CpuSet],
+        guests: Mapping[str, FloatingGuest],
+    ) -> frozenset[int]:
+        """The least busy domain, or the least busy run of them."""
+        self.homes.pop(uuid, None)
+        busy = self._busy(domains, guests)
+        return min(
+            self._candidates(guest, domains),
+            key=lambda home: (
+                max(busy[domain] for domain in home)
+                + self._load(uuid, guest) / sum(
+                    len(domains[domain]) for domain in home)
+                - (self.limits.least_gain if _is_near(guest, home, domains)
+                   else 0.0), sorted(home)))
+
+    def _candidates(
+        self, guest: FloatingGuest, domains: Mapping[int, cpuset.CpuSet],
+    ) -> Iterable[frozenset[int]]:
+        """Homes of as few domains as do; neighbours, if several."""
+        allowed = [domain for domain in sorted(domains)
+                   if domains[domain] & guest.cpus]
+        for count in range(1, len(allowed) + 1):
+            homes = [
+                frozenset(home) for home in (
+                    allowed[first:first + count]
+                    for first in range(len(allowed) - count + 1))
+                if self._suits(guest, frozenset(home), domains)]
+            if homes:
+                return homes
+        raise AssertionError('a guest without room')
+
+    def _move_one(self, now: float, domains: Mapping[int, cpuset.CpuSet],
+                  guests: Mapping[str, FloatingGuest]) -> None:
+        self.moves = [time for time in self.moves if time > now - _HOUR]
+        if len(self.moves) >= self.limits.moves_per_hour:
+            return
+        busy = self._busy(domains, guests)
+        best: tuple[float, str, frozenset[int]] | None = None
+        for uuid, guest in guests.items():
+            rested = now - self.moved.get(uuid, float('-inf'))
+            # What has not been measured is no reason.
+            if uuid not in self.loads or rested < self.limits.rest_seconds:
+                continue
+            home = self.homes[uuid]
+            for other in self._candidates(guest, domains):
+                gain = self._gain(uuid, guest, other, domains, busy)
+                if other != home and gain > self.limits.least_gain and (
+                        best is None or gain > best[0]):
+                    best = gain, uuid, other
+        if best:
+            _gain, uuid, self.homes[uuid] = best
+            self.moved[uuid] = now
+            self.moves.append(now)
+
+    def _gain(
+        self, uuid: str, guest: FloatingGuest, other: frozenset[int],
+        domains: Mapping[int, cpuset.CpuSet], busy: Mapping[int, float],
+    ) -> float:
+        """By how much the fullest of the domains in question empties."""
+        home, load = self.homes[uuid], self._load(uuid, guest)
+        touched = home | other
+        size = sum(len(domains[domain]) for domain in home)
+        other_size = sum(len(domains[domain]) for domain in other)
+        after = {
+            domain: busy[domain]
+            - (load / size if domain in home else 0.0)
+            + (load / other_size if domain in other else 0.0)
+            for domain in touched}
+        gain = max(busy[domain] for domain in touched) - max(after.values())
+        nearer = (_is_near(guest, other, domains)
+                  - _is_near(guest, home, domains))
+        # Nearness decides between what is about as good.
+        return gain + nearer * self.limits.least_gain
+
+
+def _is_near(guest: FloatingGuest, home: frozenset[int],
+             domains: Mapping[int, cpuset.CpuSet]) -> bool:
+    return any(not domains[domain].isdisjoint(guest.near) for domain in home)
+
+
+def talking(
+    sent: Mapping[str, float], received: Mapping[str, float],
+    least: float,
+) -> set[frozenset[str]]:
+    """Guests that seem to talk to each other.
+
+    Nobody tells who sends to whom. But where one sends about what another
+    receives, and both much of it, they are taken for a pair.
+
+    :param sent: bytes a second by guest
+    :param received: likewise
+    :param least: what less is no traffic to speak of
+    """
+    return {
+        frozenset((one, other))
+        for one, other in itertools.permutations(sent, 2)
+        if sent[one] >= least and received.get(other, 0.0) >= least
+        and abs(sent[one] - received[other]) <= 0.05 * sent[one]}

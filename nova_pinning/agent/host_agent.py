@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent: looks, decides, writes down what it is about to do, does it."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import time
+from typing import Protocol
+
+from nova_pinning.agent import activity_meter
+from nova_pinning.agent import actuators
+from nova_pinning.agent import agent_model
+from nova_pinning.agent import cache_control
+from nova_pinning.agent import cache_steps
+from nova_pinning.agent import decision
+from nova_pinning.agent import guest_monitoring
+from nova_pinning.agent import home_domains
+from nova_pinning.agent import host_reading
+from nova_pinning.agent import irqbalance_socket
+from nova_pinning.agent import kernel_files
+from nova_pinning.agent import resctrl
+from nova_pinning.agent import settings_ledger
+from nova_pinning import cpuset
+from nova_pinning.host import agent_record
+
+
+class GuestSource(actuators.Pinner, Protocol):
+    """Where guests come from: libvirt."""
+
+    def guests(self) -> list[agent_model.AgentGuest]:
+        """Those that run, in the order in which they came."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Round:
+    """What came of one look at the host.
+
+    :param guests: those that run
+    :param done: what was changed, or would be, in words
+    :param waiting: guests without what they ask for, and why
+    :param trouble: what could not be done
+    :param masks: ways that guests have for themselves, by UUID and domain
+    :param seconds: how long all of it took
+    """
+
+    guests: tuple[agent_model.AgentGuest, ...] = ()
+    done: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    trouble: tuple[str, ...] = ()
+    masks: dict[str, dict[int, int]] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def boot_time() -> float:
+    """Seconds since the machine was booted."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class HostAgent:
+    """Keeps a host as it is to be.
+
+    :param host: as read from its plan
+    :param record: what an earlier agent has done
+    :param save: keeps the record, before anything is changed and after
+    """
+
+    def __init__(
+        self, host: agent_model.AgentHost, scheme: decision.Scheme,
+        files: kernel_files.KernelFiles, source: GuestSource,
+        record: agent_record.AgentRecord,
+        save: Callable[[agent_record.AgentRecord], None],
+        move_limits: home_domains.MoveLimits = home_domains.MoveLimits(),
+        kept_ways: int = 1, clock: Callable[[], float] = boot_time,
+        settings: actuators.Actuators | None = None,
+    ) -> None:
+        self._host, self._scheme, self._files = host, scheme, files
+        self._source, self.record, self._save = source, record, save
+        self._clock = clock
+        self._settings = settings or actuators.Actuators(files, source)
+        self._ledger = settings_ledger.SettingsLedger(record.settings)
+        self._cache = cache_control.CacheControl(
+            resctrl.Resctrl(files, kept_ways), record.base_masks)
+        self.monitoring = guest_monitoring.GuestMonitoring(files)
+        self._meter = activity_meter.ActivityMeter(files)
+        self._homes = home_domains.HomeDomains(
+            move_limits, dict(record.homes), list(record.moves))
+        self._told_irqbalance: tuple[frozenset[int], frozenset[int]] = (
+            frozenset(), frozenset())
+
+    def reconcile(self, dry_run: bool = False) -> Round:
+        """Bring the host in step with its guests.
+
+        :param dry_run: change nothing, and say what would be changed
+        :raises libvirt_guests.LibvirtGone: if nobody knows the guests;
+            everything is left as it is then
+        """
+        started = time.monotonic()
+        now = self._clock()
+        seen = tuple(self._source.guests())
+        by_uuid = {guest.uuid: guest for guest in seen}
+        guests = tuple(decision.as_before(guest, self._ledger.entries)
+                       for guest in seen)
+        host = dataclasses.replace(
+            self._host, interrupts=host_reading.device_interrupts(
+                self._files, (address for guest in guests
+                              for address in guest.hostdevs)))
+        served = self._settings.read(
+            (agent_model.interrupt(number) for nic in host.nics
+             for number in nic.interrupts), by_uuid)
+        desired = decision.decide(
+            host, guests, self._scheme, self._homes,
+            self._meter.measure(now, seen), served, now)
+        done: list[str] = []
+        trouble: list[str] = []
+        self._set(desired.settings, by_uuid, now, dry_run, done, trouble)
+        outcome = self._control(desired, dry_run, done, trouble)
+        if not dry_run:
+            if self._scheme.cache:
+                self.monitoring.reconcile(seen)
+            self._tell_irqbalance(trouble)
+            self._remember(done, now)
+        names = {guest.uuid: guest.name for guest in seen}
+        return Round(
+            seen, tuple(done), tuple(_waiting(seen, outcome, names)),
+            tuple((*trouble, *filter(None, (self.monitoring.trouble,)), *(
+                f'{setting} is left alone for an hour: '
+                f'{settings_ledger.PATIENCE} times it could not be set, or '
+                'somebody else set it'
+                for setting in self._ledger.yielded(now)))),
+            {_uuid(group): dict(masks)
+             for group, masks in outcome.masks.items()},
+            time.monotonic() - started)
+
+    def release(self) -> Round:
+        """Put everything back."""
+        now = self._clock()
+        done: list[str] = []
+        trouble: list[str] = []
+        try:
+            by_uuid = {guest.uuid: guest for guest in self._source.guests()}
+        except Exception as error:  # noqa: B902 - all the rest has to go back
+            by_uuid = {}
+            trouble.append(f'pins of guests stay as they are: {error}')
+        self._set({}, by_uuid, now, False, done, trouble)
+        self.monitoring.release()
+        trouble += self._cache.release()
+        done.append('all groups of caches were given up')
+        self.record.base_masks = {}
+        self._cache.base = {}
+        self._homes.homes.clear()
+        if self.record.banned_interrupts is not None:
+            for pid, path in irqbalance_socket.running(self._files).items():
+                self._ban(path, irqbalance_socket.own_bans(self._files, pid),
+                          trouble)
+            self.record.banned_interrupts = None
+        self._remember(done, now)
+        return Round(done=tuple(done), trouble=tuple(trouble))
+
+    def _set(
+        self, wanted: Mapping[agent_record.Setting, cpuset.CpuSet],
+        by_uuid: dict[str, agent_model.AgentGuest], now: float,
+        dry_run: bool, done: list[str], trouble: list[str],
+    ) -> None:
+        ledger = self._ledger
+        if dry_run:
+            ledger = settings_ledger.SettingsLedger(
+                {setting: dataclasses.replace(entry)
+                 for setting, entry in ledger.entries.items()})
+        present = self._settings.read(
+            dict.fromkeys((*wanted, *ledger.entries)), by_uuid)
+        changes = tuple(ledger.changes(wanted, present, now))
+        if dry_run:
+            done += map(str, changes)
+            return
+        if changes:
+            # Whoever comes after a crash has to know what there was.
+            self._remember([], now)
+        for change in changes:
+            try:
+                self._settings.write(change.setting, change.cpus)
+            except OSError as error:
+                trouble.append(f'{change.setting} cannot have CPUs '
+                               f'{change.cpus}: {_reason(error)}')
+                if not change.is_return:
+                    ledger.failed(change, now)
+            else:
+                done.append(str(change))
+
+    def _control(
+        self, desired: decision.DesiredState, dry_run: bool,
+        done: list[str], trouble: list[str],
+    ) -> cache_control.CacheOutcome:
+        if not self._scheme.cache:
+            return cache_control.CacheOutcome()
+        try:
+            if desired.requests and not dry_run and not self._cache.base:
+                self.record.base_masks = self._cache.masks_before()
+                self._remember([], self._clock())
+            outcome = self._cache.reconcile(desired.requests, dry_run)
+        except resctrl.CacheUnavailable as error:
+            if not desired.requests:
+                return cache_control.CacheOutcome()
+            return cache_control.CacheOutcome(refused={
+                request.guest: str(error) for request in desired.requests})
+        done += map(describe_step, outcome.done)
+        if outcome.trouble:
+            trouble.append(outcome.trouble)
+        return outcome
+
+    def _tell_irqbalance(self, trouble: list[str]) -> None:
+        ours = frozenset(self.record.set_interrupts())
+        running = irqbalance_socket.running(self._files)
+        state = ours, frozenset(running)
+        if state == self._told_irqbalance or not (
+                ours or self.record.banned_interrupts):
+            return
+        for pid, path in running.items():
+            self.record.banned_interrupts = sorted(ours)
+            if not self._ban(path, ours | irqbalance_socket.own_bans(
+                    self._files, pid), trouble):
+                return
+        self._told_irqbalance = state
+
+    def _ban(self, path: str, numbers: Iterable[int],
+             trouble: list[str]) -> bool:
+        try:
+            irqbalance_socket.ban(path, numbers)
+        except irqbalance_socket.IrqbalanceError as error:
+            trouble.append(str(error))
+            return False
+        return True
+
+    def _remember(self, done: Sequence[str], now: float) -> None:
+        self.record.homes = dict(self._homes.homes)
+        self.record.moves = list(self._homes.moves)
+        self.record.base_masks = dict(
+            self._cache.base or self.record.base_masks)
+        self.record.history += [f'{now:.0f}: {text}' for text in done]
+        self._save(self.record)
+
+
+def describe_step(step: cache_steps.Step) -> str:
+    """A change of a cache group in words."""
+    match step:
+        case cache_steps.RemoveGroup(group):
+            return f'{_group(group)} is given up'
+        case cache_steps.CreateGroup(group):
+            return f'{_group(group)} is made'
+        case cache_steps.SetMasks(group, masks):
+            return f'{_group(group)} gets L3 ways ' + ', '.join(
+                f'{mask:x} in domain {domain}'
+                for domain, mask in sorted(masks.items()))
+        case cache_steps.SetBandwidth(group, bandwidth):
+            return f'{_group(group)} gets memory bandwidth {bandwidth}'
+        case cache_steps.AddTasks(group, tasks):
+            return f'{_group(group)} gets {len(tasks)} threads'
+
+
+def _group(group: str) -> str:
+    return f'group of guest {_uuid(group)}' if group else 'the default group'
+
+
+def _uuid(group: str) -> str:
+    return group.removeprefix(cache_control.PREFIX)
+
+
+def _waiting(
+    guests: Iterable[agent_model.AgentGuest],
+    outcome: cache_control.CacheOutcome, names: dict[str, str],
+) -> Iterator[str]:
+    for guest in guests:
+        for problem in guest.wishes.problems:
+            yield f'guest {guest.name} ({guest.uuid}): {problem}'
+    for group, reason in outcome.refused.items():
+        uuid = _uuid(group)
+        yield f'guest {names.get(uuid, "")} ({uuid}): {reason}'
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What systemd is told of a service: sd_notify(3)."""
+
+import contextlib
+import os
+import socket
+
+
+def notify(**variables: str | int) -> None:
+    """Tell the service manager, if there is one that wants to know.
+
+    >>> notify(READY=1, STATUS='3 guests')
+    """
+    address = os.environ.get('NOTIFY_SOCKET', '')
+    if not address:
+        return
+    if address.startswith('@'):
+        address = '\0' + address[1:]
+    text = '\n'.join(f'{name}={value}' for name, value in variables.items())
+    # Nobody is to fail for it.
+    with contextlib.suppress(OSError), socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.connect(address)
+        manager.sendall(text.encode())
+
+
+def watchdog_seconds() -> float:
+    """How often it wants to hear, 0 for never: half of WATCHDOG_USEC."""
+    text = os.environ.get('WATCHDOG_USEC', '')
+    is_ours = os.environ.get('WATCHDOG_PID', '') in ('', str(os.getpid()))
+    return int(text) / 2e6 if text.isdecimal() and is_ours else 0.0

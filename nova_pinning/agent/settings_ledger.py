@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent has changed, what was there before, and what it owes.
+
+Nova and administrators write to the same places. A value that is not what
+the agent wrote is somebody else's, and from then on the one to go back to;
+where that happens again and again the agent gives way.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.host import agent_record
+
+_HOUR = 3600.0
+#: How often in an hour somebody else may write before the agent gives way.
+PATIENCE = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """A setting that is to be written."""
+
+    setting: agent_record.Setting
+    cpus: cpuset.CpuSet
+    before: cpuset.CpuSet
+    is_return: bool = False
+
+    def __str__(self) -> str:
+        back = ', as before' if self.is_return else ''
+        return (f'{self.setting}: CPUs {self.cpus or "any"}{back} '
+                f'(was {self.before or "any"})')
+
+
+class SettingsLedger:
+    """All that was changed.
+
+    :param entries: those of the record, which change with the ledger
+    """
+
+    def __init__(self, entries: dict[
+            agent_record.Setting, agent_record.SettingEntry]) -> None:
+        self.entries = entries
+
+    def changes(
+        self, wanted: Mapping[agent_record.Setting, cpuset.CpuSet],
+        present: Mapping[agent_record.Setting, cpuset.CpuSet], now: float,
+    ) -> Iterator[Change]:
+        """What is to be written, and the ledger with it.
+
+        The ledger is to be kept before anything is written.
+
+        :param wanted: empty to put everything back
+        :param present: of all settings that are wanted or in the ledger, if
+            they are there at all
+        """
+        for setting in [*self.entries]:
+            entry = self.entries[setting]
+            if setting not in present:
+                del self.entries[setting]
+            elif setting not in wanted:
+                del self.entries[setting]
+                if (present[setting] == entry.ours
+                        and entry.original != entry.ours):
+                    yield Change(setting, entry.original, entry.ours, True)
+        for setting, cpus in wanted.items():
+            if setting in present:
+                yield from self._change(setting, cpus, present[setting], now)
+
+    def failed(self, change: Change, now: float) -> None:
+        """Note that a change was not made; in time it is given up."""
+        entry = self.entries.get(change.setting)
+        if entry:
+            entry.ours = change.before
+            entry.overrides.append(now)
+
+    def yielded(self, now: float) -> list[agent_record.Setting]:
+        """Settings that are left to whoever else writes them."""
+        return [setting for setting, entry in self.entries.items()
+                if _gives_way(entry, now)]
+
+    def _change(self, setting: agent_record.Setting, cpus: cpuset.CpuSet,
+                there: cpuset.CpuSet, now: float) -> Iterator[Change]:
+        entry = self.entries.get(setting)
+        if entry is None:
+            if there != cpus:
+                self.entries[setting] = agent_record.SettingEntry(there, cpus)
+                yield Change(setting, cpus, there)
+            return
+        if there not in (entry.ours, cpus):
+            entry.original = there
+            entry.overrides = [
+                *(time for time in entry.overrides if time > now - _HOUR),
+                now]
+            entry.ours = there
+        if there == cpus:
+            entry.ours = cpus
+        elif not _gives_way(entry, now):
+            entry.ours = cpus
+            yield Change(setting, cpus, there)
+
+
+def _gives_way(entry: agent_record.SettingEntry, now: float) -> bool:
+    return sum(time > now - _HOUR for time in entry.overrides) >= PATIENCE

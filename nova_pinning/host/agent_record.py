@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-pinning agent has changed on a host, as it keeps it in a file.
+
+The agent goes by it when it is started again and when it puts everything
+back; a check of the host goes by it in order not to call that a deviation.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+import json
+from typing import Any
+
+from nova_pinning import cpuset
+from nova_pinning.document import atomic_file
+from nova_pinning import errors
+from nova_pinning.host import machine_files
+
+#: Where it is by default: a directory that does not outlast the boot, like
+#: everything that the agent changes.
+PATH = '/run/nova-pinning/agent.json'
+_VERSION = 1
+#: How many changes are remembered.
+HISTORY = 1000
+
+
+class Kind(enum.StrEnum):
+    """What of a host has CPUs that the agent sets."""
+
+    INTERRUPT = 'interrupt'
+    QUEUE = 'queue'
+    THREAD = 'thread'
+    VCPU = 'vcpu'
+    EMULATOR = 'emulator'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """Something that has CPUs, and that can be told others.
+
+    :param subject: an interrupt's number; a file of a queue below
+        /sys/class/net, such as 'eth0/queues/tx-0/xps_cpus'; a thread,
+        'PID/TID'; a vCPU, 'UUID:PID/VCPU'; emulator threads, 'UUID:PID'
+    """
+
+    kind: Kind
+    subject: str
+
+    def __str__(self) -> str:
+        return f'{self.kind} {self.subject}'
+
+    @property
+    def guest(self) -> str:
+        """The UUID of the guest that it is part of, '' if of none."""
+        if self.kind in (Kind.VCPU, Kind.EMULATOR):
+            return self.subject.partition(':')[0]
+        return ''
+
+
+@dataclasses.dataclass
+class SettingEntry:
+    """A setting that the agent has changed.
+
+    :ivar original: what there was before
+    :ivar ours: what the agent has written
+    :ivar overrides: when somebody else was found to have written
+    """
+
+    original: cpuset.CpuSet
+    ours: cpuset.CpuSet
+    overrides: list[float] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class AgentRecord:
+    """All that the agent has to remember.
+
+    Times are seconds since the machine was booted.
+
+    :ivar base_masks: of resctrl's default group, by L3 domain, before the
+        agent came; empty if it has changed none
+    :ivar homes: L3 domains by guest, for guests that float
+    :ivar moves: when guests got another home lately
+    :ivar banned_interrupts: those that irqbalance was told to leave alone
+        before the agent came; None if it has told it nothing
+    :ivar history: what was done, the latest last: 'time: text'
+    """
+
+    settings: dict[Setting, SettingEntry] = dataclasses.field(
+        default_factory=dict)
+    base_masks: dict[int, int] = dataclasses.field(default_factory=dict)
+    homes: dict[str, frozenset[int]] = dataclasses.field(default_factory=dict)
+    moves: list[float] = dataclasses.field(default_factory=list)
+    banned_interrupts: list[int] | None = None
+    history: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in force any more."""
+        return not (self.settings or self.base_masks
+                    or self.banned_interrupts is not None)
+
+    def set_interrupts(self) -> dict[int, cpuset.CpuSet]:
+        """Interrupts that the agent has placed, with their CPUs."""
+        return {int(setting.subject): entry.ours
+                for setting, entry in self.settings.items()
+                if setting.kind is Kind.INTERRUPT}
+
+
+def load(tree: machine_files.Tree, path: str = PATH) -> AgentRecord:
+    """Read a record; an empty one if there is none.
+
+    :raises errors.InputError: if it makes no sense
+    """
+    text = tree.text(path)
+    if not text:
+        return AgentRecord()
+    try:
+        return _decode(json.loads(text))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.InputError(
+            f'this is no record of nova-pinning agent: {error}',
+            errors.Location(path),
+            'remove it if no agent runs; what an agent has changed stays '
+            'until guests or the host are started anew') from error
+
+
+def save(record: AgentRecord, path: str) -> None:
+    """Replace the file as a whole.
+
+    :raises errors.InputError: if it cannot be written
+    """
+    del record.history[:-HISTORY]
+    atomic_file.replace(path, json.dumps(_encode(record), indent=1) + '\n',
+                        mode=0o644)
+
+
+def _encode(record: AgentRecord) -> dict[str, Any]:
+    return {
+        'version': _VERSION,
+        'settings': [
+            {'kind': str(setting.kind), 'subject': setting.subject,
+             'original': str(entry.original), 'ours': str(entry.ours),
+             'overrides': entry.overrides}
+            for setting, entry in record.settings.items()],
+        'base_masks': {str(domain): f'{mask:x}'
+                       for domain, mask in record.base_masks.items()},
+        'homes': {uuid: sorted(home) for uuid, home in record.homes.items()},
+        'moves': record.moves,
+        'banned_interrupts': record.banned_interrupts,
+        'history': record.history}
+
+
+def _decode(values: Mapping[str, Any]) -> AgentRecord:
+    if values['version'] != _VERSION:
+        raise ValueError(f'version {values["version"]} is not known')
+    parse = cpuset.CpuSet.parse
+    return AgentRecord(
+        {Setting(Kind(item['kind']), item['subject']): SettingEntry(
+            parse(item['original']), parse(item['ours']),
+            [float(time) for time in item['overrides']])
+         for item in values['settings']},
+        {int(domain): int(mask, 16)
+         for domain, mask in values['base_masks'].items()},
+        {uuid: frozenset(map(int, home))
+         for uuid, home in values['homes'].items()},
+        [float(time) for time in values['moves']],
+        values['banned_interrupts'],
+        [str(line) for line in values['history']])
