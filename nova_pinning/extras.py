@@ -14,6 +14,7 @@ from nova_pinning import errors
 _EXTRAS = {
     'bcrypt': 'exporter',
     'jinja2': 'bench',
+    'libvirt': 'agent',
     'matplotlib': 'plots',
     'prometheus_client': 'metrics',
     'watcher': 'watcher',

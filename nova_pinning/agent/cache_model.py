@@ -8,6 +8,7 @@ Documentation/filesystems/resctrl.rst.
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import functools
 
 from nova_pinning import cpuset
 
@@ -39,18 +40,7 @@ class CacheLimits:
         It has all that devices use, since nobody could have those for
         himself, and lies at the end where they are.
         """
-        length = max(self.kept_ways, self.min_ways)
-        if not self.shareable:
-            return _run(self.ways - length, self.ways)
-        first = (self.shareable & -self.shareable).bit_length() - 1
-        end = self.shareable.bit_length()
-        missing = max(0, length - (end - first))
-        if self.ways - end <= first:
-            # Nearer to the upper end: up to there, then down.
-            upwards = min(missing, self.ways - end)
-            return _run(first - (missing - upwards), end + upwards)
-        downwards = min(missing, first)
-        return _run(first - downwards, end + missing - downwards)
+        return _kept(self)
 
     @property
     def exclusive_ways(self) -> int:
@@ -182,3 +172,19 @@ def is_contiguous(mask: int) -> bool:
 
 def _run(first: int, end: int) -> int:
     return (1 << end) - (1 << first)
+
+
+@functools.lru_cache
+def _kept(limits: CacheLimits) -> int:
+    length = max(limits.kept_ways, limits.min_ways)
+    if not limits.shareable:
+        return _run(limits.ways - length, limits.ways)
+    first = (limits.shareable & -limits.shareable).bit_length() - 1
+    end = limits.shareable.bit_length()
+    missing = max(0, length - (end - first))
+    if limits.ways - end <= first:
+        # Nearer to the upper end: up to there, then down.
+        upwards = min(missing, limits.ways - end)
+        return _run(first - (missing - upwards), end + upwards)
+    downwards = min(missing, first)
+    return _run(first - downwards, end + missing - downwards)

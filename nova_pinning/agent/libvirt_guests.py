@@ -36,35 +36,42 @@ class LibvirtGuests:
     """All guests that run.
 
     :param flavors: extra specs by flavor, for guests of nova before 2025.2
-    :param changed: called, in a thread of its own, when guests come or go
     """
 
     def __init__(
         self, uri: str, files: kernel_files.KernelFiles,
         flavors: Mapping[str, Mapping[str, str]] | None = None,
-        changed: Callable[[], None] = lambda: None,
     ) -> None:
         extras.need('nova-pinning agent', 'libvirt')
         import libvirt
         self._libvirt: Any = libvirt
-        self._uri, self._files, self._changed = uri, files, changed
+        self._uri, self._files = uri, files
+        self._changed: Callable[[], None] | None = None
         self._flavors = flavors or {}
         self._connection: Any = None
         self._pids: dict[str, int] = {}
         # libvirt prints each error as well, unless it is told not to.
         libvirt.registerErrorHandler(lambda *arguments: None, None)
 
-    def listen(self) -> None:
-        """Hear of guests that come, go and change, from now on."""
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Hear of guests that come, go and change, from now on.
+
+        :param changed: called then, in a thread of libvirt's
+        :raises LibvirtGone: if it does not answer; it may be tried again
+        """
         libvirt = self._libvirt
+        if self._changed is not None:
+            self._connected()
+            return
         libvirt.virEventRegisterDefaultImpl()
 
         def run() -> None:
             while True:
                 libvirt.virEventRunDefaultImpl()
 
+        self._changed = changed
         threading.Thread(target=run, name='libvirt', daemon=True).start()
-        self._connect(listens=True)
+        self._connect()
 
     def guests(self) -> list[agent_model.AgentGuest]:
         """Those that run now, in the order in which they were started.
@@ -126,18 +133,18 @@ class LibvirtGuests:
 
     def _connected(self) -> Any:
         if self._connection is None:
-            self._connect(listens=False)
+            self._connect()
         return self._connection
 
-    def _connect(self, listens: bool) -> None:
+    def _connect(self) -> None:
         libvirt = self._libvirt
         try:
             connection = libvirt.open(self._uri)
         except libvirt.libvirtError as error:
             raise LibvirtGone(str(error)) from error
         self._connection = connection
-        self._listens = getattr(self, '_listens', False) or listens
-        if not self._listens:
+        changed = self._changed
+        if changed is None:
             return
         try:
             for event in (libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE,
@@ -146,7 +153,7 @@ class LibvirtGuests:
                           libvirt.VIR_DOMAIN_EVENT_ID_TUNABLE,
                           libvirt.VIR_DOMAIN_EVENT_ID_METADATA_CHANGE):
                 connection.domainEventRegisterAny(
-                    None, event, lambda *arguments: self._changed(), None)
+                    None, event, lambda *arguments: changed(), None)
             connection.registerCloseCallback(self._closed, None)
             connection.setKeepAlive(5, 3)
         except libvirt.libvirtError as error:
@@ -155,7 +162,8 @@ class LibvirtGuests:
 
     def _closed(self, *arguments: Any) -> None:
         self._connection = None
-        self._changed()
+        if self._changed is not None:
+            self._changed()
 
     def _guest(self, domain: Any) -> agent_model.AgentGuest | None:
         """A guest, None if it has no process."""

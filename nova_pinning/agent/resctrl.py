@@ -7,9 +7,9 @@ every L3 domain, also in those where the guest never runs.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import errno
+import functools
 
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
@@ -254,8 +254,11 @@ def _name(group: str) -> str:
     return f'group {group}' if group else 'the default group'
 
 
-def _schemata(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+@functools.lru_cache(maxsize=1024)
+def _schemata(text: str) -> tuple[tuple[str, tuple[tuple[int, str], ...]],
+                                  ...]:
     """The lines of a schemata file; what makes no sense is left out."""
+    lines = []
     for line in text.splitlines():
         name, _colon, rest = line.partition(':')
         values = []
@@ -264,4 +267,5 @@ def _schemata(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
             if equals and domain.strip().isdecimal():
                 values.append((int(domain), value.strip()))
         if values:
-            yield name.strip(), values
+            lines.append((name.strip(), tuple(values)))
+    return tuple(lines)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent as a service: one at a time, until it is told to stop."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import threading
+import time
+from types import FrameType
+
+from nova_pinning.agent import agent_metrics
+from nova_pinning.agent import host_agent
+from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import service_manager
+from nova_pinning.document import atomic_file
+from nova_pinning import errors
+
+LOG = logging.getLogger(__name__)
+# Events of one guest come in bunches.
+_SETTLE_SECONDS = 0.5
+
+
+@contextlib.contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Hold the lock that every agent of a host takes.
+
+    :param path: of the record, beside which the lock is
+    :raises errors.InputError: if another agent has it
+    """
+    lock = f'{path}.lock'
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
+                             0o644)
+    except OSError as error:
+        raise errors.InputError(
+            f'cannot be opened: {(error.strerror or "").lower()}',
+            errors.Location(lock),
+            'the agent has to be started as root, and the directory has to '
+            'be there') from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            other = os.pread(descriptor, 32, 0).decode().strip()
+            raise errors.InputError(
+                f'another agent runs, with process id {other or "unknown"}',
+                errors.Location(lock), 'stop it first') from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f'{os.getpid()}\n'.encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class AgentService:
+    """Runs rounds when something happens, and now and then.
+
+    :param listen: asks for a call of :meth:`wake` when guests change
+    :param metrics_file: '' for none
+    """
+
+    def __init__(self, agent: host_agent.HostAgent, interval_seconds: float,
+                 listen: Callable[[], None], metrics_file: str = '') -> None:
+        self._agent = agent
+        self._interval_seconds = interval_seconds
+        self._listen = listen
+        self._metrics_file = metrics_file
+        self._wake = threading.Event()
+        self._stopping = False
+        self._told: set[str] = set()
+        self._is_listening = False
+
+    def wake(self) -> None:
+        """Have the next round begin at once."""
+        self._wake.set()
+
+    def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """End after this round; handles signals too."""
+        self._stopping = True
+        self._wake.set()
+
+    def serve(self) -> None:
+        """Run until told to stop, and put everything back then."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.stop)
+        watchdog = service_manager.watchdog_seconds()
+        is_ready = False
+        while not self._stopping:
+            self._wake.clear()
+            status = self.round()
+            service_manager.notify(
+                STATUS=status, **({} if is_ready else {'READY': 1}))
+            is_ready = True
+            self._wait(watchdog)
+        service_manager.notify(STOPPING=1)
+        self._tell(self._agent.release())
+
+    def round(self) -> str:
+        """One round; returns what there is to say in a line."""
+        try:
+            if not self._is_listening:
+                self._listen()
+                self._is_listening = True
+            done = self._agent.reconcile()
+        except libvirt_guests.LibvirtGone as error:
+            text = f'libvirt does not answer, so nothing is changed: {error}'
+            self._tell_once({text}, LOG.warning)
+            return text
+        self._tell(done)
+        self._write_metrics(done)
+        return (f'{len(done.guests)} guests, {len(done.waiting)} of them '
+                f'waiting, {len(done.trouble)} troubles')
+
+    def _wait(self, watchdog: float) -> None:
+        """Until something happens, or it is time for another round."""
+        until = time.monotonic() + self._interval_seconds
+        while True:
+            service_manager.notify(WATCHDOG=1)
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            if self._wake.wait(min(left, watchdog or left)):
+                if not self._stopping:
+                    time.sleep(_SETTLE_SECONDS)
+                return
+
+    def _tell(self, done: host_agent.Round) -> None:
+        for text in done.done:
+            LOG.info('%s', text)
+        self._tell_once({*done.waiting, *done.trouble}, LOG.warning)
+
+    def _tell_once(self, texts: set[str],
+                   log: Callable[..., None]) -> None:
+        """What is as it was in the last round is not told again."""
+        for text in sorted(texts - self._told):
+            log('%s', text)
+        self._told = texts
+
+    def _write_metrics(self, done: host_agent.Round) -> None:
+        if not self._metrics_file:
+            return
+        text = agent_metrics.exposition(
+            done, self._agent.monitoring.uses(done.guests),
+            len(self._agent.record.moves), time.time())
+        try:
+            atomic_file.replace(self._metrics_file, text, mode=0o644)
+        except errors.InputError as error:
+            self._tell_once(self._told | {str(error)}, LOG.warning)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-pinning agent: keeps caches and interrupts with the guests."""
+
+import argparse
+from collections.abc import Mapping
+import contextlib
+import logging
+import sys
+from typing import Any
+
+from oslo_config import cfg
+
+from nova_pinning.agent import agent_service
+from nova_pinning.agent import decision
+from nova_pinning.agent import home_domains
+from nova_pinning.agent import host_agent
+from nova_pinning.agent import host_reading
+from nova_pinning.agent import kernel_files
+from nova_pinning.agent import libvirt_guests
+from nova_pinning.cli import base_command
+from nova_pinning.conf import agent as agent_conf
+from nova_pinning import errors
+from nova_pinning.host import agent_record
+from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
+
+
+class Agent(base_command.FileCommand):
+    """Keep caches, memory bandwidth and interrupts right for the guests.
+
+    Runs on a compute host until it is stopped. Guests get the ways of L3
+    caches and the memory bandwidth that their flavors ask for; what serves a
+    guest runs on CPUs that share its cache; floating guests stay in the L3
+    domains that are their home. CPUs are given only as the host's plan says,
+    and everything is put back in the end.
+
+    With --once it looks once, and what it has changed stays. --dry-run says
+    what would be changed. --release puts back what an agent has left that
+    was killed.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning agent --config-file /etc/nova-pinning/agent.conf
+          nova-pinning agent --plan plan.yaml --dry-run
+          nova-pinning agent --plan plan.yaml --release
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--config-file', metavar='FILE', action='append',
+                            help='options of section [agent]; by default '
+                            'none, so that all options have their defaults')
+        parser.add_argument('--plan', metavar='PLAN',
+                            help='what nova-pinning host plan has written; '
+                            'by default what the configuration says')
+        mode = parser.add_mutually_exclusive_group()
+        mode.add_argument('--once', action='store_true',
+                          help='look once, and end; changes stay')
+        mode.add_argument('--dry-run', action='store_true',
+                          help='look once, and say what would be changed')
+        mode.add_argument('--release', action='store_true',
+                          help='put back what an agent has changed, and end')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        options = _options(parsed_args.config_file or [])
+        planned = _planned(parsed_args.plan or options.plan)
+        files = kernel_files.WritableTree('/')
+        source = libvirt_guests.LibvirtGuests(
+            options.libvirt_uri, files, _flavors(options.catalogue))
+        with (contextlib.nullcontext() if parsed_args.dry_run
+              else agent_service.alone(options.record)):
+            record = agent_record.load(files, options.record)
+            agent = host_agent.HostAgent(
+                host_reading.read(files, planned), _scheme(options, files),
+                files, source, record,
+                lambda changed: agent_record.save(changed, options.record),
+                home_domains.MoveLimits(
+                    moves_per_hour=options.moves_per_hour),
+                options.kept_ways)
+            try:
+                if parsed_args.release:
+                    return _show(agent.release())
+                if parsed_args.once or parsed_args.dry_run:
+                    return _show(agent.reconcile(parsed_args.dry_run),
+                                 parsed_args.dry_run)
+            except libvirt_guests.LibvirtGone as error:
+                raise errors.InputError(
+                    f'libvirt does not answer: {error}',
+                    errors.Location(options.libvirt_uri),
+                    'start it, or name another one in libvirt_uri') from error
+            _serve(agent, source, options)
+        return base_command.OK
+
+
+def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
+           options: Any) -> None:
+    # The journal has times of its own.
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr,
+                        format='%(levelname)s %(message)s', force=True)
+    service = agent_service.AgentService(
+        agent, options.interval_seconds,
+        lambda: source.listen(service.wake), options.metrics_file)
+    service.serve()
+    source.close()
+
+
+def _options(files: list[str]) -> Any:
+    conf = cfg.ConfigOpts()
+    agent_conf.register_opts(conf)
+    try:
+        conf([], project='nova-pinning', prog='agent',
+             default_config_files=files, default_config_dirs=[])
+        for option in agent_conf.agent_opts:
+            getattr(conf.agent, option.dest)
+    except (cfg.Error, ValueError) as error:
+        raise errors.InputError(str(error), errors.Location(
+            ', '.join(files) or 'the options')) from error
+    return conf.agent
+
+
+def _planned(path: str) -> host_model.HostDescription:
+    planned = host_loader.load(path)
+    if planned.plan is None:
+        raise errors.InputError(
+            'there is no plan in it', planned.where,
+            f'make one with: nova-pinning host plan {path} > plan.yaml')
+    return planned
+
+
+def _flavors(path: str) -> Mapping[str, Mapping[str, str]]:
+    if not path:
+        return {}
+    # Only where it is needed, for it takes a while to load.
+    from nova_pinning.flavors import catalogue
+    return {flavor.name: flavor.extra_specs
+            for flavor in catalogue.load(path).flavors}
+
+
+def _scheme(options: Any, files: kernel_files.KernelFiles) -> decision.Scheme:
+    floating = options.floating_guests
+    return decision.Scheme(
+        options.cache, options.interrupts, floating != 'off',
+        floating == 'auto' and host_reading.knows_caches(files))
+
+
+def _show(done: host_agent.Round, is_dry_run: bool = False) -> int:
+    if is_dry_run and done.done:
+        print('would be changed:')
+    for text in done.done:
+        print(text)
+    for text in (*done.waiting, *done.trouble):
+        print(f'warning: {text}', file=sys.stderr)
+    if not (done.done or done.waiting or done.trouble):
+        print('everything is as it is to be')
+    return (base_command.FINDINGS if done.waiting or done.trouble
+            else base_command.OK)
