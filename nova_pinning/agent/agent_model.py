@@ -35,6 +35,8 @@ class AgentGuest:
     :param tasks: all its threads
     :param vcpu_tasks: those that are vCPUs
     :param vhost: those that move packets for it
+    :param emulator_tasks: those of QEMU that neither run a vCPU nor are an
+        I/O thread
     :param hostdevs: PCI addresses of devices that it has for itself
     :param interfaces: how many network interfaces it has that the host serves
     :param taps: names of those interfaces on the host
@@ -49,6 +51,7 @@ class AgentGuest:
     tasks: frozenset[int] = frozenset()
     vcpu_tasks: frozenset[int] = frozenset()
     vhost: frozenset[int] = frozenset()
+    emulator_tasks: frozenset[int] = frozenset()
     hostdevs: frozenset[str] = frozenset()
     interfaces: int = 0
     taps: tuple[str, ...] = ()
@@ -138,6 +141,17 @@ def vcpu(guest: AgentGuest, number: int) -> agent_record.Setting:
 
 def emulator(guest: AgentGuest) -> agent_record.Setting:
     return agent_record.Setting(agent_record.Kind.EMULATOR, guest.key)
+
+
+def serving(guest: AgentGuest,
+            cpus: cpuset.CpuSet) -> dict[agent_record.Setting, cpuset.CpuSet]:
+    """CPUs for all threads that serve a guest: emulator threads and vhost.
+
+    Without a control group libvirt pins only the first of them.
+    """
+    threads = sorted((guest.vhost | guest.emulator_tasks) - {guest.pid})
+    return {emulator(guest): cpus,
+            **{thread(guest, tid): cpus for tid in threads}}
 
 
 def thread(guest: AgentGuest, tid: int) -> agent_record.Setting:

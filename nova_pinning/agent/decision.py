@@ -155,10 +155,8 @@ def _at_home(
             wanted[agent_model.vcpu(guest, number)] = cpus & base
         emulator = guest.emulator_cpus
         if not emulator or emulator & cpus:
-            wanted[agent_model.emulator(guest)] = (
-                emulator & cpus if emulator else cpus)
-            for tid in guest.vhost:
-                wanted[agent_model.thread(guest, tid)] = cpus
+            wanted |= agent_model.serving(
+                guest, emulator & cpus if emulator else cpus)
     return wanted
 
 

@@ -46,9 +46,7 @@ def _of_pinned(
     is_isolated = bool(emulator) and emulator.isdisjoint(guest.cpus) and (
         emulator.issubset(host.dedicated_cpus))
     if near and not is_isolated:
-        wanted[agent_model.emulator(guest)] = near
-        for tid in guest.vhost:
-            wanted[agent_model.thread(guest, tid)] = near
+        wanted |= agent_model.serving(guest, near)
     for address in guest.hostdevs:
         cpus = host.near(guest.cpus, host.host_cpus, host.shared_cpus)
         for number in host.interrupts.get(address, ()) if cpus else ():

@@ -24,6 +24,7 @@ from nova_pinning.host import qemu_process
 
 LOG = logging.getLogger(__name__)
 _VHOST = 'vhost-'
+_IOTHREAD = 'IO iothread'
 # Linux 6.4 made them threads of the process that they work for.
 _VHOST_INSIDE = (6, 4)
 
@@ -192,6 +193,9 @@ class LibvirtGuests:
                       if qemu_process.is_vcpu(name)),
             frozenset(tid for tid, name in threads.items()
                       if name.startswith(_VHOST)),
+            frozenset(tid for tid, name in threads.items()
+                      if not qemu_process.is_vcpu(name)
+                      and not name.startswith((_VHOST, _IOTHREAD))),
             described.hostdevs, len(taps), tuple(filter(None, taps)),
             described.memory_nodes,
             guest_wishes.of_domain(root, self._flavors))
