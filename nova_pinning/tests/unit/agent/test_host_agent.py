@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of the agent, over files and guests in memory."""
+
+import errno
+import os
+import pathlib
+import socket
+from unittest import mock
+from xml.etree import ElementTree
+
+import fixtures
+
+from nova_pinning.agent import agent_metrics
+from nova_pinning.agent import agent_model
+from nova_pinning.agent import agent_service
+from nova_pinning.agent import decision
+from nova_pinning.agent import guest_wishes
+from nova_pinning.agent import host_agent
+from nova_pinning.agent import host_reading
+from nova_pinning.agent import irqbalance_socket
+from nova_pinning.agent import kernel_files
+from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import service_manager
+from nova_pinning.agent import settings_ledger
+from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import agent_record
+from nova_pinning.host import machine_files
+from nova_pinning.tests.oracle import fake_resctrl
+from nova_pinning.tests.unit import unit_base
+
+CPUS = cpuset.CpuSet.parse
+
+
+class Kernel(fake_resctrl.FakeResctrl):
+    """With interrupts and threads as well."""
+
+    def __init__(self):
+        super().__init__({0: range(4), 1: range(4, 8)}, ways=12)
+        self.interrupts = {24: CPUS('0'), 25: CPUS('0')}
+
+    def text(self, path):
+        parts = path.split('/')
+        if path.startswith('/proc/irq/') and int(parts[3]) in self.interrupts:
+            return str(self.interrupts[int(parts[3])])
+        return super().text(path)
+
+    def names(self, path):
+        if path == '/sys/bus/pci/devices/0000:81:00.0/msi_irqs':
+            return ['25']
+        return super().names(path)
+
+    def write(self, path, text):
+        parts = path.split('/')
+        if path.startswith('/proc/irq/'):
+            self.fault(f'write {path}')
+            self.interrupts[int(parts[3])] = CPUS(text.strip())
+        else:
+            super().write(path, text)
+
+
+class Source:
+    """libvirt, which has guests."""
+
+    def __init__(self):
+        self.running = {}
+        self.is_gone = False
+
+    def guests(self):
+        if self.is_gone:
+            raise libvirt_guests.LibvirtGone('no route')
+        return list(self.running.values())
+
+    def pin_vcpu(self, uuid, vcpu, cpus):
+        guest = self.running[uuid]
+        self.running[uuid] = agent_model.dataclasses.replace(
+            guest, vcpus={**guest.vcpus, vcpu: cpus})
+
+    def pin_emulator(self, uuid, cpus):
+        self.running[uuid] = agent_model.dataclasses.replace(
+            self.running[uuid], emulator_cpus=cpus)
+
+
+class HostAgentTestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.kernel, self.source = Kernel(), Source()
+        self.now = 1000.0
+        self.saved = []
+        self.record = agent_record.AgentRecord()
+        self.agent = self.new_agent()
+
+    def new_agent(self):
+        host = agent_model.AgentHost(
+            {0: CPUS('0-3'), 1: CPUS('4-7')}, {0: CPUS('0-7')}, CPUS('0'),
+            CPUS('1,4-5'), CPUS('2-3,6-7'), (
+                agent_model.ServingNic('0000:01:00.0', ('eth0',), (24,)),))
+        return host_agent.HostAgent(
+            host, decision.Scheme(), self.kernel, self.source, self.record,
+            lambda record: self.saved.append(len(record.settings)),
+            clock=lambda: self.now)
+
+    def start(self, uuid, cpus, **values):
+        self.kernel.live.add(1000 + min(CPUS(cpus)))
+        self.source.running[uuid] = agent_model.AgentGuest(**{
+            'uuid': uuid, 'name': f'name-{uuid}', 'pid': 7,
+            'vcpus': {number: CPUS(str(cpu))
+                      for number, cpu in enumerate(CPUS(cpus))},
+            'emulator_cpus': CPUS(cpus),
+            'tasks': frozenset([1000 + min(CPUS(cpus))]), **values})
+
+    def test_all_is_put_back(self):
+        self.start('a', '6-7', interfaces=1,
+                   hostdevs=frozenset(['0000:81:00.0']),
+                   wishes=agent_model.Wishes(4))
+        done = self.agent.reconcile()
+        self.assertEqual((), done.trouble)
+        self.assertEqual(CPUS('4-5'),
+                         self.source.running['a'].emulator_cpus)
+        self.assertEqual({24: CPUS('4'), 25: CPUS('4-5')},
+                         self.kernel.interrupts)
+        self.assertEqual({'a': {1: 0b1111}}, done.masks)
+        self.assertEqual((), self.agent.reconcile().done)
+
+        self.assertEqual((), self.agent.release().trouble)
+        self.assertEqual(CPUS('6-7'),
+                         self.source.running['a'].emulator_cpus)
+        self.assertEqual({24: CPUS('0'), 25: CPUS('0')},
+                         self.kernel.interrupts)
+        self.assertEqual({}, self.kernel.groups)
+        self.assertTrue(self.record.is_empty)
+        self.assertTrue(self.record.history)
+
+    def test_also_by_another_agent(self):
+        """Which only knows the record."""
+        self.start('a', '6-7', wishes=agent_model.Wishes(4))
+        self.agent.reconcile()
+        self.new_agent().release()
+        self.assertEqual(CPUS('6-7'),
+                         self.source.running['a'].emulator_cpus)
+        self.assertEqual({}, self.kernel.groups)
+
+    def test_it_is_written_down_first(self):
+        self.start('a', '6-7')
+        with mock.patch.object(self.source, 'pin_emulator',
+                               side_effect=fake_resctrl.Crash):
+            self.assertRaises(fake_resctrl.Crash, self.agent.reconcile)
+        self.assertEqual([1], self.saved)
+
+    def test_dry_run_changes_nothing(self):
+        self.start('a', '6-7', wishes=agent_model.Wishes(4))
+        done = self.agent.reconcile(dry_run=True)
+        self.assertIn('emulator a:7: CPUS 4-5'.lower(),
+                      done.done[0].lower())
+        self.assertEqual(CPUS('6-7'),
+                         self.source.running['a'].emulator_cpus)
+        self.assertEqual([], self.saved)
+        self.assertEqual({}, self.kernel.groups)
+
+    def test_nova_is_not_fought(self):
+        """Whoever sets it again and again has it in the end."""
+        self.start('a', '6-7')
+        for _time in range(settings_ledger.PATIENCE):
+            self.agent.reconcile()
+            self.source.pin_emulator('a', CPUS('6'))
+        told = self.agent.reconcile()
+        self.assertEqual(CPUS('6'), self.source.running['a'].emulator_cpus)
+        self.assertIn('left alone for an hour', told.trouble[0])
+        self.now += 3601
+        self.agent.reconcile()
+        self.assertEqual(CPUS('4-5'),
+                         self.source.running['a'].emulator_cpus)
+        self.agent.release()
+        # What nova wanted in the end, not what it wanted at first.
+        self.assertEqual(CPUS('6'), self.source.running['a'].emulator_cpus)
+
+    def test_what_cannot_be_set_is_told(self):
+        def fault(what):
+            if 'irq/25' in what:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        self.kernel.fault = fault
+        self.start('a', '6', hostdevs=frozenset(['0000:81:00.0']))
+        for _time in range(settings_ledger.PATIENCE + 1):
+            told = self.agent.reconcile()
+        self.assertEqual(1, len(told.trouble))
+        self.assertIn('interrupt 25', told.trouble[0])
+        self.agent.release()
+        self.assertEqual(CPUS('0'), self.kernel.interrupts[25])
+
+    def test_a_guest_that_waits_is_told(self):
+        self.start('a', '6', wishes=agent_model.Wishes(
+            20, problems=('pinning:memory_bandwidth',)))
+        told = self.agent.reconcile()
+        self.assertEqual(2, len(told.waiting))
+        self.assertIn('can give 11 of 12', told.waiting[1])
+        self.assertIn('name-a', told.waiting[1])
+
+    def test_libvirt_is_gone(self):
+        """Nobody knows then which guests there are, so all stays."""
+        self.start('a', '6', wishes=agent_model.Wishes(2))
+        self.agent.reconcile()
+        self.source.is_gone = True
+        self.assertRaises(libvirt_guests.LibvirtGone, self.agent.reconcile)
+        self.assertEqual(['nova-pinning-a'], list(self.kernel.groups))
+        told = self.agent.release()
+        self.assertIn('stay as they are', told.trouble[0])
+        self.assertEqual({}, self.kernel.groups)
+
+    def test_who_is_watched(self):
+        self.start('a', '6', wishes=agent_model.Wishes(2))
+        self.start('b', '2')
+        done = self.agent.reconcile()
+        self.kernel.counters = {
+            ('nova-pinning-a', 1, 'llc_occupancy'): 4096,
+            ('/nova-pinning-b', 0, 'mbm_total_bytes'): 77}
+        text = agent_metrics.exposition(
+            done, self.agent.monitoring.uses(done.guests), 0, 0.0)
+        self.assertIn('nova_pinning_agent_l3_occupancy_bytes{domain="1",'
+                      'guest="name-a",uuid="a"} 4096.0', text)
+        self.assertIn('nova_pinning_agent_memory_total_bytes{domain="0",'
+                      'guest="name-b",uuid="b"} 77.0', text)
+        self.assertIn('nova_pinning_agent_l3_ways{domain="1",'
+                      'guest="name-a",uuid="a"} 2.0', text)
+        del self.source.running['b']
+        self.agent.reconcile()
+        self.assertEqual({}, self.kernel.default.monitors)
+
+    def test_more_guests_than_can_be_watched(self):
+        self.kernel.rmids = 1
+        self.start('b', '2')
+        self.assertIn('num_rmids', self.agent.reconcile().trouble[0])
+
+
+class RecordTestCase(unit_base.TestCase):
+
+    def test_it_comes_back(self):
+        record = agent_record.AgentRecord(
+            {agent_model.interrupt(7): agent_record.SettingEntry(
+                CPUS('0-3'), CPUS('1'), [1.5])},
+            {0: 0xfff}, {'a': frozenset([1, 2])}, [3.0], [7], ['x'])
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        agent_record.save(record, str(root / 'agent.json'))
+        tree = machine_files.Tree(root)
+        self.assertEqual(record, agent_record.load(tree, '/agent.json'))
+        self.assertTrue(agent_record.load(tree, '/none').is_empty)
+        for text in ('[]', '{"version": 2}', '{', '{"version": 1}'):
+            (root / 'agent.json').write_text(text)
+            self.assertRaises(errors.InputError, agent_record.load, tree,
+                              '/agent.json')
+
+
+class WishesTestCase(unit_base.TestCase):
+
+    XML = ('<domain><metadata><nova:instance xmlns:nova="http://openstack.org/'
+           'xmlns/libvirt/nova/1.1"><nova:flavor name="f">{}</nova:flavor>'
+           '</nova:instance></metadata></domain>')
+
+    def wishes(self, inside, flavors=None):
+        return guest_wishes.of_domain(
+            ElementTree.fromstring(self.XML.format(inside)), flavors)
+
+    def test_extra_specs(self):
+        specs = ('<nova:extraSpecs><nova:extraSpec name="pinning:l3_ways">3'
+                 '</nova:extraSpec></nova:extraSpecs>')
+        self.assertEqual(agent_model.Wishes(3), self.wishes(specs))
+        # What nova wrote is what the guest was started with.
+        self.assertEqual(agent_model.Wishes(3), self.wishes(
+            specs, {'f': {'pinning:l3_ways': '9'}}))
+
+    def test_older_nova(self):
+        self.assertEqual(agent_model.Wishes(0, 40), self.wishes(
+            '', {'f': {'pinning:memory_bandwidth': '40'}}))
+        self.assertEqual(agent_model.Wishes(), self.wishes('', {}))
+
+    def test_guest_of_somebody_else(self):
+        self.assertEqual(agent_model.Wishes(), guest_wishes.of_domain(
+            ElementTree.fromstring('<domain/>')))
+
+    def test_nonsense(self):
+        for text in ('-1', 'x', '9' * 30, '1.5', ''):
+            wishes = guest_wishes.of_extra_specs({'pinning:l3_ways': text})
+            self.assertEqual(0, wishes.l3_ways)
+            self.assertTrue(wishes.problems)
+
+
+class ServiceTestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def test_one_at_a_time(self):
+        path = str(self.root / 'agent.json')
+        with agent_service.alone(path):
+            with self.assertRaisesRegex(errors.InputError,
+                                        f'process id {os.getpid()}'):
+                with agent_service.alone(path):
+                    pass
+        with agent_service.alone(path):
+            pass
+
+    def test_notify(self):
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(str(self.root / 'socket'))
+        for address in (str(self.root / 'socket'), str(self.root / 'none'),
+                        ''):
+            self.useFixture(fixtures.EnvironmentVariable(
+                'NOTIFY_SOCKET', address))
+            service_manager.notify(READY=1, STATUS='2 guests')
+        self.assertEqual(b'READY=1\nSTATUS=2 guests', manager.recv(99))
+
+    def test_watchdog(self):
+        for expected, usec, pid in ((5.0, '10000000', ''), (0.0, '', ''),
+                                    (0.0, '10000000', '1')):
+            self.useFixture(fixtures.EnvironmentVariable(
+                'WATCHDOG_USEC', usec))
+            self.useFixture(fixtures.EnvironmentVariable('WATCHDOG_PID', pid))
+            self.assertEqual(expected, service_manager.watchdog_seconds())
+
+    def test_libvirt_may_come_later(self):
+        agent = mock.Mock()
+        agent.reconcile.return_value = host_agent.Round()
+        listen = mock.Mock(side_effect=[libvirt_guests.LibvirtGone('x'),
+                                        None])
+        service = agent_service.AgentService(agent, 1.0, listen)
+        self.assertIn('libvirt does not answer', service.round())
+        agent.reconcile.assert_not_called()
+        self.assertIn('0 guests', service.round())
+        service.round()
+        self.assertEqual(2, listen.call_count)
+
+    def test_irqbalance_is_told(self):
+        server = socket.socket(socket.AF_UNIX)
+        self.addCleanup(server.close)
+        path = str(self.root / 'irqbalance7.sock')
+        server.bind(path)
+        server.listen()
+        irqbalance_socket.ban(path, [9, 8])
+        irqbalance_socket.ban(path, [])
+        told = []
+        for _time in range(2):
+            peer, _address = server.accept()
+            told.append(peer.recv(99))
+            peer.close()
+        self.assertEqual([b'settings ban irqs 8 9',
+                          b'settings ban irqs NONE'], told)
+        self.assertRaises(irqbalance_socket.IrqbalanceError,
+                          irqbalance_socket.ban, path, range(1000))
+        self.assertRaises(irqbalance_socket.IrqbalanceError,
+                          irqbalance_socket.ban, f'{path}x', [1])
+
+
+class ReadingTestCase(unit_base.TestCase):
+
+    def tree(self, **files):
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for path, text in files.items():
+            path = root / path.replace('__', '/').lstrip('/')
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return kernel_files.WritableTree(root)
+
+    def test_a_kernel_that_knows_caches(self):
+        release = {'proc__sys__kernel__osrelease': '7.2.0\n'}
+        config = {'boot__config-7.2.0': 'CONFIG_SCHED_CACHE=y\n'}
+        self.assertFalse(host_reading.knows_caches(self.tree(**release)))
+        self.assertTrue(host_reading.knows_caches(
+            self.tree(**release, **config)))
+        self.assertFalse(host_reading.knows_caches(self.tree(
+            **release, **config, sys__kernel__debug__sched__features='A '
+            'NO_SCHED_CACHE B')))
+
+    def test_domains(self):
+        files = {}
+        for cpu in range(4):
+            path = f'sys__devices__system__cpu__cpu{cpu}__cache__index3__'
+            files |= {f'{path}level': '3\n', f'{path}id': f'{cpu // 2}\n'}
+        self.assertEqual({0: CPUS('0-1'), 1: CPUS('2-3')},
+                         host_reading.l3_domains(self.tree(**files)))
