@@ -52,14 +52,15 @@ Turn it off where something else divides the caches, such as libvirt's
 """),
     cfg.IntOpt(
         'kept_ways',
-        default=2,
+        default=1,
         min=1,
         help="""
-Ways of each L3 cache that no guest gets for itself.
+Ways of each L3 cache that no guest gets for itself, at the least.
 
-The host itself and all guests without ways of their own share them. Raise it
-on hosts with many such guests. It has to agree with what the resource
-provider of the host says it can give.
+The host itself and all guests without ways of their own share them, and those
+that devices use. Raise it on hosts with many such guests, and reserve as many
+of the CUSTOM_L3_WAYS that the host's provider.yaml has, so that Placement does
+not give them away.
 """),
     cfg.BoolOpt(
         'interrupts',

@@ -16,6 +16,9 @@ class SampleConfigTest(base.BaseTestCase):
     def test_is_up_to_date(self):
         self.check('config-generator.conf', 'nova-pinning.conf.sample')
 
+    def test_agent(self):
+        self.check('agent-generator.conf', 'agent.conf.sample')
+
     def test_exporter(self):
         self.check('exporter-generator.conf', 'exporter.conf.sample')
 
