@@ -252,6 +252,8 @@ def _refusal(
         return 'the kernel cannot divide the L3 cache of this host'
     if request.bandwidth and state.bandwidth is None:
         return 'the kernel cannot limit memory bandwidth on this host'
+    if request.bandwidth and state.bandwidth and state.bandwidth.is_absolute:
+        return 'the CPUs of this host do not limit bandwidth in per cent'
     if request.ways and not request.domains:
         return 'it is not known which L3 caches it uses'
     if request.ways and state.limits:

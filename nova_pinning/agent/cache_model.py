@@ -56,11 +56,13 @@ class BandwidthLimits:
     :param step: bandwidth_gran
     :param in_mbps: whether values are MiB/s, as mount option mba_MBps makes
         them, instead of per cent
+    :param is_absolute: whether values are steps of 1/8 GB/s, as AMD has them
     """
 
     least: int
     step: int
     in_mbps: bool = False
+    is_absolute: bool = False
 
     def rounded(self, value: int) -> int:
         """What the kernel makes of a value, or the nearest it takes.

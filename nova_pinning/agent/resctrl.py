@@ -8,6 +8,7 @@ every L3 domain, also in those where the guest never runs.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import errno
 import functools
 
@@ -76,9 +77,13 @@ class Resctrl:
             self._info = None
             raise CacheUnavailable('the default group of resctrl has no '
                                    'schemata: the CPUs can only be watched')
+        whole = self._group(default, '')
+        if bandwidth and not bandwidth.in_mbps and any(
+                value > 100 for value in whole.bandwidth.values()):
+            bandwidth = dataclasses.replace(bandwidth, is_absolute=True)
         return cache_model.ResctrlState(
-            limits, bandwidth, groups_limit, domains,
-            self._group(default, ''), groups, self._lines == _SPLIT, events)
+            limits, bandwidth, groups_limit, domains, whole, groups,
+            self._lines == _SPLIT, events)
 
     def apply(self, step: cache_steps.Step) -> None:
         """Make one change, and look whether it has been made.

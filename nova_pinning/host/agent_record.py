@@ -100,6 +100,12 @@ class AgentRecord:
         return not (self.settings or self.base_masks
                     or self.banned_interrupts is not None)
 
+    def has_set(self, kind: Kind, subject: str,
+                cpus: cpuset.CpuSet | None) -> bool:
+        """Whether something has the CPUs that the agent has given it."""
+        entry = self.settings.get(Setting(kind, subject))
+        return entry is not None and entry.ours == cpus
+
     def set_interrupts(self) -> dict[int, cpuset.CpuSet]:
         """Interrupts that the agent has placed, with their CPUs."""
         return {int(setting.subject): entry.ours

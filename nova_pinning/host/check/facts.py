@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from nova_pinning import cpuset
+from nova_pinning.host import agent_record
 from nova_pinning.host import domain_xml
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
@@ -213,6 +214,7 @@ class HostFacts:
         load it either; '' if nothing is known to be
     :param outdated: processes of nova-compute that were started before the
         files of its nova.conf were last changed
+    :param agent: what nova-pinning agent has changed here
     :param unread: what could not be looked at
     """
 
@@ -234,6 +236,8 @@ class HostFacts:
     nova_conf: NovaConf | None = None
     nova_conf_error: str = ''
     outdated: tuple[HostProcess, ...] = ()
+    agent: agent_record.AgentRecord = dataclasses.field(
+        default_factory=agent_record.AgentRecord)
     unread: tuple[Unread, ...] = ()
 
 

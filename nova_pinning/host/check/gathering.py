@@ -11,6 +11,8 @@ import os
 import re
 
 from nova_pinning import cpuset
+from nova_pinning import errors
+from nova_pinning.host import agent_record
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import guests
 from nova_pinning.host.check import hidden_work
@@ -62,6 +64,7 @@ def gather(
     :raises errors.InputError: if this is not a machine
     """
     host = discover.discover_host(tree, system.name(tree))
+    agent, no_agent = _agent(tree)
     # Whoever looks is not part of what is looked at.
     own = tree.link_name('/proc/self')
     everything = list(filter(None, (
@@ -85,7 +88,21 @@ def gather(
         free_pages=dict(_free_pages(tree)),
         nova_conf=nova_conf, nova_conf_error=nova_conf_error,
         outdated=tuple(_outdated(tree, others, nova_conf)),
-        unread=(*_unread(tree), *_no_records(tree, everything, running)))
+        agent=agent,
+        unread=(*_unread(tree), *_no_records(tree, everything, running),
+                *no_agent))
+
+
+def _agent(
+    tree: machine_files.Tree,
+) -> tuple[agent_record.AgentRecord, tuple[facts.Unread, ...]]:
+    """What the agent has changed, or why that is not known."""
+    try:
+        return agent_record.load(tree), ()
+    except errors.InputError as error:
+        return agent_record.AgentRecord(), (facts.Unread(
+            agent_record.PATH, error.message,
+            'what nova-pinning agent has changed'),)
 
 
 def lever_values(

@@ -2,10 +2,12 @@
 """H6xx, the second half: all of a guest but its vCPUs."""
 
 from collections.abc import Callable
+import dataclasses
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning.host import agent_record
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
 from nova_pinning.host.check.rules import pins
@@ -236,8 +238,9 @@ def stale(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
         if guest.domain is None or guest.stored is None:
             continue
+        domain = _without_agent(view, guest, guest.domain, guest.stored)
         differing = [what for what, now, stored in zip(
-            _WHAT, _placement(guest.domain), _placement(guest.stored))
+            _WHAT, _placement(domain), _placement(guest.stored))
             if now != stored]
         if differing:
             yield check_rule.Violation(
@@ -248,10 +251,27 @@ def stale(view: facts.CheckedHost) -> check_rule.Violations:
                     facts.HostEvidence(
                         pid=guest.qemu.pid, name=f'vCPU {vcpu}',
                         cpus=guest.stored.vcpu_affinity(vcpu),
-                        expected_cpus=guest.domain.vcpu_affinity(vcpu))
-                    for vcpu in range(guest.domain.vcpus)
+                        expected_cpus=domain.vcpu_affinity(vcpu))
+                    for vcpu in range(domain.vcpus)
                     if guest.stored.vcpu_affinity(vcpu)
-                    != guest.domain.vcpu_affinity(vcpu)))
+                    != domain.vcpu_affinity(vcpu)))
+
+
+def _without_agent(
+    view: facts.CheckedHost, guest: facts.RunningGuest,
+    domain: domain_xml.DomainXml, stored: domain_xml.DomainXml,
+) -> domain_xml.DomainXml:
+    """What runs, with what is stored wherever the agent has set it."""
+    agent, run = view.facts.agent, f'{guest.uuid}:{guest.qemu.pid}'
+    return dataclasses.replace(
+        domain,
+        vcpu_pins={**domain.vcpu_pins, **{
+            vcpu: stored.vcpu_affinity(vcpu) for vcpu in range(domain.vcpus)
+            if agent.has_set(agent_record.Kind.VCPU, f'{run}/{vcpu}',
+                             domain.vcpu_affinity(vcpu))}},
+        emulator_pin=stored.emulator_pin if agent.has_set(
+            agent_record.Kind.EMULATOR, run, domain.emulator_pin)
+        else domain.emulator_pin)
 
 
 _WHAT = ('pins of vCPUs', 'pins of emulator threads', 'pins of I/O threads',

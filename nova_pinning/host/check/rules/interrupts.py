@@ -175,8 +175,11 @@ def _names(
         'CPU',
     advice=_PLACE)
 def not_as_planned(view: facts.CheckedHost) -> check_rule.Violations:
+    # Where the agent has put one that is nearer to the guests it serves.
+    by_agent = view.facts.agent.set_interrupts()
     groups = _by_device(interrupt for interrupt in view.facts.interrupts
-                        if not interrupt.managed)
+                        if not interrupt.managed
+                        and by_agent.get(interrupt.number) != interrupt.cpus)
     for planned in view.plan.interrupts:
         # Those on dedicated CPUs are another rule's.
         strays = [

@@ -92,6 +92,11 @@ class CacheControlTestCase(unit_base.TestCase):
             self.kernel.groups[f'nova-pinning-{name}'].bandwidth[0]
             for name in 'ab'])
 
+    def test_bandwidth_in_absolute_steps(self):
+        self.kernel.default.bandwidth = {0: 2048, 1: 2048}
+        outcome = self.agent.reconcile([self.ask('a', bandwidth=50)])
+        self.assertIn('per cent', outcome.refused['nova-pinning-a'])
+
     def test_groups_of_others_are_left_alone(self):
         self.kernel.make_directory(f'{_ROOT}/theirs')
         self.kernel.write(f'{_ROOT}/theirs/schemata', 'L3:0=f;1=f\n')
