@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts with one thing wrong each, and odd ones that are right."""
 
+from nova_pinning.host import agent_record
 from nova_pinning.tests.unit.host.check import fact_samples
 
 SCOPE = 'machine-qemu\\x2d1\\x2da.scope'
@@ -340,8 +341,28 @@ WRONG = {
         'H613', lambda: with_guests(replace(a(), stored=a(node=1).domain)))}
 
 
+def by_agent(seen):
+    """All of it is as nova-pinning agent has set it."""
+    kind, setting = agent_record.Kind, agent_record.Setting
+    now = {setting(kind.INTERRUPT, str(interrupt.number)): interrupt.cpus
+           for interrupt in seen.interrupts}
+    for guest in seen.guests:
+        run = f'{guest.uuid}:{guest.qemu.pid}'
+        now[setting(kind.EMULATOR, run)] = guest.domain.emulator_pin
+        for vcpu in range(guest.domain.vcpus):
+            now[setting(kind.VCPU, f'{run}/{vcpu}')] = (
+                guest.domain.vcpu_affinity(vcpu))
+    return replace(seen, agent=agent_record.AgentRecord({
+        subject: agent_record.SettingEntry(cpus(''), ours)
+        for subject, ours in now.items()}))
+
+
 #: What is well, though it looks odd.
 RIGHT = {
+    'placed_by_agent': lambda: by_agent(with_interrupts(
+        fact_samples.interrupt(60, 'eth0-rx-2', '2'))),
+    'pinned_by_agent': lambda: by_agent(with_guests(replace(
+        a(), stored=a(('3', '7')).domain))),
     'nothing_odd': fact_samples.right_facts,
     'isolated': lambda: with_system(isolated_cpus=cpus('1,3,5,7'),
                                     nohz_full_cpus=cpus('1,3,5,7')),
