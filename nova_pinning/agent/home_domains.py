@@ -64,6 +64,11 @@ class HomeDomains:
     moved: dict[str, float] = dataclasses.field(default_factory=dict)
     loads: dict[str, float] = dataclasses.field(default_factory=dict)
     _seen: dict[str, float] = dataclasses.field(default_factory=dict)
+    _rooms: dict[cpuset.CpuSet, dict[int, int]] = dataclasses.field(
+        default_factory=dict)
+    _sizes: dict[int, int] = dataclasses.field(default_factory=dict)
+    _homes_for: dict[tuple[cpuset.CpuSet, int], list[frozenset[int]]] = (
+        dataclasses.field(default_factory=dict))
 
     def decide(
         self, now: float, domains: Mapping[int, cpuset.CpuSet],
@@ -78,6 +83,9 @@ class HomeDomains:
         :returns: homes by guest; guests that may run anywhere are not there
         """
         domains = {domain: cpus for domain, cpus in domains.items() if cpus}
+        self._rooms.clear()
+        self._homes_for.clear()
+        self._sizes = {domain: len(cpus) for domain, cpus in domains.items()}
         self._measure(now, guests)
         kept = {
             uuid: guest for uuid, guest in guests.items()
@@ -125,29 +133,43 @@ class HomeDomains:
         busy = dict.fromkeys(domains, 0.0)
         for uuid, home in self.homes.items():
             home = home & busy.keys()
-            size = sum(len(domains[domain]) for domain in home)
+            size = self._size(home)
             for domain in home:
                 busy[domain] += self._load(uuid, guests[uuid]) / size
         return busy
 
+    def _room(self, guest: FloatingGuest,
+              domains: Mapping[int, cpuset.CpuSet]) -> dict[int, int]:
+        """CPUs that a guest may have in each domain where it has any.
+
+        Many guests may have the same.
+        """
+        if guest.cpus not in self._rooms:
+            self._rooms[guest.cpus] = {
+                domain: len(cpus & guest.cpus)
+                for domain, cpus in sorted(domains.items())
+                if not cpus.isdisjoint(guest.cpus)}
+        return self._rooms[guest.cpus]
+
+    def _size(self, home: Iterable[int]) -> int:
+        return sum(self._sizes[domain] for domain in home)
+
     def _fits_one(self, guest: FloatingGuest,
                   domains: Mapping[int, cpuset.CpuSet]) -> bool:
-        return guest.vcpus <= max(
-            len(cpus & guest.cpus) for cpus in domains.values())
+        return guest.vcpus <= max(self._room(guest, domains).values())
 
     def _has_choice(self, guest: FloatingGuest,
                     domains: Mapping[int, cpuset.CpuSet]) -> bool:
         """Whether there is anything to decide: a part of what it may have."""
-        allowed = [len(cpus & guest.cpus) for cpus in domains.values()
-                   if cpus & guest.cpus]
+        allowed = self._room(guest, domains).values()
         return len(allowed) > 1 and guest.vcpus <= sum(allowed) - min(allowed)
 
     def _suits(self, guest: FloatingGuest, home: frozenset[int],
                domains: Mapping[int, cpuset.CpuSet]) -> bool:
         """Whether it may be there, and has a CPU for each vCPU."""
-        return all(domain in domains and domains[domain] & guest.cpus
-                   for domain in home) and guest.vcpus <= sum(
-            len(domains[domain] & guest.cpus) for domain in home)
+        room = self._room(guest, domains)
+        return home <= room.keys() and guest.vcpus <= sum(
+            room[domain] for domain in home)
 
     def _best(
         self, uuid: str, guest: FloatingGuest,
@@ -156,31 +178,48 @@ class HomeDomains:
     ) -> frozenset[int]:
         """The least busy domain, or the least busy run of them."""
         self.homes.pop(uuid, None)
-        busy = self._busy(domains, guests)
-        return min(
-            self._candidates(guest, domains),
-            key=lambda home: (
-                max(busy[domain] for domain in home)
-                + self._load(uuid, guest) / sum(
-                    len(domains[domain]) for domain in home)
-                - (self.limits.least_gain if _is_near(guest, home, domains)
-                   else 0.0), sorted(home)))
+        return self._least_busy(uuid, guest, domains,
+                                self._busy(domains, guests))
+
+    def _least_busy(
+        self, uuid: str, guest: FloatingGuest,
+        domains: Mapping[int, cpuset.CpuSet], busy: Mapping[int, float],
+    ) -> frozenset[int]:
+        """Where a guest that came would leave the fullest domain emptiest.
+
+        Nearness decides between what is about as good.
+        """
+        load, gain = self._load(uuid, guest), self.limits.least_gain
+
+        def fullest(home: frozenset[int]) -> tuple[float, int]:
+            nearer = gain if _is_near(guest, home, domains) else 0.0
+            return (max(busy[domain] for domain in home)
+                    + load / self._size(home) - nearer, min(home))
+
+        return min(self._candidates(guest, domains), key=fullest)
 
     def _candidates(
         self, guest: FloatingGuest, domains: Mapping[int, cpuset.CpuSet],
     ) -> Iterable[frozenset[int]]:
         """Homes of as few domains as do; neighbours, if several."""
-        allowed = [domain for domain in sorted(domains)
-                   if domains[domain] & guest.cpus]
+        key = guest.cpus, guest.vcpus
+        if key not in self._homes_for:
+            self._homes_for[key] = self._find_homes(guest, domains)
+        return self._homes_for[key]
+
+    def _find_homes(
+        self, guest: FloatingGuest, domains: Mapping[int, cpuset.CpuSet],
+    ) -> list[frozenset[int]]:
+        allowed = list(self._room(guest, domains))
         for count in range(1, len(allowed) + 1):
             homes = [
-                frozenset(home) for home in (
-                    allowed[first:first + count]
+                home for home in (
+                    frozenset(allowed[first:first + count])
                     for first in range(len(allowed) - count + 1))
-                if self._suits(guest, frozenset(home), domains)]
+                if self._suits(guest, home, domains)]
             if homes:
                 return homes
-        raise AssertionError('a guest without room')
+        raise AssertionError('a guest without room has no home')
 
     def _move_one(self, now: float, domains: Mapping[int, cpuset.CpuSet],
                   guests: Mapping[str, FloatingGuest]) -> None:
@@ -194,16 +233,23 @@ class HomeDomains:
             # What has not been measured is no reason.
             if uuid not in self.loads or rested < self.limits.rest_seconds:
                 continue
-            home = self.homes[uuid]
-            for other in self._candidates(guest, domains):
-                gain = self._gain(uuid, guest, other, domains, busy)
-                if other != home and gain > self.limits.least_gain and (
-                        best is None or gain > best[0]):
-                    best = gain, uuid, other
+            other = self._least_busy(
+                uuid, guest, domains, self._without(uuid, guest, busy))
+            gain = self._gain(uuid, guest, other, domains, busy)
+            if other != self.homes[uuid] and gain > (
+                    best[0] if best else self.limits.least_gain):
+                best = gain, uuid, other
         if best:
             _gain, uuid, self.homes[uuid] = best
             self.moved[uuid] = now
             self.moves.append(now)
+
+    def _without(self, uuid: str, guest: FloatingGuest,
+                 busy: Mapping[int, float]) -> dict[int, float]:
+        """The load of each domain if a guest were not there."""
+        home = self.homes[uuid]
+        part = self._load(uuid, guest) / self._size(home)
+        return {**busy, **{domain: busy[domain] - part for domain in home}}
 
     def _gain(
         self, uuid: str, guest: FloatingGuest, other: frozenset[int],
@@ -212,8 +258,7 @@ class HomeDomains:
         """By how much the fullest of the domains in question empties."""
         home, load = self.homes[uuid], self._load(uuid, guest)
         touched = home | other
-        size = sum(len(domains[domain]) for domain in home)
-        other_size = sum(len(domains[domain]) for domain in other)
+        size, other_size = self._size(home), self._size(other)
         after = {
             domain: busy[domain]
             - (load / size if domain in home else 0.0)
@@ -228,7 +273,8 @@ class HomeDomains:
 
 def _is_near(guest: FloatingGuest, home: frozenset[int],
              domains: Mapping[int, cpuset.CpuSet]) -> bool:
-    return any(not domains[domain].isdisjoint(guest.near) for domain in home)
+    return bool(guest.near) and any(
+        not domains[domain].isdisjoint(guest.near) for domain in home)
 
 
 def talking(

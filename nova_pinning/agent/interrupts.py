@@ -31,8 +31,9 @@ def desired(
     for guest in guests:
         if guest.is_pinned and guest.cpus.issubset(host.dedicated_cpus):
             wanted |= _of_pinned(host, guest)
+    pools = _pools(host, guests) if host.nics else {}
     for nic in host.nics:
-        wanted |= _of_nic(host, nic, _pools(host, guests), present)
+        wanted |= _of_nic(host, nic, pools, present)
     return wanted
 
 

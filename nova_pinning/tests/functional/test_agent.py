@@ -223,4 +223,3 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         for number in 0, 1:
             self.virsh('destroy', f'guest-{number}')
 
-
