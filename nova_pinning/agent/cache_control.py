@@ -78,7 +78,7 @@ class CacheControl:
         wanted, refused = _without_foreign(requests, state)
         layout = cache_layout.lay_out(state, self.base, wanted, ours)
         refused |= layout.refused
-        done = []
+        done: list[cache_steps.Step] = []
         for step in cache_steps.steps(state, layout, wanted, ours,
                                       _unlimited(state)):
             try:

@@ -223,10 +223,10 @@ def lay_out(
             domains[domain].add(request.guest, request.ways)
     exclusive: dict[str, dict[int, int]] = {}
     shared = dict(base)
-    for number, domain in domains.items():
-        placed = domain.masks({
+    for number, cache in domains.items():
+        placed = cache.masks({
             guest: masks.get(number, 0) for guest, masks in present.items()})
-        shared[number] = domain.shared(placed.values())
+        shared[number] = cache.shared(placed.values())
         for guest, mask in placed.items():
             exclusive.setdefault(guest, {})[number] = mask
     return cache_model.CacheLayout(

@@ -93,11 +93,18 @@ class HomeDomains:
             and not (only_large and self._fits_one(guest, domains))}
         self._forget(guests, kept)
         for uuid, guest in kept.items():
-            home = self.homes.get(uuid)
-            if home is None or not self._suits(guest, home, domains):
+            if uuid in self.homes and not self._suits(
+                    guest, self.homes[uuid], domains):
+                del self.homes[uuid]
+        busy = self._busy(domains, kept)
+        for uuid, guest in kept.items():
+            if uuid not in self.homes:
                 # Not a move: it is new, or may not be where it was.
-                self.homes[uuid] = self._best(uuid, guest, domains, kept)
-        self._move_one(now, domains, kept)
+                home = self._least_busy(uuid, guest, domains, busy)
+                self.homes[uuid] = home
+                for domain in home:
+                    busy[domain] += self._load(uuid, guest) / self._size(home)
+        self._move_one(now, domains, kept, busy)
         return dict(self.homes)
 
     def _measure(self, now: float,
@@ -171,16 +178,6 @@ class HomeDomains:
         return home <= room.keys() and guest.vcpus <= sum(
             room[domain] for domain in home)
 
-    def _best(
-        self, uuid: str, guest: FloatingGuest,
-        domains: Mapping[int, cpuset.CpuSet],
-        guests: Mapping[str, FloatingGuest],
-    ) -> frozenset[int]:
-        """The least busy domain, or the least busy run of them."""
-        self.homes.pop(uuid, None)
-        return self._least_busy(uuid, guest, domains,
-                                self._busy(domains, guests))
-
     def _least_busy(
         self, uuid: str, guest: FloatingGuest,
         domains: Mapping[int, cpuset.CpuSet], busy: Mapping[int, float],
@@ -222,11 +219,11 @@ class HomeDomains:
         raise AssertionError('a guest without room has no home')
 
     def _move_one(self, now: float, domains: Mapping[int, cpuset.CpuSet],
-                  guests: Mapping[str, FloatingGuest]) -> None:
+                  guests: Mapping[str, FloatingGuest],
+                  busy: Mapping[int, float]) -> None:
         self.moves = [time for time in self.moves if time > now - _HOUR]
         if len(self.moves) >= self.limits.moves_per_hour:
             return
-        busy = self._busy(domains, guests)
         best: tuple[float, str, frozenset[int]] | None = None
         for uuid, guest in guests.items():
             rested = now - self.moved.get(uuid, float('-inf'))
