@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes CPUs of interrupts, queues, threads and vCPUs."""
+"""Reads and writes CPUs of interrupts, queues and threads."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,10 +16,7 @@ _Kind = agent_record.Kind
 
 
 class Pinner(Protocol):
-    """What pins vCPUs: libvirt."""
-
-    def pin_vcpu(self, uuid: str, vcpu: int, cpus: cpuset.CpuSet) -> None:
-        """Raises OSError if that cannot be done."""
+    """What pins emulator threads: libvirt."""
 
     def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
         """Raises OSError if that cannot be done."""
@@ -68,9 +65,6 @@ class Actuators:
                 self._files.write(_queue(subject), f'{cpus.kernel_mask}\n')
             case _Kind.THREAD:
                 self._set_affinity(int(subject.partition('/')[2]), cpus)
-            case _Kind.VCPU:
-                self._pinner.pin_vcpu(
-                    setting.guest, int(subject.rpartition('/')[2]), cpus)
             case _Kind.EMULATOR:
                 self._pinner.pin_emulator(setting.guest, cpus)
 
@@ -86,12 +80,9 @@ class Actuators:
         if setting.kind is _Kind.THREAD:
             return self._thread(subject)
         guest = guests.get(setting.guest)
-        run, _slash, number = subject.partition('/')
-        if guest is None or guest.key != run:
+        if guest is None or guest.key != subject:
             return None
-        if setting.kind is _Kind.EMULATOR:
-            return guest.emulator_cpus
-        return guest.vcpus.get(int(number))
+        return guest.emulator_cpus
 
     def _parsed(
         self, path: str, parse: Callable[[str], cpuset.CpuSet],

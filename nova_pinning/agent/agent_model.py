@@ -134,11 +134,6 @@ class AgentHost:
         return NO_CPUS
 
 
-def vcpu(guest: AgentGuest, number: int) -> agent_record.Setting:
-    return agent_record.Setting(agent_record.Kind.VCPU,
-                                f'{guest.key}/{number}')
-
-
 def emulator(guest: AgentGuest) -> agent_record.Setting:
     return agent_record.Setting(agent_record.Kind.EMULATOR, guest.key)
 

@@ -81,9 +81,17 @@ def decide(
     guests = tuple(guests)
     settings: dict[agent_record.Setting, cpuset.CpuSet] = {}
     if scheme.floating:
-        own = _at_home(host, guests, scheme, homes, activity, present, now)
-        settings |= own
-        guests = tuple(_moved(guest, own) for guest in guests)
+        at_home = _at_home(host, guests, scheme, homes, activity, present,
+                           now)
+        for guest in guests:
+            settings |= dict.fromkeys(
+                (agent_model.thread(guest, tid) for tid in sorted(
+                    guest.vcpu_tasks | guest.emulator_tasks | guest.vhost)),
+                at_home[guest.uuid]) if guest.uuid in at_home else {}
+        guests = tuple(
+            dataclasses.replace(guest, vcpus=dict.fromkeys(
+                guest.vcpus, at_home[guest.uuid]))
+            if guest.uuid in at_home else guest for guest in guests)
     if scheme.interrupts:
         settings |= interrupts.desired(host, guests, present)
     requests = tuple(
@@ -98,26 +106,10 @@ def as_before(
     entries: Mapping[agent_record.Setting, agent_record.SettingEntry],
 ) -> agent_model.AgentGuest:
     """The guest as nova has made it, without what the agent has changed."""
-    def original(setting: agent_record.Setting,
-                 cpus: cpuset.CpuSet) -> cpuset.CpuSet:
-        entry = entries.get(setting)
-        return entry.original if entry and entry.ours == cpus else cpus
-
-    return dataclasses.replace(
-        guest,
-        vcpus={number: original(agent_model.vcpu(guest, number), cpus)
-               for number, cpus in guest.vcpus.items()},
-        emulator_cpus=original(agent_model.emulator(guest),
-                               guest.emulator_cpus))
-
-
-def _moved(
-    guest: agent_model.AgentGuest,
-    settings: Mapping[agent_record.Setting, cpuset.CpuSet],
-) -> agent_model.AgentGuest:
-    return dataclasses.replace(guest, vcpus={
-        number: settings.get(agent_model.vcpu(guest, number), cpus)
-        for number, cpus in guest.vcpus.items()})
+    entry = entries.get(agent_model.emulator(guest))
+    if entry is None or entry.ours != guest.emulator_cpus:
+        return guest
+    return dataclasses.replace(guest, emulator_cpus=entry.original)
 
 
 def _request(host: agent_model.AgentHost,
@@ -133,8 +125,13 @@ def _at_home(
     scheme: Scheme, homes: home_domains.HomeDomains,
     activity: Mapping[str, Activity],
     present: Mapping[agent_record.Setting, cpuset.CpuSet], now: float,
-) -> dict[agent_record.Setting, cpuset.CpuSet]:
-    """CPUs for the vCPUs and emulator threads of guests that float."""
+) -> dict[str, cpuset.CpuSet]:
+    """CPUs of the homes of guests that float, by UUID.
+
+    Their threads are kept there behind the back of libvirt. What libvirt is
+    told stands in the guest's XML, which nova hands on to the destination of
+    a live migration with all pins of a guest without a NUMA topology.
+    """
     floating = {guest.uuid: guest for guest in guests
                 if guest.cpus and guest.cpus.issubset(host.shared_cpus)
                 and not guest.is_pinned}
@@ -147,17 +144,8 @@ def _at_home(
             activity.get(uuid, Activity()).busy_cpus,
             near.get(uuid, agent_model.NO_CPUS))
         for uuid, guest in floating.items()}, scheme.kernel_knows_caches)
-    wanted: dict[agent_record.Setting, cpuset.CpuSet] = {}
-    for uuid, home in chosen.items():
-        guest = floating[uuid]
-        cpus = cpuset.union(domains[domain] for domain in home)
-        for number, base in guest.vcpus.items():
-            wanted[agent_model.vcpu(guest, number)] = cpus & base
-        emulator = guest.emulator_cpus
-        if not emulator or emulator & cpus:
-            wanted |= agent_model.serving(
-                guest, emulator & cpus if emulator else cpus)
-    return wanted
+    return {uuid: cpuset.union(domains[domain] for domain in home)
+            & floating[uuid].cpus for uuid, home in chosen.items()}
 
 
 def _near(

@@ -99,18 +99,19 @@ class LibvirtGuests:
         self._pids = {guest.uuid: guest.pid for guest in found}
         return found
 
-    def pin_vcpu(self, uuid: str, vcpu: int, cpus: cpuset.CpuSet) -> None:
-        """Have a vCPU of a running guest run on these CPUs.
+    def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
+        """Have the emulator threads of a guest run on these CPUs.
 
         :raises OSError: if libvirt refuses
         """
-        self._pin(uuid, lambda domain, bits, live: domain.pinVcpuFlags(
-            vcpu, bits, live), cpus)
-
-    def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        """The same for its emulator threads."""
-        self._pin(uuid, lambda domain, bits, live: domain.pinEmulator(
-            bits, live), cpus)
+        libvirt = self._libvirt
+        try:
+            connection = self._connected()
+            connection.lookupByUUIDString(uuid).pinEmulator(
+                _bits(cpus, connection.getInfo()[2], connection),
+                libvirt.VIR_DOMAIN_AFFECT_LIVE)
+        except (libvirt.libvirtError, LibvirtGone) as error:
+            raise OSError(None, str(error)) from error
 
     def close(self) -> None:
         """Leave libvirt."""
@@ -120,17 +121,6 @@ class LibvirtGuests:
             except self._libvirt.libvirtError as error:
                 LOG.debug('libvirt: %s', error)
             self._connection = None
-
-    def _pin(self, uuid: str, pin: Callable[..., Any],
-             cpus: cpuset.CpuSet) -> None:
-        libvirt = self._libvirt
-        try:
-            connection = self._connected()
-            bits = _bits(cpus, connection.getInfo()[2], connection)
-            pin(connection.lookupByUUIDString(uuid), bits,
-                libvirt.VIR_DOMAIN_AFFECT_LIVE)
-        except (libvirt.libvirtError, LibvirtGone) as error:
-            raise OSError(None, str(error)) from error
 
     def _connected(self) -> Any:
         if self._connection is None:

@@ -30,7 +30,6 @@ class Kind(enum.StrEnum):
     INTERRUPT = 'interrupt'
     QUEUE = 'queue'
     THREAD = 'thread'
-    VCPU = 'vcpu'
     EMULATOR = 'emulator'
 
 
@@ -40,7 +39,7 @@ class Setting:
 
     :param subject: an interrupt's number; a file of a queue below
         /sys/class/net, such as 'eth0/queues/tx-0/xps_cpus'; a thread,
-        'PID/TID'; a vCPU, 'UUID:PID/VCPU'; emulator threads, 'UUID:PID'
+        'PID/TID'; emulator threads, 'UUID:PID'
     """
 
     kind: Kind
@@ -52,7 +51,7 @@ class Setting:
     @property
     def guest(self) -> str:
         """The UUID of the guest that it is part of, '' if of none."""
-        if self.kind in (Kind.VCPU, Kind.EMULATOR):
+        if self.kind is Kind.EMULATOR:
             return self.subject.partition(':')[0]
         return ''
 
@@ -105,6 +104,10 @@ class AgentRecord:
         """Whether something has the CPUs that the agent has given it."""
         entry = self.settings.get(Setting(kind, subject))
         return entry is not None and entry.ours == cpus
+
+    def has_moved(self, pid: int, tid: int, cpus: cpuset.CpuSet) -> bool:
+        """Whether a thread has the CPUs that the agent has given it."""
+        return self.has_set(Kind.THREAD, f'{pid}/{tid}', cpus)
 
     def set_interrupts(self) -> dict[int, cpuset.CpuSet]:
         """Interrupts that the agent has placed, with their CPUs."""

@@ -262,16 +262,11 @@ def _without_agent(
     domain: domain_xml.DomainXml, stored: domain_xml.DomainXml,
 ) -> domain_xml.DomainXml:
     """What runs, with what is stored wherever the agent has set it."""
-    agent, run = view.facts.agent, f'{guest.uuid}:{guest.qemu.pid}'
+    is_agents = view.facts.agent.has_set(
+        agent_record.Kind.EMULATOR, f'{guest.uuid}:{guest.qemu.pid}',
+        domain.emulator_pin)
     return dataclasses.replace(
-        domain,
-        vcpu_pins={**domain.vcpu_pins, **{
-            vcpu: stored.vcpu_affinity(vcpu) for vcpu in range(domain.vcpus)
-            if agent.has_set(agent_record.Kind.VCPU, f'{run}/{vcpu}',
-                             domain.vcpu_affinity(vcpu))}},
-        emulator_pin=stored.emulator_pin if agent.has_set(
-            agent_record.Kind.EMULATOR, run, domain.emulator_pin)
-        else domain.emulator_pin)
+        domain, emulator_pin=stored.emulator_pin) if is_agents else domain
 
 
 _WHAT = ('pins of vCPUs', 'pins of emulator threads', 'pins of I/O threads',

@@ -133,13 +133,22 @@ def others(view: facts.CheckedHost,
     for thread in guest.qemu.emulator:
         # Threads that an I/O thread starts stay on its CPUs.
         is_as_told = _agree(thread.cpus & online, emulator) or (
-            thread.cpus & online in pins.values())
+            thread.cpus & online in pins.values()) or _by_agent(
+                view, guest, thread)
         yield Other('emulator', thread, None, emulator, is_as_told)
     for thread in guest.qemu.vhost:
         # Those of older kernels are confined, but not pinned.
         cpus = thread.cpus & online
         yield Other('vhost', thread, None, emulator,
-                    not emulator or cpus.issubset(emulator))
+                    not emulator or cpus.issubset(emulator)
+                    or _by_agent(view, guest, thread))
+
+
+def _by_agent(view: facts.CheckedHost, guest: facts.RunningGuest,
+              thread: qemu_process.QemuThread) -> bool:
+    """Whether nova-pinning agent has put a thread where it is."""
+    return view.facts.agent.has_moved(
+        guest.qemu.pid, thread.tid, thread.cpus)
 
 
 def _agree(cpus: cpuset.CpuSet, pin: cpuset.CpuSet) -> bool:

@@ -39,7 +39,12 @@ def moved(view: facts.CheckedHost) -> check_rule.Violations:
         pins_of = {}
         for vcpu, thread in sorted(guest.qemu.vcpus.items()):
             pin = pins.recorded(guest, vcpu) & view.online_cpus
-            if pin and thread.cpus & view.online_cpus != pin:
+            # The agent keeps guests that float within their pins.
+            by_agent = thread.cpus.issubset(pin) and (
+                view.facts.agent.has_moved(guest.qemu.pid, thread.tid,
+                                           thread.cpus))
+            if pin and thread.cpus & view.online_cpus != pin and (
+                    not by_agent):
                 pins_of[vcpu] = pin
         if pins_of:
             yield check_rule.Violation(

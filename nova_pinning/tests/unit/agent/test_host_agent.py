@@ -71,11 +71,6 @@ class Source:
             raise libvirt_guests.LibvirtGone('no route')
         return list(self.running.values())
 
-    def pin_vcpu(self, uuid, vcpu, cpus):
-        guest = self.running[uuid]
-        self.running[uuid] = agent_model.dataclasses.replace(
-            guest, vcpus={**guest.vcpus, vcpu: cpus})
-
     def pin_emulator(self, uuid, cpus):
         self.running[uuid] = agent_model.dataclasses.replace(
             self.running[uuid], emulator_cpus=cpus)

@@ -198,27 +198,34 @@ class DynamicTestCase(unit_base.TestCase):
 
 class DecisionTestCase(unit_base.TestCase):
 
-    def test_what_the_agent_set_is_not_what_nova_set(self):
-        """Or it would take its own pins for the room that a guest has."""
+    def floating(self, **values):
+        return agent_model.AgentGuest(**{
+            'uuid': 'u', 'name': 'n', 'pid': 7,
+            'vcpus': {0: CPUS('1-7'), 1: CPUS('1-7')},
+            'emulator_cpus': CPUS('1-7'), 'vcpu_tasks': frozenset([70, 71]),
+            'emulator_tasks': frozenset([7]), 'vhost': frozenset([72]),
+            **values})
+
+    def test_homes_are_not_in_the_xml(self):
+        """Nova would hand them on to the destination of a migration."""
         here = host(shared_cpus=CPUS('1-7'), dedicated_cpus=CPUS('9-15'))
-        floating = agent_model.AgentGuest(
-            'u', 'n', 7, {0: CPUS('1-7'), 1: CPUS('1-7')}, CPUS('1-7'))
-        homes = home_domains.HomeDomains()
-        first = decision.decide(here, [floating], decision.Scheme(), homes,
-                                {}, {}, 0)
-        entries = {
-            setting: agent_record.SettingEntry(CPUS('1-7'), cpus)
-            for setting, cpus in first.settings.items()}
-        seen = agent_model.AgentGuest(
-            'u', 'n', 7,
-            {number: first.settings[agent_model.vcpu(floating, number)]
-             for number in (0, 1)},
-            first.settings[agent_model.emulator(floating)])
-        self.assertNotEqual(floating.vcpus, seen.vcpus)
-        self.assertEqual(floating, decision.as_before(seen, entries))
-        again = decision.decide(here, [decision.as_before(seen, entries)],
-                                decision.Scheme(), homes, {}, {}, 30)
-        self.assertEqual(first.settings, again.settings)
+        settings = decision.decide(
+            here, [self.floating()], decision.Scheme(),
+            home_domains.HomeDomains(), {}, {}, 0).settings
+        self.assertEqual(
+            {'thread 7/7', 'thread 7/70', 'thread 7/71', 'thread 7/72'},
+            set(map(str, settings)))
+        self.assertEqual({CPUS('4-7')}, set(settings.values()))
+
+    def test_what_the_agent_set_is_not_what_nova_set(self):
+        pinned = guest('6', emulator_cpus=CPUS('5'))
+        entries = {agent_model.emulator(pinned): agent_record.SettingEntry(
+            CPUS('6'), CPUS('5'))}
+        self.assertEqual(CPUS('6'), decision.as_before(
+            pinned, entries).emulator_cpus)
+        # Somebody else has set it meanwhile.
+        other = guest('6', emulator_cpus=CPUS('1'))
+        self.assertEqual(other, decision.as_before(other, entries))
 
     def test_nothing_outside_of_the_plan(self):
         """A guest that floats over all CPUs is not ours to confine."""

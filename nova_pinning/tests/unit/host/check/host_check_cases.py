@@ -349,9 +349,9 @@ def by_agent(seen):
     for guest in seen.guests:
         run = f'{guest.uuid}:{guest.qemu.pid}'
         now[setting(kind.EMULATOR, run)] = guest.domain.emulator_pin
-        for vcpu in range(guest.domain.vcpus):
-            now[setting(kind.VCPU, f'{run}/{vcpu}')] = (
-                guest.domain.vcpu_affinity(vcpu))
+        for thread in guest.qemu.threads:
+            now[setting(kind.THREAD, f'{guest.qemu.pid}/{thread.tid}')] = (
+                thread.cpus)
     return replace(seen, agent=agent_record.AgentRecord({
         subject: agent_record.SettingEntry(cpus(''), ours)
         for subject, ours in now.items()}))
@@ -362,7 +362,9 @@ RIGHT = {
     'placed_by_agent': lambda: by_agent(with_interrupts(
         fact_samples.interrupt(60, 'eth0-rx-2', '2'))),
     'pinned_by_agent': lambda: by_agent(with_guests(replace(
-        a(), stored=a(('3', '7')).domain))),
+        a(), stored=replace(a().domain, emulator_pin=cpus('6'))))),
+    'kept_by_agent': lambda: by_agent(with_guests(emulator(moved(
+        fact_samples.shared_guest(3000, 'c'), ('2', '6')), '2'))),
     'nothing_odd': fact_samples.right_facts,
     'isolated': lambda: with_system(isolated_cpus=cpus('1,3,5,7'),
                                     nohz_full_cpus=cpus('1,3,5,7')),
