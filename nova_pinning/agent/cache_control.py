@@ -74,6 +74,11 @@ class CacheControl:
             return CacheOutcome(trouble=self.distrust)
         state = self._kernel.read()
         ours = [name for name in state.groups if is_ours(name)]
+        if not requests and not ours and (
+                self.base in ({}, state.default.masks)):
+            # Nothing is ours, so the default group is its owner's to change.
+            self.base = {}
+            return CacheOutcome()
         self.base = self.base or _base(state, ours)
         wanted, refused = _without_foreign(requests, state)
         layout = cache_layout.lay_out(state, self.base, wanted, ours)

@@ -197,7 +197,7 @@ class HostAgent:
             return cache_control.CacheOutcome()
         try:
             if desired.requests and not dry_run and not self._cache.base:
-                self.record.base_masks = self._cache.masks_before()
+                self._cache.base = self._cache.masks_before()
                 self._remember([], self._clock())
             outcome = self._cache.reconcile(desired.requests, dry_run)
         except resctrl.CacheUnavailable as error:
@@ -236,8 +236,7 @@ class HostAgent:
     def _remember(self, done: Sequence[str], now: float) -> None:
         self.record.homes = dict(self._homes.homes)
         self.record.moves = list(self._homes.moves)
-        self.record.base_masks = dict(
-            self._cache.base or self.record.base_masks)
+        self.record.base_masks = dict(self._cache.base)
         self.record.history += [f'{now:.0f}: {text}' for text in done]
         self._save(self.record)
 

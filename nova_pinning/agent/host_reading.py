@@ -64,6 +64,11 @@ def device_interrupts(
             for address in sorted(set(addresses))}
 
 
+def is_of_queue(name: str) -> bool:
+    """Whether an interrupt with this name is of a queue of a NIC."""
+    return _OF_QUEUE.fullmatch(name) is not None
+
+
 def knows_caches(files: kernel_files.KernelFiles) -> bool:
     """Whether the kernel keeps threads of a process in one L3 by itself.
 
@@ -109,7 +114,7 @@ def _nics(
             if files.exists(f'{_NET}/{name}'))
         interrupts = tuple(
             number for number in _interrupts(files, address)
-            if any(map(_OF_QUEUE.fullmatch, (files.text(
+            if any(map(is_of_queue, (files.text(
                 f'/sys/kernel/irq/{number}/actions') or '').split(','))))
         if interfaces and interrupts:
             yield agent_model.ServingNic(

@@ -97,6 +97,20 @@ class CacheControlTestCase(unit_base.TestCase):
         outcome = self.agent.reconcile([self.ask('a', bandwidth=50)])
         self.assertIn('per cent', outcome.refused['nova-pinning-a'])
 
+    def test_the_default_group_is_its_owners(self):
+        """As long as no guest has ways."""
+        asked = [self.ask('a', 2)]
+        self.agent.reconcile(asked)
+        self.agent.reconcile([])
+        self.agent.reconcile([])
+        self.kernel.write(f'{_ROOT}/schemata', 'L3:0=ff0;1=ff0\n')
+        self.assertEqual((), self.agent.reconcile([]).done)
+        self.assertEqual(0xff0, self.mask(''))
+        self.agent.reconcile(asked)
+        self.assertEqual((0x30, 0xfc0), (self.mask('a'), self.mask('')))
+        self.agent.release()
+        self.assertEqual(0xff0, self.mask(''))
+
     def test_groups_of_others_are_left_alone(self):
         self.kernel.make_directory(f'{_ROOT}/theirs')
         self.kernel.write(f'{_ROOT}/theirs/schemata', 'L3:0=f;1=f\n')

@@ -368,6 +368,14 @@ class ReadingTestCase(unit_base.TestCase):
             **release, **config, sys__kernel__debug__sched__features='A '
             'NO_SCHED_CACHE B')))
 
+    def test_interrupts_of_queues(self):
+        for name in ('eth0-TxRx-3', 'mlx5_comp3@pci:0000:3b:00.0',
+                     'virtio0-input.3', 'i40e-eth0-TxRx-0', 'eth0-fp-0'):
+            self.assertTrue(host_reading.is_of_queue(name), name)
+        for name in ('mlx5_async0@pci:0000:3b:00.0', 'virtio0-config',
+                     'ice-0000:3b:00.0:misc', 'eth0'):
+            self.assertFalse(host_reading.is_of_queue(name), name)
+
     def test_domains(self):
         files = {}
         for cpu in range(4):
