@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches and memory bandwidth, kept as guests want them."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import errno
-import functools
 
 from nova_pinning.agent import cache_layout
 from nova_pinning.agent import cache_model
@@ -129,16 +129,16 @@ class CacheControl:
 
 
 def _base(state: cache_model.ResctrlState,
-          ours: Iterable[str]) -> dict[int, int]:
+          ours: Collection[str]) -> dict[int, int]:
     """What the default group had before us, as far as that can be told.
 
     Groups of ours that nobody has a record of are of an agent that was
-    killed: all that they have was everybody's.
+    killed, and whose record was lost: the default group is taken to have had
+    all ways then, as it has when resctrl is mounted.
     """
-    return {
-        domain: functools.reduce(int.__or__, (
-            state.groups[name].masks.get(domain, 0) for name in ours), mask)
-        for domain, mask in state.default.masks.items()}
+    if ours and state.limits:
+        return dict.fromkeys(state.default.masks, state.limits.full)
+    return dict(state.default.masks)
 
 
 def _unlimited(state: cache_model.ResctrlState) -> int:

@@ -4,7 +4,7 @@
 Each case is a host with a cache of its own kind, and a few hundred events:
 guests arrive, leave, are pinned elsewhere, ask for something else or are
 rebooted; somebody makes groups of his own; the agent is started again, with
-or without its journal; and writes fail, or are the last thing that the agent
+or without its record; and writes fail, or are the last thing that the agent
 does. What must hold is checked after every single change of the kernel's.
 """
 
@@ -109,7 +109,9 @@ class CacheCase:
             guest = self._guests[dice.choice(list(self._guests))]
             guest.tasks |= self._threads(1)
         elif what < 0.9:
-            self._start()
+            # Without one, nobody could know what there was before.
+            self._start(may_lose=set(self._base.values()) == {
+                self._kernel.full})
         elif what < 0.91:
             self._foreign_comes()
         elif what < 0.93:
@@ -119,9 +121,9 @@ class CacheCase:
             return False
         return True
 
-    def _start(self) -> None:
-        """The agent starts anew; now and then its journal is lost."""
-        has_journal = self._random.random() < 0.9
+    def _start(self, may_lose: bool = False) -> None:
+        """The agent starts anew; now and then its record is lost."""
+        has_journal = not may_lose or self._random.random() < 0.8
         self._agent = cache_control.CacheControl(
             resctrl.Resctrl(self._kernel, self._kept_ways),
             self._base if has_journal else None)
@@ -247,6 +249,9 @@ class CacheCase:
             for name, group in self._kernel.groups.items()
             if group.tasks & self._kernel.live and name in self._guests]
         for domain in self._domains:
+            if kept & ~self._base[domain]:
+                # Nobody can have ways of his own there.
+                continue
             own = 0
             shared = 0
             for name, masks in running:
