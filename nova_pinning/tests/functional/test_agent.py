@@ -222,4 +222,3 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
                       (self.root / 'agent.prom').read_text())
         for number in 0, 1:
             self.virsh('destroy', f'guest-{number}')
-
