@@ -18,6 +18,7 @@ from nova_pinning.agent import libvirt_guests
 from nova_pinning.agent import service_manager
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
+from nova_pinning import signals
 
 LOG = logging.getLogger(__name__)
 # Events of one guest come in bunches.
@@ -85,19 +86,18 @@ class AgentService:
 
     def serve(self) -> None:
         """Run until told to stop, and put everything back then."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self.stop)
         watchdog = service_manager.watchdog_seconds()
         is_ready = False
-        while not self._stopping:
-            self._wake.clear()
-            status = self.round()
-            service_manager.notify(
-                STATUS=status, **({} if is_ready else {'READY': 1}))
-            is_ready = True
-            self._wait(watchdog)
-        service_manager.notify(STOPPING=1)
-        self._tell(self._agent.release())
+        with signals.handled((signal.SIGTERM, signal.SIGINT), self.stop):
+            while not self._stopping:
+                self._wake.clear()
+                status = self.round()
+                service_manager.notify(
+                    STATUS=status, **({} if is_ready else {'READY': 1}))
+                is_ready = True
+                self._wait(watchdog)
+            service_manager.notify(STOPPING=1)
+            self._tell(self._agent.release())
 
     def round(self) -> str:
         """One round; returns what there is to say in a line."""

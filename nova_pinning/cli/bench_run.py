@@ -38,6 +38,7 @@ from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
+from nova_pinning import signals
 
 _INTERRUPTED = 130
 _MAX_SEED = 2 ** 63 - 1
@@ -266,16 +267,8 @@ def _interruptible() -> Iterator[None]:
         told = True
         raise KeyboardInterrupt
 
-    before = {}
-    try:
-        for number in _SIGNALS:
-            # Under nohup a hang-up is not to end it.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, interrupt)
+    with signals.handled(_SIGNALS, interrupt):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _list(prepared: experiment_file.Prepared,

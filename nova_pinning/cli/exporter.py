@@ -16,6 +16,7 @@ from nova_pinning.cli import nova_conf_options
 from nova_pinning.conf import exporter as exporter_options
 from nova_pinning import errors
 from nova_pinning import extras
+from nova_pinning import signals
 
 _ABOUT = ('where [pinning_exporter] stands; may be given several times '
           '(default: /etc/nova-pinning/exporter.conf and the others that '
@@ -79,12 +80,12 @@ class Exporter(base_command.FileCommand):
             return (base_command.OK if service.watch.text()
                     else base_command.FINDINGS)
         ended = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_arguments: ended.set())
-        url = service.start()
-        print(f'serving {url}metrics', file=sys.stderr, flush=True)
-        ended.wait()
-        service.stop()
+        with signals.handled((signal.SIGTERM, signal.SIGINT),
+                             lambda *_arguments: ended.set()):
+            url = service.start()
+            print(f'serving {url}metrics', file=sys.stderr, flush=True)
+            ended.wait()
+            service.stop()
         return base_command.OK
 
 

@@ -38,6 +38,7 @@ from nova_pinning.rebalance import move_run
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_execution
 from nova_pinning.rebalance import plan_model
+from nova_pinning import signals
 
 _MIB = 1024 ** 2
 #: Migrations at once; nova-compute does one a host unless it is told to do
@@ -335,14 +336,8 @@ def _stopping(event: threading.Event) -> Iterator[None]:
         print('\nno more moves will be begun; press Ctrl-C once more not to '
               'wait for those under way', file=sys.stderr, flush=True)
 
-    if threading.current_thread() is not threading.main_thread():
+    with signals.handled([signal.SIGINT], stop):
         yield
-        return
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Bars:

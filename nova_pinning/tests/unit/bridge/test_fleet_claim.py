@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nova-compute would claim, asked for a guest of a fleet."""
 
+import dataclasses
 import itertools
 
 from nova import objects
@@ -10,6 +11,7 @@ import testtools
 
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
+from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.explain import moves
 from nova_pinning import fit
@@ -130,7 +132,12 @@ class TestClaimedFit(testtools.TestCase):
                 (False, True)):
             fleet = generate.generate_fleet(3, shape, 5, filled=0.7,
                                             churn=1.0)
-            occupancies = host_occupancy.of_fleet(fleet)
+            # Claims are those of the nova that is installed.
+            occupancies = {
+                name: dataclasses.replace(
+                    occupancy, engine=occupancy.engine._replace(
+                        claim_order=nova_claim.installed_order()))
+                for name, occupancy in host_occupancy.of_fleet(fleet).items()}
             requests = {
                 (guest.topology, guest.vcpus): moves.as_new_request(guest, {})
                 for guest in fleet.guests if not guest.devices}
