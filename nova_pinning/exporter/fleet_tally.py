@@ -38,8 +38,8 @@ _FEWEST_STATES = 10_000
 #: site and its offers (count.CountedHost). All else tells states apart.
 _OUT_OF_STATE = frozenset({
     'name', 'cells', 'pci_pools', 'l3_domains', 'traits', 'aggregates',
-    'inventories', 'held', 'disabled_reason', 'nova_cell', 'cpu_model',
-    'hypervisor_version'})
+    'inventories', 'held', 'resources', 'disabled_reason', 'nova_cell',
+    'cpu_model', 'hypervisor_version'})
 _state_of = operator.attrgetter(*[
     field.name for field in dataclasses.fields(snapshot.FleetHost)
     if field.name not in _OUT_OF_STATE])
