@@ -197,9 +197,10 @@ class TestDraw(oslotest.BaseTestCase):
         self.assertIn('small: 2 sockets, 1 NUMA node', lines)
         self.assertIn('node 0 (sockets 0-1 (ids 0, 3), 8 GiB)', lines)
         picture = sample_pictures.check(self, plan_drawing.svg(host), host)
-        self.assertIn('Sockets 0,3', [text for text, *_ in picture.texts])
+        self.assertIn('Sockets 0-1 (ids 0, 3)', [
+            text for text, *_ in picture.texts])
         self.assertIn('CPU 5: not planned, open to any guest; core of CPUs '
-                      '1,5, node 0, socket 3', picture.tiles)
+                      '1,5, node 0, socket 1 (id 3)', picture.tiles)
 
     @unit_base.settings(max_examples=100)
     @hypothesis.given(host_samples.any_host(), strategies.integers(40, 200))

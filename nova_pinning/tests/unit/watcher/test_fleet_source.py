@@ -41,8 +41,16 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
                 ('flavors/detail', {'flavors': []}),
                 ('os-server-groups', {'server_groups': []})):
             self.http.get(f'{url}/{path}', json=answer)
+        self.http.get(
+            f'{placement}/resource_providers?in_tree=rp-h', json={
+                'resource_providers': [{
+                    'uuid': 'rp-h', 'name': 'h', 'generation': 1,
+                    'parent_provider_uuid': None}]})
         for path, answer in (('traits', {'traits': []}),
-                             ('inventories', {'inventories': {}})):
+                             ('inventories', {'inventories': {'PCPU': {
+                                 'total': 3, 'reserved': 0,
+                                 'allocation_ratio': 1.0}}}),
+                             ('usages', {'usages': {}})):
             self.http.get(
                 f'{placement}/resource_providers/rp-h/{path}',
                 json={'resource_provider_generation': 1, **answer})
@@ -81,7 +89,7 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
         self.assertEqual(['h'], [host.name for host in fleet.hosts])
         self.assertEqual('2026-11-21T12:00:00Z', fleet.taken_at)
         told, = self.told
-        self.assertIn('1 hosts have no host file', told)
+        self.assertIn('1 host without a host file', told)
 
     def test_cloud_with_host_files(self):
         (self.directory / 'h.yaml').write_text(HOST_FILE)

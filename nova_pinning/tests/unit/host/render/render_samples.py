@@ -128,6 +128,9 @@ def any_planned(draw):
 def any_options(draw, host):
     """Options that suit a host."""
     quiet = host.plan.poll_cpus or host.nova.dedicated_cpus
+    isolations = list(options.Isolation if quiet else [options.Isolation.NONE])
+    if quiet and not _can_have_partition(host):
+        isolations.remove(options.Isolation.PARTITION)
     aliases = sorted({
         pci_device.alias
         for pci_device in host.pci_devices
@@ -135,11 +138,16 @@ def any_options(draw, host):
     return options.RenderOptions(
         services=draw(st.sampled_from([(), ('ceph-osd@1', 'nova-compute')])),
         confinement=draw(st.sampled_from(options.Confinement)),
-        isolation=draw(st.sampled_from(
-            options.Isolation if quiet else [options.Isolation.NONE])),
+        isolation=draw(st.sampled_from(isolations)),
         device_types={alias: draw(st.sampled_from(options.DeviceType))
                       for alias in aliases if draw(st.booleans())},
         hosts=draw(st.sampled_from([(), ('compute-1', 'compute-2')])))
+
+
+def _can_have_partition(host):
+    # Linux has them since 6.1; see any_planned() for what there is.
+    return (host.nova.dedicated_cpus and not host.nova.shared_cpus
+            and not host.system.kernel.startswith('5.'))
 
 
 @st.composite

@@ -24,6 +24,7 @@ from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import options
+from nova_pinning.host.render import partition
 from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import provider
 from nova_pinning.host.render import readme
@@ -102,7 +103,8 @@ class TestAnyPlan(unit_base.TestCase):
 
     def _check_kernel(self, found, host_cpus, quiet, wanted):
         self.assertEqual([str(host_cpus)], found['irqaffinity'])
-        tickless = wanted.isolation is not options.Isolation.NONE
+        tickless = wanted.isolation in (options.Isolation.TICKLESS,
+                                        options.Isolation.FULL)
         full = wanted.isolation is options.Isolation.FULL
         for name, prefix, there in (('nohz_full', '', tickless),
                                     ('rcu_nocbs', '', tickless),
@@ -115,6 +117,9 @@ class TestAnyPlan(unit_base.TestCase):
         for path, file in files.items():
             affinity = values(file.text, 'CPUAffinity')
             allowed = values(file.text, 'AllowedCPUs')
+            if path == partition.DROP_IN:
+                self.assertEqual([str(host.nova.dedicated_cpus)], allowed)
+                continue
             if path.endswith('.conf') and '/systemd/' in path:
                 self.assertEqual(1, len(affinity + allowed), path)
             else:
