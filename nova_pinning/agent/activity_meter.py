@@ -6,6 +6,7 @@ import dataclasses
 
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import decision
+from nova_pinning.agent import guest_memory
 from nova_pinning.agent import kernel_files
 
 _NANOSECONDS = 1e9
@@ -17,6 +18,7 @@ class _Counters:
     ran: dict[int, int]
     sent: int
     received: int
+    memory: dict[int, int]
 
 
 class ActivityMeter:
@@ -39,7 +41,7 @@ class ActivityMeter:
         for uuid, there in counters.items():
             before = self._last.get(uuid)
             if before is None or now <= before.time:
-                activity[uuid] = decision.Activity()
+                activity[uuid] = decision.Activity(memory=there.memory)
                 continue
             seconds = now - before.time
             # A thread that is new has run since its start; one that is gone
@@ -49,7 +51,8 @@ class ActivityMeter:
             activity[uuid] = decision.Activity(
                 ran / _NANOSECONDS / seconds,
                 max(0, there.sent - before.sent) / seconds,
-                max(0, there.received - before.received) / seconds)
+                max(0, there.received - before.received) / seconds,
+                there.memory)
         self._last = counters
         return activity
 
@@ -66,7 +69,9 @@ class ActivityMeter:
                 ran[tid] = int(first)
         # What a tap receives is what its guest has sent.
         return _Counters(now, ran, self._traffic(guest, 'rx_bytes'),
-                         self._traffic(guest, 'tx_bytes'))
+                         self._traffic(guest, 'tx_bytes'),
+                         {} if guest.is_pinned else guest_memory.by_node(
+                             self._files, guest.pid))
 
     def _traffic(self, guest: agent_model.AgentGuest, name: str) -> int:
         total = 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host and its guests as the agent sees them, and what it changes there."""
 
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 
@@ -117,6 +118,13 @@ class AgentHost:
         """The L3 domains that some CPUs are in."""
         return frozenset(domain for domain, members in self.l3_domains.items()
                          if not members.isdisjoint(cpus))
+
+    def nodes_of(self, domains: Collection[int]) -> cpuset.CpuSet:
+        """The NUMA nodes that some L3 domains are on."""
+        cpus = cpuset.union(
+            self.l3_domains.get(domain, NO_CPUS) for domain in domains)
+        return cpuset.CpuSet(node for node, members in self.nodes.items()
+                             if not members.isdisjoint(cpus))
 
     def near(self, cpus: cpuset.CpuSet,
              *pools: cpuset.CpuSet) -> cpuset.CpuSet:

@@ -5,6 +5,7 @@ Pure: the same host, guests, record and loads always lead to the same.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 
@@ -18,6 +19,8 @@ from nova_pinning.host import agent_record
 
 # Bytes a second that a guest must send and receive to count as talking.
 _TALKS = 10e6
+# Memory that is worth staying with, in bytes.
+_MUCH = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,12 +32,25 @@ class Scheme:
     :param floating: homes for floating guests (the dynamic scheme)
     :param kernel_knows_caches: whether the kernel's own scheduler keeps the
         threads of a process in one L3 domain
+    :param memory: whether memory of floating guests follows them to another
+        NUMA node
     """
 
     cache: bool = True
     interrupts: bool = True
     floating: bool = True
     kernel_knows_caches: bool = False
+    memory: bool = True
+
+    def notes(self) -> Iterator[str]:
+        """What is left to the kernel, and why."""
+        if self.floating and self.kernel_knows_caches:
+            yield ('floating guests that fit into one L3 domain are left to '
+                   "the kernel's own cache-aware scheduling "
+                   '(CONFIG_SCHED_CACHE)')
+        if self.floating and not self.memory:
+            yield ('memory of floating guests is left to the kernel '
+                   '(kernel.numa_balancing, or option floating_memory)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,11 +60,13 @@ class Activity:
     :param busy_cpus: how many CPUs its vCPUs were busy on, None if it is new
     :param sent: bytes a second
     :param received: likewise
+    :param memory: bytes by NUMA node, {} if that is not known
     """
 
     busy_cpus: float | None = None
     sent: float = 0.0
     received: float = 0.0
+    memory: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -142,10 +160,21 @@ def _at_home(
         uuid: home_domains.FloatingGuest(
             len(guest.vcpus), guest.cpus,
             activity.get(uuid, Activity()).busy_cpus,
-            near.get(uuid, agent_model.NO_CPUS))
+            near.get(uuid, agent_model.NO_CPUS),
+            _with_memory(host, activity.get(uuid, Activity()).memory))
         for uuid, guest in floating.items()}, scheme.kernel_knows_caches)
     return {uuid: cpuset.union(domains[domain] for domain in home)
             & floating[uuid].cpus for uuid, home in chosen.items()}
+
+
+def _with_memory(host: agent_model.AgentHost,
+                 memory: Mapping[int, int]) -> cpuset.CpuSet:
+    """CPUs of the NUMA node that has most of a guest's memory."""
+    node, size = max(memory.items(), key=lambda item: item[1],
+                     default=(0, 0))
+    if size < _MUCH or 2 * size <= sum(memory.values()):
+        return agent_model.NO_CPUS
+    return host.nodes.get(node, agent_model.NO_CPUS)
 
 
 def _near(

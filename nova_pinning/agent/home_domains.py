@@ -25,12 +25,15 @@ class FloatingGuest:
     :param load: how many CPUs it was busy on lately, None if it is new
     :param near: CPUs that it would like to be near, such as those that handle
         its packets; empty for none
+    :param memory: CPUs of the NUMA node that has most of its memory, empty
+        if none has or it is not known
     """
 
     vcpus: int
     cpus: cpuset.CpuSet
     load: float | None = None
     near: cpuset.CpuSet = cpuset.CpuSet()
+    memory: cpuset.CpuSet = cpuset.CpuSet()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -189,9 +192,9 @@ class HomeDomains:
         load, gain = self._load(uuid, guest), self.limits.least_gain
 
         def fullest(home: frozenset[int]) -> tuple[float, int]:
-            nearer = gain if _is_near(guest, home, domains) else 0.0
             return (max(busy[domain] for domain in home)
-                    + load / self._size(home) - nearer, min(home))
+                    + load / self._size(home)
+                    - gain * _nearness(guest, home, domains), min(home))
 
         return min(self._candidates(guest, domains), key=fullest)
 
@@ -262,16 +265,19 @@ class HomeDomains:
             + (load / other_size if domain in other else 0.0)
             for domain in touched}
         gain = max(busy[domain] for domain in touched) - max(after.values())
-        nearer = (_is_near(guest, other, domains)
-                  - _is_near(guest, home, domains))
+        nearer = (_nearness(guest, other, domains)
+                  - _nearness(guest, home, domains))
         # Nearness decides between what is about as good.
         return gain + nearer * self.limits.least_gain
 
 
-def _is_near(guest: FloatingGuest, home: frozenset[int],
-             domains: Mapping[int, cpuset.CpuSet]) -> bool:
-    return bool(guest.near) and any(
-        not domains[domain].isdisjoint(guest.near) for domain in home)
+def _nearness(guest: FloatingGuest, home: frozenset[int],
+              domains: Mapping[int, cpuset.CpuSet]) -> int:
+    """How much of what a guest needs is near: packets, and its memory."""
+    return sum(
+        bool(cpus) and any(not domains[domain].isdisjoint(cpus)
+                           for domain in home)
+        for cpus in (guest.near, guest.memory))
 
 
 def talking(

@@ -16,6 +16,7 @@ from nova_pinning.agent import agent_model
 from nova_pinning.agent import cache_control
 from nova_pinning.agent import cache_steps
 from nova_pinning.agent import decision
+from nova_pinning.agent import guest_memory
 from nova_pinning.agent import guest_monitoring
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_reading
@@ -75,6 +76,7 @@ class HostAgent:
         move_limits: home_domains.MoveLimits = home_domains.MoveLimits(),
         kept_ways: int = 1, clock: Callable[[], float] = boot_time,
         settings: actuators.Actuators | None = None,
+        mover: guest_memory.MemoryMover | None = None,
     ) -> None:
         self._host, self._scheme, self._files = host, scheme, files
         self._source, self.record, self._save = source, record, save
@@ -87,6 +89,8 @@ class HostAgent:
         self._meter = activity_meter.ActivityMeter(files)
         self._homes = home_domains.HomeDomains(
             move_limits, dict(record.homes), list(record.moves))
+        self._memory = guest_memory.MemoryFollower(
+            files, record.awaited_memory, mover or guest_memory.MemoryMover())
         self._told_irqbalance: tuple[frozenset[int], frozenset[int]] = (
             frozenset(), frozenset())
 
@@ -110,12 +114,14 @@ class HostAgent:
         served = self._settings.read(
             (agent_model.interrupt(number) for nic in host.nics
              for number in nic.interrupts), by_uuid)
+        activity = self._meter.measure(now, seen)
+        homes_before = dict(self._homes.homes)
         desired = decision.decide(
-            host, guests, self._scheme, self._homes,
-            self._meter.measure(now, seen), served, now)
+            host, guests, self._scheme, self._homes, activity, served, now)
         done: list[str] = []
         trouble: list[str] = []
         self._set(desired.settings, by_uuid, now, dry_run, done, trouble)
+        self._follow(homes_before, seen, activity, dry_run, done, trouble)
         outcome = self._control(desired, dry_run, done, trouble)
         if not dry_run:
             if self._scheme.cache:
@@ -151,6 +157,7 @@ class HostAgent:
         self.record.base_masks = {}
         self._cache.base = {}
         self._homes.homes.clear()
+        self.record.awaited_memory.clear()
         if self.record.banned_interrupts is not None:
             for pid, path in irqbalance_socket.running(self._files).items():
                 self._ban(path, irqbalance_socket.own_bans(self._files, pid),
@@ -188,6 +195,27 @@ class HostAgent:
                     ledger.failed(change, now)
             else:
                 done.append(str(change))
+
+    def _follow(
+        self, homes_before: Mapping[str, frozenset[int]],
+        guests: Iterable[agent_model.AgentGuest],
+        activity: Mapping[str, decision.Activity], dry_run: bool,
+        done: list[str], trouble: list[str],
+    ) -> None:
+        """Have memory follow guests that are at home on another node."""
+        if not self._scheme.memory:
+            return
+        homes = self._homes.homes
+        self._memory.note(self._host, homes_before, homes)
+        begun, troubles = self._memory.follow(
+            self._host, guests, homes,
+            {uuid: what.memory for uuid, what in activity.items()}, dry_run)
+        done += begun
+        trouble += troubles
+
+    def finish(self) -> None:
+        """Wait for what is still under way."""
+        self._memory.mover.wait()
 
     def _control(
         self, desired: decision.DesiredState, dry_run: bool,

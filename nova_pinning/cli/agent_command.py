@@ -2,6 +2,7 @@
 """nova-pinning agent: keeps caches and interrupts with the guests."""
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import logging
@@ -12,6 +13,7 @@ from oslo_config import cfg
 
 from nova_pinning.agent import agent_service
 from nova_pinning.agent import decision
+from nova_pinning.agent import guest_memory
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import host_reading
@@ -23,6 +25,8 @@ from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
+
+LOG = logging.getLogger(__name__)
 
 
 class Agent(base_command.FileCommand):
@@ -68,14 +72,15 @@ class Agent(base_command.FileCommand):
         options = _options(parsed_args.config_file or [])
         planned = _planned(parsed_args.plan or options.plan)
         files = kernel_files.WritableTree('/')
+        scheme = _scheme(options, files)
         source = libvirt_guests.LibvirtGuests(
             options.libvirt_uri, files, _flavors(options.catalogue))
         with (contextlib.nullcontext() if parsed_args.dry_run
               else agent_service.alone(options.record)):
             record = agent_record.load(files, options.record)
             agent = host_agent.HostAgent(
-                host_reading.read(files, planned), _scheme(options, files),
-                files, source, record,
+                host_reading.read(files, planned), scheme, files, source,
+                record,
                 lambda changed: agent_record.save(changed, options.record),
                 home_domains.MoveLimits(
                     moves_per_hour=options.moves_per_hour),
@@ -84,22 +89,25 @@ class Agent(base_command.FileCommand):
                 if parsed_args.release:
                     return _show(agent.release())
                 if parsed_args.once or parsed_args.dry_run:
-                    return _show(agent.reconcile(parsed_args.dry_run),
-                                 parsed_args.dry_run)
+                    done = agent.reconcile(parsed_args.dry_run)
+                    agent.finish()
+                    return _show(done, parsed_args.dry_run, scheme.notes())
             except libvirt_guests.LibvirtGone as error:
                 raise errors.InputError(
                     f'libvirt does not answer: {error}',
                     errors.Location(options.libvirt_uri),
                     'start it, or name another one in libvirt_uri') from error
-            _serve(agent, source, options)
+            _serve(agent, source, options, scheme)
         return base_command.OK
 
 
 def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
-           options: Any) -> None:
+           options: Any, scheme: decision.Scheme) -> None:
     # The journal has times of its own.
     logging.basicConfig(level=logging.INFO, stream=sys.stderr,
                         format='%(levelname)s %(message)s', force=True)
+    for note in scheme.notes():
+        LOG.info('%s', note)
     service = agent_service.AgentService(
         agent, options.interval_seconds,
         lambda: source.listen(service.wake), options.metrics_file)
@@ -140,13 +148,18 @@ def _flavors(path: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def _scheme(options: Any, files: kernel_files.KernelFiles) -> decision.Scheme:
-    floating = options.floating_guests
+    floating, memory = options.floating_guests, options.floating_memory
     return decision.Scheme(
         options.cache, options.interrupts, floating != 'off',
-        floating == 'auto' and host_reading.knows_caches(files))
+        floating == 'auto' and host_reading.knows_caches(files),
+        memory == 'on' or (
+            memory == 'auto' and not guest_memory.is_balanced(files)))
 
 
-def _show(done: host_agent.Round, is_dry_run: bool = False) -> int:
+def _show(done: host_agent.Round, is_dry_run: bool = False,
+          notes: Iterable[str] = ()) -> int:
+    for note in notes:
+        print(f'note: {note}')
     if is_dry_run and done.done:
         print('would be changed:')
     for text in done.done:

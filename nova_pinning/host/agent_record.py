@@ -80,6 +80,8 @@ class AgentRecord:
         agent came; empty if it has changed none
     :ivar homes: L3 domains by guest, for guests that float
     :ivar moves: when guests got another home lately
+    :ivar awaited_memory: UUIDs of guests whose memory is on the NUMA node
+        of an earlier home
     :ivar banned_interrupts: those that irqbalance was told to leave alone
         before the agent came; None if it has told it nothing
     :ivar history: what was done, the latest last: 'time: text'
@@ -90,6 +92,7 @@ class AgentRecord:
     base_masks: dict[int, int] = dataclasses.field(default_factory=dict)
     homes: dict[str, frozenset[int]] = dataclasses.field(default_factory=dict)
     moves: list[float] = dataclasses.field(default_factory=list)
+    awaited_memory: set[str] = dataclasses.field(default_factory=set)
     banned_interrupts: list[int] | None = None
     history: list[str] = dataclasses.field(default_factory=list)
 
@@ -156,6 +159,7 @@ def _encode(record: AgentRecord) -> dict[str, Any]:
                        for domain, mask in record.base_masks.items()},
         'homes': {uuid: sorted(home) for uuid, home in record.homes.items()},
         'moves': record.moves,
+        'awaited_memory': sorted(record.awaited_memory),
         'banned_interrupts': record.banned_interrupts,
         'history': record.history}
 
@@ -174,5 +178,6 @@ def _decode(values: Mapping[str, Any]) -> AgentRecord:
         {uuid: frozenset(map(int, home))
          for uuid, home in values['homes'].items()},
         [float(time) for time in values['moves']],
+        set(map(str, values.get('awaited_memory', ()))),
         values['banned_interrupts'],
         [str(line) for line in values['history']])

@@ -181,6 +181,22 @@ class DynamicTestCase(unit_base.TestCase):
             'a': self.floating(near=CPUS('5'))})
         self.assertEqual({'a': frozenset([1])}, near)
 
+    def test_who_has_memory_stays(self):
+        """Unless much is to be gained elsewhere."""
+        def homes(agent, load):
+            return agent.decide(0, self.DOMAINS, {
+                name: self.floating(load, memory=CPUS('0-3'))
+                for name in 'ab'})
+
+        self.assertEqual(
+            {frozenset([0])}, set(homes(self.together(), 0.8).values()))
+        self.assertEqual(
+            {frozenset([0]), frozenset([1])},
+            set(homes(self.together(), 2.0).values()))
+        new = home_domains.HomeDomains().decide(0, self.DOMAINS, {
+            'a': self.floating(memory=CPUS('4-7'))})
+        self.assertEqual({'a': frozenset([1])}, new)
+
     def test_talking(self):
         self.assertEqual(
             {frozenset('ab')}, home_domains.talking(
