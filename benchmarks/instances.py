@@ -124,7 +124,7 @@ PROOFS = (
 #: What takes longer than there is time for; run by name.
 LONGER = (
     Proof('enterprise-vs-shared', 'vm', IDLE),
-    Proof('network-cache', 'vm', NETWORK),
+    Proof('network-placement', 'vm', NETWORK),
     Proof('enterprise-vs-shared', 'nova', IDLE, ('pinning-1', 'pinning-2')),
     Proof('cpu-weights', 'nova', (), ('pinning-2',)),
     Proof('smp-mutex', 'nova', PAIRS, ('pinning-3',)),

@@ -46,15 +46,36 @@ def alone(path: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            other = os.pread(descriptor, 32, 0).decode().strip()
             raise errors.InputError(
-                f'another agent runs, with process id {other or "unknown"}',
+                f'another agent runs, with process id {_holder(descriptor)}',
                 errors.Location(lock), 'stop it first') from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f'{os.getpid()}\n'.encode(), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def running(path: str) -> str:
+    """The process id of the agent that runs, '' if none does.
+
+    :param path: of its record
+    """
+    try:
+        descriptor = os.open(f'{path}.lock', os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ''
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return ''
+
+
+def _holder(descriptor: int) -> str:
+    return os.pread(descriptor, 32, 0).decode().strip() or 'unknown'
 
 
 class AgentService:

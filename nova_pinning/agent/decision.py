@@ -125,7 +125,7 @@ def as_before(
 ) -> agent_model.AgentGuest:
     """The guest as nova has made it, without what the agent has changed."""
     entry = entries.get(agent_model.emulator(guest))
-    if entry is None or entry.ours != guest.emulator_cpus:
+    if entry is None or not entry.is_own(guest.emulator_cpus):
         return guest
     return dataclasses.replace(guest, emulator_cpus=entry.original)
 

@@ -191,9 +191,9 @@ class HostAgent:
             except OSError as error:
                 trouble.append(f'{change.setting} cannot have CPUs '
                                f'{change.cpus}: {_reason(error)}')
-                if not change.is_return:
-                    ledger.failed(change, now)
+                ledger.failed(change, now)
             else:
+                ledger.made(change)
                 done.append(str(change))
 
     def _follow(

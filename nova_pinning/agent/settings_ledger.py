@@ -60,19 +60,32 @@ class SettingsLedger:
             if setting not in present:
                 del self.entries[setting]
             elif setting not in wanted:
-                del self.entries[setting]
-                if (present[setting] == entry.ours
-                        and entry.original != entry.ours):
-                    yield Change(setting, entry.original, entry.ours, True)
+                if (not entry.is_own(present[setting])
+                        or entry.original == present[setting]):
+                    del self.entries[setting]
+                else:
+                    # What was there has to be known until it is there again.
+                    yield Change(setting, entry.original, present[setting],
+                                 True)
         for setting, cpus in wanted.items():
             if setting in present:
                 yield from self._change(setting, cpus, present[setting], now)
 
+    def made(self, change: Change) -> None:
+        """Note that a change was made."""
+        if change.is_return:
+            del self.entries[change.setting]
+        else:
+            self.entries[change.setting].replaced = None
+
     def failed(self, change: Change, now: float) -> None:
-        """Note that a change was not made; in time it is given up."""
-        entry = self.entries.get(change.setting)
-        if entry:
-            entry.ours = change.before
+        """Note that a change was not made; in time it is given up.
+
+        What is to go back is tried again and again.
+        """
+        entry = self.entries[change.setting]
+        if not change.is_return:
+            entry.ours, entry.replaced = change.before, None
             entry.overrides.append(now)
 
     def yielded(self, now: float) -> list[agent_record.Setting]:
@@ -85,19 +98,20 @@ class SettingsLedger:
         entry = self.entries.get(setting)
         if entry is None:
             if there != cpus:
-                self.entries[setting] = agent_record.SettingEntry(there, cpus)
+                self.entries[setting] = agent_record.SettingEntry(
+                    there, cpus, replaced=there)
                 yield Change(setting, cpus, there)
             return
-        if there not in (entry.ours, cpus):
+        if there != cpus and not entry.is_own(there):
             entry.original = there
             entry.overrides = [
                 *(time for time in entry.overrides if time > now - _HOUR),
                 now]
-            entry.ours = there
+            entry.ours, entry.replaced = there, None
         if there == cpus:
-            entry.ours = cpus
+            entry.ours, entry.replaced = cpus, None
         elif not _gives_way(entry, now):
-            entry.ours = cpus
+            entry.ours, entry.replaced = cpus, there
             yield Change(setting, cpus, there)
 
 

@@ -51,7 +51,8 @@ def read_settings(
         parsed_args: argparse.Namespace) -> settings.PlatformSettings:
     """What the options of add_settings say."""
     return settings.PlatformSettings(
-        connect=parsed_args.connect, image=parsed_args.image,
+        connect=parsed_args.connect, plan=parsed_args.plan,
+        image=parsed_args.image,
         accelerator=parsed_args.accelerator,
         channel=settings.ChannelKind(parsed_args.channel),
         ssh_user=parsed_args.ssh_user, ssh_key=parsed_args.ssh_key,

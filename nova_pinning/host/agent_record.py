@@ -61,13 +61,22 @@ class SettingEntry:
     """A setting that the agent has changed.
 
     :ivar original: what there was before
-    :ivar ours: what the agent has written
+    :ivar ours: what the agent has written, or is about to
     :ivar overrides: when somebody else was found to have written
+    :ivar replaced: what is there until it has, None once it has
     """
 
     original: cpuset.CpuSet
     ours: cpuset.CpuSet
     overrides: list[float] = dataclasses.field(default_factory=list)
+    replaced: cpuset.CpuSet | None = None
+
+    def is_own(self, cpus: cpuset.CpuSet) -> bool:
+        """Whether nobody else has written.
+
+        An agent that was killed may or may not have.
+        """
+        return cpus in (self.ours, self.replaced)
 
 
 @dataclasses.dataclass
@@ -153,7 +162,9 @@ def _encode(record: AgentRecord) -> dict[str, Any]:
         'settings': [
             {'kind': str(setting.kind), 'subject': setting.subject,
              'original': str(entry.original), 'ours': str(entry.ours),
-             'overrides': entry.overrides}
+             'overrides': entry.overrides,
+             **({} if entry.replaced is None
+                else {'replaced': str(entry.replaced)})}
             for setting, entry in record.settings.items()],
         'base_masks': {str(domain): f'{mask:x}'
                        for domain, mask in record.base_masks.items()},
@@ -171,7 +182,8 @@ def _decode(values: Mapping[str, Any]) -> AgentRecord:
     return AgentRecord(
         {Setting(Kind(item['kind']), item['subject']): SettingEntry(
             parse(item['original']), parse(item['ours']),
-            [float(time) for time in item['overrides']])
+            [float(time) for time in item['overrides']],
+            parse(item['replaced']) if 'replaced' in item else None)
          for item in values['settings']},
         {int(domain): int(mask, 16)
          for domain, mask in values['base_masks'].items()},

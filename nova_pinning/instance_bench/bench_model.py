@@ -101,6 +101,16 @@ class NetworkCpus(enum.StrEnum):
     VCPUS = 'vcpus'
 
 
+class AgentScheme(enum.StrEnum):
+    """What nova-pinning agent does meanwhile for guests of the host."""
+
+    NONE = 'none'
+    #: What serves pinned guests runs on CPUs that share their L3.
+    STATIC = 'static'
+    #: Floating guests, too, are kept in L3 domains of their own.
+    DYNAMIC = 'dynamic'
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFigure:
     """A number that a workload yields.
@@ -186,6 +196,7 @@ class Tenant:
     :param weight: CPU weight, as nova's quota:cpu_shares; 100 is usual
     :param emulator_threads: of a guest; None leaves it to the platform
     :param network_cpus: None leaves interrupts where they are
+    :param agent: None if the case is not about it
     :param flavor: of a server in nova; '' to be found by class and size
     """
 
@@ -202,6 +213,7 @@ class Tenant:
         default_factory=dict)
     emulator_threads: EmulatorThreads | None = None
     network_cpus: NetworkCpus | None = None
+    agent: AgentScheme | None = None
     flavor: str = ''
 
 

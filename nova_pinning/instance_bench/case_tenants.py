@@ -113,6 +113,7 @@ def _tenant(spec: TenantSpec,
     """All but how many there are."""
     size = _size(spec.get('size'), len(layout.of(spec.guest_class)))
     emulator, network = spec.get('emulator_threads'), spec.get('network_cpus')
+    agent = spec.get('agent')
     return bench_model.Tenant(
         name=spec.name, role=spec.role, workload=spec.workload.name,
         platform=bench_model.PlatformName(spec.get('platform')),
@@ -124,6 +125,7 @@ def _tenant(spec: TenantSpec,
         emulator_threads=bench_model.EmulatorThreads(emulator)
         if emulator else None,
         network_cpus=bench_model.NetworkCpus(network) if network else None,
+        agent=bench_model.AgentScheme(agent) if agent else None,
         flavor=spec.get('flavor', ''))
 
 
@@ -170,6 +172,10 @@ def _count(spec: TenantSpec, tenants: Sequence[bench_model.Tenant], index: int,
     return (len(cpus) - taken) // (tenant.size.vcpus + isolate)
 
 
+def _is_run(scheme: bench_model.AgentScheme | None) -> bool:
+    return scheme not in (None, bench_model.AgentScheme.NONE)
+
+
 def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
     """Why a class has not the CPUs for an instance, '' if it has."""
     cpus = len(layout.of(tenant.guest_class))
@@ -196,6 +202,12 @@ def _refusal(tenants: Sequence[bench_model.Tenant],
             lacking = _too_few(tenant, layout)
             if lacking:
                 return lacking
+        agents = {tenant.agent for tenant in here}
+        if len(agents) > 1:
+            return 'a host has one agent, and tenants of the case set several'
+        if layout.planned is None and any(map(_is_run, agents)):
+            return ('nova-pinning agent goes by the plan of the host; give '
+                    '--plan')
         placed = cpu_layout.instance_cpus(layout, here)
         for tenant in here:
             if tenant.network_cpus is not None:

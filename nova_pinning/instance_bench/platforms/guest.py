@@ -8,6 +8,7 @@ catalogue sells; where its threads run is what the layout says.
 
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -30,6 +31,7 @@ from nova_pinning.instance_bench.platforms import holder
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import link
 from nova_pinning.instance_bench.platforms import remote
+from nova_pinning.instance_bench.platforms import running_agent
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.platforms import ssh
 from nova_pinning.instance_bench.workloads import programs
@@ -68,6 +70,8 @@ class GuestInstance:
         self._channel = channel
         self._definition: domain_xml.DomainXml = domain_xml.parse(
             domain.domain_xml_of(spec))
+        #: The agent that takes care of it, if the case is about that.
+        self.agent: running_agent.RunningAgent | None = None
 
     def bring_up(self) -> None:
         """Set what libvirt does not.
@@ -96,7 +100,15 @@ class GuestInstance:
         return self._channel.start(command)
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
-        affinities = list(self._libvirt.affinities(self._definition))
+        definition = self._definition
+        agent_set: list[bench_model.Affinity] = []
+        if self.agent:
+            pid = self._pid()
+            agent_set = list(self.agent.affinities(pid))
+            definition = dataclasses.replace(
+                definition, emulator_pin=self.agent.emulator(pid)
+                or definition.emulator_pin)
+        affinities = [*self._libvirt.affinities(definition), *agent_set]
         if self._spec.link and self._spec.instance_cpus.network:
             affinities += link.affinities(machine_files.Tree(), self._pid(),
                                           self._spec.instance_cpus.network)
@@ -125,6 +137,9 @@ class GuestInstance:
             stack.callback(self._spec.disk.unlink, missing_ok=True)
             stack.callback(self._domain.close)
             stack.callback(self._channel.close)
+            # It is to put everything back, so it ends before any guest.
+            if self.agent:
+                stack.callback(self.agent.close)
 
     def _pid(self) -> int:
         return int(self._libvirt.run((
@@ -195,9 +210,22 @@ class GuestPlatform(holder.Holder):
                 guests.append(instance)
             for instance in guests:
                 instance.await_ready(self._how.boot_seconds)
+            self._start_agent(requests, guests)
             stack.pop_all()
         self._instances += guests
         return guests
+
+    def _start_agent(
+        self, requests: Sequence[platform_interface.InstanceRequest],
+        guests: Sequence[GuestInstance],
+    ) -> None:
+        """Run the agent while these guests do, if they are to have one."""
+        scheme = next((request.tenant.agent for request in requests), None)
+        if scheme not in (None, bench_model.AgentScheme.NONE):
+            agent = running_agent.RunningAgent(
+                scheme, self._how, self._directory)
+            for guest in guests:
+                guest.agent = agent
 
     def versions(self) -> dict[str, str]:
         image = image_manifest.read(self._image)
@@ -303,6 +331,7 @@ def _check_requests(
     :raises errors.InputError: if not
     """
     for request in requests:
+        running_agent.check(request.tenant.agent)
         cgroups.check_weight(request.name, request.tenant.weight
                              * request.tenant.size.vcpus)
         memory_mib = request.tenant.size.memory_mib

@@ -326,7 +326,11 @@ def _tenant_problems(
     told = set()
     for request in requests:
         tenant = request.tenant
-        if tenant.network_cpus is not None:
+        if tenant.agent is not None:
+            error = errors.InputError(
+                f'tenant {tenant.name!r} sets agent, which cannot be done '
+                f'for a server', advice="use platform 'vm'")
+        elif tenant.network_cpus is not None:
             error = errors.InputError(
                 f'tenant {tenant.name!r} sets network_cpus, which cannot be '
                 f'done for a server', advice="use platform 'vm'")

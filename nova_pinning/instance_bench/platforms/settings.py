@@ -17,6 +17,7 @@ class PlatformSettings:
     """Each platform takes what it needs.
 
     :param connect: libvirt's URI, for guests
+    :param plan: of this host, which nova-pinning agent goes by; '' for none
     :param image: directory that 'bench image build' made, for guests
     :param accelerator: 'kvm' or 'tcg'; '' finds out by booting
     :param channel: how commands get into guests and servers
@@ -31,6 +32,7 @@ class PlatformSettings:
     """
 
     connect: str = 'qemu:///system'
+    plan: str = ''
     image: str = ''
     accelerator: str = ''
     channel: ChannelKind = ChannelKind.AGENT

@@ -99,7 +99,7 @@ def _mutex(row: statistics.FigureRow) -> str:
 
 
 def _network(row: statistics.FigureRow) -> str:
-    return str(row.tenant.network_cpus or '')
+    return str(row.tenant.agent or row.tenant.network_cpus or '')
 
 
 _PLACES: dict[str, Callable[[statistics.FigureRow], str]] = {

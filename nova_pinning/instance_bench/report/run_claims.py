@@ -36,6 +36,7 @@ _NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
              'for each CPU')
 # Platforms with a thread of the host for each vCPU.
 _BY_VCPUS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
+_L3_DOMAINS = re.compile(r'\b(\d+) L3 domains?\b')
 _SMP = re.compile(r'\b(SMP|smp)\b')
 
 
@@ -50,7 +51,7 @@ class RunClaim:
     """A sentence, and whether the run bears it out.
 
     :param name: for programs: 'affinities', 'clocks', 'complete', 'level',
-        'spread', 'mutex', 'finish-ratio', 'bare-metal'
+        'spread', 'mutex', 'finish-ratio', 'bare-metal', 'agent'
     :param subject: of which case, '' if of all
     :param evidence: the figures that decide
     """
@@ -393,6 +394,39 @@ def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
                  f'do; the largest ratio is {found.largest:.2f}')
 
 
+def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
+    """Guests with nova-pinning agent against the same without."""
+    domains = _l3_domains(summary.results.conditions)
+    for row in equal_density.first_figures(summary):
+        if (row.tenant.agent in (None, bench_model.AgentScheme.NONE)
+                or row.overhead is None):
+            continue
+        evidence = ('what it gets without, by what it gets with it '
+                    f'{words.ratio(row.overhead)}')
+        verdict = _below(row.overhead, 1)
+        if domains == 1:
+            verdict = ClaimVerdict.INCONCLUSIVE
+            evidence += ('; this host has one L3 domain, where everything '
+                         'shares the cache anyway')
+        yield RunClaim(
+            name='agent', subject=summary.name(row.case), verdict=verdict,
+            statement="With nova-pinning agent a guest's network is faster "
+                      'than without', evidence=evidence)
+
+
+def _below(interval: intervals.Interval, bound: float) -> ClaimVerdict:
+    if not interval.excludes(bound):
+        return ClaimVerdict.INCONCLUSIVE
+    return (ClaimVerdict.HOLDS if interval.high < bound
+            else ClaimVerdict.DOES_NOT_HOLD)
+
+
+def _l3_domains(conditions: Sequence[bench_model.Conditions]) -> int:
+    """How many the host has; 0 if that was not written down."""
+    match = _L3_DOMAINS.search(conditions[-1].topology if conditions else '')
+    return int(match[1]) if match else 0
+
+
 _OF_TABLE: dict[str, tuple[
     Callable[[statistics.RunSummary], Iterator[RunClaim]], ...]] = {
         'levels': (_isolation,),
@@ -401,5 +435,6 @@ _OF_TABLE: dict[str, tuple[
         'priority': (_priority,),
         'ladder': (_bare_metal,),
         'overhead': (_bare_metal,),
+        'network': (_agent,),
         'self-test': (_self_test,),
 }

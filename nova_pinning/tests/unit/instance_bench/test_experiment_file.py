@@ -19,6 +19,7 @@ from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
@@ -438,7 +439,7 @@ class TestShipped(unit_base.TestCase):
         self.assertEqual(
             ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
              'latency', 'multitask', 'neighbours', 'network-cache',
-             'overhead-ladder',
+             'network-placement', 'overhead-ladder',
              'platform-overhead', 'self-test', 'siblings', 'smp-mutex'),
             experiment_file.shipped())
 
@@ -447,7 +448,23 @@ class TestShipped(unit_base.TestCase):
         """Nothing is skipped but what is the same."""
         found = self._read(name, host(80, threads=2)).experiment
         self.assertEqual(name, found.name)
-        self.assertEqual([], [case for case in found.cases if case.skipped])
+        # The agent goes by a plan.
+        self.assertEqual([], [
+            case for case in found.cases if case.skipped
+            and case.factors.get('agent', 'none') == 'none'])
+
+    def test_the_agent_needs_a_plan(self):
+        layout = host(80)
+        for planned in None, fact_samples.planned():
+            found = self._read('network-cache', dataclasses.replace(
+                layout, planned=planned)).experiment
+            with_agent = [case for case in found.cases
+                          if case.factors['agent'] != 'none']
+            self.assertEqual(10, len(with_agent))
+            self.assertEqual(
+                {'' if planned else 'nova-pinning agent goes by the plan of '
+                 'the host; give --plan'},
+                {case.skipped for case in with_agent})
 
     @ddt.idata(experiment_file.shipped())
     def test_each_baseline_is_that_of_all_cases(self, name):

@@ -289,6 +289,16 @@ def network(**options):
     return run
 
 
+def with_agent(level=37.0, **options):
+    run = Run('network', [workload('iperf3', ('rate', 'Gbit/s', 'higher'))],
+              baseline={'agent': 'none'}, **options)
+    for agent, rate in (('none', 31.0), ('static', level)):
+        run.add(case(tenant(workload='iperf3',
+                            agent=bench_model.AgentScheme(agent)),
+                     agent=agent), {'measured': rate}, spread=0.03)
+    return run
+
+
 def latency(**options):
     run = Run('latency', [workload(
         'cyclictest', ('p99.999', 'us', 'lower'), ('mean', 'us', 'lower'),

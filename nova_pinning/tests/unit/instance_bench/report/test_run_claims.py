@@ -237,6 +237,26 @@ class SelfTestTest(unit_base.TestCase):
                                                   'self-test'))
 
 
+class AgentTest(unit_base.TestCase):
+
+    def claims(self, topology='2 sockets, 16 L3 domains', **options):
+        return _claims(report_scenes.with_agent(**options), 'agent',
+                       conditions=(dataclasses.replace(
+                           report_scenes.CONDITIONS, topology=topology),))
+
+    def test_faster_or_not(self):
+        for level, verdict in ((37.0, HOLDS), (31.0, INCONCLUSIVE),
+                               (24.0, DOES_NOT_HOLD)):
+            self.assertEqual([verdict], [
+                one.verdict for one in self.claims(level=level)], level)
+
+    def test_one_cache(self):
+        """Nothing can be said of caches there."""
+        found, = self.claims(topology='1 socket, 2 CPUs, 1 L3 domain')
+        self.assertEqual(INCONCLUSIVE, found.verdict)
+        self.assertIn('has one L3 domain', found.evidence)
+
+
 class MutexTest(unit_base.TestCase):
 
     def test_up_is_faster(self):

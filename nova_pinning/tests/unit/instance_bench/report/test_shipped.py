@@ -10,6 +10,7 @@ from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import statistics
 from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
@@ -22,7 +23,8 @@ _OWN = {
     'latency': [],
     'multitask': [],
     'neighbours': ['level'],
-    'network-cache': [],
+    'network-cache': ['agent'],
+    'network-placement': [],
     'overhead-ladder': ['bare-metal'],
     'platform-overhead': ['bare-metal'],
     'self-test': ['self-test'],
@@ -31,8 +33,8 @@ _OWN = {
 }
 #: Those whose tables have published figures beside their rows.
 _PUBLISHED = ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
-              'network-cache', 'overhead-ladder', 'platform-overhead',
-              'smp-mutex')
+              'network-cache', 'network-placement', 'overhead-ladder',
+              'platform-overhead', 'smp-mutex')
 
 
 def _layout(threads=1):
@@ -42,7 +44,9 @@ def _layout(threads=1):
         cores=tuple(cpuset.CpuSet(range(cpu, cpu + threads))
                     for cpu in range(0, 16, threads)),
         l3_domains=(parse('0-7'), parse('8-15')), nodes=(parse('0-15'),),
-        memory_mib=131072)
+        memory_mib=131072,
+        # Without it there are no cases with the agent.
+        planned=fact_samples.planned())
 
 
 def _run(name):
