@@ -81,6 +81,7 @@ class HomeCase:
             if dice.random() < 0.5:
                 self._guests[uuid] = home_domains.FloatingGuest(
                     guest.vcpus, guest.cpus, dice.random() * guest.vcpus,
+                    dice.choice((cpuset.CpuSet(), self._domains[0])),
                     dice.choice((cpuset.CpuSet(), self._domains[0])))
 
     def _check(self, before: dict[str, frozenset[int]],

@@ -213,9 +213,8 @@ class RoundCase:
         elif what < 0.55:
             # A hard reboot: another QEMU, with nova's pins.
             uuid = dice.choice(running)
-            guest = self._libvirt.running[uuid]
             self._leave(uuid)
-            self._boot(guest)
+            self._boot(self._stopped.pop(uuid))
         elif what < 0.65 and self._stopped:
             self._boot(self._stopped.pop(dice.choice(list(self._stopped))))
         elif what < 0.75:

@@ -2,6 +2,7 @@
 """Rounds of the agent, over files and guests in memory."""
 
 import errno
+import json
 import os
 import pathlib
 import socket
@@ -26,6 +27,8 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host import machine_files
+from nova_pinning.tests import forms
+from nova_pinning.tests.oracle import agent_round_fuzz
 from nova_pinning.tests.oracle import fake_resctrl
 from nova_pinning.tests.unit import unit_base
 
@@ -228,13 +231,66 @@ class HostAgentTestCase(unit_base.TestCase):
         self.assertIn('num_rmids', self.agent.reconcile().trouble[0])
 
 
+class RoundsTestCase(unit_base.TestCase):
+
+    def test_at_random(self):
+        for seed in range(3 if forms.SHORT else 30):
+            agent_round_fuzz.RoundCase(seed).run(30)
+
+
+class LedgerTestCase(unit_base.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.setting = agent_model.interrupt(7)
+        self.ledger = settings_ledger.SettingsLedger({})
+
+    def changes(self, wanted, present):
+        """What an agent sees that has only the record of the last one."""
+        found = [*self.ledger.changes(
+            {self.setting: CPUS(wanted)} if wanted else {},
+            {self.setting: CPUS(present)}, 0.0)]
+        text = json.dumps(agent_record._encode(agent_record.AgentRecord(
+            dict(self.ledger.entries))))
+        self.ledger = settings_ledger.SettingsLedger(
+            agent_record._decode(json.loads(text)).settings)
+        return found
+
+    def test_killed_before_it_wrote(self):
+        """What is there then is the agent's own still."""
+        for change in self.changes('1', '0-3'):
+            self.ledger.made(change)
+        self.changes('2', '1')
+        again, = self.changes('2', '1')
+        self.assertEqual([], self.ledger.entries[self.setting].overrides)
+        self.ledger.made(again)
+        back, = self.changes('', '2')
+        self.assertEqual(CPUS('0-3'), back.cpus)
+
+    def test_killed_before_it_put_it_back(self):
+        for change in self.changes('1', '0-3'):
+            self.ledger.made(change)
+        for _time in range(2):
+            back, = self.changes('', '1')
+            self.assertEqual(CPUS('0-3'), back.cpus)
+        self.assertEqual([], self.changes('', '0-3'))
+        self.assertEqual({}, self.ledger.entries)
+
+    def test_putting_back_that_fails_is_tried_again(self):
+        for change in self.changes('1', '0-3'):
+            self.ledger.made(change)
+        for _time in range(settings_ledger.PATIENCE + 1):
+            back, = self.changes('', '1')
+            self.ledger.failed(back, 0.0)
+
+
 class RecordTestCase(unit_base.TestCase):
 
     def test_it_comes_back(self):
         record = agent_record.AgentRecord(
             {agent_model.interrupt(7): agent_record.SettingEntry(
                 CPUS('0-3'), CPUS('1'), [1.5])},
-            {0: 0xfff}, {'a': frozenset([1, 2])}, [3.0], [7], ['x'])
+            {0: 0xfff}, {'a': frozenset([1, 2])}, [3.0], {'a'}, [7], ['x'])
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         agent_record.save(record, str(root / 'agent.json'))
         tree = machine_files.Tree(root)
