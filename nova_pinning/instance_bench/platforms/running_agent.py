@@ -86,7 +86,8 @@ class RunningAgent:
             manager.settimeout(1.0)
             with log.open('w') as output:
                 self._process = subprocess.Popen(
-                    ['setpriv', '--pdeathsig', 'TERM', sys.executable, '-m', 'nova_pinning.cli.shell', 'agent',
+                    ['setpriv', '--pdeathsig', 'TERM', sys.executable, '-m',
+                     'nova_pinning.cli.shell', 'agent',
                      '--config-file', str(options)],
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                     start_new_session=True,

@@ -75,7 +75,8 @@ class _Kernel(fake_resctrl.FakeResctrl):
 
     def names(self, path: str) -> list[str]:
         for number in range(2):
-            if path == f'/sys/bus/pci/devices/{_DEVICE.format(number)}/msi_irqs':
+            device = f'/sys/bus/pci/devices/{_DEVICE.format(number)}'
+            if path == f'{device}/msi_irqs':
                 return [str(30 + number)]
         return super().names(path)
 
