@@ -109,7 +109,7 @@ def sections(state: settings.State, settings: settings.Settings,
              host: settings.HostSettings, virt_type: str,
              data: pathlib.Path) -> nova.Sections:
     """Return the nova.conf of a nova-compute."""
-    address = settings.host_address(host.name)
+    address = settings.lan_address(host.name)
     sections = nova.common(state, settings)
     sections['DEFAULT'] |= {
         'host': host.name,

@@ -14,6 +14,7 @@ import hashlib
 import json
 import pathlib
 import time
+import typing
 
 from minicloud import accelerator
 from minicloud import compute
@@ -121,7 +122,8 @@ class HostNamespace(compute.HostService):
     def config(self) -> dict[pathlib.Path, str]:
         return {
             self.plan_file: json.dumps(dataclasses.asdict(self.plan())),
-            self.etc / 'hosts': hosts_text(self.settings),
+            self.etc / 'hosts': hosts_text(
+                self.settings, self.settings.host_address),
             # Without PAM, sshd does not let a locked user in.
             self.etc / 'shadow': 'root:*:19000:0:99999:7:::\n',
             # They are not to see the machine's own, which may be wrong.
@@ -212,11 +214,15 @@ def _remove_group(top: pathlib.Path) -> bool:
     return True
 
 
-def hosts_text(cloud_settings: settings.Settings) -> str:
-    """Return an /etc/hosts with all compute hosts."""
+def hosts_text(cloud_settings: settings.Settings,
+               address: typing.Callable[[str], str]) -> str:
+    """Return an /etc/hosts with all compute hosts.
+
+    :param address: where a host is, by its name
+    """
     return ''.join([
         f'{settings.CONTROLLER_ADDRESS} localhost\n',
-        *(f'{cloud_settings.host_address(host.name)} {host.name}\n'
+        *(f'{address(host.name)} {host.name}\n'
           for host in cloud_settings.hosts)])
 
 

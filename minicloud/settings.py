@@ -25,6 +25,9 @@ CONTROLLER_ADDRESS = '127.0.0.1'
 FIRST_HOST = 11
 MAX_HOSTS = 255 - FIRST_HOST
 
+# The network that virtual hosts share.
+LAN = '10.0.3.'
+
 # Offsets from the base port.
 PORTS = {
     'keystone': 0,
@@ -39,6 +42,8 @@ PORTS = {
     # On the address of each compute host.
     'ssh': 20,
     'libvirt': 21,
+    # Of all frames that virtual hosts send each other.
+    'lan': 22,
 }
 
 
@@ -110,6 +115,16 @@ class Settings:
         """Return the loopback address that is a host's own."""
         names = [host.name for host in self.hosts]
         return f'127.0.0.{FIRST_HOST + names.index(name)}'
+
+    def lan_address(self, name: str) -> str:
+        """Return the address at which other compute hosts reach a host.
+
+        For virtual hosts that is one of a network of their own: all of
+        127.0.0.0/8 is inside each of them.
+        """
+        host, = [host for host in self.hosts if host.name == name]
+        address = self.host_address(name)
+        return address.replace('127.0.0.', LAN) if host.topology else address
 
 
 class State:

@@ -8,6 +8,7 @@ is in the hosts' /etc/ssh/ssh_config.
 
 import pathlib
 import subprocess
+import typing
 
 from minicloud import errors
 from minicloud import files
@@ -38,12 +39,16 @@ def host_key(state: settings.State, name: str) -> pathlib.Path:
 
 
 def client_config_text(state: settings.State,
-                       settings: settings.Settings) -> str:
+                       settings: settings.Settings,
+                       address: typing.Callable[[str], str]) -> str:
+    """Return the text of a file for ``ssh -F``.
+
+    :param address: where a host is, by its name
+    """
     lines = []
     for host in settings.hosts:
-        address = settings.host_address(host.name)
-        lines += [f'Host {host.name} {address}',
-                  f'    HostName {address}',
+        lines += [f'Host {host.name} {address(host.name)}',
+                  f'    HostName {address(host.name)}',
                   f'    Port {settings.port("ssh")}',
                   f'    HostKeyAlias {host.name}']
     return '\n'.join([
@@ -102,7 +107,8 @@ class SshKeys(service.Part):
             public = key.with_name(f'{key.name}.pub').read_text()
             known.append(f'{host.name} {public}')
         files.write(directory(state) / 'known_hosts', ''.join(known))
-        files.write(client_config(state), client_config_text(state, settings))
+        files.write(client_config(state), client_config_text(
+            state, settings, settings.host_address))
 
 
 def _make_key(path: pathlib.Path) -> None:

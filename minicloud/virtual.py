@@ -7,7 +7,9 @@ this machine's, read only, over 9p, with a tmpfs on top. So it has the
 machine's libvirtd, QEMU and sshd and the cloud's virtual environment.
 
 Nothing but its SSH and libvirt ports can be reached, and nothing from inside
-but the ports that the tunnel brings.
+but the ports that the tunnel brings, and other hosts of this kind: guests move
+among these. Their network is UDP on loopback, which QEMU joins as a multicast
+group.
 """
 
 import dataclasses
@@ -45,6 +47,9 @@ MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay', 'virtio_net',
 
 # Where the address of the host itself is not seen.
 ANY_ADDRESS = '0.0.0.0'
+
+# Of those that are anybody's to use on his own machine, see RFC 2365.
+LAN_GROUP = '239.255.0.1'
 
 # What nova.PCI_ALIAS is to QEMU.
 PCI_DEVICE = 'e1000e'
@@ -132,22 +137,30 @@ class VirtualMachine(compute.HostService):
             'data': self.data}
 
     @property
+    def lan_address(self) -> str:
+        return self.settings.lan_address(self.host.name)
+
+    @property
     def initrd(self) -> pathlib.Path:
         return self.data / 'initrd'
 
     def config(self) -> dict[pathlib.Path, str]:
         mounts = [str(hostinit.huge_page_mount(2048))]
         return {
-            self.etc / 'hosts': namespace.hosts_text(self.settings),
+            self.etc / 'hosts': namespace.hosts_text(
+                self.settings, self.settings.lan_address),
+            self.etc / 'ssh_config': ssh.client_config_text(
+                self.state, self.settings, self.settings.lan_address),
             self.etc / 'sshd_config': ssh.server_config_text(
                 self.state, self.settings, self.host.name, ANY_ADDRESS),
             self.etc / 'libvirt' / 'libvirt.conf': '',
             self.etc / 'libvirt' / 'libvirtd.conf': libvirt.libvirtd_conf(
                 self.state, self.settings, self.host.name, ANY_ADDRESS),
             self.etc / 'libvirt' / 'qemu.conf': libvirt.qemu_conf(
-                self.settings, self.host.name, self.address, mounts),
+                self.settings, self.host.name, self.lan_address, mounts),
             self.data / 'parameters': parameters({
                 'NAME': self.host.name,
+                'LAN_ADDRESS': f'{self.lan_address}/24',
                 'ETC_DIR': self.state.etc,
                 'DATA_DIR': self.data,
                 'INSTANCES_DIR': compute.instances(self.state),
@@ -192,7 +205,18 @@ class VirtualMachine(compute.HostService):
                 'user', 'id=network', 'restrict=on',
                 *(f'hostfwd=tcp:{self.address}:{port}-:{port}' for port in
                   map(self.settings.port, ('ssh', 'libvirt')))]),
-            '-device', 'virtio-net-pci,bus=pcie.0,netdev=network,romfile=']
+            '-device', 'virtio-net-pci,bus=pcie.0,netdev=network,romfile=',
+            *self.lan_options()]
+
+    def lan_options(self) -> list[str]:
+        """Return QEMU's options for the network of virtual hosts."""
+        port = self.settings.port('lan')
+        last = self.lan_address.rpartition('.')[2]
+        return [
+            '-netdev', f'socket,id=lan,mcast={LAN_GROUP}:{port},'
+                       f'localaddr={settings.CONTROLLER_ADDRESS}',
+            '-device', 'virtio-net-pci,bus=pcie.0,netdev=lan,romfile=,'
+                       f'mac=52:54:00:00:00:{int(last):02x}']
 
     def share_options(self) -> list[str]:
         options = []

@@ -53,6 +53,7 @@ mount -t hugetlbfs -o pagesize=2M hugetlbfs run/hugepages/2048
 
 hostname "$NAME"
 cp ".$ETC_DIR/$NAME/hosts" etc/hosts
+cp ".$ETC_DIR/$NAME/ssh_config" etc/ssh/ssh_config
 # Without PAM, sshd does not let a locked user in.
 echo 'root:*:19000:0:99999:7:::' > etc/shadow
 # A bash would read all of the user's .bashrc for each command.
@@ -66,6 +67,8 @@ cp ".$ETC_DIR/$NAME/libvirt/"* etc/libvirt/
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
+ip link set eth1 up
+ip address add "$LAN_ADDRESS" dev eth1
 
 cp /bin/busybox run/busybox
 echo "::respawn:$SSHD" > etc/inittab
