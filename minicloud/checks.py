@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be told before anything is started."""
 
+import dataclasses
 import os
 import pathlib
 import re
@@ -14,6 +15,9 @@ from minicloud import virtual
 
 # What a new cloud writes: databases, images, disks of small guests.
 FREE_BYTES = 2 * 1024 ** 3
+
+# Bases of clouds that are side by side, with ports for guests that move in.
+PORTS_APART = 1000
 
 # A path in any of the services' files: blanks, quotes, colons and so on end
 # it or stand for something else there.
@@ -107,17 +111,38 @@ def ports(cloud_settings: settings.Settings) -> None:
 
     :raises: MiniCloudError
     """
+    taken = _taken(cloud_settings)
+    if not taken:
+        return
+    name, address, port = taken
+    other = next((base for base in range(
+        settings.BASE_PORT, 65536 - PORTS_APART, PORTS_APART)
+        if not _taken(dataclasses.replace(cloud_settings, base_port=base))),
+        None)
+    raise errors.MiniCloudError(
+        f'port {port} of {address}, for {name}, is in use',
+        'If that is another minicloud, take it down; or have this one beside '
+        'it, with a --state of its own and '
+        + (f'--base-port {other}' if other else 'another --base-port'))
+
+
+def _taken(cloud_settings: settings.Settings) -> tuple[str, str, int] | None:
+    """Return a port of a cloud that somebody listens on.
+
+    :returns: what it is for, address and port
+    """
     controller = [settings.CONTROLLER_ADDRESS]
     hosts = [cloud_settings.host_address(host.name)
              for host in cloud_settings.hosts]
     for name in settings.PORTS:
+        if name == 'lan':
+            # Which is UDP, and open to many.
+            continue
         for address in hosts if name in ('ssh', 'libvirt') else controller:
             port = cloud_settings.port(name)
             if not _is_free(address, port):
-                raise errors.MiniCloudError(
-                    f'port {port} of {address}, for {name}, '
-                    f'is in use',
-                    'Give the first of 22 free ports with --base-port')
+                return name, address, port
+    return None
 
 
 def _is_free(address: str, port: int) -> bool:

@@ -7,7 +7,6 @@ import fcntl
 import graphlib
 import os
 import shutil
-import time
 import typing
 
 from minicloud import database
@@ -19,6 +18,7 @@ from minicloud import messaging
 from minicloud import nova
 from minicloud import prepare
 from minicloud import process
+from minicloud import progress
 from minicloud import schemas
 from minicloud import service
 from minicloud import settings
@@ -29,16 +29,6 @@ CONTROLLER = (
     messaging.Epmd, messaging.RabbitMQ,
     web.Keystone, web.Placement, web.Glance, web.NeutronStandIn,
     nova.NovaApi, nova.NovaConductor, nova.NovaScheduler, guest.Image)
-
-
-class Progress(typing.Protocol):
-    """What is told how far ``up`` has come."""
-
-    def started(self, part: service.Part) -> None:
-        """A part is being brought up."""
-
-    def ready(self, part: service.Part, seconds: float) -> None:
-        """A part is ready, after so many seconds."""
 
 
 class Cloud:
@@ -60,14 +50,14 @@ class Cloud:
             parts += hosts.parts(state, settings, host)
         self.parts = {part.name: part for part in parts}
 
-    def up(self, progress: Progress) -> None:
+    def up(self, shown: progress.Progress) -> None:
         """Bring all parts up, each as soon as what it needs is there.
 
         :raises: MiniCloudError, of the first part that failed
         """
         with futures.ThreadPoolExecutor(len(self.parts)) as pool:
             try:
-                self._walk(pool, self._requires(), _up, progress)
+                self._walk(pool, self._requires(), _up, shown)
             except BaseException:
                 # The pool waits for those that are on their way.
                 for part in self.parts.values():
@@ -83,7 +73,7 @@ class Cloud:
             if set(part.requires) & set(web.DATABASE):
                 part.down()
 
-    def down(self) -> None:
+    def down(self, shown: progress.Progress) -> None:
         """Take everything down that is or may be there.
 
         :raises: MiniCloudError if something could not be, after all else was
@@ -101,7 +91,7 @@ class Cloud:
             for other in required:
                 backwards[other].append(name)
         with futures.ThreadPoolExecutor(len(self.parts)) as pool:
-            self._walk(pool, backwards, down, None)
+            self._walk(pool, backwards, down, shown)
         # What an earlier version of the cloud may have left.
         for record in self.state.run.glob('*.json'):
             process.stop(record)
@@ -118,27 +108,25 @@ class Cloud:
 
     def _walk(self, pool: futures.Executor, graph: dict[str, list[str]],
               work: typing.Callable[[service.Part], None],
-              progress: Progress | None) -> None:
+              shown: progress.Progress) -> None:
         """Do something with each part, as soon as it may be done.
 
         :param graph: names of the parts that come before each part
         """
         order = graphlib.TopologicalSorter(graph)
         order.prepare()
-        running: dict[futures.Future[float], service.Part] = {}
+        running: dict[futures.Future[None], service.Part] = {}
         while order.is_active():
             for name in order.get_ready():
                 part = self.parts[name]
-                if progress:
-                    progress.started(part)
-                running[pool.submit(_timed, work, part)] = part
+                shown.started(part)
+                running[pool.submit(work, part)] = part
             done, _ = futures.wait(
                 running, return_when=futures.FIRST_COMPLETED)
             for future in done:
                 part = running.pop(future)
-                seconds = future.result()
-                if progress:
-                    progress.ready(part, seconds)
+                future.result()
+                shown.ended(part)
                 order.done(part.name)
 
 
@@ -146,18 +134,11 @@ def _up(part: service.Part) -> None:
     part.up()
 
 
-def _timed(work: typing.Callable[[service.Part], None],
-           part: service.Part) -> float:
-    before = time.monotonic()
-    work(part)
-    return time.monotonic() - before
-
-
-def remove(state: settings.State) -> None:
+def remove(state: settings.State, shown: progress.Progress) -> None:
     """Take a cloud down and remove its files, but for its logs."""
     settings = state.load()
     if settings is not None:
-        Cloud(state, settings).down()
+        Cloud(state, settings).down(shown)
     shutil.rmtree(state.cloud, ignore_errors=True)
 
 

@@ -155,18 +155,26 @@ def sections(state: settings.State, settings: settings.Settings,
 
 
 def check(state: settings.State, settings: settings.Settings, name: str,
-          log: pathlib.Path) -> None:
+          log: pathlib.Path) -> str:
     """Look whether servers can be booted on a host.
 
     :param log: pathlib.Path, of its nova-compute
+    :returns: why not, if it is not to be waited for; '' if they can
     :raises: NotReady
     """
     service.find_in_log(log, STARTED)
     # That the log tells. Then the scheduler has to find it.
-    body = api.Api(state, settings).get(
+    client = api.Api(state, settings)
+    body = client.get(
         'nova', f'/os-hypervisors?hypervisor_hostname_pattern={name}')
     names = [hypervisor['hypervisor_hostname']
              for hypervisor in body['hypervisors']
              if hypervisor['state'] == 'up']
-    if name not in names:
-        raise errors.NotReady(f'nova lists no hypervisor {name} that is up')
+    if name in names:
+        return ''
+    body = client.get('nova', f'/os-services?binary=nova-compute&host={name}')
+    if any(service['forced_down'] for service in body['services']):
+        return (f'{name} is forced down, so no server is booted there. When '
+                f'it is to be used again, run: openstack compute service set '
+                f'--up {name} nova-compute')
+    raise errors.NotReady(f'nova lists no hypervisor {name} that is up')

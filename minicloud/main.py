@@ -3,6 +3,7 @@
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import shlex
@@ -19,6 +20,7 @@ from minicloud import kernel
 from minicloud import options
 from minicloud import packages
 from minicloud import process
+from minicloud import progress
 from minicloud import schemas
 from minicloud import service
 from minicloud import settings
@@ -73,20 +75,24 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
         settings = _given(args, there)
         if there is not None:
             _check_same(state, there, settings)
-        _install(state, settings, there)
+        with progress.Progress('ready') as shown:
+            _install(state, settings, there, shown)
         checks.hypervisor(state, settings)
         state.save(settings)
         try:
             whole = cloud.Cloud(state, settings)
             if schemas.release(state) not in (None, settings.release):
                 whole.stop_writers()
-            whole.up(_Progress())
+            with progress.Progress('ready') as shown:
+                whole.up(shown)
         except BaseException:
             _back_out(state, there, settings)
             raise
+    remarks = [part.remark for part in whole.parts.values() if part.remark]
+    print(*remarks, sep='\n', end='\n' * bool(remarks), file=sys.stderr)
     print(f'up after {time.monotonic() - began:.0f} seconds. For openstack: '
           f'eval "$({sys.argv[0]} env)"')
-    return 0
+    return 1 if remarks else 0
 
 
 def _given(args: argparse.Namespace,
@@ -118,7 +124,8 @@ def _back_out(state: settings.State, there: settings.Settings | None,
         signal.signal(told, signal.SIG_IGN)
     if there is None:
         print('taking down what was started ...', file=sys.stderr)
-        cloud.remove(state)
+        with progress.Progress('down', sys.stderr) as shown:
+            cloud.remove(state, shown)
     elif there.release != given.release:
         # Databases are not migrated back.
         print(f'the upgrade to {given.release} failed, what runs was left '
@@ -133,7 +140,8 @@ def _back_out(state: settings.State, there: settings.Settings | None,
 
 
 def _install(state: settings.State, given: settings.Settings,
-             there: settings.Settings | None) -> None:
+             there: settings.Settings | None,
+             shown: progress.Progress) -> None:
     """Make the virtual environments that are not there as they should be.
 
     :param there: the cloud that makes use of some of them, if any
@@ -146,9 +154,11 @@ def _install(state: settings.State, given: settings.Settings,
             raise errors.MiniCloudError(
                 'what has to be installed has changed since the cloud came '
                 'up', 'Take it down first: tools/minicloud down')
-        print(f'installing the OpenStack services of {release}, once: about '
-              f'two minutes ...', flush=True)
-        packages.make_venv(state, release)
+        with shown.doing(
+                f'the OpenStack services of {release}: installed once, two '
+                f'minutes or more',
+                functools.partial(packages.installing, state, release)):
+            packages.make_venv(state, release)
 
 
 def _check_same(state: settings.State, there: settings.Settings,
@@ -183,31 +193,12 @@ def _check_same(state: settings.State, there: settings.Settings,
                 f'Upgrade all of it to {least} first: --release {least}')
 
 
-class _Progress:
-    """A line for each part that is ready; on a terminal, what it waits for."""
-
-    def __init__(self) -> None:
-        self._waiting: list[str] = []
-        self._tty = sys.stdout.isatty()
-
-    def started(self, part: service.Part) -> None:
-        self._waiting.append(part.name)
-
-    def ready(self, part: service.Part, seconds: float) -> None:
-        self._waiting.remove(part.name)
-        clear = '\r\x1b[K' if self._tty else ''
-        print(f'{clear}{part.name:<28} ready {seconds:5.1f} s', flush=True)
-        if self._tty and self._waiting:
-            width = shutil.get_terminal_size().columns - 1
-            print(f'waiting for {", ".join(self._waiting)}'[:width], end='',
-                  flush=True)
-
-
 def down(state: settings.State, args: argparse.Namespace) -> int:
     state.check_version()
     if state.root.exists():
         with cloud.lock(state):
-            cloud.remove(state)
+            with progress.Progress('down') as shown:
+                cloud.remove(state, shown)
         if args.all:
             shutil.rmtree(state.root)
     return 0
@@ -299,7 +290,9 @@ def deps(state: settings.State, args: argparse.Namespace) -> int:
     if kvm.usable():
         # It takes a kernel to find out whether KVM works.
         state.create()
-        kernel.boot_image(state)
+        with progress.Progress('ready') as shown, shown.doing(
+                'a kernel to boot guests with'):
+            kernel.boot_image(state)
     return 0
 
 

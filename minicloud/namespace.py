@@ -314,4 +314,5 @@ class NovaCompute(_Inside):
         return compute.command(self.state, self.host)
 
     def check(self) -> None:
-        compute.check(self.state, self.settings, self.host.name, self.log)
+        self.remark = compute.check(
+            self.state, self.settings, self.host.name, self.log)

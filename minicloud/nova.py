@@ -20,6 +20,19 @@ FILTERS = (
 WEIGHERS = ('nova.scheduler.weights.all_weighers',
             'nova_pinning.scheduler.weights.all_weighers')
 
+# Nova's own, of all releases.
+NOVA_FILTERS = (
+    'AggregateImagePropertiesIsolation', 'AggregateInstanceExtraSpecsFilter',
+    'AggregateIoOpsFilter', 'AggregateMultiTenancyIsolation',
+    'AggregateNumInstancesFilter', 'AggregateTypeAffinityFilter',
+    'AllHostsFilter', 'ComputeCapabilitiesFilter', 'ComputeFilter',
+    'DifferentHostFilter', 'ImagePropertiesFilter', 'IoOpsFilter',
+    'IsolatedHostsFilter', 'JsonFilter', 'MetricsFilter',
+    'NUMATopologyFilter', 'NumInstancesFilter', 'PciPassthroughFilter',
+    'SameHostFilter', 'ServerGroupAffinityFilter',
+    'ServerGroupAntiAffinityFilter', 'SimpleCIDRAffinityFilter')
+OUR_FILTERS = ('HostClassFilter', 'PinnedTopologyFilter')
+
 # The device on each NUMA node of a virtual host, an Intel 82574L.
 PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
              'device_type': 'type-PCI'}

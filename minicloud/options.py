@@ -2,6 +2,7 @@
 """The options of the command line, and the cloud that they ask for."""
 
 import argparse
+import difflib
 import math
 import os
 import pathlib
@@ -10,6 +11,7 @@ import typing
 
 from minicloud import errors
 from minicloud import libvirt
+from minicloud import nova
 from minicloud import packages
 from minicloud import settings
 from nova_pinning import cpuset
@@ -114,8 +116,11 @@ def _add_up(commands: typing.Any) -> None:
     up.add_argument('--sqlite', action='store_true',
                     help='SQLite instead of MariaDB: smaller, but not for '
                          'servers that are made at the same time')
-    up.add_argument('--base-port', type=int, default=17800, metavar='PORT',
-                    help='the first of the ports to use (default: 17800)')
+    up.add_argument('--base-port', type=int, metavar='PORT',
+                    default=os.environ.get('MINICLOUD_BASE_PORT',
+                                           str(settings.BASE_PORT)),
+                    help='the first of the ports to use (default: '
+                         f'$MINICLOUD_BASE_PORT or {settings.BASE_PORT})')
     up.add_argument('--huge-pages', type=int, default=0, metavar='N',
                     help='reserve so many pages of 2 MiB on this machine '
                          'until the cloud is down')
@@ -149,7 +154,7 @@ def settings_of(options: argparse.Namespace,
             _host_release(name, releases.get(name, release.name), release))
             for name, topology in names),
         base_port=options.base_port, sqlite=options.sqlite,
-        filters=_list(options.filters), weighers=_list(options.weighers),
+        filters=_filters(options), weighers=_list(options.weighers),
         nova_conf=_readable(options.nova_conf),
         huge_pages=options.huge_pages, release=release.name)
 
@@ -211,6 +216,26 @@ def _check_numbers(options: argparse.Namespace, hosts: int) -> None:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(word for word in text.split(',') if word)
+
+
+def _filters(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the filters to enable, () for the default.
+
+    :raises: MiniCloudError if there is no such filter
+    """
+    names = _list(options.filters)
+    known = (*nova.OUR_FILTERS, *nova.NOVA_FILTERS)
+    if unknown := [name for name in names if name not in known]:
+        extra = nova.extra(_readable(options.nova_conf))
+        if not re.search(r'^ *available_filters\b', extra, re.MULTILINE):
+            near = difflib.get_close_matches(unknown[0], known)
+            raise errors.MiniCloudError(
+                f'--filters {unknown[0]}: nova has no such filter, and '
+                f'neither have we',
+                'Give ' + (' or '.join(near) if near else 'some of ' +
+                           ', '.join(known)) + ', or name the module of '
+                'another in available_filters of a file for --nova-conf')
+    return names
 
 
 def _by_host(option: str, given: list[str],

@@ -24,10 +24,13 @@ class Part:
     :cvar name: str, unique in a cloud
     :cvar requires: names of the parts that have to be ready before; what a
         cloud does not have is passed over
+    :ivar remark: str, what is wrong with it although it is ready, and what to
+        do about it; '' if nothing is
     """
 
     name: str
     requires: tuple[str, ...] = ()
+    remark = ''
 
     def __init__(self, state: settings.State,
                  settings: settings.Settings) -> None:

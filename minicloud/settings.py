@@ -21,6 +21,8 @@ RELEASES = tuple(release for release in nova_release.TESTED
 
 CONTROLLER_ADDRESS = '127.0.0.1'
 
+BASE_PORT = 17800
+
 # The last number of the first compute host's address.
 FIRST_HOST = 11
 MAX_HOSTS = 255 - FIRST_HOST
@@ -91,7 +93,7 @@ class Settings:
     """
 
     hosts: tuple[HostSettings, ...]
-    base_port: int = 17800
+    base_port: int = BASE_PORT
     sqlite: bool = False
     filters: tuple[str, ...] = ()
     weighers: tuple[str, ...] = ()

@@ -120,6 +120,10 @@ class Placement(WebService):
         state, settings = self.state, self.settings
         return {state.etc / 'placement' / 'placement.conf': files.ini({
             'DEFAULT': {**default(state, 'placement'), 'debug': False},
+            # With more, it may give away what it has just given: the next try
+            # finds its own last one among what was there before. Nova tries
+            # again itself.
+            'placement': {'allocation_conflict_retry_count': 1},
             'placement_database': {
                 **database.options(state, settings, 'placement'),
                 'sync_on_startup': False},

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import os
+import re
 import signal
 import socket
 import threading
@@ -12,6 +14,7 @@ import fixtures
 from minicloud import checks
 from minicloud import cloud
 from minicloud import errors
+from minicloud import libvirt
 from minicloud import main
 from minicloud import prepare
 from minicloud import service
@@ -53,12 +56,13 @@ class TestCloud(minicloud_case.StateTestCase):
 
     def test_order(self):
         made = self.cloud(Part('c', ('b',)), Part('b', ('a',)), Part('a'))
-        progress = mock.Mock()
-        made.up(progress)
-        self.assertEqual(
-            [(word, name) for name in 'abc' for word in ('started', 'ready')],
-            [(call[0], call[1][0].name) for call in progress.method_calls])
-        made.down()
+        for walk, names in ((made.up, 'abc'), (made.down, 'cba')):
+            shown = mock.Mock()
+            walk(shown)
+            self.assertEqual(
+                [(word, name) for name in names
+                 for word in ('started', 'ended')],
+                [(call[0], call[1][0].name) for call in shown.method_calls])
         self.assertEqual(['a', 'b', 'c', '-c', '-b', '-a'], self.events)
 
     def test_side_by_side(self):
@@ -68,13 +72,14 @@ class TestCloud(minicloud_case.StateTestCase):
         with mock.patch.object(Part, 'up', lambda part: barrier.wait()):
             made.up(mock.Mock())
         with mock.patch.object(Part, 'down', lambda part: barrier.wait()):
-            made.down()
+            made.down(mock.Mock())
 
     def test_down_goes_on(self):
         made = self.cloud(Part('a'), Part('b', ('a',)), Part('c', ('b',)))
         with mock.patch.object(made.parts['b'], 'down',
                                side_effect=OSError(16, 'Busy')):
-            error = self.assertRaises(errors.MiniCloudError, made.down)
+            error = self.assertRaises(
+                errors.MiniCloudError, made.down, mock.Mock())
         self.assertIn('b: [Errno 16] Busy', str(error))
         self.assertEqual(['-c', '-a'], self.events)
 
@@ -241,7 +246,15 @@ class TestChecks(minicloud_case.DirectoryTestCase):
                     errors.MiniCloudError, checks.ports, wanted)
             self.assertIn(f'port {wanted.port(name)} of {address}, for '
                           f'{name}, is in use', str(error))
-            self.assertIn('--base-port', str(error))
+            # Which another cloud could have.
+            base, = re.findall(r'--base-port (\d+)', str(error))
+            checks.ports(dataclasses.replace(wanted, base_port=int(base)))
+            self.assertNotEqual(61800, int(base))
+
+    def test_bases_are_far_enough_apart(self):
+        last = libvirt.last_port_offset(2)
+        self.assertLess(max(last, *settings.PORTS.values()),
+                        checks.PORTS_APART)
 
 
 class TestUp(minicloud_case.DirectoryTestCase):
@@ -274,8 +287,23 @@ class TestUp(minicloud_case.DirectoryTestCase):
     def test_failed(self):
         self.up.side_effect = errors.MiniCloudError('no luck')
         self.assertEqual(2, self.run_main('up'))
-        self.down.assert_called_once_with()
+        self.down.assert_called_once()
         self.assertFalse((self.root / 'cloud').exists())
+
+    def test_remark(self):
+        def up(whole, shown):
+            whole.parts['nova-compute-pinning-1'].remark = 'forced down'
+
+        with mock.patch.object(cloud.Cloud, 'up', up):
+            self.assertEqual(1, self.run_main('up'))
+        self.down.assert_not_called()
+        self.assertTrue((self.root / 'cloud').exists())
+
+    def test_unknown_filter(self):
+        self.venv_is_ready.return_value = False
+        self.assertEqual(2, self.run_main('up', '--filters', 'Nonsense'))
+        self.make_venv.assert_not_called()
+        self.assertFalse(self.root.exists())
 
     def test_change_failed(self):
         self.run_main('up')
@@ -296,9 +324,9 @@ class TestUp(minicloud_case.DirectoryTestCase):
         self.assertEqual(before, state.load())
 
     def test_told_to_end_twice(self):
-        self.up.side_effect = lambda progress: signal.raise_signal(
+        self.up.side_effect = lambda shown: signal.raise_signal(
             signal.SIGTERM)
-        self.down.side_effect = lambda: signal.raise_signal(signal.SIGTERM)
+        self.down.side_effect = lambda shown: signal.raise_signal(signal.SIGTERM)
         self.assertRaises(SystemExit, self.run_main, 'up')
         self.assertFalse((self.root / 'cloud').exists())
 
@@ -376,11 +404,11 @@ class TestUp(minicloud_case.DirectoryTestCase):
     def test_told_to_end(self):
         for number in (signal.SIGTERM, signal.SIGHUP):
             self.down.reset_mock()
-            self.up.side_effect = lambda progress, number=number: (
+            self.up.side_effect = lambda shown, number=number: (
                 signal.raise_signal(number))
             error = self.assertRaises(SystemExit, self.run_main, 'up')
             self.assertEqual(128 + number, error.code)
-            self.down.assert_called_once_with()
+            self.down.assert_called_once()
 
     def test_no_proxy_for_loopback(self):
         self.useFixture(fixtures.EnvironmentVariable(
@@ -399,7 +427,7 @@ class TestUp(minicloud_case.DirectoryTestCase):
     def test_interrupted(self):
         self.up.side_effect = KeyboardInterrupt
         self.assertEqual(130, self.run_main('up'))
-        self.down.assert_called_once_with()
+        self.down.assert_called_once()
 
     def test_other_hosts(self):
         self.run_main('up')

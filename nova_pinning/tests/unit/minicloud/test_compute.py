@@ -191,17 +191,30 @@ class TestLibvirtCheck(Base):
 @ddt.ddt
 class TestCheck(Base):
 
-    def check(self, log='... Join ServiceGroup membership ...', **hypervisor):
+    def check(self, log='... Join ServiceGroup membership ...', forced=False,
+              **hypervisor):
         path = self.state.log / 'nova-compute.log'
         path.write_text(log)
         found = {'hypervisor_hostname': 'pinning-1', 'state': 'up',
                  **hypervisor}
-        with mock.patch.object(
-                api.Api, 'get', return_value={'hypervisors': [found]}):
-            compute.check(self.state, self.settings, 'pinning-1', path)
+        answers = {'os-hypervisors': {'hypervisors': [found]},
+                   'os-services': {'services': [{'forced_down': forced}]}}
+
+        def get(service, wanted):
+            kind, _, query = wanted.strip('/').partition('?')
+            self.assertIn('pinning-1', query)
+            return answers[kind]
+
+        with mock.patch.object(api.Api, 'get', side_effect=get):
+            return compute.check(self.state, self.settings, 'pinning-1', path)
 
     def test_ready(self):
-        self.check()
+        self.assertEqual('', self.check())
+
+    def test_forced_down(self):
+        said = self.check(state='down', forced=True)
+        self.assertIn('pinning-1 is forced down', said)
+        self.assertIn('compute service set --up pinning-1 nova-compute', said)
 
     @ddt.data({'log': 'Starting compute node'}, {'state': 'down'},
               # The API looks for a part of the name.

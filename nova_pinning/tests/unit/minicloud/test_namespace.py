@@ -112,7 +112,7 @@ class TestHost(Base):
             {'127.0.0.1': 'localhost', '127.0.0.11': 'pinning-1',
              '127.0.0.12': 'pinning-2'},
             dict(line.split() for line in namespace.hosts_text(
-                self.settings).splitlines()))
+                self.settings, self.settings.host_address).splitlines()))
 
 
 class TestRelease(Base):

@@ -9,6 +9,7 @@ from unittest import mock
 import urllib.error
 import urllib.request
 
+from nova.scheduler import filters as nova_filters
 from oslo_utils.imageutils import format_inspector
 from oslotest import base as oslo_base
 
@@ -24,6 +25,8 @@ from minicloud import nova
 from minicloud import packages
 from minicloud import prepare
 from minicloud import settings
+from minicloud import web
+from nova_pinning.scheduler import filters as our_filters
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 
@@ -202,6 +205,19 @@ class TestConfig(Base):
         made = settings.Settings(hosts=(), filters=('A', 'B'))
         text, _ = nova.config(self.state, made).values()
         self.assertIn('enabled_filters = A,B\n', text)
+
+    def test_filters_are_those_there_are(self):
+        self.assertEqual(
+            sorted(nova.NOVA_FILTERS),
+            sorted(one.__name__ for one in nova_filters.all_filters()))
+        self.assertEqual(
+            sorted(nova.OUR_FILTERS),
+            sorted(one.__name__ for one in our_filters.all_filters()))
+
+    def test_placement_gives_nothing_twice(self):
+        text, = web.Placement(self.state, self.settings).config().values()
+        self.assertIn('[placement]\nallocation_conflict_retry_count = 1\n',
+                      text)
 
     def test_threads(self):
         for has_threads, expected in ((True, '4'), (False, '1')):

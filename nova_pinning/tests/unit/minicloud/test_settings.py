@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import tempfile
 
+import fixtures
 from hypothesis import given
 from hypothesis import strategies as st
 from oslotest import base as oslo_base
@@ -166,6 +168,9 @@ class TestOptions(oslo_base.BaseTestCase):
                 (['--host-conf', 'pinning-1'], 'not HOST='),
                 (['--nova-conf', '/'], 'is not a file'),
                 (['--nova-conf', '/none'], 'is not a file'),
+                (['--filters', 'Nonsense'], '--filters Nonsense: nova has no'),
+                (['--filters', 'ComputeFilter,PinnedTopolgyFilter'],
+                 'Give PinnedTopologyFilter'),
                 (['--virtual-host', '2x2'], '2x2x2'),
                 (['--virtual-host', '0x1x1'], '2x2x2'),
                 (['--hosts', '0'], 'without a compute host'),
@@ -190,6 +195,23 @@ class TestOptions(oslo_base.BaseTestCase):
             error = self.assertRaises(
                 errors.MiniCloudError, parse, *arguments)
             self.assertIn(words, str(error))
+
+    def test_filters(self):
+        made = parse('--filters', 'ComputeFilter,HostClassFilter')
+        self.assertEqual(('ComputeFilter', 'HostClassFilter'), made.filters)
+
+    def test_filter_of_ones_own(self):
+        with tempfile.NamedTemporaryFile('w') as file:
+            arguments = ['--filters', 'MyFilter', '--nova-conf', file.name]
+            self.assertRaises(errors.MiniCloudError, parse, *arguments)
+            file.write('[filter_scheduler]\navailable_filters = my.Filter\n')
+            file.flush()
+            self.assertEqual(('MyFilter',), parse(*arguments).filters)
+
+    def test_base_port_from_the_environment(self):
+        with fixtures.EnvironmentVariable('MINICLOUD_BASE_PORT', '23000'):
+            self.assertEqual(23000, parse().base_port)
+            self.assertEqual(24000, parse('--base-port', '24000').base_port)
 
     def test_default_cpus_are_apart(self):
         for topology in ('', '1x1x1', '1x1x2', '1x4x1', '2x2x2', '2x8x2'):

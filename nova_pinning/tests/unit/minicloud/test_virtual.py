@@ -139,7 +139,7 @@ class TestVirtualMachine(Base):
 
     def test_network_is_loopback_and_restricted(self):
         command = self.part(virtual.VirtualMachine).command()
-        network, = values(command, '-netdev')
+        network, lan = values(command, '-netdev')
         address = self.settings.host_address('virtual-1')
         self.assertIn('restrict=on', network.split(','))
         forwards = [part for part in network.split(',')
@@ -148,6 +148,9 @@ class TestVirtualMachine(Base):
             f'hostfwd=tcp:{address}:{port}-:{port}' for port in (
                 self.settings.port('ssh'), self.settings.port('libvirt'))],
             forwards)
+        # Frames of the other one are sent from, and come by, loopback.
+        self.assertIn(f'localaddr={settings.CONTROLLER_ADDRESS}',
+                      lan.split(','))
 
     def test_programs_and_configuration_are_read_only(self):
         machine = self.part(virtual.VirtualMachine)
@@ -210,6 +213,66 @@ class TestVirtualMachine(Base):
     def test_parameters_are_shell(self, value):
         text = virtual.parameters({'NAME': value})
         self.assertEqual([f'NAME={value}'], shlex.split(text))
+
+
+class TestLan(Base):
+    """Guests move from a virtual host to another."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = settings.HostSettings('virtual-2', '2-7', '0-1', '2x2x2')
+        self.settings = dataclasses.replace(
+            self.settings, hosts=(*self.settings.hosts, self.other))
+
+    def machines(self):
+        return [virtual.VirtualMachine(self.state, self.settings, host)
+                for host in (self.host, self.other)]
+
+    def test_one_network_two_cards(self):
+        networks, cards = zip(*(machine.lan_options()[1::2]
+                                for machine in self.machines()))
+        self.assertEqual(1, len(set(networks)))
+        self.assertEqual(2, len({fields(card)['mac'] for card in cards}))
+
+    def test_other_clouds_have_another(self):
+        found = set()
+        for base_port in (23000, 24000):
+            self.settings = dataclasses.replace(
+                self.settings, base_port=base_port)
+            found.add(fields(self.machines()[0].lan_options()[1])['mcast'])
+        self.assertEqual(2, len(found))
+
+    def test_hosts_know_where_the_others_are(self):
+        addresses = {name: self.settings.lan_address(name)
+                     for name in ('virtual-1', 'virtual-2')}
+        self.assertEqual(2, len(set(addresses.values())))
+        for machine in self.machines():
+            config = machine.config()
+            known = dict(reversed(line.split()) for line in config[
+                machine.etc / 'hosts'].splitlines())
+            self.assertEqual(addresses, {
+                name: known[name] for name in addresses})
+            for name, address in addresses.items():
+                # 127.0.0.0/8 is the host itself, whichever it is.
+                self.assertFalse(address.startswith('127.'))
+                self.assertIn(f'Host {name} {address}\n',
+                              config[machine.etc / 'ssh_config'])
+            own = addresses[machine.host.name]
+            self.assertIn(f'migration_address = "{own}"',
+                          config[machine.etc / 'libvirt' / 'qemu.conf'])
+            self.assertIn(f'LAN_ADDRESS={own}/24\n',
+                          config[machine.data / 'parameters'])
+
+    def test_nova_is_told(self):
+        for host in (self.host, self.other):
+            made = virtual.NovaCompute(self.state, self.settings, host)
+            parser = configparser.RawConfigParser()
+            parser.read_string(made.config()[
+                self.state.etc / host.name / 'nova-compute.conf'])
+            own = self.settings.lan_address(host.name)
+            self.assertEqual(own, parser['DEFAULT']['my_ip'])
+            self.assertEqual(
+                own, parser['libvirt']['live_migration_inbound_addr'])
 
 
 class TestCheck(Base):
