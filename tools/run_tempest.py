@@ -31,7 +31,8 @@ MINICLOUD = ROOT / 'tools' / 'minicloud'
 TESTS = r'^nova_pinning\.tempest_plugin\.'
 # What only a virtual host can show, and what it may show otherwise.
 VIRTUAL_TESTS = (
-    r'\.ThreadPolicyTest\.|\.MemoryTest\.|\.PciTest\.|\.test_realtime')
+    r'\.ThreadPolicyTest\.|\.MemoryTest\.|\.PciTest\.|\.NumaMoveTest\.|'
+    r'\.test_realtime')
 
 # On two CPUs: two hosts for dedicated guests to move between, one that has
 # both kinds of CPUs, one that is only for shared guests.
@@ -42,9 +43,12 @@ HOSTS = {
     'pinning-4': 'shared:0',
 }
 # Two sockets, of two cores with two threads each. The last core of the first
-# socket is shared.
+# socket is shared. Two of them, for guests to move between.
 VIRTUAL_TOPOLOGY = '2x2x2'
-VIRTUAL_HOSTS = {'virtual-1': 'dedicated:0-1,4-7,shared:2-3'}
+VIRTUAL_HOSTS = {
+    'virtual-1': 'dedicated:0-1,4-7,shared:2-3',
+    'virtual-2': 'dedicated:0-1,4-7,shared:2-3',
+}
 
 # More than the huge page test needs, which boots one server.
 HUGE_PAGES = 96
@@ -77,13 +81,17 @@ class Cloud:
 
         :param nova_conf: pathlib.Path, more options for each nova-compute
         """
-        options = ['--release', self.release, '--base-port', str(base_port),
+        options = ['--release', self.release,
                    '--huge-pages', str(HUGE_PAGES)]
+        if base_port:
+            options += ['--base-port', str(base_port)]
         for name, cpus in hosts.items():
             options += ['--host-cpus', f'{name}={cpus}',
                         '--host-conf', f'{name}={nova_conf}']
-        options += (['--hosts', '0', '--virtual-host', VIRTUAL_TOPOLOGY]
-                    if virtual else ['--hosts', str(len(hosts))])
+        options += (
+            ['--hosts', '0', *len(hosts) * ['--virtual-host',
+                                            VIRTUAL_TOPOLOGY]]
+            if virtual else ['--hosts', str(len(hosts))])
         subprocess.run([*self.command, 'up', *options], check=True)
 
     def down(self):
@@ -209,8 +217,9 @@ def main():
     parser.add_argument('--state', type=pathlib.Path,
                         default=ROOT / '.minicloud',
                         help='where minicloud keeps everything')
-    parser.add_argument('--base-port', type=int, default=17800,
-                        help='the first of the ports to use')
+    parser.add_argument('--base-port', type=int,
+                        help='the first of the ports to use (default: what '
+                             'minicloud takes)')
     options = parser.parse_args()
     hosts = VIRTUAL_HOSTS if options.virtual else HOSTS
     regex = options.regex or (VIRTUAL_TESTS if options.virtual else TESTS)

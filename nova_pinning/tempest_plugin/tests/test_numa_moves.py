@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests with several cells, huge pages, siblings or real time that move."""
+
+from collections.abc import Mapping
+
+from tempest import config
+
+from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import machine
+from nova_pinning.tempest_plugin import pinning_test
+
+CONF = config.CONF
+
+_PAGE_KIB = 2048
+
+_TWO_CELLS = {**pinning_test.DEDICATED, 'hw:numa_nodes': '2',
+              'hw:mem_page_size': str(_PAGE_KIB)}
+
+
+class NumaMoveTest(pinning_test.PinningTest):
+    """What such a guest has on its new host is what nova claimed there.
+
+    CPUs, memory nodes and pages, according to nova, libvirt and the kernel.
+    On the new host some CPUs are taken, so that it cannot keep its own.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.source, self.target = self.pick(
+            dedicated=4, count=2, where=self._is_suitable,
+            what='on two NUMA nodes, with free huge pages')
+        for host in (self.source, self.target):
+            # When all guests are gone.
+            self.addCleanup(self.assert_whole, host)
+        self.pages = {host.name: self._pages(host)
+                      for host in (self.source, self.target)}
+
+    def _is_suitable(self, host: hosts.ComputeHost) -> bool:
+        now = self.machine_now(host)
+        nodes = now.per_node(host.sets.dedicated)
+        needed = -(-self.reference_flavor()['ram'] * 1024 // _PAGE_KIB)
+        return (sum(len(cpus) > 1 for cpus in nodes.values()) > 1 and
+                all(now.free_pages.get((node, _PAGE_KIB), 0) >= needed
+                    for node in nodes))
+
+    def _pages(self, host: hosts.ComputeHost) -> Mapping[tuple[int, int], int]:
+        return dict(self.machine_now(host).free_pages)
+
+    def _boot(self, specs: Mapping[str, str] = _TWO_CELLS
+              ) -> pinning_test.ServerViews:
+        """Boot a guest, and see that it cannot keep its CPUs elsewhere."""
+        seen = self.boot(self.source, 2, dict(specs))
+        self._assert_pages(seen)
+        for _number in seen.kept.cells:
+            taken = self.boot(self.target, 1, pinning_test.DEDICATED)
+            if taken.kept.pinned_cpus & seen.kept.pinned_cpus:
+                return seen
+        raise self.failureException(
+            f'{self.target.name} has other CPUs than {self.source.name}')
+
+    def _assert_pages(self, *guests: pinning_test.ServerViews) -> None:
+        """Check that no pages are gone but those that nova keeps.
+
+        :param guests: all that have huge pages
+        """
+        for host in (self.source, self.target):
+            expected = dict(self.pages[host.name])
+            for seen in guests:
+                if seen.host.name == host.name and seen.kept.page_size_kib:
+                    for cell in seen.kept.cells:
+                        expected[cell.host_node, _PAGE_KIB] -= (
+                            cell.memory_mib * 1024 // _PAGE_KIB)
+            self.assertEqual(expected, self._pages(host), host.name)
+
+    def _assert_moved(self, before: pinning_test.ServerViews,
+                      ) -> pinning_test.ServerViews:
+        after = self.check(before.server_id)
+        self.assertEqual(self.target.name, after.host.name)
+        self.assert_clean(checks.disjoint({
+            server_id: self.kept(server_id).pinned_cpus
+            for server_id in self.guests_on(after.host)}))
+        self.assertNotEqual(before.kept.pins, after.kept.pins)
+        return after
+
+    def _move_live(self, seen: pinning_test.ServerViews,
+                   ) -> pinning_test.ServerViews:
+        if not CONF.compute_feature_enabled.live_migration:
+            raise self.skipException(
+                'live_migration of [compute-feature-enabled] is off in '
+                'tempest.conf')
+        self.servers.live_migrate_server(
+            seen.server_id, host=self.target.name, block_migration='auto')
+        self.wait(seen.server_id, 'ACTIVE')
+        after = self._assert_moved(seen)
+        self.assert_not_on(self.source, seen.server_id)
+        return after
+
+    def test_live_migration(self) -> None:
+        seen = self._boot()
+        after = self._move_live(seen)
+        self.assertEqual(2, len(after.kept.nodes))
+        self._assert_pages(after)
+
+    def test_live_migration_of_siblings(self) -> None:
+        seen = self._boot({
+            **pinning_test.DEDICATED, 'hw:cpu_thread_policy': 'require'})
+        after = self._move_live(seen)
+        self.assert_clean(checks.siblings(
+            after.kept, self.machine_of(self.target)))
+
+    def test_live_migration_in_real_time(self) -> None:
+        def can(host: machine.ComputeMachine) -> bool:
+            return host.can_run_realtime and host.can_lock_memory
+
+        if not all(can(self.machine_of(host))
+                   for host in (self.source, self.target)):
+            raise self.skipException(
+                'two hosts that let guests run in real time and lock memory '
+                'are needed')
+        seen = self._boot({
+            **pinning_test.DEDICATED, 'hw:cpu_realtime': 'yes',
+            'hw:cpu_realtime_mask': '^0'})
+        after = self._move_live(seen)
+        # That the kernel does as well is checked of every guest.
+        self.assertEqual(seen.guest.live.vcpu_schedulers,
+                         after.guest.live.vcpu_schedulers)
+        self.assertTrue(after.guest.live.locked)
+
+    def test_resize(self) -> None:
+        """It gets another vCPU in each cell, on another host."""
+        seen = self.boot(self.source, 2, _TWO_CELLS)
+        self.servers.resize_server(
+            seen.server_id,
+            self.flavor(4, self.specs_for(self.target, _TWO_CELLS)))
+        self.wait(seen.server_id, 'VERIFY_RESIZE')
+        after = self._assert_moved(seen)
+        self.assertEqual(4, len(after.kept.pins))
+        self.servers.confirm_resize_server(seen.server_id)
+        self.wait(seen.server_id, 'ACTIVE')
+        after = self._assert_moved(seen)
+        self.assert_not_on(self.source, seen.server_id)
+        self._assert_pages(after)
+
+    def test_cold_migration_reverted(self) -> None:
+        seen = self._boot()
+        self.servers.migrate_server(seen.server_id, host=self.target.name)
+        self.wait(seen.server_id, 'VERIFY_RESIZE')
+        self._assert_moved(seen)
+        self.servers.revert_resize_server(seen.server_id)
+        self.wait(seen.server_id, 'ACTIVE')
+        after = self.check(seen.server_id)
+        self.assertEqual(seen.kept, after.kept)
+        self.assert_not_on(self.target, seen.server_id)
+        self._assert_pages(after)
+
+    def test_shelve_and_unshelve(self) -> None:
+        """It gets CPUs and pages of two cells again, wherever that is."""
+        seen = self._boot()
+        server_id = seen.server_id
+        self.servers.shelve_server(server_id)
+        if CONF.compute.shelved_offload_time != 0:
+            self.wait(server_id, 'SHELVED')
+            self.servers.shelve_offload_server(server_id)
+        self.wait(server_id, 'SHELVED_OFFLOADED')
+        self.assert_not_on(self.source, server_id)
+        self._assert_pages()
+        self.servers.unshelve_server(server_id)
+        self.wait(server_id, 'ACTIVE')
+        after = self.check(server_id)
+        self.assertEqual(2, len(after.kept.nodes))
+        self._assert_pages(after)
