@@ -215,7 +215,8 @@ def main():
                         help='of the OpenStack that is tested, such as 2025.1 '
                              '(default: %(default)s)')
     parser.add_argument('--state', type=pathlib.Path,
-                        default=ROOT / '.minicloud',
+                        default=os.environ.get('MINICLOUD_STATE',
+                                               ROOT / '.minicloud'),
                         help='where minicloud keeps everything')
     parser.add_argument('--base-port', type=int,
                         help='the first of the ports to use (default: what '

@@ -326,7 +326,8 @@ class TestUp(minicloud_case.DirectoryTestCase):
     def test_told_to_end_twice(self):
         self.up.side_effect = lambda shown: signal.raise_signal(
             signal.SIGTERM)
-        self.down.side_effect = lambda shown: signal.raise_signal(signal.SIGTERM)
+        self.down.side_effect = lambda shown: signal.raise_signal(
+            signal.SIGTERM)
         self.assertRaises(SystemExit, self.run_main, 'up')
         self.assertFalse((self.root / 'cloud').exists())
 

@@ -58,7 +58,8 @@ class TestInstalling(minicloud_case.StateTestCase):
         log = self.state.log / 'pip-2026.2.log'
         for line, said in (
                 ('Looking in links: /wheels', ''),
-                ('Collecting nova==34.0.0 (from x)', 'package 1, nova==34.0.0'),
+                ('Collecting nova==34.0.0 (from x)',
+                 'package 1, nova==34.0.0'),
                 ('  Downloading nova-34.0.0.whl', 'package 1, nova==34.0.0'),
                 ('Collecting a', 'package 2, a'),
                 ('Installing collected packages: a, nova',
