@@ -25,6 +25,8 @@ _POLICIES = {0: 'other', 1: 'fifo', 2: 'rr', 3: 'batch', 5: 'idle',
 _VCPU = re.compile(r'CPU (\d+)/\w+')
 _IOTHREAD = re.compile(r'IO iothread(\d+)')
 _VHOST = re.compile(r'vhost-\d+')
+# Of thread contexts, see util/thread-context.c of QEMU 7.2 and later.
+_PREALLOCATION = re.compile(r'TC .*')
 
 _NODES = re.compile(r'(?:bind|prefer(?: \(many\))?)(?:=[\w|]+)?:([\d,-]+)')
 # What guest memory may be a mapping of. Programs and libraries are none: their
@@ -49,6 +51,14 @@ class QemuThread:
     scheduler: domain_xml.ThreadScheduler
     last_cpu: int = dataclasses.field(default=0, compare=False)
     may_move: bool = True
+
+    @property
+    def is_for_memory(self) -> bool:
+        """Whether it only sets memory of a node up, before the guest runs.
+
+        libvirt keeps it near that node: on some of the emulator threads' CPUs.
+        """
+        return _PREALLOCATION.fullmatch(self.name) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ def affinities(guest: guest_look.ObservedGuest,
         wrong += _affinity(f'I/O thread {number}', thread,
                            xml.iothread_pins.get(number, floats_over))
     for thread in qemu.emulator:
-        wrong += _affinity('emulator', thread, emulator)
+        if not (thread.is_for_memory and thread.cpus.issubset(emulator)):
+            wrong += _affinity('emulator', thread, emulator)
     for thread in qemu.vhost:
         # The kernel gives them the CPUs of the thread that opened the device.
         if not thread.cpus.issubset(emulator):

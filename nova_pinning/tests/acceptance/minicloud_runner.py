@@ -7,6 +7,7 @@ import pathlib
 import shlex
 import subprocess
 import sys
+import time
 
 import fixtures
 
@@ -15,6 +16,9 @@ from minicloud import settings
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = str(ROOT / 'tools' / 'minicloud')
+
+_BEGAN = time.monotonic()
+_PATIENCE_SECONDS = 600
 
 
 class MiniCloud(fixtures.Fixture):
@@ -30,15 +34,15 @@ class MiniCloud(fixtures.Fixture):
     def _setUp(self):
         # If it fails, it has cleaned up; or it is somebody else's cloud.
         self.up()
-        self.addCleanup(self._call, 'down')
+        self.addCleanup(self.call, 'down')
         self.environment = {
-            **os.environ, **json.loads(self._call('env', '--format', 'json')),
+            **os.environ, **json.loads(self.call('env', '--format', 'json')),
             'PATH': os.pathsep.join([str(pathlib.Path(sys.executable).parent),
                                      os.environ['PATH']])}
 
     def up(self, *more):
         """Bring it up, or what has changed in these options."""
-        self._call('up', *self.options, *more)
+        self.call('up', *self.options, *more)
 
     def run_on(self, host, *command, statuses=(0,)):
         """Run a command on a compute host.
@@ -46,7 +50,7 @@ class MiniCloud(fixtures.Fixture):
         :returns: what it printed
         :raises: AssertionError if it ends with another status
         """
-        return self._call('exec', host, '--', *command, statuses=statuses)
+        return self.call('exec', host, '--', *command, statuses=statuses)
 
     def run(self, command, status=0, **options):
         """Run a command as a user of the cloud.
@@ -69,11 +73,53 @@ class MiniCloud(fixtures.Fixture):
         path = self.state.log / f'{service}.log'
         return path.read_text(errors='replace')
 
-    def _call(self, *arguments, statuses=(0,)):
-        return _run([sys.executable, PROGRAM, *arguments], statuses)
+    def wait(self, is_there):
+        """Wait until a function without arguments returns something true."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not is_there():
+            if time.monotonic() > deadline:
+                raise AssertionError('it took too long')
+            time.sleep(1)
+
+    def call(self, *arguments, statuses=(0,)):
+        """Run a command of minicloud.
+
+        :returns: what it printed
+        :raises: AssertionError if it ends with another status
+        """
+        command = [sys.executable, PROGRAM, *arguments]
+        if arguments[0] in ('up', 'down'):
+            return _show(command, statuses)
+        return _run(command, statuses)
+
+
+def _show(command, statuses):
+    """Run a command that tells itself how far it is."""
+    _tell(command)
+    lines = []
+    with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True) as running:
+        for line in running.stdout:
+            lines.append(line)
+            print(f'    {line}', end='', file=sys.__stderr__, flush=True)
+    said = ''.join(lines)
+    if running.returncode not in statuses:
+        raise AssertionError(
+            f'{shlex.join(command)} ended with status {running.returncode}, '
+            f'not {" or ".join(map(str, statuses))}\n{said}')
+    return said
+
+
+def _tell(command):
+    """Say what is done, since a test's own output comes when it has ended."""
+    words = ' '.join(shlex.join(command).split())
+    print(f'[{time.monotonic() - _BEGAN:4.0f} s] {words[:200]}',
+          file=sys.__stderr__, flush=True)
 
 
 def _run(command, statuses, **options):
+    _tell(command)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
                           capture_output=True, timeout=900, **options)
     if done.returncode not in statuses:

@@ -132,9 +132,11 @@ def others(view: facts.CheckedHost,
                     _agree(thread.cpus & online, pins[number]))
     for thread in guest.qemu.emulator:
         # Threads that an I/O thread starts stay on its CPUs.
-        is_as_told = _agree(thread.cpus & online, emulator) or (
-            thread.cpus & online in pins.values()) or _by_agent(
-                view, guest, thread)
+        cpus = thread.cpus & online
+        is_as_told = (
+            _agree(cpus, emulator) or cpus in pins.values()
+            or thread.is_for_memory and cpus.issubset(emulator)
+            or _by_agent(view, guest, thread))
         yield Other('emulator', thread, None, emulator, is_as_told)
     for thread in guest.qemu.vhost:
         # Those of older kernels are confined, but not pinned.

@@ -76,6 +76,15 @@ class GoodTest(unit_base.TestCase):
         self.assertEqual(
             [], all_of(guest, dataclasses.replace(kept, page_size_kib=4)))
 
+    def test_thread_that_sets_memory_up(self):
+        """It is near its node, where only some of the guest's CPUs are."""
+        guest, kept = guest_samples.dedicated()
+        for where, is_good in (('4', True), ('4-5', True), ('3', False)):
+            changed = guest_samples.change_qemu(guest, emulator=(
+                thread(100, 'qemu', '4-5'),
+                thread(101, 'TC tc-ram-node0', where)))
+            self.assertEqual(is_good, not all_of(changed, kept), where)
+
     def test_vhost_on_some_of_the_emulators_cpus(self):
         guest, kept = guest_samples.dedicated()
         guest = guest_samples.change_qemu(

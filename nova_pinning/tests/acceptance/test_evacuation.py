@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compute host is lost with its guests, and comes back later."""
+
+import json
+
+import testtools
+
+from minicloud import api
+from minicloud import process
+from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import guest_look
+from nova_pinning.tempest_plugin import hosts
+from nova_pinning.tempest_plugin import machine
+from nova_pinning.tempest_plugin import runner
+from nova_pinning.tempest_plugin import topology
+from nova_pinning.tests.acceptance import minicloud_runner
+
+
+class _Evacuation:
+    """What both kinds of hosts go through.
+
+    :cvar names: of the hosts, the lost one first
+    :cvar options: of minicloud
+    :cvar cpus: of each host, as minicloud takes them
+    :cvar specs: extra specs of the guest
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.useFixture(minicloud_runner.MiniCloud(
+            *self.options, *(option for name in self.names for option in
+                             ('--host-cpus', f'{name}={self.cpus}'))))
+        self.openstack(
+            'flavor create --vcpus 2 --ram 64 --disk 1 pinned ' + ' '.join(
+                f'--property {key}={value}'
+                for key, value in self.specs.items()))
+
+    def openstack(self, command, status=0):
+        return self.cloud.run(f'openstack {command}', status)
+
+    def read(self, command):
+        return json.loads(self.openstack(f'{command} -f json'))
+
+    def check(self, server_id, name):
+        """Check all that must hold for a guest that runs on a host.
+
+        :returns: topology.ServerTopology
+        """
+        server = self.read(f'server show {server_id}')
+        self.assertEqual(('ACTIVE', name), (
+            server['status'], server['OS-EXT-SRV-ATTR:host']))
+        state = self.cloud.state
+        kept = topology.parse(api.Api(state, state.load()).get(
+            'nova', f'/servers/{server_id}/topology'))
+        commands = runner.CommandRunner(
+            f'{minicloud_runner.PROGRAM} exec {{host}} -- sh -c', {}, 300.0)
+        guest = guest_look.at_guest(commands, name, 'virsh', server_id)
+        self.assertIsNotNone(guest, f'{name} does not have it')
+        sets = hosts.CpuSetsType()(
+            f'{name} ' + self.cpus.replace(',shared:', ' shared=').replace(
+                ':', '='))[1]
+        found = machine.parse(commands.script(name, machine.SCRIPT))
+        self.assertEqual([], checks.all_of(guest, kept, sets, found, ''))
+        self.assertEqual({name: {'PCPU': 2}}, self.allocated(server_id))
+        return kept
+
+    def allocated(self, server_id):
+        """Dedicated CPUs that Placement has given a server, by host."""
+        by_id = {provider['uuid']: provider['name']
+                 for provider in self.read('resource provider list')}
+        return {by_id[row['resource_provider']]: {
+            'PCPU': row['resources'].get('PCPU', 0)} for row in self.read(
+                f'resource provider allocation show {server_id}')}
+
+    def test_lost_and_found(self):
+        lost, other = self.names
+        server_id = self.read(
+            'server create --wait --nic none --image minicloud --flavor '
+            f'pinned --host {lost} guest')['id']
+        before = self.check(server_id, lost)
+        # With all that is on it: the guest, libvirtd, nova-compute.
+        process.stop(self.cloud.state.run / f'host-{lost}.json')
+        self.openstack(f'compute service set --down {lost} nova-compute')
+        self.openstack(f'server evacuate --wait {server_id}')
+        there = self.check(server_id, other)
+        self.assertEqual(len(before.cells), len(there.cells))
+        self.come_back(lost)
+        self.cloud.wait(lambda: {lost} == {
+            service['Host'] for service in self.read(
+                f'compute service list --service nova-compute --host {lost}')
+            if service['State'] == 'up'})
+        # It knows that the guest is gone, and has room for it.
+        self.assertNotIn(server_id, self.cloud.run_on(
+            lost, 'virsh', 'list', '--all', '--uuid'))
+        self.openstack('server migrate --live-migration --wait --host '
+                       f'{lost} {server_id}')
+        self.cloud.wait(lambda: self.read(
+            f'server show {server_id}')['status'] == 'ACTIVE')
+        self.check(server_id, lost)
+
+    def come_back(self, lost):
+        """The host is up again, but nobody has said so yet."""
+        said = self.cloud.call('up', statuses=(1,))
+        self.assertIn(f'{lost} is forced down', said)
+        self.openstack(f'compute service set --up {lost} nova-compute')
+
+
+class TestEvacuation(_Evacuation, testtools.TestCase):
+
+    names = ('pinning-1', 'pinning-2')
+    options = ()
+    cpus = 'dedicated:0-1'
+    specs = {'hw:cpu_policy': 'dedicated'}
+
+
+class TestNumaEvacuation(_Evacuation, testtools.TestCase):
+    """The same with a guest that has two cells and huge pages."""
+
+    names = ('virtual-1', 'virtual-2')
+    options = ('--hosts', '0', *2 * ('--virtual-host', '2x2x2'))
+    cpus = 'dedicated:0-1,4-7,shared:2-3'
+    specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2',
+             'hw:mem_page_size': '2048'}
