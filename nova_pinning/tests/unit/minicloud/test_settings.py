@@ -83,7 +83,8 @@ class TestState(minicloud_case.DirectoryTestCase):
     def test_save_and_load(self):
         self.state.create()
         self.assertIsNone(self.state.load())
-        made = parse('--virtual-host', '2x2x2', '--filters', 'A,B',
+        made = parse('--virtual-host', '2x2x2', '--filters',
+                     'ComputeFilter,JsonFilter',
                      '--release', '2026.1', '--host-release',
                      'pinning-2=2025.1')
         self.state.save(made)
