@@ -332,7 +332,7 @@ class Stage(base.ServersTestBase):
     def _setup_services(self) -> None:
         # The first place where nova's test options are loaded and no
         # service has read them yet.
-        self.flags(api_paste_config=_api_paste(), group='wsgi')
+        self.flags(api_paste_config=api_paste(), group='wsgi')
         # Guests are refused by the scheduler here, never by a quota.
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         # Neither is looked at here, and both cost time on every request.
@@ -451,7 +451,7 @@ def _no_disks_to_move(*_args: ty.Any, **_kwargs: ty.Any) -> str:
     return '{}'
 
 
-def _api_paste() -> str:
+def api_paste() -> str:
     """The path of nova's api-paste.ini.
 
     :raises FileNotFoundError: when nova was installed without it
