@@ -107,16 +107,24 @@ class Results:
             for word in ('passed', 'failed', 'skipped')))
 
 
-def results(stestr):
-    """Return the Results of the last run in a stestr repository."""
-    found = Results()
+def replay(stestr, take):
+    """Go through the last run in a stestr repository.
+
+    :param take: called with each test, as testtools.StreamToDict has it
+    """
     last = subprocess.run(
         [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
-    result = testtools.StreamToDict(found.add)
+    result = testtools.StreamToDict(take)
     result.startTestRun()
     subunit.ByteStreamToStreamResult(
         io.BytesIO(last.stdout), 'stdout').run(result)
     result.stopTestRun()
+
+
+def results(stestr):
+    """Return the Results of the last run in a stestr repository."""
+    found = Results()
+    replay(stestr, found.add)
     return found
 
 

@@ -8,7 +8,7 @@ default), ours, or classes, which is ours with HostClassFilter before it.
 import importlib.util
 import os
 
-from nova_pinning.tests.nova_functional import in_place
+from nova_pinning.tests import in_place
 
 #: Below nova.tests.functional. Not every release of nova has all of them.
 MODULES = (

@@ -8,7 +8,6 @@ import unittest
 from nova.conf import paths
 from nova.scheduler.filters import numa_topology_filter
 
-from demo import stage
 from nova_pinning.model import Refusal
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import requests
@@ -83,6 +82,8 @@ def names(enabled: Iterable[str], choice: str) -> list[str]:
 
 def _find_paste() -> None:
     """Nova's tests look for a file where a checkout of nova has it."""
+    # It brings the whole of nova.
+    from demo import stage
     state_path_def = paths.state_path_def
 
     def found(*parts: str) -> str:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tools/run_nova_functional.py, and of what it runs."""
+
+import contextlib
+import csv
+import importlib
+import io
+import pathlib
+import sys
+import tempfile
+from unittest import mock
+
+from nova.scheduler.filters import numa_topology_filter
+from oslotest import base
+
+import nova_pinning
+from nova_pinning.scheduler import filters
+from nova_pinning.tests import in_place
+
+TOOLS = pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'tools'
+_MODULE = 'nova.tests.functional.libvirt.test_numa_servers'
+_FIRST = f'{_MODULE}.NUMAServersTest.test_first'
+_SECOND = f'{_MODULE}.NUMAServersTest.test_second_1__1___ACTIVE__'
+
+
+class RunNovaFunctionalTest(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        with mock.patch.object(sys, 'path', [str(TOOLS), *sys.path]):
+            self.tool = importlib.import_module('run_nova_functional')
+
+    def outcomes(self, **statuses):
+        outcomes = self.tool.Outcomes()
+        names = {'first': _FIRST, 'second': _SECOND}
+        for name, status in statuses.items():
+            outcomes.add(
+                {'id': names[name], 'status': status, 'details': {}})
+        return outcomes
+
+    def main(self, runs, *arguments):
+        def run(choice, regex, concurrency, scratch):
+            return runs[choice]
+
+        self.output = io.StringIO()
+        with (mock.patch.object(sys, 'argv', ['tool', *arguments]),
+              mock.patch.object(self.tool, 'run', run),
+              contextlib.redirect_stdout(self.output)):
+            return self.tool.main()
+
+    def test_modules_are_named_below_novas_package(self):
+        for name in (_FIRST, _SECOND):
+            self.assertEqual('libvirt.test_numa_servers',
+                             self.tool.module(name))
+
+    def test_what_ends_alike_is_no_difference(self):
+        runs = {'nova': self.outcomes(first='success', second='fail'),
+                'ours': self.outcomes(first='success', second='fail')}
+        self.assertEqual([], self.tool.differences(runs))
+        self.assertEqual(0, self.main(runs))
+
+    def test_a_difference_needs_a_cause(self):
+        runs = {'nova': self.outcomes(first='success', second='success'),
+                'ours': self.outcomes(first='success', second='fail')}
+        with mock.patch.object(self.tool, 'CAUSES', ()):
+            self.assertEqual(1, self.main(runs))
+        self.assertIn(f'{_SECOND}\n    passed with nova\'s filter, failed '
+                      'with "ours": no known cause', self.output.getvalue())
+        known = ((('ours',), r'\.test_second', 'the moon is full'),)
+        with mock.patch.object(self.tool, 'CAUSES', known):
+            self.assertEqual(0, self.main(runs))
+        self.assertIn('the moon is full', self.output.getvalue())
+        # What is known of one is not known of another.
+        other = ((('classes',), r'\.test_second', 'the moon is full'),)
+        with mock.patch.object(self.tool, 'CAUSES', other):
+            self.assertEqual(1, self.main(runs))
+
+    def test_a_test_that_did_not_run_is_a_difference(self):
+        runs = {'nova': self.outcomes(first='success', second='success'),
+                'ours': self.outcomes(first='success')}
+        difference, = self.tool.differences(runs)
+        self.assertEqual((_SECOND, 'not run'),
+                         (difference.name, difference.ours))
+
+    def test_a_run_without_tests_is_no_success(self):
+        self.assertEqual(1, self.main(
+            {'nova': self.outcomes(), 'ours': self.outcomes()}))
+
+    def test_the_table_counts_by_module(self):
+        runs = {'nova': self.outcomes(first='success', second='skip'),
+                'ours': self.outcomes(first='success', second='success')}
+        table = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory())) / 'table.csv'
+        with mock.patch.object(self.tool, 'TABLE', table):
+            self.main(runs, '--write')
+        with table.open(newline='') as file:
+            self.assertEqual(
+                [['Module', "Nova's filter", 'PinnedTopologyFilter'],
+                 ['libvirt.test_numa_servers', '1 passed, 1 skipped',
+                  '2 passed'],
+                 ['together', '1 passed, 1 skipped', '2 passed']],
+                list(csv.reader(file)))
+
+
+class InPlaceTest(base.BaseTestCase):
+
+    def test_ours_stands_where_novas_is(self):
+        self.assertEqual(
+            ['NUMATopologyFilter', 'PciPassthroughFilter'],
+            in_place.names(['NUMATopologyFilter', 'PciPassthroughFilter'],
+                           in_place.OURS))
+
+    def test_ours_judges_where_novas_is_not_enabled(self):
+        self.assertEqual(['NUMATopologyFilter'],
+                         in_place.names([], in_place.OURS))
+
+    def test_classes_come_before_topologies(self):
+        enabled = in_place.names(
+            ['NUMATopologyFilter', 'PciPassthroughFilter'], in_place.CLASSES)
+        self.assertEqual(['HostClassFilter', 'NUMATopologyFilter',
+                          'PciPassthroughFilter'], enabled)
+        self.assertEqual(enabled, in_place.names(enabled, in_place.CLASSES))
+
+    def test_what_is_installed_is_ours_and_can_be_watched(self):
+        self.enterContext(mock.patch.object(in_place, '_find_paste'))
+        self.enterContext(mock.patch.object(
+            numa_topology_filter, 'NUMATopologyFilter',
+            numa_topology_filter.NUMATopologyFilter))
+        in_place.install(in_place.OURS)
+        there = numa_topology_filter.NUMATopologyFilter
+        self.assertEqual('NUMATopologyFilter', there.__name__)
+        self.assertTrue(issubclass(there, filters.PinnedTopologyFilter))
+        with (mock.patch.object(there, 'host_passes') as watched,
+              mock.patch.object(filters.PinnedTopologyFilter, 'refusal',
+                                return_value='no room')):
+            self.assertEqual('no room', there().refusal('host', 'request'))
+        watched.assert_called_once()

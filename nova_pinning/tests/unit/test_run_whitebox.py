@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tools/run_whitebox.py and tools/whitebox_adapter.py."""
+
+import importlib
+import json
+import pathlib
+import sys
+import tempfile
+from unittest import mock
+
+from oslotest import base
+from tempest.lib import exceptions
+
+from minicloud import compute
+from minicloud import settings
+import nova_pinning
+from nova_pinning import cpuset
+
+TOOLS = pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'tools'
+
+
+def tool(name):
+    with mock.patch.object(sys, 'path', [str(TOOLS), *sys.path]):
+        return importlib.import_module(name)
+
+
+class RunWhiteboxTest(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.tool = tool('run_whitebox')
+        self.state = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+        self.cloud = self.tool.Cloud(self.state, '2026.2')
+
+    def test_cpus_of_a_host(self):
+        self.assertEqual(
+            {'dedicated': cpuset.CpuSet.parse('0-3,8'),
+             'shared': cpuset.CpuSet.parse('4,6')},
+            self.tool.cpus_of('dedicated:0-3,8,shared:4,6'))
+
+    def test_each_layout_is_one_that_minicloud_makes(self):
+        for name, layout in self.tool.LAYOUTS.items():
+            everything = {cpu for cell in layout.cells.values()
+                          for cpu in cell}
+            for cpus in layout.hosts.values():
+                sets = self.tool.cpus_of(cpus)
+                self.assertFalse(sets['dedicated'] & sets['shared'])
+                if layout.topology:
+                    self.assertLessEqual(
+                        set(sets['dedicated']) | set(sets['shared']),
+                        everything, name)
+
+    def test_what_a_cell_has_is_what_the_least_one_has(self):
+        layout = self.tool.Layout('2x2x2', {
+            'a': 'dedicated:0-2,4-5,shared:3,6-7', 'b': 'dedicated:0-7'},
+            0, 1)
+        self.assertEqual({0: [0, 1, 2, 3], 1: [4, 5, 6, 7]}, layout.cells)
+        self.assertEqual(2, layout.per_cell('dedicated'))
+        self.assertEqual(0, layout.per_cell('shared'))
+        self.assertTrue(layout.has_threads)
+
+    def test_the_virtual_layout_is_large_enough(self):
+        layout = self.tool.LAYOUTS['virtual']
+        self.assertLessEqual(3, layout.per_cell('dedicated'))
+        self.assertLessEqual(1, layout.per_cell('shared'))
+        first, second = map(self.tool.cpus_of, layout.hosts.values())
+        self.assertFalse(first['dedicated'] & second['dedicated'])
+
+    def test_ours_is_the_last_filter(self):
+        self.assertEqual('PinnedTopologyFilter', self.tool.FILTERS[-1])
+        self.assertNotIn('HostClassFilter', self.tool.FILTERS)
+
+    def test_nodes_name_the_files_of_minicloud(self):
+        nodes = self.tool.nodes(self.cloud, self.tool.LAYOUTS['machine'])
+        # They are written as JSON, which is YAML.
+        node = json.loads(json.dumps(nodes))['pinning-1']
+        self.assertEqual(('1', '0'), (node['cpu_dedicated_set'],
+                                      node['cpu_shared_set']))
+        path = pathlib.Path(node['services']['nova-compute']['config_path'])
+        self.assertIn(str(path), compute.config_files(
+            settings.State(self.state), 'pinning-1'))
+
+    def test_the_table_has_all_that_was_run(self):
+        package = 'whitebox_tempest_plugin.api.compute'
+        results = self.tool.run_tests.Results(
+            failed={f'{package}.test_b.B.test_2[id-1]': 'traceback'},
+            skipped={f'setUpClass ({package}.test_c.C)': 'too\n small'})
+        causes = ((('virtual',), r'\.test_2', 'broken'),)
+        with mock.patch.object(self.tool, 'CAUSES', causes):
+            self.assertEqual(
+                [['Test', 'Result', 'Why'],
+                 ['test_a.A.test_1', 'passed', ''],
+                 ['test_b.B.test_2', 'failed', 'broken'],
+                 ['test_c.C', 'skipped', 'too small']],
+                list(self.tool.rows('virtual', results, [
+                    f'{package}.test_a.A.test_1[id-2]'])))
+            self.assertEqual('', self.tool.cause('machine', '.test_2'))
+
+
+class WhiteboxAdapterTest(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.tool = tool('whitebox_adapter')
+
+    def test_commands_go_to_the_host(self):
+        line = self.tool.command_line('/state', 'pinning-1',
+                                      'virsh dumpxml guest')
+        self.assertEqual(
+            ['--state', '/state', 'exec', 'pinning-1', '--', 'sh', '-c',
+             'virsh dumpxml guest'], line[1:])
+
+    def test_files_and_services_are_this_machines(self):
+        for command in ('crudini --get f s o',
+                        self.tool.service_command('stop', 'pinning-1')):
+            self.assertEqual(
+                ['sh', '-c', command],
+                self.tool.command_line('/state', 'pinning-1', command))
+
+    def test_a_command_that_fails(self):
+        with (mock.patch.object(self.tool, 'command_line',
+                                lambda *_: ['sh', '-c', 'echo no >&2; exit 3']
+                                ),
+              mock.patch.dict('os.environ', {self.tool.STATE: '/state'})):
+            error = self.assertRaises(
+                exceptions.SSHExecCommandFailed, self.tool.execute,
+                'pinning-1', 'virsh list')
+        self.assertIn('no', str(error))
+
+    def test_a_service_is_started_with_the_files_that_are_there(self):
+        there = settings.Settings(
+            hosts=(settings.HostSettings('pinning-1', '1', '0'),))
+        state = settings.State(pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory())))
+        with mock.patch.object(state, 'load', return_value=there):
+            service = self.tool.nova_compute(state, 'pinning-1')
+        self.assertEqual('nova-compute-pinning-1', service.name)
+        self.assertEqual({}, service.config())

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run whitebox-tempest-plugin's tests on a minicloud with our filters.
+
+That plugin is not ours; it looks at libvirt's XML and at nova's database for
+what was asked of nova's API. whitebox_adapter.py stands in for its SSH. Each
+test that fails is shown with its cause. The exit status is zero only if some
+passed and the causes of all failures are known.
+"""
+
+import argparse
+import csv
+import dataclasses
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+import run_tempest
+import run_tests
+import whitebox_adapter
+
+ROOT = run_tests.ROOT
+sys.path.insert(0, str(ROOT))
+
+from minicloud import files  # noqa: E402
+from minicloud import nova  # noqa: E402
+from minicloud import settings  # noqa: E402
+from nova_pinning import cpuset  # noqa: E402
+from nova_pinning.model import nova_release  # noqa: E402
+
+PLUGIN = 'whitebox_tempest_plugin'
+#: Below PLUGIN.api.compute: what has to do with CPUs, memory and PCI devices.
+MODULES = ('test_cpu_pinning', 'test_cpu_state_mgmt', 'test_hugepages',
+           'test_live_migration', 'test_sriov', 'test_vdpa')
+TABLES = ROOT / 'doc' / 'source' / 'contributor'
+
+#: Ours come last. HostClassFilter is left out: the tests put floating guests
+#: on the hosts of pinned ones. The others are for hints that the tests give.
+FILTERS = (
+    *(name for name in nova.FILTERS
+      if name not in ('HostClassFilter', 'PinnedTopologyFilter')),
+    'SameHostFilter', 'DifferentHostFilter', 'PinnedTopologyFilter')
+#: What whitebox is told besides, so that it does not skip tests: ours is there
+#: in its place.
+REPLACED = 'NUMATopologyFilter'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layout:
+    """Hosts to run the tests on.
+
+    :param topology: of each host, sockets x cores x threads, '' for hosts
+        that are this machine
+    :param hosts: CPUs by host, as minicloud takes them
+    :param huge_pages: of 2 MiB, to reserve on this machine
+    :param build_seconds: how long anything may take
+    """
+
+    topology: str
+    hosts: dict[str, str]
+    huge_pages: int
+    build_seconds: int
+
+    @property
+    def cells(self):
+        """The CPUs of each NUMA cell, lists by the cell's number."""
+        if not self.topology:
+            return {0: sorted(cpuset.CpuSet(os.sched_getaffinity(0)))}
+        sockets, cores, threads = map(int, self.topology.split('x'))
+        size = cores * threads
+        return {cell: list(range(cell * size, (cell + 1) * size))
+                for cell in range(sockets)}
+
+    @property
+    def has_threads(self):
+        return bool(self.topology) and not self.topology.endswith('x1')
+
+    def per_cell(self, kind):
+        """How many CPUs each cell of each host has at least.
+
+        :param kind: 'dedicated' or 'shared'
+        """
+        return min(len(set(cell) & set(cpus_of(cpus)[kind]))
+                   for cpus in self.hosts.values()
+                   for cell in self.cells.values())
+
+
+LAYOUTS = {
+    # What two CPUs are enough for.
+    'machine': Layout('', {
+        'pinning-1': 'dedicated:1,shared:0',
+        'pinning-2': 'dedicated:1,shared:0',
+    }, 128, 120),
+    # Four dedicated and two shared CPUs in each cell. A test wants to see that
+    # a guest has other CPUs after it was moved.
+    'virtual': Layout('2x4x2', {
+        'virtual-1': 'dedicated:0-3,8-11,shared:4-5,12-13',
+        'virtual-2': 'dedicated:4-7,12-15,shared:0-1,8-9',
+    }, 0, 600),
+}
+
+#: Why tests fail: layouts, names of tests, causes.
+CAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = ()
+
+
+def cpus_of(text):
+    """Read what minicloud takes for a host's CPUs.
+
+    :returns: cpuset.CpuSet by 'dedicated' and 'shared'
+    """
+    words = {'dedicated': [], 'shared': []}
+    kind = ''
+    for word in text.split(','):
+        named, _, numbers = word.rpartition(':')
+        kind = named or kind
+        words[kind].append(numbers)
+    return {kind: cpuset.CpuSet.parse(','.join(numbers))
+            for kind, numbers in words.items()}
+
+
+class Cloud(run_tempest.Cloud):
+    """A minicloud with one of LAYOUTS."""
+
+    def up(self, layout, base_port, nova_conf, filters):
+        """Bring it up.
+
+        :param nova_conf: pathlib.Path, more options for each nova-compute
+        :param filters: names
+        """
+        options = ['--release', self.release, '--base-port', str(base_port),
+                   '--huge-pages', str(layout.huge_pages),
+                   '--filters', ','.join(filters)]
+        for name, cpus in layout.hosts.items():
+            options += ['--host-cpus', f'{name}={cpus}',
+                        '--host-conf', f'{name}={nova_conf}']
+        if layout.topology:
+            options += ['--hosts', '0']
+            for _host in layout.hosts:
+                options += ['--virtual-host', layout.topology]
+        else:
+            options += ['--hosts', str(len(layout.hosts))]
+        subprocess.run([*self.command, 'up', *options], check=True)
+
+    def settings(self):
+        return settings.State(self.state).load()
+
+
+def nodes(cloud, layout):
+    """Return what whitebox knows of the hosts, for its nodes_yaml."""
+    found = {}
+    for name, cpus in layout.hosts.items():
+        etc = settings.State(cloud.state).etc / name
+        sets = cpus_of(cpus)
+        found[name] = {
+            'cpu_dedicated_set': str(sets['dedicated']),
+            'cpu_shared_set': str(sets['shared']),
+            'services': {
+                'libvirt': {},
+                'nova-compute': {
+                    'config_path': str(etc / 'nova-compute.conf'),
+                    'start_command': whitebox_adapter.service_command(
+                        'start', name),
+                    'stop_command': whitebox_adapter.service_command(
+                        'stop', name)}}}
+    return found
+
+
+def tempest_conf(cloud, layout, filters, scratch):
+    """Return the sections of tempest.conf."""
+    sections = run_tempest.tempest_conf(
+        cloud, layout.hosts, bool(layout.topology), scratch)
+    del sections['pinning']
+    sections['compute'] |= {
+        'build_timeout': layout.build_seconds,
+        # Of hosts that are this machine, there are other ones.
+        'max_microversion': 'latest'}
+    sections['compute-feature-enabled'] |= {
+        'scheduler_enabled_filters': ','.join([*filters, REPLACED]),
+        'volume_backed_live_migration': False}
+    sections['whitebox'] = {
+        'nodes_yaml': scratch / 'nodes.yaml',
+        'max_compute_nodes': len(layout.hosts),
+        'libvirt_hw_machine_type': 'pc'}
+    sections['whitebox-database'] = {
+        'host': settings.CONTROLLER_ADDRESS, 'user': 'cloud',
+        'password': settings.State(cloud.state).secret,
+        'nova_cell1_db_name': 'nova'}
+    sections['whitebox-hardware'] = {
+        'smt_hosts': ','.join(layout.hosts) if layout.has_threads else '',
+        'cpu_topology': ','.join(
+            f'{cell}:[{",".join(map(str, cpus))}]'
+            for cell, cpus in layout.cells.items()),
+        'configured_hugepage_sizes': 2048,
+        'dedicated_cpus_per_numa': layout.per_cell('dedicated'),
+        'shared_cpus_per_numa': layout.per_cell('shared'),
+        'realtime_mask': '1' if layout.topology else None}
+    return sections
+
+
+def run(cloud, layout, filters, regex, scratch):
+    """Run the tests.
+
+    :returns: run_tests.Results, and the names of those that passed
+    """
+    files.write(scratch / 'nodes.yaml', json.dumps(nodes(cloud, layout)))
+    files.write(scratch / 'tempest.conf', files.ini(
+        tempest_conf(cloud, layout, filters, scratch)))
+    package, = importlib.util.find_spec(PLUGIN).submodule_search_locations
+    stestr = [sys.executable, '-m', 'stestr', '--repo-url', str(scratch)]
+    subprocess.run(
+        [*stestr, '--test-path', f'{package}/api/compute',
+         '--top-dir', str(pathlib.Path(package).parent),
+         'run', '--serial', regex],
+        cwd=scratch, env={
+            **os.environ, 'TEMPEST_CONFIG_DIR': str(scratch),
+            'TEMPEST_CONFIG': 'tempest.conf',
+            whitebox_adapter.STATE: str(cloud.state),
+            'PYTHON': f'{sys.executable} {whitebox_adapter.__file__}'})
+    results, passed = run_tests.Results(), []
+
+    def take(test):
+        results.add(test)
+        if run_tests.OUTCOMES.get(test['status']) == 'passed':
+            passed.append(test['id'])
+
+    run_tests.replay(stestr, take)
+    return results, passed
+
+
+def cause(layout, name):
+    """Return why a test fails, '' if nobody knows.
+
+    :param layout: the name of one
+    """
+    return next((why for layouts, pattern, why in CAUSES
+                 if layout in layouts and re.search(pattern, name)), '')
+
+
+def short(name):
+    """Return the name of a test from its module on."""
+    return name.partition('[')[0].removeprefix(f'{PLUGIN}.api.compute.')
+
+
+def rows(layout, results, passed):
+    """Yield the rows of the table, its head first.
+
+    A class that is skipped as a whole is one row.
+
+    :param layout: the name of one
+    """
+    yield ['Test', 'Result', 'Why']
+    found = [(name, 'passed', '') for name in passed]
+    found += [(name, 'failed', cause(layout, name)) for name in results.failed]
+    found += [(name.removeprefix('setUpClass (').removesuffix(')'), 'skipped',
+               ' '.join(why.split())) for name, why in results.skipped.items()]
+    for name, result, why in sorted(found):
+        yield [short(name), result, why]
+
+
+def write(layout, results, passed):
+    path = TABLES / f'whitebox-{layout}.csv'
+    with path.open('w', newline='') as file:
+        csv.writer(file, lineterminator='\n').writerows(
+            rows(layout, results, passed))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('regex', nargs='?', default='|'.join(MODULES),
+                        help='run only the tests whose names match (default: '
+                             'those of CPUs, memory, migrations and PCI)')
+    parser.add_argument('--layout', choices=LAYOUTS, default='virtual',
+                        help='the hosts: two CPUs of this machine, or hosts '
+                             'in their own QEMUs with sixteen, which is slow '
+                             '(default: %(default)s)')
+    parser.add_argument('--filters', default=','.join(FILTERS),
+                        metavar='NAME,...',
+                        help='enabled_filters (default: %(default)s)')
+    parser.add_argument('--write', action='store_true',
+                        help='replace the table in the documentation')
+    parser.add_argument('--keep', action='store_true',
+                        help='leave the cloud up in the end')
+    parser.add_argument('--release', default=nova_release.NEWEST.name,
+                        metavar='NAME', help='of OpenStack (default: '
+                                             '%(default)s)')
+    parser.add_argument('--state', type=pathlib.Path,
+                        default=ROOT / '.minicloud',
+                        help='where minicloud keeps everything')
+    parser.add_argument('--base-port', type=int, default=17800,
+                        help='the first of the ports to use')
+    options = parser.parse_args()
+    layout = LAYOUTS[options.layout]
+    filters = options.filters.split(',')
+    cloud = Cloud(options.state.resolve(), options.release)
+    with tempfile.TemporaryDirectory(prefix='whitebox-') as directory:
+        scratch = pathlib.Path(directory)
+        nova_conf = scratch / 'nova-compute.conf'
+        files.write(nova_conf, files.ini(run_tempest.COMPUTE))
+        try:
+            # If it fails, it has cleaned up; or it is somebody else's cloud.
+            cloud.up(layout, options.base_port, nova_conf, filters)
+        except subprocess.CalledProcessError as error:
+            return error.returncode
+        try:
+            results, passed = run(
+                cloud, layout, filters, options.regex, scratch)
+        finally:
+            if not options.keep:
+                cloud.down()
+    print(f'\n{PLUGIN} {importlib.metadata.version(PLUGIN)}, '
+          f'layout {options.layout}')
+    for row in rows(options.layout, results, passed):
+        print(*row, sep=' | ')
+    results.show()
+    if options.write:
+        write(options.layout, results, passed)
+    unknown = [name for name in results.failed
+               if not cause(options.layout, name)]
+    return 0 if results.counts['passed'] and not unknown else 1
+
+
+if __name__ == '__main__':
+    # So that an end from outside is not the end of all order.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
+    sys.exit(main())
