@@ -7,6 +7,7 @@ import unittest
 
 from nova.conf import paths
 from nova.scheduler.filters import numa_topology_filter
+from sqlalchemy import pool
 
 from nova_pinning.model import Refusal
 from nova_pinning.scheduler import filters
@@ -45,6 +46,9 @@ def install(choice: str) -> None:
     :param choice: one of CHOICES
     """
     _find_paste()
+    # Nova's databases are files there, and oslo.db would open one anew, with
+    # all its tables, for every transaction.
+    pool.NullPool = pool.QueuePool
     if choice == NOVA:
         return
     # nova.scheduler.filters.all_filters() takes what it finds in its modules.

@@ -12,6 +12,7 @@ from unittest import mock
 
 from nova.scheduler.filters import numa_topology_filter
 from oslotest import base
+from sqlalchemy import pool
 
 import nova_pinning
 from nova_pinning.scheduler import filters
@@ -126,6 +127,8 @@ class InPlaceTest(base.BaseTestCase):
         self.enterContext(mock.patch.object(
             numa_topology_filter, 'NUMATopologyFilter',
             numa_topology_filter.NUMATopologyFilter))
+        self.enterContext(
+            mock.patch.object(in_place.pool, 'NullPool', pool.NullPool))
         in_place.install(in_place.OURS)
         there = numa_topology_filter.NUMATopologyFilter
         self.assertEqual('NUMATopologyFilter', there.__name__)
