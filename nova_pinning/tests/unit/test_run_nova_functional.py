@@ -83,6 +83,30 @@ class RunNovaFunctionalTest(base.BaseTestCase):
         self.assertEqual((_SECOND, 'not run'),
                          (difference.name, difference.ours))
 
+    def test_what_passes_when_run_once_more_has_passed(self):
+        outcomes = self.outcomes(first='fail', second='fail')
+        passed = outcomes.put_right(
+            self.outcomes(first='fail', second='success'))
+        self.assertEqual([_SECOND], passed)
+        self.assertEqual({_FIRST: 'failed', _SECOND: 'passed'},
+                         outcomes.by_test)
+        self.assertEqual([_FIRST], list(outcomes.results.failed))
+        self.assertEqual({'passed': 1, 'failed': 1},
+                         dict(outcomes.results.counts))
+
+    def test_failures_are_run_once_more(self):
+        runs = [self.outcomes(first='fail', second='success'),
+                self.outcomes(first='success')]
+        scratch = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+        with (mock.patch.object(self.tool, '_run', side_effect=runs) as run,
+              contextlib.redirect_stdout(io.StringIO())):
+            outcomes = self.tool.run('ours', None, 1, scratch)
+        self.assertEqual({_FIRST: 'passed', _SECOND: 'passed'},
+                         outcomes.by_test)
+        *_options, names = run.call_args.args[2]
+        self.assertEqual(f'{_FIRST}\n', pathlib.Path(names).read_text())
+
     def test_a_run_without_tests_is_no_success(self):
         self.assertEqual(1, self.main(
             {'nova': self.outcomes(), 'ours': self.outcomes()}))
