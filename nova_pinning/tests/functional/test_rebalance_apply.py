@@ -217,7 +217,9 @@ class TestFromTheDatabases(RebalanceTestCase):
     def run_rebalance(self, command, *argv, status=0):
         """Run a command on the fleet as the databases have it now."""
         document.write(self.fleet, stored_fleet.read(self))
-        self.addDetail('fleet', content.content_from_file(self.fleet))
+        # Now, since the directory is gone when details are asked for.
+        self.addDetail('fleet', content.content_from_file(
+            self.fleet, buffer_now=True))
         output, error = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(output),
               contextlib.redirect_stderr(error)):
