@@ -14,7 +14,6 @@ from nova_pinning.agent import activity_meter
 from nova_pinning.agent import actuators
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import cache_control
-from nova_pinning.agent import cache_steps
 from nova_pinning.agent import decision
 from nova_pinning.agent import guest_memory
 from nova_pinning.agent import guest_monitoring
@@ -24,6 +23,7 @@ from nova_pinning.agent import irqbalance_socket
 from nova_pinning.agent import kernel_files
 from nova_pinning.agent import resctrl
 from nova_pinning.agent import settings_ledger
+from nova_pinning.agent import wording
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 
@@ -122,7 +122,7 @@ class HostAgent:
         trouble: list[str] = []
         self._set(desired.settings, by_uuid, now, dry_run, done, trouble)
         self._follow(homes_before, seen, activity, dry_run, done, trouble)
-        outcome = self._control(desired, dry_run, done, trouble)
+        outcome = self._control(desired, by_uuid, dry_run, done, trouble)
         if not dry_run:
             if self._scheme.cache:
                 self.monitoring.reconcile(seen)
@@ -132,7 +132,8 @@ class HostAgent:
         return Round(
             seen, tuple(done), tuple(_waiting(seen, outcome, names)),
             tuple((*trouble, *filter(None, (self.monitoring.trouble,)), *(
-                f'{setting} is left alone for an hour: '
+                f'{wording.subject(setting, by_uuid)}: left alone for an '
+                f'hour: '
                 f'{settings_ledger.PATIENCE} times it could not be set, or '
                 'somebody else set it'
                 for setting in self._ledger.yielded(now)))),
@@ -180,21 +181,24 @@ class HostAgent:
             dict.fromkeys((*wanted, *ledger.entries)), by_uuid)
         changes = tuple(ledger.changes(wanted, present, now))
         if dry_run:
-            done += map(str, changes)
+            done += wording.changes(changes, by_uuid)
             return
         if changes:
             # Whoever comes after a crash has to know what there was.
             self._remember([], now)
+        made = []
         for change in changes:
             try:
                 self._settings.write(change.setting, change.cpus)
             except OSError as error:
-                trouble.append(f'{change.setting} cannot have CPUs '
-                               f'{change.cpus}: {_reason(error)}')
+                trouble.append(
+                    f'{wording.subject(change.setting, by_uuid)} cannot have '
+                    f'CPUs {change.cpus or "any"}: {_reason(error)}')
                 ledger.failed(change, now)
             else:
                 ledger.made(change)
-                done.append(str(change))
+                made.append(change)
+        done += wording.changes(made, by_uuid)
 
     def _follow(
         self, homes_before: Mapping[str, frozenset[int]],
@@ -218,7 +222,8 @@ class HostAgent:
         self._memory.mover.wait()
 
     def _control(
-        self, desired: decision.DesiredState, dry_run: bool,
+        self, desired: decision.DesiredState,
+        by_uuid: Mapping[str, agent_model.AgentGuest], dry_run: bool,
         done: list[str], trouble: list[str],
     ) -> cache_control.CacheOutcome:
         if not self._scheme.cache:
@@ -233,7 +238,7 @@ class HostAgent:
                 return cache_control.CacheOutcome()
             return cache_control.CacheOutcome(refused={
                 request.guest: str(error) for request in desired.requests})
-        done += map(describe_step, outcome.done)
+        done += (wording.step(step, by_uuid) for step in outcome.done)
         if outcome.trouble:
             trouble.append(outcome.trouble)
         return outcome
@@ -267,27 +272,6 @@ class HostAgent:
         self.record.base_masks = dict(self._cache.base)
         self.record.history += [f'{now:.0f}: {text}' for text in done]
         self._save(self.record)
-
-
-def describe_step(step: cache_steps.Step) -> str:
-    """A change of a cache group in words."""
-    match step:
-        case cache_steps.RemoveGroup(group):
-            return f'{_group(group)} is given up'
-        case cache_steps.CreateGroup(group):
-            return f'{_group(group)} is made'
-        case cache_steps.SetMasks(group, masks):
-            return f'{_group(group)} gets L3 ways ' + ', '.join(
-                f'{mask:x} in domain {domain}'
-                for domain, mask in sorted(masks.items()))
-        case cache_steps.SetBandwidth(group, bandwidth):
-            return f'{_group(group)} gets memory bandwidth {bandwidth}'
-        case cache_steps.AddTasks(group, tasks):
-            return f'{_group(group)} gets {len(tasks)} threads'
-
-
-def _group(group: str) -> str:
-    return f'group of guest {_uuid(group)}' if group else 'the default group'
 
 
 def _uuid(group: str) -> str:

@@ -27,11 +27,6 @@ class Change:
     before: cpuset.CpuSet
     is_return: bool = False
 
-    def __str__(self) -> str:
-        back = ', as before' if self.is_return else ''
-        return (f'{self.setting}: CPUs {self.cpus or "any"}{back} '
-                f'(was {self.before or "any"})')
-
 
 class SettingsLedger:
     """All that was changed.

@@ -165,8 +165,8 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         dry = self.start_agent('--dry-run')
         text, told = dry.communicate(timeout=300)
         self.assertEqual(0, dry.returncode, told)
-        self.assertIn(f'emulator {UUID.format(0)}:{first}: CPUs {FIRST}',
-                      text)
+        self.assertIn('emulator threads of guest guest-0 '
+                      f'({UUID.format(0)}): CPUs {FIRST}', text)
         self.assertEqual(DEDICATED, self.emulator(first))
 
         agent = self.start_agent()

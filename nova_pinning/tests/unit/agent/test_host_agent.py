@@ -149,8 +149,11 @@ class HostAgentTestCase(unit_base.TestCase):
     def test_dry_run_changes_nothing(self):
         self.start('a', '6-7', wishes=agent_model.Wishes(4))
         done = self.agent.reconcile(dry_run=True)
-        self.assertIn('emulator a:7: CPUS 4-5'.lower(),
-                      done.done[0].lower())
+        self.assertEqual(
+            ['emulator threads of guest name-a (a): CPUs 4-5 (was 6-7)',
+             'group of guest name-a (a) is made'],
+            [text for text in done.done if 'emulator' in text
+             or text.endswith('made')])
         self.assertEqual(CPUS('6-7'),
                          self.source.running['a'].emulator_cpus)
         self.assertEqual([], self.saved)

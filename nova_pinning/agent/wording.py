@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent does, in words."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from nova_pinning.agent import agent_model
+from nova_pinning.agent import cache_control
+from nova_pinning.agent import cache_steps
+from nova_pinning.agent import settings_ledger
+from nova_pinning import cpuset
+from nova_pinning.host import agent_record
+
+_Kind = agent_record.Kind
+
+
+def changes(made: Iterable[settings_ledger.Change],
+            guests: Mapping[str, agent_model.AgentGuest]) -> Iterator[str]:
+    """Changes of settings; what is alike is said once.
+
+    :param guests: by UUID
+    """
+    alike: dict[tuple[str, str], list[agent_record.Setting]] = {}
+    for change in made:
+        back = ', as before' if change.is_return else ''
+        alike.setdefault((
+            subject(change.setting, guests),
+            f'CPUs {change.cpus or "any"}{back} '
+            f'(was {change.before or "any"})'), []).append(change.setting)
+    interrupts: dict[str, list[int]] = {}
+    for (name, what), settings in alike.items():
+        if settings[0].kind is _Kind.INTERRUPT:
+            interrupts.setdefault(what, []).append(int(settings[0].subject))
+        else:
+            yield f'{name}: {what}'
+    for what, numbers in interrupts.items():
+        several = 's' if len(numbers) > 1 else ''
+        yield f'interrupt{several} {cpuset.CpuSet(numbers)}: {what}'
+
+
+def subject(setting: agent_record.Setting,
+            guests: Mapping[str, agent_model.AgentGuest]) -> str:
+    """What a setting is of.
+
+    :param guests: by UUID
+    """
+    if setting.kind is _Kind.EMULATOR and setting.guest in guests:
+        return f'emulator threads of {guest_name(guests[setting.guest])}'
+    if setting.kind is _Kind.THREAD:
+        process, _slash, thread = setting.subject.partition('/')
+        for guest in guests.values():
+            if str(guest.pid) == process:
+                return (f'{_part(guest, int(thread))} of '
+                        f'{guest_name(guest)}')
+    return str(setting)
+
+
+def guest_name(guest: agent_model.AgentGuest) -> str:
+    return f'guest {guest.name} ({guest.uuid})'
+
+
+def step(one: cache_steps.Step,
+         guests: Mapping[str, agent_model.AgentGuest]) -> str:
+    """A change of a cache group.
+
+    :param guests: by UUID
+    """
+    uuid = one.group.removeprefix(cache_control.PREFIX)
+    name = (guest_name(guests[uuid]) if uuid in guests
+            else f'guest {uuid}')
+    group = f'group of {name}' if one.group else 'the default group'
+    match one:
+        case cache_steps.RemoveGroup():
+            return f'{group} is given up'
+        case cache_steps.CreateGroup():
+            return f'{group} is made'
+        case cache_steps.SetMasks(masks=masks):
+            return f'{group} gets L3 ways ' + ', '.join(
+                f'{mask:x} in domain {domain}'
+                for domain, mask in sorted(masks.items()))
+        case cache_steps.SetBandwidth(bandwidth=bandwidth):
+            return f'{group} gets memory bandwidth {bandwidth}'
+        case cache_steps.AddTasks(tasks=tasks):
+            several = 's' if len(tasks) > 1 else ''
+            return f'{group} gets {len(tasks)} thread{several}'
+
+
+def _part(guest: agent_model.AgentGuest, thread: int) -> str:
+    if thread in guest.vcpu_tasks:
+        return 'vCPUs'
+    return 'vhost' if thread in guest.vhost else 'emulator threads'
