@@ -133,9 +133,8 @@ class HostAgent:
             seen, tuple(done), tuple(_waiting(seen, outcome, names)),
             tuple((*trouble, *filter(None, (self.monitoring.trouble,)), *(
                 f'{wording.subject(setting, by_uuid)}: left alone for an '
-                f'hour: '
-                f'{settings_ledger.PATIENCE} times it could not be set, or '
-                'somebody else set it'
+                f'hour: {settings_ledger.PATIENCE} times it could not be set, '
+                'or somebody else set it'
                 for setting in self._ledger.yielded(now)))),
             {_uuid(group): dict(masks)
              for group, masks in outcome.masks.items()},
