@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import logging
@@ -25,6 +26,7 @@ from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
+from nova_pinning.host import words
 
 LOG = logging.getLogger(__name__)
 
@@ -73,6 +75,7 @@ class Agent(base_command.FileCommand):
         planned = _planned(parsed_args.plan or options.plan)
         files = kernel_files.WritableTree('/')
         scheme = _scheme(options, files)
+        notes = [*scheme.notes(), *_absent(planned, files)]
         source = libvirt_guests.LibvirtGuests(
             options.libvirt_uri, files, _flavors(options.catalogue))
         with (contextlib.nullcontext() if parsed_args.dry_run
@@ -91,22 +94,22 @@ class Agent(base_command.FileCommand):
                 if parsed_args.once or parsed_args.dry_run:
                     done = agent.reconcile(parsed_args.dry_run)
                     agent.finish()
-                    return _show(done, parsed_args.dry_run, scheme.notes())
+                    return _show(done, parsed_args.dry_run, notes)
             except libvirt_guests.LibvirtGone as error:
                 raise errors.InputError(
                     f'libvirt does not answer: {error}',
                     errors.Location(options.libvirt_uri),
                     'start it, or name another one in libvirt_uri') from error
-            _serve(agent, source, options, scheme)
+            _serve(agent, source, options, notes)
         return base_command.OK
 
 
 def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
-           options: Any, scheme: decision.Scheme) -> None:
+           options: Any, notes: Iterable[str]) -> None:
     # The journal has times of its own.
     logging.basicConfig(level=logging.INFO, stream=sys.stderr,
                         format='%(levelname)s %(message)s', force=True)
-    for note in scheme.notes():
+    for note in notes:
         LOG.info('%s', note)
     service = agent_service.AgentService(
         agent, options.interval_seconds,
@@ -136,6 +139,16 @@ def _planned(path: str) -> host_model.HostDescription:
             'there is no plan in it', planned.where,
             f'make one with: nova-pinning host plan {path} > plan.yaml')
     return planned
+
+
+def _absent(planned: host_model.HostDescription,
+            files: kernel_files.WritableTree) -> Iterator[str]:
+    """What speaks against the plan's being of this host."""
+    online = files.cpus('/sys/devices/system/cpu/online')
+    absent = planned.cpus - online if online else None
+    if absent:
+        yield (f'the plan has {words.cpus(absent)}, not online here; if it '
+               'is the plan of another host, make one of this')
 
 
 def _flavors(path: str) -> Mapping[str, Mapping[str, str]]:

@@ -112,7 +112,7 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True).stdout
 
-    def boot(self, number, metadata=''):
+    def boot(self, number, metadata='', cpus=DEDICATED):
         """Start a guest as nova does without a policy for emulator threads.
 
         :returns: its process
@@ -120,7 +120,7 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         file = self.root / f'{number}.xml'
         file.write_text(DOMAIN.format(
             number=number, uuid=UUID.format(number), metadata=metadata,
-            cpus=DEDICATED, qemu=test_host_check.QEMU))
+            cpus=cpus, qemu=test_host_check.QEMU))
         self.virsh('create', '--paused', str(file))
         path = (f'/proc/{self.holder.pid}/root/run/libvirt/qemu/'
                 f'guest-{number}.pid')
@@ -224,3 +224,49 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
                       (self.root / 'agent.prom').read_text())
         for number in 0, 1:
             self.virsh('destroy', f'guest-{number}')
+
+    def test_floating_guests(self):
+        """Two CPUs stand for two L3 domains, as far as the agent sees."""
+        both = FIRST | DEDICATED
+        for number, cpu in enumerate(both):
+            path = f'/sys/devices/system/cpu/cpu{cpu}/cache/index3/id'
+            if not pathlib.Path(path).exists():
+                self.skipTest('the kernel does not tell of L3 caches')
+            (self.root / f'id-{cpu}').write_text(f'{100 + number}')
+            subprocess.run(
+                ['nsenter', '-t', str(self.holder.pid), '-m', '--', 'mount',
+                 '--bind', str(self.root / f'id-{cpu}'), path], check=True)
+        # A third CPU would be the host's.
+        extra = max(both) + 1
+        node, *others = self.planned.nodes
+        (self.root / 'plan.yaml').write_text(hostfile_writer.dump(
+            dataclasses.replace(
+                self.planned, caches=(), nodes=(dataclasses.replace(
+                    node, cores=(*node.cores, (extra,)), l3_domains=()),
+                    *others),
+                nova=host_model.NovaSettings(shared_cpus=both),
+                plan=dataclasses.replace(
+                    self.planned.plan, host_cpus=cpuset.CpuSet([extra])))))
+        guests = [self.boot(number, cpus=both) for number in range(2)]
+        agent = self.start_agent()
+        self.hear('READY=1', '2 guests')
+        homes = [self.vcpu(pid) for pid in guests]
+        self.assertEqual({FIRST, DEDICATED}, set(homes))
+        self.assertEqual(homes, [self.emulator(pid) for pid in guests])
+        # libvirt is not told, nor is nova, which would tell another host.
+        self.assertIn(f"<vcpupin vcpu='0' cpuset='{both}'/>",
+                      self.virsh('dumpxml', 'guest-0'))
+
+        # Who takes over leaves them where they are.
+        agent.kill()
+        agent.wait()
+        agent = self.start_agent()
+        self.hear('READY=1', '2 guests')
+        self.assertEqual(homes, [self.vcpu(pid) for pid in guests])
+
+        agent.terminate()
+        _text, told = agent.communicate(timeout=300)
+        self.assertEqual(0, agent.returncode, told)
+        self.assertEqual([both] * 4, [
+            place(pid) for pid in guests
+            for place in (self.vcpu, self.emulator)])
