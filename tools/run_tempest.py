@@ -141,7 +141,7 @@ def tempest_conf(cloud, hosts, virtual, scratch):
     """Return the sections of tempest.conf."""
     variables = cloud.environment()
     flavor, image = reference(variables)
-    seconds = 300 if virtual else 90
+    seconds = 600 if virtual else 90
     return {
         'DEFAULT': {'log_dir': scratch, 'log_file': 'tempest.log'},
         'oslo_concurrency': {'lock_path': scratch / 'lock'},

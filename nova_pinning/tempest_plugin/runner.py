@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import shlex
 import subprocess
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 class CommandError(Exception):

@@ -31,7 +31,7 @@ class TestPlacementRace(base.BaseTestCase):
                + isolation.replace(' ', '+'))
         done = subprocess.run(
             [sys.executable, '-W', 'ignore', '-m',
-             'nova_pinning.tests.functional.placement_race', url, *options],
+             'nova_pinning.tests.placement_race', url, *options],
             stdout=subprocess.PIPE, text=True, check=True)
         return json.loads(done.stdout)
 

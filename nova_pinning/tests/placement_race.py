@@ -2,7 +2,7 @@
 """Two requests to a real Placement for the last CPU of a host.
 
 It is a program of its own, since Placement has one database in a process:
-``python -m nova_pinning.tests.functional.placement_race URL``. The first
+``python -m nova_pinning.tests.placement_race URL``. The first
 request checks that there is room; before it writes the generation of the
 provider, the second one is served as a whole. That is how they may well come
 together when servers are booted at once; here it happens each time.
