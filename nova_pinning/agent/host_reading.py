@@ -42,6 +42,26 @@ def l3_domains(
     return domains
 
 
+def _l3_by_cpus(
+        files: kernel_files.KernelFiles) -> dict[int, cpuset.CpuSet]:
+    """CPUs of each L3 cache where the kernel gives caches no ids.
+
+    As on many Arm machines; they are numbered by their first CPUs then.
+    """
+    found = set()
+    for match in filter(None, map(_CPU.fullmatch, files.names(_CPUS))):
+        for index in files.names(f'{_CPUS}/{match[0]}/cache'):
+            path = f'{_CPUS}/{match[0]}/cache/{index}'
+            if (index.startswith('index')
+                    and files.text(f'{path}/level') == '3'):
+                try:
+                    found.add(cpuset.CpuSet.parse(
+                        files.text(f'{path}/shared_cpu_list') or ''))
+                except ValueError:
+                    continue
+    return dict(enumerate(sorted(filter(None, found), key=min)))
+
+
 def read(files: kernel_files.KernelFiles,
          planned: host_model.HostDescription) -> agent_model.AgentHost:
     """The host; what devices guests have is not known yet.
@@ -50,7 +70,7 @@ def read(files: kernel_files.KernelFiles,
     """
     assert planned.plan is not None
     return agent_model.AgentHost(
-        l3_domains(files), dict(_nodes(files)), planned.plan.host_cpus,
+        l3_domains(files) or _l3_by_cpus(files), dict(_nodes(files)), planned.plan.host_cpus,
         planned.nova.shared_cpus or agent_model.NO_CPUS,
         planned.nova.dedicated_cpus or agent_model.NO_CPUS,
         tuple(_nics(files, planned)))
