@@ -70,7 +70,8 @@ def read(files: kernel_files.KernelFiles,
     """
     assert planned.plan is not None
     return agent_model.AgentHost(
-        l3_domains(files) or _l3_by_cpus(files), dict(_nodes(files)), planned.plan.host_cpus,
+        l3_domains(files) or _l3_by_cpus(files), dict(_nodes(files)),
+        planned.plan.host_cpus,
         planned.nova.shared_cpus or agent_model.NO_CPUS,
         planned.nova.dedicated_cpus or agent_model.NO_CPUS,
         tuple(_nics(files, planned)))
