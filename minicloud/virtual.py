@@ -118,7 +118,7 @@ class VirtualMachine(compute.HostService):
     """The host itself: a QEMU, up to its sshd."""
 
     prefix = 'host'
-    deadline_seconds = 180.0
+    deadline_seconds = 300.0
 
     def required(self) -> tuple[str, ...]:
         return ('ssh-keys', 'virt-type')
@@ -340,7 +340,8 @@ class NovaCompute(_Inside):
     """A nova-compute, on its host's libvirtd."""
 
     prefix = 'nova-compute'
-    deadline_seconds = 300.0
+    # Emulated, on a machine that has other things to do.
+    deadline_seconds = 900.0
 
     def required(self) -> tuple[str, ...]:
         return (f'libvirtd-{self.host.name}', f'tunnel-{self.host.name}',
