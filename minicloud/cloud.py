@@ -139,7 +139,8 @@ def remove(state: settings.State, shown: progress.Progress) -> None:
     settings = state.load()
     if settings is not None:
         Cloud(state, settings).down(shown)
-    shutil.rmtree(state.cloud, ignore_errors=True)
+    with shown.doing('removing its files'):
+        shutil.rmtree(state.cloud, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -144,10 +144,10 @@ class TestCloud(minicloud_case.StateTestCase):
         self.state.save(settings.Settings(hosts=HOSTS))
         log = self.state.log / 'nova.log'
         log.touch()
-        cloud.remove(self.state, mock.Mock())
+        cloud.remove(self.state, mock.MagicMock())
         self.assertFalse(self.state.cloud.exists())
         self.assertTrue(log.exists())
-        cloud.remove(self.state, mock.Mock())
+        cloud.remove(self.state, mock.MagicMock())
 
 
 class TestChecks(minicloud_case.DirectoryTestCase):
