@@ -28,10 +28,15 @@ def host(shared, dedicated):
 
 def guest(page_size):
     return objects.InstanceNUMATopology(cells=[objects.InstanceNUMACell(
-        id=0, cpuset={0, 1}, pcpuset=set(), memory=64, pagesize=page_size)])
+        id=0, cpuset={0, 1}, pcpuset=set(), cpu_policy=None, memory=64,
+        pagesize=page_size)])
 
 
 class FloatingPagesTest(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
 
     def fits(self, *host_cpus):
         """Whether two vCPUs fit, by page size; of nova, then of ours."""
