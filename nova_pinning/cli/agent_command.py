@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import logging
+import os
 import sys
 from typing import Any
 
@@ -133,6 +134,11 @@ def _options(files: list[str]) -> Any:
 
 
 def _planned(path: str) -> host_model.HostDescription:
+    if not os.path.exists(path):
+        raise errors.InputError(
+            'the plan of this host is not there', errors.Location(path),
+            'make it with: nova-pinning host discover > host.yaml; '
+            f'nova-pinning host plan host.yaml > {path}')
     planned = host_loader.load(path)
     if planned.plan is None:
         raise errors.InputError(
