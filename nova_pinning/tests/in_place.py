@@ -2,6 +2,7 @@
 """Puts our filters where nova and its tests look for NUMATopologyFilter."""
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 import unittest
 
@@ -9,9 +10,7 @@ from nova.conf import paths
 from nova.scheduler.filters import numa_topology_filter
 from sqlalchemy import pool
 
-from nova_pinning.model import Refusal
 from nova_pinning.scheduler import filters
-from nova_pinning.scheduler import requests
 
 #: The name by which nova's tests enable its filter.
 NAME = 'NUMATopologyFilter'
@@ -26,18 +25,24 @@ _PASTE = 'etc/nova/api-paste.ini'
 class _InPlace(filters.PinnedTopologyFilter):
     """Ours, with the one method that nova's tests watch.
 
-    They replace host_passes() by a mock that calls what was there, and ask it
-    whether the filter was called. Ours is not called by that name.
+    They replace host_passes() by a mock that calls what was there, and look at
+    what it was called with. Ours does not go by that method.
     """
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
         return True
 
-    def refusal(
-        self, host_state: Any, request: requests.PinningRequest,
-    ) -> Refusal | None:
-        self.host_passes(host_state, None)
-        return super().refusal(host_state, request)
+    def filter_all(
+        self, filter_obj_list: Iterable[Any], spec_obj: Any,
+    ) -> Iterator[Any]:
+        return super().filter_all(
+            self._watched(filter_obj_list, spec_obj), spec_obj)
+
+    def _watched(self, host_states: Iterable[Any],
+                 spec_obj: Any) -> Iterator[Any]:
+        for host_state in host_states:
+            self.host_passes(host_state, spec_obj)
+            yield host_state
 
 
 def install(choice: str) -> None:

@@ -158,7 +158,9 @@ class InPlaceTest(base.BaseTestCase):
         self.assertEqual('NUMATopologyFilter', there.__name__)
         self.assertTrue(issubclass(there, filters.PinnedTopologyFilter))
         with (mock.patch.object(there, 'host_passes') as watched,
-              mock.patch.object(filters.PinnedTopologyFilter, 'refusal',
-                                return_value='no room')):
-            self.assertEqual('no room', there().refusal('host', 'request'))
-        watched.assert_called_once()
+              mock.patch.object(filters.PinnedTopologyFilter, 'filter_all',
+                                lambda _, hosts, _spec: list(hosts)[1:])):
+            self.assertEqual(
+                ['b'], there().filter_all(['a', 'b'], 'spec'))
+        self.assertEqual([mock.call('a', 'spec'), mock.call('b', 'spec')],
+                         watched.call_args_list)
