@@ -157,11 +157,13 @@ class _Transition:
                     has_moved = True
                     yield from self._set(name, free)
             if not has_moved:
-                # They are in each other's place: one makes room, and shares
+                # Some are in each other's place: one makes room, and shares
                 # with everybody for that moment.
-                name, domains = next(iter(waiting.items()))
-                yield from self._set(name, {
-                    domain: self._kept(domain) for domain in domains})
+                name, domain = next(
+                    (name, domain) for name, domains in waiting.items()
+                    for domain in domains if self._now[name].get(
+                        domain, self._kept(domain)) != self._kept(domain))
+                yield from self._set(name, {domain: self._kept(domain)})
 
     def grow(self) -> Iterator[Step]:
         """Whoever shares a cache takes what is left."""

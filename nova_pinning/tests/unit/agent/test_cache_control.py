@@ -5,7 +5,9 @@ import os
 
 from nova_pinning.agent import cache_control
 from nova_pinning.agent import cache_model
+from nova_pinning.agent import cache_steps
 from nova_pinning.agent import resctrl
+from nova_pinning import cpuset
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import agent_cache_fuzz
 from nova_pinning.tests.oracle import fake_resctrl
@@ -180,6 +182,26 @@ class CacheControlTestCase(unit_base.TestCase):
             case.run(100)
             events += case.events
         self.assertGreaterEqual(events, 500)
+
+
+class StepsTestCase(unit_base.TestCase):
+
+    def test_others_are_in_each_others_place(self):
+        """Who waits first need not be who has to make room."""
+        now = {'a': 0b1000_0000, 'b': 0b1110, 'c': 0b111_0000}
+        target = {'a': 0b11, 'b': 0b111_0000, 'c': 0b1100}
+        state = cache_model.ResctrlState(
+            cache_model.CacheLimits(8), None, 16, {0: cpuset.CpuSet([0])},
+            cache_model.GroupState({0: 0b1000_0000}), {
+                name: cache_model.GroupState({0: mask},
+                                             tasks=frozenset([number]))
+                for number, (name, mask) in enumerate(now.items())})
+        layout = cache_model.CacheLayout(
+            {name: {0: mask} for name, mask in target.items()},
+            frozenset(target), {0: 0b1000_0000}, {})
+        for step in cache_steps.steps(state, layout, [], now, 100):
+            now[step.group] = step.masks[0]
+        self.assertEqual(target, now)
 
 
 class LimitsTestCase(unit_base.TestCase):
