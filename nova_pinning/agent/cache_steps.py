@@ -159,10 +159,15 @@ class _Transition:
             if not has_moved:
                 # Some are in each other's place: one makes room, and shares
                 # with everybody for that moment.
-                name, domain = next(
+                blocked = next((
                     (name, domain) for name, domains in waiting.items()
                     for domain in domains if self._now[name].get(
-                        domain, self._kept(domain)) != self._kept(domain))
+                        domain, self._kept(domain)) != self._kept(domain)),
+                    None)
+                if blocked is None:
+                    # What the kernel says of its groups cannot be.
+                    return
+                name, domain = blocked
                 yield from self._set(name, {domain: self._kept(domain)})
 
     def grow(self) -> Iterator[Step]:
