@@ -30,6 +30,7 @@ families:
     class: dedicated
     sizes: tiny
     cpu_topology: match-host
+    page_size: small
     traits:
       required: [CUSTOM_PINNING_DEDICATED]
   standard:
