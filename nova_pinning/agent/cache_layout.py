@@ -19,6 +19,7 @@ import dataclasses
 import functools
 
 from nova_pinning.agent import cache_model
+from nova_pinning.host import cache_masks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class _Domain:
         free = base & ~self._kept & ~foreign if self._kept else 0
         self._segments = tuple(
             _Segment(first, end, from_above=first >= self._kept.bit_length())
-            for first, end in cache_model.runs(free))
+            for first, end in cache_masks.runs(free))
         self._sizes: dict[str, int] = {}
 
     @property
@@ -104,7 +105,7 @@ class _Domain:
             return self._base
         left = self._base & ~functools.reduce(int.__or__, placed, 0)
         return next(
-            run for first, end in cache_model.runs(left)
+            run for first, end in cache_masks.runs(left)
             if not self._kept & ~(run := (1 << end) - (1 << first)))
 
     def _assigned(self, present: Mapping[str, int]) -> list[list[str]]:

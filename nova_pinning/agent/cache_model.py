@@ -5,12 +5,11 @@ Masks are integers; bit n is a *way* of an L3 cache. See the kernel's
 Documentation/filesystems/resctrl.rst.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import functools
 
 from nova_pinning import cpuset
+from nova_pinning.host import cache_masks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,17 +34,9 @@ class CacheLimits:
 
     @property
     def kept(self) -> int:
-        """The ways that everybody else always has: one run of bits.
-
-        It has all that devices use, since nobody could have those for
-        himself, and lies at the end where they are.
-        """
-        return _kept(self)
-
-    @property
-    def exclusive_ways(self) -> int:
-        """How many ways of a domain guests can have for themselves."""
-        return self.ways - self.kept.bit_count()
+        """The ways that everybody else always has: one run of bits."""
+        return cache_masks.kept(
+            self.ways, max(self.kept_ways, self.min_ways), self.shareable)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,39 +145,3 @@ class CacheLayout:
         Where it does not run it shares with everybody else.
         """
         return {**self.shared, **self.exclusive.get(guest, {})}
-
-
-def runs(mask: int) -> Iterator[tuple[int, int]]:
-    """The runs of bits of a mask: first bit, and the one behind the last."""
-    while mask:
-        first = (mask & -mask).bit_length() - 1
-        end = first
-        while mask >> end & 1:
-            end += 1
-        yield first, end
-        mask &= ~_run(first, end)
-
-
-def is_contiguous(mask: int) -> bool:
-    """Whether a mask is one run of bits."""
-    return len(list(runs(mask))) == 1
-
-
-def _run(first: int, end: int) -> int:
-    return (1 << end) - (1 << first)
-
-
-@functools.lru_cache
-def _kept(limits: CacheLimits) -> int:
-    length = max(limits.kept_ways, limits.min_ways)
-    if not limits.shareable:
-        return _run(limits.ways - length, limits.ways)
-    first = (limits.shareable & -limits.shareable).bit_length() - 1
-    end = limits.shareable.bit_length()
-    missing = max(0, length - (end - first))
-    if limits.ways - end <= first:
-        # Nearer to the upper end: up to there, then down.
-        upwards = min(missing, limits.ways - end)
-        return _run(first - (missing - upwards), end + upwards)
-    downwards = min(missing, first)
-    return _run(first - downwards, end + missing - downwards)

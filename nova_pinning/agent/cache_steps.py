@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning.agent import cache_model
+from nova_pinning.host import cache_masks
 
 #: The name of the default group.
 DEFAULT = ''
@@ -209,5 +210,5 @@ class _Transition:
 
     def _is_valid(self, mask: int) -> bool:
         assert self._limits is not None
-        return (cache_model.is_contiguous(mask)
+        return (cache_masks.is_contiguous(mask)
                 and mask.bit_count() >= self._limits.min_ways)

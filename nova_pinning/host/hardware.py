@@ -11,6 +11,7 @@ import enum
 import re
 
 from nova_pinning import cpuset
+from nova_pinning.host import cache_masks
 
 _RELEASE = re.compile(r'(\d{1,4})\.(\d{1,4})', re.ASCII)
 
@@ -97,7 +98,7 @@ class CacheAllocation:
         What devices use is nobody's alone, and everybody else keeps the
         fewest that can be given. All masks are one run of bits.
         """
-        return self.ways - max(1, self.min_cbm_bits, self._shared_ways)
+        return self.ways - self._kept.bit_count()
 
     @property
     def most_ways(self) -> int:
@@ -106,23 +107,13 @@ class CacheAllocation:
         Guests' masks are beside the ways that are kept for everybody else,
         or on either side of them.
         """
-        if not self.shareable_bits:
-            return self.guest_ways
-        end = self.shareable_bits.bit_length()
-        below, above = end - self._shared_ways, self.ways - end
-        missing = max(0, self.min_cbm_bits - self._shared_ways)
-        # They are kept towards the nearer end.
-        if above <= below:
-            taken = min(missing, above)
-            return max(above - taken, below - (missing - taken))
-        taken = min(missing, below)
-        return max(below - taken, above - (missing - taken))
+        free = cache_masks.runs(self.cbm_mask & ~self._kept)
+        return max((end - first for first, end in free), default=0)
 
     @property
-    def _shared_ways(self) -> int:
-        mask = self.shareable_bits
-        return mask.bit_length() - ((mask & -mask).bit_length() - 1) if (
-            mask) else 0
+    def _kept(self) -> int:
+        return cache_masks.kept(
+            self.ways, max(1, self.min_cbm_bits), self.shareable_bits)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
