@@ -9,6 +9,15 @@ from nova_pinning.fit import threads
 from nova_pinning import model
 
 
+def given(nova_object: Any, field: str, default: Any = None) -> Any:
+    """A field of a nova object, the default where it was never set.
+
+    It is read from where oslo.versionedobjects keeps it (``_get_attrname``
+    there), which is far faster than its getters.
+    """
+    return getattr(nova_object, f'_obj_{field}', default)
+
+
 def host_topology(host: model.Host) -> Any:
     """A nova.objects.NUMATopology, None for a host without cells.
 

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
 from nova_pinning.bridge import nova_database
+from nova_pinning.bridge import nova_objects
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 
@@ -163,13 +164,11 @@ def _stored(spec: Any, server: str, fault: str,
     return StoredRequest(
         server=server, flavor=fleet_import_guests.flavor(spec.flavor),
         image_properties=dict(_properties(properties)) if properties else {},
-        availability_zone=_given(spec, 'availability_zone'),
-        project_id=_given(spec, 'project_id'), fault=fault,
+        availability_zone=nova_objects.given(
+            spec, 'availability_zone') or None,
+        project_id=nova_objects.given(spec, 'project_id') or None,
+        fault=fault,
         notes=(*_notes(spec), *notes))
-
-
-def _given(spec: Any, name: str) -> Any:
-    return getattr(spec, name) or None if name in spec else None
 
 
 def _properties(properties: Any) -> Iterator[tuple[str, str]]:
@@ -201,10 +200,10 @@ def _text(value: Any) -> str:
 
 def _notes(spec: Any) -> Iterator[str]:
     """What a request asks for besides flavor and image."""
-    hints = _given(spec, 'scheduler_hints') or {}
+    hints = nova_objects.given(spec, 'scheduler_hints') or {}
     for name, values in sorted(hints.items()):
         yield f'it has the scheduler hint {name}={_text(values)}'
-    hosts = _given(spec, 'force_hosts') or []
+    hosts = nova_objects.given(spec, 'force_hosts') or []
     if hosts:
         yield f'it asks for host {_text(hosts)}'
     ports = [pci_request for pci_request in _pci_requests(spec)
@@ -212,10 +211,10 @@ def _notes(spec: Any) -> Iterator[str]:
     if ports:
         yield (f'it has {len(ports)} ports that take PCI devices, which are '
                'not looked at')
-    if _given(spec, 'instance_group'):
+    if nova_objects.given(spec, 'instance_group'):
         yield 'its server group may exclude hosts, which is not looked at'
 
 
 def _pci_requests(spec: Any) -> list[Any]:
-    pci_requests = _given(spec, 'pci_requests')
+    pci_requests = nova_objects.given(spec, 'pci_requests')
     return list(pci_requests.requests) if pci_requests else []

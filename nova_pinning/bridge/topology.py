@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import operator
 from typing import Any
 
+from nova_pinning.bridge import nova_objects
 from nova_pinning import model
 
 _SIZE = operator.attrgetter('_obj_size_kb')
@@ -80,8 +81,10 @@ class NovaCell:
     @property
     def smallest_pages(self) -> model.PagePool | None:
         try:
-            pools = self._cell._obj_mempages
-            return _page_pool(min(pools, key=_SIZE)) if pools else None
+            # For so few this is faster than min(), and of two with the same
+            # size it takes the first, too.
+            pools = sorted(self._cell._obj_mempages, key=_SIZE)
+            return _page_pool(pools[0]) if pools else None
         except (AttributeError, TypeError) as error:
             raise _broken(self._cell, error) from error
 
@@ -153,8 +156,10 @@ class NovaCell:
 
     @property
     def tunneled(self) -> bool:
-        network = getattr(self._cell, '_obj_network_metadata', None)
-        return bool(getattr(network, '_obj_tunneled', False))
+        try:
+            return bool(self._cell._obj_network_metadata._obj_tunneled)
+        except AttributeError:
+            return False
 
 
 def host_from_nova(
@@ -197,18 +202,18 @@ def guest_from_nova(
         their policies, which nova never lets them
     """
     try:
-        policies = {(cell.cpu_policy, cell.cpu_thread_policy)
-                    for cell in topology.cells}
+        cells = topology._obj_cells
+        policies = {(cell._obj_cpu_policy, cell._obj_cpu_thread_policy)
+                    for cell in cells}
         if len(policies) != 1:
             raise BrokenTopology(
                 'the cells of the guest differ in their CPU policies'
                 if policies else 'the guest has no cells')
         (cpu_policy, thread_policy), = policies
-        emulator = (topology.emulator_threads_policy
-                    if 'emulator_threads_policy' in topology else None)
+        emulator = nova_objects.given(topology, 'emulator_threads_policy')
         physnets, tunneled = _networks(network_metadata)
         return model.Guest(
-            cells=tuple(_guest_cell(cell) for cell in topology.cells),
+            cells=tuple(map(_guest_cell, cells)),
             cpu_policy=model.CpuPolicy(cpu_policy or 'shared'),
             thread_policy=model.ThreadPolicy(thread_policy or 'prefer'),
             emulator_isolated=emulator == 'isolate',
@@ -223,18 +228,17 @@ def guest_from_nova(
 
 def _guest_cell(cell: Any) -> model.GuestCell:
     return model.GuestCell(
-        dedicated_vcpus=tuple(sorted(cell.pcpuset)),
-        shared_vcpus=tuple(sorted(cell.cpuset)),
-        memory_mib=cell.memory,
-        page_size_kib=(cell.pagesize or None) if 'pagesize' in cell else None)
+        dedicated_vcpus=tuple(sorted(cell._obj_pcpuset)),
+        shared_vcpus=tuple(sorted(cell._obj_cpuset)),
+        memory_mib=cell._obj_memory,
+        page_size_kib=nova_objects.given(cell, 'pagesize') or None)
 
 
 def _networks(metadata: Any) -> tuple[frozenset[str], bool]:
     if not metadata:
         return frozenset(), False
-    physnets = metadata.physnets if 'physnets' in metadata else ()
-    tunneled = metadata.tunneled if 'tunneled' in metadata else False
-    return frozenset(physnets), bool(tunneled)
+    return (frozenset(nova_objects.given(metadata, 'physnets', ())),
+            bool(nova_objects.given(metadata, 'tunneled')))
 
 
 def _page_pool(pool: Any) -> model.PagePool:

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
 import operator
-from typing import NamedTuple
 from typing import Protocol
 
 from nova_pinning.fit import cell_check
@@ -65,7 +64,7 @@ class PciCheck(Protocol):
         """Whether this set of cells can have the guest's devices."""
 
 
-class CellChoice(NamedTuple):
+class CellChoice:
     """A host cell for each guest cell, of the host cells in nova's order.
 
     :param sets_tried: sets of cells before this one, as far as the check can
@@ -73,9 +72,17 @@ class CellChoice(NamedTuple):
         at each at least once
     """
 
-    cells: tuple[model.CellView, ...]
-    order: tuple[model.CellView, ...]
-    sets_tried: int = 0
+    __slots__ = ('cells', 'order', 'sets_tried')
+
+    def __init__(
+        self,
+        cells: tuple[model.CellView, ...],
+        order: tuple[model.CellView, ...],
+        sets_tried: int = 0,
+    ) -> None:
+        self.cells = cells
+        self.order = order
+        self.sets_tried = sets_tried
 
     @property
     def is_first(self) -> bool:
@@ -217,7 +224,7 @@ class _Finder:
         not, there may still be others.
         """
         host, guest = self._host, self._guest
-        taken: list[model.CellView] = []
+        taken: tuple[model.CellView, ...] = ()
         for demand in guest.demands:
             shortages = self._shortages.setdefault(demand, [])
             for position, cell in enumerate(self._cells):
@@ -225,11 +232,11 @@ class _Finder:
                     shortages.append(
                         cell_check.shortage(cell, host, guest, demand))
                 if shortages[position] is None and cell not in taken:
-                    taken.append(cell)
+                    taken += (cell,)
                     break
             else:
                 return None
-        return tuple(taken)
+        return taken
 
     def rows(self) -> list[int] | Refusal:
         """For each guest cell, a bitmask of the host cells with room for it.

@@ -18,6 +18,10 @@ from nova_pinning.model import ThreadPolicy
 
 _KIB_PER_MIB = 1024
 
+# To look up a member of an enum takes longer than to compare it.
+_DEDICATED = model.CpuPolicy.DEDICATED
+_REQUIRE, _ISOLATE = ThreadPolicy.REQUIRE, ThreadPolicy.ISOLATE
+
 
 def shortage(
     cell: model.CellView,
@@ -42,7 +46,7 @@ def shortage(
                 return Shortage(cell.id, Reason.STRAY_PINS)
             return Shortage(cell.id, Reason.FREE_CPUS, needed,
                             cell.free_count)
-    if guest.cpu_policy is not model.CpuPolicy.DEDICATED:
+    if guest.cpu_policy is not _DEDICATED:
         missing = _floating_shortage(cell, host, demand)
         if missing:
             return missing
@@ -70,7 +74,7 @@ def pick_cpus(
     """
     cores = cell.free_cores
     count = demand.dedicated
-    if thread_policy is ThreadPolicy.ISOLATE:
+    if thread_policy is _ISOLATE:
         whole = max(cell.core_sizes)
         cpus = tuple(
             core[0] for core in cores if len(core) >= whole)[:count]
@@ -128,9 +132,9 @@ def _core_shortage(
         return Shortage(cell.id, Reason.NO_DEDICATED_VCPUS)
     if free < demand.dedicated + demand.emulator:
         return Shortage(cell.id, Reason.CORES_UNKNOWN)
-    if policy is ThreadPolicy.REQUIRE:
+    if policy is _REQUIRE:
         return _require_shortage(cell, demand)
-    if policy is ThreadPolicy.ISOLATE:
+    if policy is _ISOLATE:
         return _isolate_shortage(cell, demand)
     return None
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from typing import NamedTuple
 
+from nova_pinning.bridge import nova_objects
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import traits_reader
@@ -35,7 +36,8 @@ def image_property(spec_obj: Any, name: str) -> Any:
 
     A spec may have no image, as for a server that boots from a volume.
     """
-    return spec_obj.image.properties.get(name) if spec_obj.image else None
+    image = spec_obj.image
+    return nova_objects.given(image.properties, name) if image else None
 
 
 def host_class(

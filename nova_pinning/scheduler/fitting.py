@@ -26,9 +26,11 @@ class FittedGuest:
     :param limits: nova.objects.NUMATopologyLimits that it was found under
     :param candidates: the allocation candidates under which it fits; the
         decision is that of the first
+    :ivar drawback: why the host is for guests that find no other, None if it
+        is not
     """
 
-    __slots__ = ('candidates', 'decision', 'host_cells', 'limits')
+    __slots__ = ('candidates', 'decision', 'drawback', 'host_cells', 'limits')
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class FittedGuest:
         candidates: list[Any],
     ) -> None:
         self.decision = decision
+        self.drawback = decision.drawback
         self.host_cells = host_cells
         self.limits = limits
         self.candidates = candidates
@@ -64,11 +67,6 @@ class FittedGuest:
         :raises BrokenTopology: if the sibling lists cannot be read
         """
         return self.decision.fit
-
-    @property
-    def drawback(self) -> Refusal | None:
-        """Why the host is for guests that find no other, None if it is not."""
-        return self.decision.drawback
 
 
 def fit_on_host(

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from nova_pinning.bridge import nova_claim
+from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import topology
 from nova_pinning import conf
@@ -138,9 +139,7 @@ def read(spec_obj: Any) -> PinningRequest:
 
 
 def _read(spec_obj: Any) -> PinningRequest:
-    network_metadata = None
-    if 'network_metadata' in spec_obj:
-        network_metadata = spec_obj.network_metadata
+    network_metadata = nova_objects.given(spec_obj, 'network_metadata')
     guest_class, class_refusal = _guest_class(spec_obj)
     guest, guest_refusal = _guest(spec_obj.numa_topology, network_metadata)
     pci_requests = spec_obj.pci_requests
@@ -157,7 +156,7 @@ def _read(spec_obj: Any) -> PinningRequest:
         requires_threads=_requires_threads(spec_obj),
         requires_shared_cpus=_requires_shared_cpus(spec_obj),
         packs_cells=numa.packs_cells(),
-        is_several=_given(spec_obj, 'num_instances', 1) > 1,
+        is_several=nova_objects.given(spec_obj, 'num_instances', 1) > 1,
         may_return=not _wants_affinity(spec_obj),
         recent_mix=None,
         options=now,
@@ -243,11 +242,6 @@ def _note_change(reloaded: cfg.ConfigOpts, _changed: Any) -> None:
 conf.CONF.register_mutate_hook(_note_change)
 
 
-def _given(spec_obj: Any, name: str, default: Any = None) -> Any:
-    """A field of a RequestSpec, or the default where it was never set."""
-    return getattr(spec_obj, name) if name in spec_obj else default
-
-
 def _is_retried(spec_obj: Any) -> bool:
     """Whether nova tries other hosts with what an aborted claim has left.
 
@@ -258,14 +252,14 @@ def _is_retried(spec_obj: Any) -> bool:
     """
     if nova.conf.CONF.scheduler.max_attempts < 2:
         return False
-    destination = _given(spec_obj, 'requested_destination')
-    return not (destination and _given(destination, 'cell'))
+    destination = nova_objects.given(spec_obj, 'requested_destination')
+    return not (destination and nova_objects.given(destination, 'cell'))
 
 
 def _wants_affinity(spec_obj: Any) -> bool:
     """Whether its instances have to be where the first one is."""
-    group = _given(spec_obj, 'instance_group')
-    return bool(group) and _given(group, 'policy') == 'affinity'
+    group = nova_objects.given(spec_obj, 'instance_group')
+    return bool(group) and nova_objects.given(group, 'policy') == 'affinity'
 
 
 def _guest_class(
@@ -298,12 +292,12 @@ def _requires_threads(spec_obj: Any) -> bool:
     whichever says so.
     """
     extra_specs = spec_obj.flavor.extra_specs
-    policies = (extra_specs.get('hw:cpu_policy'),
-                classes.image_property(spec_obj, 'hw_cpu_policy'))
-    thread_policies = (
+    return 'require' in (
         extra_specs.get('hw:cpu_thread_policy'),
-        classes.image_property(spec_obj, 'hw_cpu_thread_policy'))
-    return 'dedicated' in policies and 'require' in thread_policies
+        classes.image_property(spec_obj, 'hw_cpu_thread_policy'),
+    ) and 'dedicated' in (
+        extra_specs.get('hw:cpu_policy'),
+        classes.image_property(spec_obj, 'hw_cpu_policy'))
 
 
 def _requires_shared_cpus(spec_obj: Any) -> bool:
@@ -329,7 +323,8 @@ def note_instance(spec_obj: Any, request: PinningRequest) -> None:
     if request.guest is None or not request.guest.is_pinned:
         return
     recent = mix.recent()
-    if 'instance_uuid' in spec_obj and spec_obj.instance_uuid:
-        recent.add(spec_obj.instance_uuid, request.guest)
+    instance = nova_objects.given(spec_obj, 'instance_uuid')
+    if instance:
+        recent.add(instance, request.guest)
     if request.recent_mix is None:
         request.recent_mix = recent.mix()

@@ -164,7 +164,8 @@ class TestFieldNames(oracle_cases.TestCase):
             read = set(re.findall(r'_obj_\w+', source.read())) - {'_obj_'}
         known = set()
         for kind in (objects.NUMATopology, objects.NUMACell,
-                     objects.NUMAPagesTopology, objects.NetworkMetadata):
+                     objects.NUMAPagesTopology, objects.NetworkMetadata,
+                     objects.InstanceNUMATopology, objects.InstanceNUMACell):
             known.update(map(ovo._get_attrname, kind.fields))
         self.assertGreater(len(read), 10)
         self.assertEqual(set(), read - known)
