@@ -27,8 +27,9 @@ TAIL_LINES = 15
 
 POLL_SECONDS = 0.05
 
-# The kernel needs a moment even for those that it kills.
-KILL_SECONDS = 5.0
+# The kernel needs a moment even for those that it kills, and a busy machine
+# longer.
+KILL_SECONDS = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,8 +56,21 @@ def start_ticks(pid: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The name may hold blanks and brackets: what counts comes after it.
-    fields = stat.rpartition(')')[2].split()
-    return None if fields[0] in 'ZX' else int(fields[19])
+    return _start_ticks(stat.rpartition(')')[2].split())
+
+
+def _start_ticks(fields: list[str]) -> int | None:
+    """Return when a process started, None if it is a zombie.
+
+    The first thread of a process can be one while others are still there,
+    which keep the process's files and ports.
+
+    :param fields: of /proc/PID/stat, from the third on: among them are the
+        20th, the number of threads, and the 22nd, the start; see proc(5)
+    """
+    if fields[0] in 'ZX' and int(fields[17]) < 2:
+        return None
+    return int(fields[19])
 
 
 def read(path: pathlib.Path) -> Record | None:
@@ -96,25 +110,50 @@ def stop(path: pathlib.Path, grace_seconds: float = 15.0) -> bool:
     """End a recorded process with its group, and forget it.
 
     :returns: whether it, or something that it left behind, was running
+    :raises: MiniCloudError if something of it cannot be ended
     """
     record = read(path)
-    running = False
+    members: dict[int, int] = {}
     if record is not None and record.alive():
-        running = True
+        members = _group(record)
         _signal(record, signal.SIGTERM)
         _wait_for(record.alive, grace_seconds)
         # Also what its leader has left behind.
+        members |= _group(record)
+    elif record is not None:
+        members = _left_behind(record, path)
+    if record is not None and members:
         _signal(record, signal.SIGKILL)
-        _wait_for(record.alive, KILL_SECONDS)
+        # Until all of them are gone, their ports are not free.
+        _wait_for(lambda: _alive(members), KILL_SECONDS)
         _reap(record)
-    elif record is not None and (left := _left_behind(record, path)):
-        running = True
-        _signal(record, signal.SIGKILL)
-        # One that is ending loses its environment before it is gone.
-        _wait_for(lambda: any(start_ticks(pid) == ticks
-                              for pid, ticks in left.items()), KILL_SECONDS)
+        if left := _alive(members):
+            raise errors.MiniCloudError(
+                f'{path.stem} was killed, and after {KILL_SECONDS:.0f} '
+                'seconds is not gone; its processes are '
+                + ', '.join(map(str, left)), 'Try again later')
     path.unlink(missing_ok=True)
-    return running
+    return bool(members)
+
+
+def _alive(members: dict[int, int]) -> list[int]:
+    """Return which processes are still there.
+
+    :param members: when each started, by its pid
+    """
+    return [pid for pid, ticks in members.items()
+            if start_ticks(pid) == ticks]
+
+
+def _group(record: Record) -> dict[int, int]:
+    """Find the processes of a group.
+
+    :returns: when each started, by its pid
+    """
+    # Field 5 of proc(5) is the group.
+    return {pid: ticks for pid, fields in _stats()
+            if int(fields[2]) == record.pid
+            and (ticks := _start_ticks(fields)) is not None}
 
 
 def _left_behind(record: Record, path: pathlib.Path) -> dict[int, int]:
@@ -126,15 +165,13 @@ def _left_behind(record: Record, path: pathlib.Path) -> dict[int, int]:
     """
     mark = f'{MARK}={path}'.encode()
     left = {}
-    for pid, fields in _stats():
-        # Fields 5 and 22 of proc(5), the group and the start.
-        if int(fields[2]) == record.pid and fields[0] not in 'ZX':
-            try:
-                environment = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
-            except OSError:
-                continue
-            if mark in environment.split(b'\0'):
-                left[pid] = int(fields[19])
+    for pid, ticks in _group(record).items():
+        try:
+            environment = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
+        except OSError:
+            continue
+        if mark in environment.split(b'\0'):
+            left[pid] = ticks
     return left
 
 
@@ -156,7 +193,8 @@ def _signal(record: Record, number: signal.Signals) -> None:
         pass
 
 
-def _wait_for(lives: typing.Callable[[], bool], limit_seconds: float) -> None:
+def _wait_for(lives: typing.Callable[[], object],
+              limit_seconds: float) -> None:
     limit = time.monotonic() + limit_seconds
     while lives() and time.monotonic() < limit:
         time.sleep(POLL_SECONDS)

@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
+from unittest import mock
 
 from minicloud import errors
 from minicloud import process
@@ -82,6 +84,40 @@ class TestProcess(minicloud_case.DirectoryTestCase):
         self.addCleanup(child.wait)
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         self.assertIsNone(process.start_ticks(child.pid))
+
+    def test_first_thread_ends_before_the_others(self):
+        # The kernel may end the threads of a process in any order, and the
+        # last one closes its ports.
+        made = self.start(
+            'import ctypes, os, socket, threading\n'
+            'server = socket.create_server(("127.0.0.1", 0))\n'
+            'def stay():\n'
+            '    stat = f"/proc/{os.getpid()}/stat"\n'
+            '    while ") Z " not in open(stat).read(): pass\n'
+            '    print(server.getsockname()[1])\n'
+            '    threading.Event().wait()\n'
+            'threading.Thread(target=stay, daemon=True).start()\n'
+            # pthread_exit() without what Python would do before.
+            'libc = ctypes.CDLL(None)\n'
+            'libc.pthread_exit(None)')
+        port = int(self.log.read_text())
+        self.assertTrue(made.alive())
+        self.assertTrue(process.stop(self.record, 0))
+        self.assertFalse(made.alive())
+        with socket.socket() as mine:
+            mine.bind(('127.0.0.1', port))
+
+    def test_what_cannot_be_killed(self):
+        made = self.start(self.FOREVER)
+        self.addCleanup(os.waitpid, made.pid, 0)
+        self.addCleanup(os.kill, made.pid, signal.SIGKILL)
+        with mock.patch.multiple(
+                process, _signal=mock.DEFAULT, KILL_SECONDS=0.0):
+            error = self.assertRaises(
+                errors.MiniCloudError, process.stop, self.record, 0)
+        self.assertIn(f'its processes are {made.pid}', str(error))
+        # For the next try.
+        self.assertEqual(made, process.read(self.record))
 
     def test_killed_behind_our_back(self):
         made = self.start(self.FOREVER)
