@@ -92,13 +92,13 @@ class Layout:
 
 
 LAYOUTS = {
-    # What two CPUs are enough for.
+    # What two CPUs are enough for. A test wants to see that a guest has other
+    # CPUs after it was moved.
     'machine': Layout('', {
         'pinning-1': 'dedicated:1,shared:0',
-        'pinning-2': 'dedicated:1,shared:0',
+        'pinning-2': 'dedicated:0,shared:1',
     }, 128, 120),
-    # Four dedicated and two shared CPUs in each cell. A test wants to see that
-    # a guest has other CPUs after it was moved.
+    # Four dedicated and two shared CPUs in each cell.
     'virtual': Layout('2x4x2', {
         'virtual-1': 'dedicated:0-3,8-11,shared:4-5,12-13',
         'virtual-2': 'dedicated:4-7,12-15,shared:0-1,8-9',
