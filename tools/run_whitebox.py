@@ -60,12 +60,14 @@ class Layout:
     :param hosts: CPUs by host, as minicloud takes them
     :param huge_pages: of 2 MiB, to reserve on this machine
     :param build_seconds: how long anything may take
+    :param tests: what is run if nobody says what, a regular expression
     """
 
     topology: str
     hosts: dict[str, str]
     huge_pages: int
     build_seconds: int
+    tests: str = '|'.join(MODULES)
 
     @property
     def cells(self):
@@ -98,6 +100,15 @@ LAYOUTS = {
         'pinning-1': 'dedicated:1,shared:0',
         'pinning-2': 'dedicated:0,shared:1',
     }, 128, 120),
+    # For what takes two CPUs of a kind in a cell.
+    'dedicated': Layout('', {
+        'pinning-1': 'dedicated:0-1',
+        'pinning-2': 'dedicated:0-1',
+    }, 128, 120, 'test_cpu_pinning|test_live_migration'),
+    'shared': Layout('', {
+        'pinning-1': 'shared:0-1',
+        'pinning-2': 'shared:0-1',
+    }, 128, 120, 'test_hugepages|test_cpu_shared'),
     # Four dedicated and two shared CPUs in each cell.
     'virtual': Layout('2x4x2', {
         'virtual-1': 'dedicated:0-3,8-11,shared:4-5,12-13',
@@ -106,7 +117,18 @@ LAYOUTS = {
 }
 
 #: Why tests fail: layouts, names of tests, causes.
-CAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = ()
+CAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (('machine',),
+     r'\.(test_threads_isolate|test_in_place_rebuild'
+     r'|test_live_migrate_and_reboot)',
+     'The flavor has two dedicated vCPUs, and a host one dedicated CPU, which '
+     'is its max_unit of PCPU'),
+    (('machine',), r'\.HugePageResize\.',
+     'The flavor has two vCPUs, and a host one shared CPU, which is its '
+     'max_unit of VCPU'),
+)
+#: Of the scheduler's log, who says why there is no host.
+SPEAKERS = ('nova.scheduler.manager', 'nova_pinning.scheduler.reasoned')
 
 
 def cpus_of(text):
@@ -242,43 +264,63 @@ def cause(layout, name):
                  if layout in layouts and re.search(pattern, name)), '')
 
 
+def said(log, traceback):
+    """Return what nova-scheduler said of the requests in a traceback.
+
+    :param log: text
+    """
+    requests = set(re.findall(r'req-[\da-f-]{36}', traceback))
+    found = []
+    for line in log.splitlines():
+        match = re.search(r' INFO (\S+) \[\S+ (req-\S+) .*?\] (.*)', line)
+        if match and match[1] in SPEAKERS and match[2] in requests:
+            # It is somebody else's each time.
+            found.append(re.sub(r' instance [\da-f-]{36}', ' the instance',
+                                match[3]))
+    return ' '.join(found)
+
+
 def short(name):
     """Return the name of a test from its module on."""
     return name.partition('[')[0].removeprefix(f'{PLUGIN}.api.compute.')
 
 
-def rows(layout, results, passed):
+def rows(layout, results, passed, log):
     """Yield the rows of the table, its head first.
 
     A class that is skipped as a whole is one row.
 
     :param layout: the name of one
+    :param log: nova-scheduler's, text
     """
-    yield ['Test', 'Result', 'Why']
-    found = [(name, 'passed', '') for name in passed]
-    found += [(name, 'failed', cause(layout, name)) for name in results.failed]
+    yield ['Test', 'Result', 'Why', 'Nova-scheduler said']
+    found = [(name, 'passed', '', '') for name in passed]
+    found += [(name, 'failed', cause(layout, name), said(log, traceback))
+              for name, traceback in results.failed.items()]
     found += [(name.removeprefix('setUpClass (').removesuffix(')'), 'skipped',
-               ' '.join(why.split())) for name, why in results.skipped.items()]
-    for name, result, why in sorted(found):
-        yield [short(name), result, why]
+               ' '.join(why.split()), '')
+              for name, why in results.skipped.items()]
+    for name, *rest in sorted(found):
+        yield [short(name), *rest]
 
 
-def write(layout, results, passed):
+def write(layout, table):
     path = TABLES / f'whitebox-{layout}.csv'
     with path.open('w', newline='') as file:
-        csv.writer(file, lineterminator='\n').writerows(
-            rows(layout, results, passed))
+        csv.writer(file, lineterminator='\n').writerows(table)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('regex', nargs='?', default='|'.join(MODULES),
+    parser.add_argument('regex', nargs='?',
                         help='run only the tests whose names match (default: '
-                             'those of CPUs, memory, migrations and PCI)')
+                             'those of CPUs, memory, migrations and PCI that '
+                             'the layout is for)')
     parser.add_argument('--layout', choices=LAYOUTS, default='virtual',
-                        help='the hosts: two CPUs of this machine, or hosts '
-                             'in their own QEMUs with sixteen, which is slow '
-                             '(default: %(default)s)')
+                        help='the hosts: two CPUs of this machine, one of '
+                             'each kind or two of one; or hosts in their own '
+                             'QEMUs with sixteen, which is slow (default: '
+                             '%(default)s)')
     parser.add_argument('--filters', default=','.join(FILTERS),
                         metavar='NAME,...',
                         help='enabled_filters (default: %(default)s)')
@@ -309,17 +351,20 @@ def main():
             return error.returncode
         try:
             results, passed = run(
-                cloud, layout, filters, options.regex, scratch)
+                cloud, layout, filters, options.regex or layout.tests,
+                scratch)
         finally:
             if not options.keep:
                 cloud.down()
+    results.show()
+    table = list(rows(options.layout, results, passed,
+                      cloud.scheduler_log().read_text(errors='replace')))
     print(f'\n{PLUGIN} {importlib.metadata.version(PLUGIN)}, '
           f'layout {options.layout}')
-    for row in rows(options.layout, results, passed):
+    for row in table:
         print(*row, sep=' | ')
-    results.show()
     if options.write:
-        write(options.layout, results, passed)
+        write(options.layout, table)
     unknown = [name for name in results.failed
                if not cause(options.layout, name)]
     return 0 if results.counts['passed'] and not unknown else 1

@@ -16,6 +16,16 @@ from minicloud import settings
 import nova_pinning
 from nova_pinning import cpuset
 
+REQUEST = 'req-8bfcd421-6ee8-460b-b11a-f818a26b9362'
+_SERVER = '30dfa003-65e7-4e25-abbb-ae7b1d14339f'
+LOG = '''\
+t 1 DEBUG nova.scheduler.manager [None {request} u p - - d d] Begins
+t 1 INFO nova.filters [None {request} u p - - d d] Filter returned 0 hosts
+t 1 INFO nova_pinning.scheduler.reasoned [None {request} u p - - d d] No host \
+for instance {server}. Too small
+t 1 INFO nova.scheduler.manager [None {other} u p - - d d] Another's
+'''.format(request=REQUEST, server=_SERVER, other='req-' + _SERVER)
+
 TOOLS = pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'tools'
 
 
@@ -84,17 +94,19 @@ class RunWhiteboxTest(base.BaseTestCase):
     def test_the_table_has_all_that_was_run(self):
         package = 'whitebox_tempest_plugin.api.compute'
         results = self.tool.run_tests.Results(
-            failed={f'{package}.test_b.B.test_2[id-1]': 'traceback'},
+            failed={f'{package}.test_b.B.test_2[id-1]':
+                    f'No valid host. Request ID: {REQUEST}.'},
             skipped={f'setUpClass ({package}.test_c.C)': 'too\n small'})
         causes = ((('virtual',), r'\.test_2', 'broken'),)
         with mock.patch.object(self.tool, 'CAUSES', causes):
             self.assertEqual(
-                [['Test', 'Result', 'Why'],
-                 ['test_a.A.test_1', 'passed', ''],
-                 ['test_b.B.test_2', 'failed', 'broken'],
-                 ['test_c.C', 'skipped', 'too small']],
+                [['Test', 'Result', 'Why', 'Nova-scheduler said'],
+                 ['test_a.A.test_1', 'passed', '', ''],
+                 ['test_b.B.test_2', 'failed', 'broken',
+                  'No host for the instance. Too small'],
+                 ['test_c.C', 'skipped', 'too small', '']],
                 list(self.tool.rows('virtual', results, [
-                    f'{package}.test_a.A.test_1[id-2]'])))
+                    f'{package}.test_a.A.test_1[id-2]'], LOG)))
             self.assertEqual('', self.tool.cause('machine', '.test_2'))
 
 
