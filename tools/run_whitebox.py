@@ -126,6 +126,11 @@ CAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (('machine',), r'\.HugePageResize\.',
      'The flavor has two vCPUs, and a host one shared CPU, which is its '
      'max_unit of VCPU'),
+    (('dedicated',), r'\.test_cpu_pinning_and_emulator_threads',
+     'It wants shared CPUs for emulator threads, and looks for the number of '
+     'dedicated ones instead to find out whether there are some'),
+    (('dedicated',), r'\.test_live_migrate_and_reboot',
+     'It wants no CPU to be among the dedicated ones of both hosts'),
 )
 #: Of the scheduler's log, who says why there is no host.
 SPEAKERS = ('nova.scheduler.manager', 'nova_pinning.scheduler.reasoned')
@@ -264,20 +269,22 @@ def cause(layout, name):
                  if layout in layouts and re.search(pattern, name)), '')
 
 
-def said(log, traceback):
-    """Return what nova-scheduler said of the requests in a traceback.
+def seen(log, traceback):
+    """Return what nova-scheduler said of a test's request.
 
-    :param log: text
+    Else it is what the test itself said last.
+
+    :param log: nova-scheduler's, text
     """
     requests = set(re.findall(r'req-[\da-f-]{36}', traceback))
     found = []
     for line in log.splitlines():
         match = re.search(r' INFO (\S+) \[\S+ (req-\S+) .*?\] (.*)', line)
         if match and match[1] in SPEAKERS and match[2] in requests:
-            # It is somebody else's each time.
-            found.append(re.sub(r' instance [\da-f-]{36}', ' the instance',
-                                match[3]))
-    return ' '.join(found)
+            found.append(match[3])
+    last = traceback.rstrip().rpartition('\n')[2].strip()
+    # Servers are others each time.
+    return re.sub(r' [\da-f]{8}-[\da-f-]{27}\b', '', ' '.join(found) or last)
 
 
 def short(name):
@@ -293,9 +300,9 @@ def rows(layout, results, passed, log):
     :param layout: the name of one
     :param log: nova-scheduler's, text
     """
-    yield ['Test', 'Result', 'Why', 'Nova-scheduler said']
+    yield ['Test', 'Result', 'Why', 'Seen']
     found = [(name, 'passed', '', '') for name in passed]
-    found += [(name, 'failed', cause(layout, name), said(log, traceback))
+    found += [(name, 'failed', cause(layout, name), seen(log, traceback))
               for name, traceback in results.failed.items()]
     found += [(name.removeprefix('setUpClass (').removesuffix(')'), 'skipped',
                ' '.join(why.split()), '')

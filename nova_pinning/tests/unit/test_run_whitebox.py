@@ -100,14 +100,18 @@ class RunWhiteboxTest(base.BaseTestCase):
         causes = ((('virtual',), r'\.test_2', 'broken'),)
         with mock.patch.object(self.tool, 'CAUSES', causes):
             self.assertEqual(
-                [['Test', 'Result', 'Why', 'Nova-scheduler said'],
+                [['Test', 'Result', 'Why', 'Seen'],
                  ['test_a.A.test_1', 'passed', '', ''],
                  ['test_b.B.test_2', 'failed', 'broken',
-                  'No host for the instance. Too small'],
+                  'No host for instance. Too small'],
                  ['test_c.C', 'skipped', 'too small', '']],
                 list(self.tool.rows('virtual', results, [
                     f'{package}.test_a.A.test_1[id-2]'], LOG)))
             self.assertEqual('', self.tool.cause('machine', '.test_2'))
+
+    def test_of_other_failures_the_last_line_is_shown(self):
+        self.assertEqual('MismatchError: server is unpinned', self.tool.seen(
+            LOG, f'Trace\n  MismatchError: server {_SERVER} is unpinned\n'))
 
 
 class WhiteboxAdapterTest(base.BaseTestCase):
