@@ -311,10 +311,20 @@ def rows(layout, results, passed, log):
         yield [short(name), *rest]
 
 
-def write(layout, table):
-    path = TABLES / f'whitebox-{layout}.csv'
+def write(path, table, is_whole):
+    """Write a table, or what has changed in it.
+
+    :param is_whole: False if rows are to be kept whose tests were not run
+    """
+    head, *found = table
+    rows = {row[0]: row for row in found}
+    if not is_whole and path.exists():
+        with path.open(newline='') as file:
+            _head, *there = csv.reader(file)
+        rows = {row[0]: row for row in there} | rows
     with path.open('w', newline='') as file:
-        csv.writer(file, lineterminator='\n').writerows(table)
+        csv.writer(file, lineterminator='\n').writerows(
+            [head, *sorted(rows.values())])
 
 
 def main():
@@ -332,7 +342,8 @@ def main():
                         metavar='NAME,...',
                         help='enabled_filters (default: %(default)s)')
     parser.add_argument('--write', action='store_true',
-                        help='replace the table in the documentation')
+                        help='replace the table in the documentation, or the '
+                             'rows of those tests that were named')
     parser.add_argument('--keep', action='store_true',
                         help='leave the cloud up in the end')
     parser.add_argument('--release', default=nova_release.NEWEST.name,
@@ -371,7 +382,8 @@ def main():
     for row in table:
         print(*row, sep=' | ')
     if options.write:
-        write(options.layout, table)
+        write(TABLES / f'whitebox-{options.layout}.csv', table,
+              not options.regex)
     unknown = [name for name in results.failed
                if not cause(options.layout, name)]
     return 0 if results.counts['passed'] and not unknown else 1

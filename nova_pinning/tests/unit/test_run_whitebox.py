@@ -109,6 +109,19 @@ class RunWhiteboxTest(base.BaseTestCase):
                     f'{package}.test_a.A.test_1[id-2]'], LOG)))
             self.assertEqual('', self.tool.cause('machine', '.test_2'))
 
+    def test_rows_of_tests_that_were_not_run_are_kept(self):
+        path = self.state / 'table.csv'
+        head = ['Test', 'Result', 'Why', 'Seen']
+        a, b, c = ([name, 'passed', '', ''] for name in 'abc')
+        self.tool.write(path, [head, a, b], False)
+        self.tool.write(path, [head, c, ['b', 'failed', 'x', '']], False)
+        self.assertEqual(
+            ['Test,Result,Why,Seen', 'a,passed,,', 'b,failed,x,',
+             'c,passed,,'], path.read_text().splitlines())
+        self.tool.write(path, [head, c], True)
+        self.assertEqual(['Test,Result,Why,Seen', 'c,passed,,'],
+                         path.read_text().splitlines())
+
     def test_of_other_failures_the_last_line_is_shown(self):
         self.assertEqual('MismatchError: server is unpinned', self.tool.seen(
             LOG, f'Trace\n  MismatchError: server {_SERVER} is unpinned\n'))
