@@ -172,7 +172,7 @@ class VirtualMachine(compute.HostService):
 
     def prepare(self) -> None:
         for directory in (*self.shares.values(), self.data / 'nova',
-                          self.data / 'instances',
+                          self.data / 'instances', self.data / 'domains',
                           self.etc / 'provider_config',
                           compute.instances(self.state)):
             directory.mkdir(parents=True, exist_ok=True)

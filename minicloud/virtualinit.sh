@@ -60,6 +60,9 @@ echo 'root:*:19000:0:99999:7:::' > etc/shadow
 sed -i 's,^\(root:.*:\)[^:]*$,\1/bin/sh,' etc/passwd
 # What the machine has there is not for this host.
 mount -t tmpfs -o mode=755 libvirt etc/libvirt
+# Of guests that were evacuated nova removes only those that libvirt knows.
+mkdir etc/libvirt/qemu
+mount --bind ".$DATA_DIR/domains" etc/libvirt/qemu
 mount -t tmpfs -o mode=755 libvirt var/lib/libvirt
 rm -rf root/.ssh
 cp ".$ETC_DIR/$NAME/libvirt/"* etc/libvirt/

@@ -193,6 +193,10 @@ class TestVirtualMachine(Base):
         machine.prepare()
         for path in machine.shares.values():
             self.assertTrue(path.is_dir(), path)
+        # What it keeps when it is started anew.
+        for name in re.findall(r'--bind "\.\$DATA_DIR/(\w+)"',
+                               virtual.INIT.read_text()):
+            self.assertTrue((machine.data / name).is_dir(), name)
         content = machine.initrd.read_bytes()
         self.assertIn(virtual.INIT.read_bytes(), content)
         self.assertIn(b'NAME=virtual-1\n', content)
