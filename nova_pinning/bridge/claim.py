@@ -106,8 +106,8 @@ def predict_claim(
     """What nova's claim makes of a guest that fits, where only nova can tell.
 
     :param host_topology: nova.objects.NUMATopology; not changed
-    :param choice: what the engine chose, not the first in order, and of which
-        ``doubts.known_claim`` knows nothing
+    :param choice: what the engine chose, and of which
+        ``known_defects.known_claim`` knows nothing
     """
     query = _ClaimQuery(nova_guest, host_topology, attempt, choice, bounds)
     count = len(attempt.guest.cells)

@@ -72,7 +72,9 @@ def forgets_pages() -> bool:
     """Whether claims of pinned guests do not see which pages are free.
 
     So it is before 2025.1 (nova.virt.hardware._numa_fit_instance_cell), for
-    guests that ask for no page size. It is given a host without free pages.
+    guests that ask for no page size; and all pinned guests are refused where
+    not as much of a cell's memory is free, whatever its pages. It is given a
+    host without free pages.
     """
     objects.register_all()
     host = model.Host((model.HostCell(

@@ -67,7 +67,7 @@ def decide(
 
     1. Choose a host cell for each guest cell, as nova orders them.
     2. Predict what nova-compute's claim makes of that, unless the choice is
-       the first in order, which nova finds too.
+       the first in order, which nova from 2025.1 on finds too.
     3. Where the claim comes to another answer that is valid, that counts.
 
     Where nova-compute may try the host cells in two orders, both are looked
@@ -85,7 +85,8 @@ def decide(
         host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
     if isinstance(choice, model.Refusal):
         return choice
-    if bounds.ask_nova is None or choice.is_first:
+    if bounds.ask_nova is None or (
+            choice.is_first and not bounds.forgets_pages):
         return Decision(guest, choice.cells)
     attempt = known_defects.ClaimAttempt(host, guest, pci)
     claim = known_defects.known_claim(attempt, choice, bounds)

@@ -56,6 +56,13 @@ def shortage(
     return _core_shortage(cell, guest.thread_policy, demand)
 
 
+def has_memory(
+    cell: model.CellView, guest: model.Guest, demand: model.Demand,
+) -> bool:
+    """Whether the host cell has the memory, in pages that will do."""
+    return _memory_shortage(cell, guest, demand) is None
+
+
 def pick_cpus(
     cell: model.CellView, thread_policy: ThreadPolicy, demand: model.Demand,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -45,8 +45,8 @@ class Claim(NamedTuple):
     drawback: model.Refusal | None = None
 
 
-#: Asks nova what its claim makes of a choice of cells that is not the first in
-#: order; a Refusal if it goes wrong.
+#: Asks nova what its claim makes of a choice of cells; a Refusal if it goes
+#: wrong.
 AskNova = Callable[
     [ClaimAttempt, _cells.CellChoice, 'ClaimBounds'], Claim | model.Refusal]
 
@@ -61,8 +61,9 @@ class ClaimBounds(NamedTuple):
         claim may take
     :param ask_nova: called where only nova itself can tell what its claim
         does; None to leave the claim out of account
-    :param forgets_pages: whether the claim of a pinned guest that asks for no
-        page size does not see which pages of a cell are free
+    :param forgets_pages: whether the claim of a pinned guest counts the memory
+        of a cell, and that of one which asks for no page size does not see
+        which pages are free
     """
 
     max_seconds: float = math.inf
@@ -115,7 +116,7 @@ def slowness(seconds: float, bounds: ClaimBounds) -> model.Refusal | None:
 def known_claim(
     attempt: ClaimAttempt, choice: _cells.CellChoice, bounds: ClaimBounds,
 ) -> Claim | model.Refusal | None:
-    """What the claim makes of a choice that is not the first in order.
+    """What the claim makes of a choice of cells.
 
     Nova looks at the first permutation of host cells without memory of any
     other, so what it finds there is right; what comes later it gets wrong
@@ -123,11 +124,14 @@ def known_claim(
 
     :returns: None if only nova itself can tell
     """
-    if _is_sticky(attempt) and not _is_odd(attempt):
-        return _sticky_claim(attempt, choice, bounds)
+    forgets_pages = bounds.forgets_pages and _forgets_pages(attempt, choice)
+    if not forgets_pages:
+        if choice.is_first:
+            return Claim()
+        if _is_sticky(attempt) and not _is_odd(attempt):
+            return _sticky_claim(attempt, choice, bounds)
     slow = _slow(attempt, choice, choice.cells, bounds)
-    if not (is_defect_prone(attempt)
-            or bounds.forgets_pages and _is_of_forgotten_pages(attempt)):
+    if not (forgets_pages or is_defect_prone(attempt)):
         return Claim(drawback=slow)
     if slow is not None and not bounds.is_patient:
         return slow
@@ -200,16 +204,30 @@ def _is_odd(attempt: ClaimAttempt) -> bool:
                cell.free_count for cell in attempt.host.cells)
 
 
-def _is_of_forgotten_pages(attempt: ClaimAttempt) -> bool:
-    """Whether free memory may be in pages that the guest cannot have."""
+def _forgets_pages(attempt: ClaimAttempt, choice: _cells.CellChoice) -> bool:
+    """Whether a claim that forgets pages may not come to this choice.
+
+    It goes by the memory of a cell that nova has not counted as used, in the
+    place of the free pages of the smallest size, and besides those of a size
+    that is asked for.
+    """
     guest = attempt.guest
-    if not guest.is_pinned or all(
-            cell.page_size_kib is not None for cell in guest.cells):
+    if not guest.is_pinned:
         return False
-    return any(
-        cell.smallest_pages is not None and cell.smallest_pages.free_kib
-        < 1024 * (cell.memory_mib - cell.memory_used_mib)
-        for cell in attempt.host.cells)
+    # Of the first choice nova looks at nothing else.
+    cells = choice.cells if choice.is_first else attempt.host.cells
+    for cell in cells:
+        if cell.smallest_pages is None:
+            continue
+        free_mib = cell.memory_mib - cell.memory_used_mib
+        for demand in set(guest.demands):
+            has_pages = cell_check.has_memory(cell, guest, demand)
+            if has_pages and demand.memory_mib > free_mib:
+                return True
+            if (not has_pages and not demand.page_size_kib
+                    and demand.memory_mib <= free_mib):
+                return True
+    return False
 
 
 def is_defect_prone(attempt: ClaimAttempt) -> bool:

@@ -13,9 +13,10 @@ An answer counts only if it can be carried out:
 * nova's own accounting takes it, as nova-compute would have to;
 * nova's own checks of PCI devices and networks pass for the chosen cells.
 
-One thing is agreed rather than nova's: a host cell whose sibling sets overlap
-is broken, so nothing is pinned there, even where nova would happen to give
-out different CPUs.
+Two things are agreed rather than nova's. A host cell whose sibling sets
+overlap is broken, so nothing is pinned there, even where nova would happen to
+give out different CPUs. And the memory of pinned guests is that of 2025.1 and
+later, with the nova of 2024.1, too: pages that are free.
 
 The first permutation with such an answer is what the engine has to find.
 """
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import types
 import typing as ty
 from unittest import mock
@@ -31,6 +33,9 @@ from unittest import mock
 from nova import objects
 from nova.pci import stats
 from nova.virt import hardware
+from oslo_utils import units
+
+from nova_pinning.bridge import nova_claim
 
 _PINNED = ('dedicated', 'mixed')
 
@@ -200,7 +205,7 @@ class Oracle:
         reserved = int(
             number == 0 and self.instance_topology.emulator_threads_isolated)
         try:
-            cell = hardware._numa_fit_instance_cell(
+            cell = _fit_cell(
                 host_cell, untouched(asked), self.limits, reserved)
         except Exception:
             # A page size that the host lacks, or a host too odd for nova:
@@ -243,6 +248,31 @@ class Oracle:
                 self.host_topology, list(chosen),
                 self.limits.network_metadata)
         return True
+
+
+def _fit_cell(
+    host_cell: objects.NUMACell, cell: objects.InstanceNUMACell,
+    limits: objects.NUMATopologyLimits | None, reserved: int,
+) -> objects.InstanceNUMACell | None:
+    """Ask nova for one guest cell on one host cell, as of 2025.1 or later.
+
+    Up to then, nova lets pinned guests that ask for no page size have pages
+    that are in use, as if they were floating ones, and refuses all pinned
+    guests where not as much of the cell's memory is free. Later it wants free
+    pages of the smallest size, and looks at the memory of a cell only if that
+    has no pages.
+    """
+    args = host_cell, cell, limits, reserved
+    if (not nova_claim.forgets_pages() or not host_cell.mempages or
+            cell.cpu_policy not in _PINNED):
+        return hardware._numa_fit_instance_cell(*args)
+    if not cell.pagesize:
+        smallest = min(pages.size_kb for pages in host_cell.mempages)
+        if not host_cell.can_fit_pagesize(
+                smallest, cell.memory * units.Ki, use_free=True):
+            return None
+    with mock.patch.object(objects.NUMACell, 'avail_memory', math.inf):
+        return hardware._numa_fit_instance_cell(*args)
 
 
 def ledger(cell: objects.NUMACell) -> objects.NUMACell:

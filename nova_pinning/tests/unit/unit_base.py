@@ -3,14 +3,12 @@
 
 import contextlib
 import logging
-import unittest
 
 import fixtures
 import hypothesis
 from oslo_config import fixture as config_fixture
 from oslotest import base
 
-from nova_pinning.bridge import nova_claim
 from nova_pinning import conf
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import mix
@@ -31,12 +29,6 @@ def settings(max_examples):
         max_examples=max_examples,
         deadline=None, derandomize=forms.SHORT,
         suppress_health_check=list(hypothesis.HealthCheck))
-
-
-#: Where records of memory and of pages disagree, claims of nova before 2025.1
-#: are not all known in advance; see the admin guide, nova-numa-fit.
-needs_claims_by_pages = unittest.skipIf(
-    nova_claim.forgets_pages(), 'claims of this nova do not see free pages')
 
 
 class TestCase(base.BaseTestCase):

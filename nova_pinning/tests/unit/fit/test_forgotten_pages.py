@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A nova whose claims of pinned guests do not see which pages are free."""
+"""A nova whose claims of pinned guests count memory, and forget pages.
+
+So it is before 2025.1 (nova.virt.hardware._numa_fit_instance_cell).
+"""
+
+import dataclasses
 
 import ddt
 from oslotest import base as oslotest
@@ -58,3 +63,35 @@ class TestForgottenPages(oslotest.BaseTestCase):
     def test_guests_whose_pages_count(self, guest):
         self._decide(_host(512, 2048), guest)
         self.assertEqual([], self.asked)
+
+    @ddt.data(None, 4, 1048576, -1, -2, -3)
+    def test_memory_is_said_to_be_used(self, size_kib):
+        """Pages of each size are free, but others have had the memory."""
+        guest = builders.guest((2, 1024, size_kib))
+        host = _host(2048)
+        full = host._replace(cells=tuple([
+            dataclasses.replace(cell, memory_used_mib=3584)
+            for cell in host.cells]))
+        self.assertIs(_WRONG, self._decide(full, guest))
+        self.assertEqual([[0]], self.asked)
+        for known, forgets_pages in (full, False), (host, True):
+            [cell] = self._decide(known, guest, forgets_pages).cells
+            self.assertEqual(0, cell.id)
+            self.assertEqual([], self.asked)
+
+    def test_memory_of_floating_guests(self):
+        """They may have more than there is, of a cell with pages."""
+        full = builders.host(builders.host_cell(
+            0, (), memory_mib=4096, memory_used_mib=5120, shared_cpus=range(8),
+            pages=(model.PagePool(4, 1048576, 1310720),)))
+        self._decide(full, builders.floating_guest((2, 1024)))
+        self.assertEqual([], self.asked)
+
+    def test_not_the_first_choice(self):
+        """The first cell lacks pages, the second memory, by nova's records."""
+        first, second, third = _host(512, 2048, 2048).cells
+        host = builders.host(
+            first, dataclasses.replace(second, memory_used_mib=3584), third)
+        guest = builders.guest((2, 1024, 4), (2, 1024, 4))
+        self.assertIs(_WRONG, self._decide(host, guest))
+        self.assertEqual([[1, 2]], self.asked)

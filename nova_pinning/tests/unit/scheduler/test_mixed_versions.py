@@ -108,7 +108,6 @@ class TestMixedVersions(unit_base.TestCase, oracle_cases.TestCase):
             self.assertEqual(cells, taken, version)
 
 
-@unit_base.needs_claims_by_pages
 class TestAgainstClaims(unit_base.TestCase, oracle_cases.TestCase):
     """Cases of the claims fuzz that went wrong where releases were ignored."""
 
@@ -118,7 +117,7 @@ class TestAgainstClaims(unit_base.TestCase, oracle_cases.TestCase):
                             filters.PinnedTopologyFilter()).disagreements()
 
     def test_old_and_new_hosts(self):
-        for number in 342, 1130, 3416:
+        for number in 342, 3416, 3862:
             self.assertEqual(set(), self._disagreements(number), number)
             with mock.patch.object(nova_claim, 'order_of_compute',
                                    return_value=CellOrder.FEWEST_DEVICES):

@@ -33,7 +33,6 @@ def _refusal(state, spec):
     return filters.PinnedTopologyFilter().refusal(state, requests.read(spec))
 
 
-@unit_base.needs_claims_by_pages
 class TestAgainstNova(unit_base.TestCase, oracle_cases.TestCase):
 
     @unit_base.settings(100)

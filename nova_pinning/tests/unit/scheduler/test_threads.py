@@ -320,7 +320,6 @@ class TestSeveral(_TestCase):
         self._assert_placed(
             8, _devices(providers=True), 9, candidates=_CANDIDATES)
 
-    @unit_base.needs_claims_by_pages
     @unit_base.settings(120)
     @hypothesis.given(strategies.integers(0, 10 ** 6))
     def test_any(self, number):
