@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 
 import ddt
 import fixtures
+from packaging import version
+import scipy
 
 from nova_pinning.cli import rebalance_wishes
 from nova_pinning.fleet import document
@@ -403,6 +405,13 @@ class TestVerify(_PlanCase):
         self.assertIn('is for another fleet', done.out)
 
 
+#: Whether the solver is like the one that made what the documentation shows.
+_HAS_SOLVER_OF_DOC = version.Version(scipy.__version__).release >= (1, 17)
+#: Where several plans are as good as each other, each solver takes its own;
+#: what they come to stands in the first three lines.
+_OF_SOLVER = ('rebalance-drain.inc',)
+
+
 class TestDocumentation(_PlanCase):
 
     def test_what_it_shows(self):
@@ -425,7 +434,10 @@ class TestDocumentation(_PlanCase):
                     str(_DOC / 'rebalance-later.json')))):
             done = self._run(*argv)
             self.assertEqual('', done.err)
-            self.assertEqual((_DOC / name).read_text(),
-                             done.out.replace(f'{_DOC}/', ''), name)
+            shown = (_DOC / name).read_text().splitlines()
+            said = done.out.replace(f'{_DOC}/', '').splitlines()
+            if name in _OF_SOLVER and not _HAS_SOLVER_OF_DOC:
+                shown, said = shown[:3], said[:3]
+            self.assertEqual(shown, said, name)
         self.assertEqual((_DOC / 'rebalance.svg').read_text(),
                          svg.read_text())
