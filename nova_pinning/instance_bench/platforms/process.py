@@ -16,7 +16,7 @@ import contextlib
 import itertools
 import os
 import pathlib
-import select
+import selectors
 import signal
 import subprocess
 import time
@@ -184,11 +184,13 @@ def watched(pid: int) -> Iterator[Callable[[], None]]:
         return
 
     def wait() -> None:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        if not poll.poll(_END_SECONDS * 1000):
-            raise bench_errors.InstanceError(
-                f'process {pid} does not end', 'kill it by hand')
+        # Not select.poll(), which eventlet takes away; nova before 2026.1
+        # has it patch the whole process.
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            if not selector.select(_END_SECONDS):
+                raise bench_errors.InstanceError(
+                    f'process {pid} does not end', 'kill it by hand')
 
     try:
         yield wait

@@ -166,9 +166,7 @@ class TestWorkloads(base.BaseTestCase):
         """What is killed leaves nothing that runs, or is in the way."""
         workload, line = self.with_peer(name)
         for how in (signal.SIGTERM, signal.SIGKILL):
-            process = self.start(line)
-            self.wait_for(
-                lambda p=process: _UNDER_WAY[name] in self.descendants(p))
+            process = self.under_way(name, line)
             os.killpg(process.pid, how)
             self.wait_for(lambda p=process: not self.descendants(p))
         self.measure_line(workload, line)
@@ -232,6 +230,21 @@ class TestWorkloads(base.BaseTestCase):
             if session == str(process.pid) and state != 'Z':
                 found.add(name)
         return found
+
+    def under_way(self, name, line):
+        """The process of a command that runs what it is for.
+
+        On a busy machine it may have ended before anybody looks.
+        """
+        deadline = time.monotonic() + _COMMAND_SECONDS
+        process = self.start(line)
+        while _UNDER_WAY[name] not in self.descendants(process):
+            self.assertLess(time.monotonic(), deadline)
+            if process.poll() is not None:
+                self.assertEqual(0, process.returncode)
+                process = self.start(line)
+            time.sleep(0.05)
+        return process
 
     def wait_for(self, condition):
         deadline = time.monotonic() + _COMMAND_SECONDS
