@@ -25,3 +25,5 @@ if not _is_decided and not hasattr(monkey_patch, 'patch'):
     monkey_patch._monkey_patch()
 
 import nova.tests.functional  # noqa: E402,F401
+# Up to 2025.1, nova.api.wsgi takes for granted that somebody has imported it.
+import webob.dec  # noqa: E402,F401
