@@ -39,13 +39,26 @@ class TestSecurity(preview_running.TestCase):
         self.useFixture(fixtures.MockPatchObject(
             driver.LibvirtDriver, '_check_vtpm_support'))
         connection = fakelibvirt.virConnect
-        self.useFixture(fixtures.MockPatchObject(
-            connection, '_domain_capability_tpm',
-            connection._domain_capability_tpm_supported))
+        # Up to 2026.1 the TPM is among the devices.
+        if hasattr(connection, '_domain_capability_tpm'):
+            self.useFixture(fixtures.MockPatchObject(
+                connection, '_domain_capability_tpm',
+                connection._domain_capability_tpm_supported))
+        else:
+            self.useFixture(fixtures.MockPatchObject(
+                connection, '_domain_capability_devices',
+                connection._domain_capability_devices_with_tpm_supported))
         self.useFixture(fixtures.MockPatchObject(
             connection, '_domain_capability_features',
             connection._domain_capability_features_with_SEV))
         super().setUp()
+        # Where nova names the files of the firmware, each system has its own.
+        for loader in getattr(libvirt_host.Host, 'loaders', ()):
+            if 'secure-boot' in loader['features']:
+                loader['mapping']['executable']['filename'] = (
+                    '/usr/share/OVMF/OVMF_CODE.ms.fd')
+                loader['mapping']['nvram-template']['filename'] = (
+                    '/usr/share/OVMF/OVMF_VARS.fd')
         # The fixture of nova's harness says that there is none.
         self.useFixture(fixtures.MockPatchObject(
             libvirt_host.Host, '_kernel_supports_amd_sev',
