@@ -43,11 +43,19 @@ def environments():
             for release, pythons in PYTHONS.items() for python in pythons}
 
 
-def is_there(python):
-    """Whether it starts: what pyenv has on the path may not."""
+def executable(python):
+    """Where it is; None if it does not start.
+
+    What pyenv has on the path may not, and if it does, it stands for one
+    elsewhere, which tox does not find by itself.
+    """
     program = shutil.which(f'python{python}')
-    return program is not None and subprocess.run(
-        [program, '--version'], capture_output=True).returncode == 0
+    if program is None:
+        return None
+    done = subprocess.run(
+        [program, '-c', 'import sys; print(sys.executable)'],
+        capture_output=True, text=True)
+    return None if done.returncode else done.stdout.strip()
 
 
 def cell(counts):
@@ -56,17 +64,18 @@ def cell(counts):
         counts.items()) if count) or '-'
 
 
-def run(name, suites):
+def run(name, python, suites):
     """Run suites in one environment.
 
+    :param python: the path of its Python
     :returns: counts of the tests by suite, none if it did not come so far,
         and whether it succeeded
     """
     with tempfile.TemporaryDirectory() as scratch:
         counts = pathlib.Path(scratch) / 'counts.json'
         done = subprocess.run(
-            [sys.executable, '-m', 'tox', '-qq', '-e', f'release-{name}',
-             '--', '--counts', str(counts),
+            [sys.executable, '-m', 'tox', '-qq', '--discover', python,
+             '-e', f'release-{name}', '--', '--counts', str(counts),
              *(f'--suite={suite}' for suite in suites)], cwd=ROOT)
         found = json.loads(counts.read_text()) if counts.exists() else {}
     return found, done.returncode == 0
@@ -104,14 +113,15 @@ def main():
     good = True
     for name in chosen:
         release, python = known[name]
-        if not is_there(python):
+        program = executable(python)
+        if program is None:
             print(f'{name}: there is no python{python} here', flush=True)
             good = False
             continue
         print(f'=== {name}', flush=True)
         suites = options.suite or (
             SCHEDULER_SUITES if release == '2024.1' else SUITES)
-        counts, has_passed = run(name, suites)
+        counts, has_passed = run(name, program, suites)
         good &= has_passed
         if not counts:
             print(f'{name}: nothing was run', flush=True)

@@ -32,12 +32,16 @@ class RunReleasesTest(base.BaseTestCase):
         self.table = pathlib.Path(scratch) / 'releases.csv'
         self.enterContext(mock.patch.object(self.tool, 'TABLE', self.table))
         self.run = []
+        self.discovered = []
         self.starts = 0
 
     def main(self, *arguments, counts=None, status=0):
         def run(command, **options):
-            if command[1:] == ['--version']:
-                return subprocess.CompletedProcess(command, self.starts)
+            if command[1] == '-c':
+                return subprocess.CompletedProcess(
+                    command, self.starts, f'/opt/bin/{command[0]}\n')
+            self.discovered.append(
+                command[command.index('--discover') + 1])
             self.run.append(command[command.index('-e') + 1])
             path = command[command.index('--counts') + 1]
             if counts is not None:
@@ -81,6 +85,8 @@ class RunReleasesTest(base.BaseTestCase):
             'unit': {'passed': 5, 'skipped': 1}, 'bench': {'passed': 1}}))
         self.assertEqual(
             ['release-2025.1-py311', 'release-2025.1-py312'], self.run)
+        self.assertEqual(['/opt/bin/python3.11', '/opt/bin/python3.12'],
+                         self.discovered)
         self.assertEqual(0, self.main(
             '2025.1-py312', '--suite', 'unit',
             counts={'unit': {'passed': 6, 'failed': 0}}))
