@@ -13,6 +13,8 @@ import sys
 from oslotest import base
 from testtools import content
 
+from nova_pinning.tests.functional import thread_kinds
+
 _PROGRAM = pathlib.Path(__file__).with_name('judging.py')
 #: As judging.py has it, which cannot be imported here.
 _VARIABLE = 'NOVA_PINNING_JUDGING_SOCKET'
@@ -193,6 +195,7 @@ class _TestReload:
         self.assertEqual(_DEFAULT, self.process.hosts())
 
 
+@thread_kinds.needs_native
 class TestNativeThreads(_TestReload, base.BaseTestCase):
     """As nova-scheduler runs by default."""
 

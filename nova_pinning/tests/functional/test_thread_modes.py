@@ -7,6 +7,8 @@ import sys
 
 from oslotest import base
 
+from nova_pinning.tests.functional import thread_kinds
+
 #: Seconds after which a process has failed; a busy machine may need them.
 _PATIENCE = 240
 
@@ -28,6 +30,7 @@ class TestThreadModes(base.BaseTestCase):
         self.assertEqual(0, done.returncode, said)
         self.assertIn('Ran 1 test', said)
 
+    @thread_kinds.needs_native
     def test_native_threads(self):
         self._check('TestNativeThreads', is_patched=False)
 
