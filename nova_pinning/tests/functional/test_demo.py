@@ -112,7 +112,10 @@ class TestDemo(base.BaseTestCase):
 
         self.assertEqual(130, process.returncode, rest)
         self.assertIn('Interrupted', rest)
-        self.assertNotIn('Traceback', rest)
+        # With eventlet, locks of oslo.log outlive what they need (up to 2025.1).
+        said, _ignored, _end = rest.partition(
+            'Exception ignored in: <function PipeMutex.__del__')
+        self.assertNotIn('Traceback', said)
         self.assertEqual([], list(self.out.iterdir()))
 
     def fail(self):
