@@ -112,13 +112,13 @@ class TestDemo(base.BaseTestCase):
 
         self.assertEqual(130, process.returncode, rest)
         self.assertIn('Interrupted', rest)
-        # With eventlet, locks of oslo.log outlive what they need (up to 2025.1).
+        # Eventlet has locks of oslo.log outlive what they need (up to 2025.1).
         said, _ignored, _end = rest.partition(
             'Exception ignored in: <function PipeMutex.__del__')
         self.assertNotIn('Traceback', said)
         self.assertEqual([], list(self.out.iterdir()))
 
-    def fail(self):
+    def run_into_an_error(self):
         """Run the demo into an error.
 
         :returns: what it has to say about it, and nova's log
@@ -138,7 +138,7 @@ class TestDemo(base.BaseTestCase):
         self.useFixture(fixtures.MockPatch(
             'demo.story.Story.play',
             side_effect=RuntimeError('the [script] is lost')))
-        errors, log = self.fail()
+        errors, log = self.run_into_an_error()
         self.assertIn('the [script] is lost', errors)
         self.assertIn('Traceback', log)
         self.assertIn('nova.service', log)
@@ -147,6 +147,6 @@ class TestDemo(base.BaseTestCase):
         self.useFixture(fixtures.MockPatch(
             'demo.cloud.Cloud.setUp',
             side_effect=FileNotFoundError('no api-paste.ini')))
-        errors, log = self.fail()
+        errors, log = self.run_into_an_error()
         self.assertIn('no api-paste.ini', errors)
         self.assertIn('Traceback', log)
