@@ -186,13 +186,15 @@ class TraitsReader:
             begun = self._clock()
             try:
                 marks = self._read()
+                self._tell_classes = any(
+                    mark.classes for mark in marks.values())
+                self._last = begun, marks
             except Exception as error:
                 self._note_failure(error)
                 return False
             finally:
+                # Who has waited for it looks at what was read.
                 self._tried.set()
-            self._tell_classes = any(mark.classes for mark in marks.values())
-            self._last = begun, marks
             self._note_success(len(marks))
             return True
 

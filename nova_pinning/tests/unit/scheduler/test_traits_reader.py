@@ -356,6 +356,15 @@ class TestFirstWait(unit_base.TestCase):
             self.assertIn('uuid', reader.view().marks)
         tried.wait.assert_called_once_with(_PATIENCE_S)
 
+    def test_who_has_waited_finds_what_was_read(self):
+        reader = scheduler_fakes.reader(scheduler_fakes.Placement({
+            'uuid': {placement_traits.SHARED}}))
+        found = []
+        with mock.patch.object(reader, '_tried') as tried:
+            tried.set.side_effect = lambda: found.append(reader.view().marks)
+            reader.refresh()
+        self.assertEqual([{'uuid'}], [set(marks) for marks in found])
+
     @ddt.data(0, 0.05)
     def test_no_longer_than_configured(self, seconds):
         placement = _Blocking({'uuid': {placement_traits.SHARED}})
@@ -396,6 +405,8 @@ class TestFirstWait(unit_base.TestCase):
         clock.now += 1
         self.assertTrue(reader.view().stale)
         self.assertEqual(2, placement.reads)
+        # No other begins as long as it lives.
+        reader._hurried.join(_PATIENCE_S)
         placement.error = None
         clock.now += 1
         self.assertIn('uuid', reader.view().marks)
