@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import gc
 import os
 import time
 from typing import Any
@@ -65,6 +66,9 @@ class SnapshotFile:
 class CloudApi:
     """A compute API and Placement, all of which is read each time.
 
+    A connection is kept until a reading fails, so that Keystone is asked for
+    a token only when one has run out.
+
     :param connect: makes an openstack.connection.Connection
     """
 
@@ -74,12 +78,28 @@ class CloudApi:
         self._name = name
         self._connect = connect
         self._descriptions = descriptions
+        self._connection: Any = None
+        self._cloud: compute_api.ComputeCloud | None = None
 
     def read(self) -> snapshot.Fleet:
-        cloud = compute_api.ComputeCloud(self._connect(), self._name)
-        fleet, _notes = compute_run.read(
-            cloud, self._descriptions, _without_progress)
+        try:
+            if self._cloud is None:
+                self._connection = self._connect()
+                self._cloud = compute_api.ComputeCloud(
+                    self._connection, self._name)
+            fleet, _notes = compute_run.read(
+                self._cloud, self._descriptions, _without_progress)
+        except Exception:
+            self.close()
+            raise
         return fleet
+
+    def close(self) -> None:
+        """Close the connection until the next reading."""
+        self._cloud = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
 class NovaDatabases:
@@ -132,6 +152,9 @@ class NovaDatabases:
         self._database = None
         self._full_at = None
         self._open.close()
+        # What is left of the databases are cycles, and FleetWatch has frozen
+        # them: let the next collection find them.
+        gc.unfreeze()
 
     def _read_traits(
         self, providers: Sequence[str],

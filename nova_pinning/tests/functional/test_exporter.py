@@ -2,7 +2,9 @@
 """The exporter on databases that nova writes, and on one that goes away."""
 
 import gc
+import pathlib
 import urllib.request
+import weakref
 
 import fixtures
 from nova import context as nova_context
@@ -28,6 +30,22 @@ _GUESTS = 'nova_pinning_cloud_guests'
 _FITS = 'nova_pinning_capacity_guests'
 
 
+def _conf():
+    """The options, as they are by default."""
+    conf = cfg.ConfigOpts()
+    exporter.register_opts(conf)
+    conf([])
+    return conf
+
+
+def _source(test, nova, conf):
+    """What reads nova's databases; closed when the test ends."""
+    source = fleet_sources.NovaDatabases(
+        [str(nova.conf)], conf.pinning_exporter, {})
+    test.addCleanup(source.close)
+    return source
+
+
 class MariaDBTestCase(base.BaseTestCase):
     """All of it, with a user who may only read."""
 
@@ -43,12 +61,8 @@ class MariaDBTestCase(base.BaseTestCase):
         self.addCleanup(self.nova.close)
         self.nova.fill(10, 4)
         self.server.give_to_reader(self.nova)
-        conf = cfg.ConfigOpts()
-        exporter.register_opts(conf)
-        conf([])
-        source = fleet_sources.NovaDatabases(
-            [str(self.nova.conf)], conf.pinning_exporter, {})
-        self.addCleanup(source.close)
+        conf = _conf()
+        source = _source(self, self.nova, conf)
         conf.set_override('listen_port', 0, 'pinning_exporter')
         self.addCleanup(conf.clear_override, 'listen_port',
                         'pinning_exporter')
@@ -103,6 +117,28 @@ class MariaDBTestCase(base.BaseTestCase):
         text = self.scrape()
         self.assertEqual(40, self.guests(text))
         self.assertIn('read works again', self.log.output)
+
+
+class FullReadingTestCase(base.BaseTestCase):
+    """Databases that are opened again and again."""
+
+    def test_those_before_are_not_kept(self):
+        self.addCleanup(gc.unfreeze)
+        nova = novadatabase.NovaDatabase(pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path))
+        self.addCleanup(nova.close)
+        nova.create_tables()
+        nova.add_mappings()
+        nova.fill(2, 2)
+        source = _source(self, nova, _conf())
+        watch = fleet_watch.FleetWatch(source)
+        watch.refresh()
+        opened = [weakref.ref(cell.context.db_connection)
+                  for cell in source._database.cells]
+        source.close()
+        watch.refresh()
+        self.assertEqual([None], [one() for one in opened])
+        self.assertEqual(4, len(watch.fleet.guests))
 
 
 class NovaTestCase(marked_cloud.SegregationTestCase):

@@ -4,6 +4,7 @@ import dataclasses
 import gc
 import pathlib
 import threading
+import weakref
 
 import fixtures
 
@@ -95,6 +96,29 @@ class WatchTestCase(unit_base.TestCase):
                       [one.getMessage() for one in logged])
         self.assertNotEqual(text, self.watch.text())
         self.assertEqual(1180, self.metric(_LAST, task='read'))
+
+    def test_garbage_is_not_kept(self):
+        """That of a reading, and that of readings before once it is let go."""
+        class Cycle:
+            def __init__(self):
+                self.itself = self
+
+        thresholds = gc.get_threshold()
+        session, passing = Cycle(), []
+
+        def read():
+            passing.append(weakref.ref(Cycle()))
+            return self.fleet
+
+        self.source.read = read
+        self.watch.refresh()
+        frozen, session = weakref.ref(session), None
+        self.assertIsNotNone(frozen())
+        gc.unfreeze()
+        self.watch.refresh()
+        self.assertEqual([None] * 3, [
+            one() for one in (*passing, frozen)])
+        self.assertEqual(thresholds, gc.get_threshold())
 
     def test_counting_fails(self):
         """What was counted halfway is not taken for a count."""
