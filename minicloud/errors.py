@@ -22,5 +22,9 @@ class MiniCloudError(Exception):
         return f'{said}\n{self.detail}' if self.detail else said
 
 
+class TooLate(MiniCloudError):
+    """A service was not ready in time."""
+
+
 class NotReady(Exception):
     """A service does not answer yet; the message says what was tried."""

@@ -57,11 +57,14 @@ class Progress:
     def started(self, part: service.Part) -> None:
         with self._lock:
             self._waiting[part.name] = self._clock()
+            self._details[part.name] = lambda: part.detail
 
     def ended(self, part: service.Part) -> None:
         with self._lock:
             seconds = self._clock() - self._waiting.pop(part.name)
-            self._write(f'{part.name:<28} {self._done} {seconds:5.1f} s\n')
+            detail = self._details.pop(part.name)()
+            self._write(f'{part.name:<28} {self._done} {seconds:5.1f} s'
+                        f'{detail and ": "}{detail}\n')
             self._silence = SILENCE_SECONDS
 
     @contextlib.contextmanager
@@ -98,7 +101,7 @@ class Progress:
         """Return what is waited for, the longest first."""
         said = []
         for name, since in self._waiting.items():
-            detail = self._details.get(name, str)()
+            detail = self._details[name]()
             said.append(f'{name} ({now - since:.0f} s{detail and ": "}'
                         f'{detail})')
         return f'waiting for {", ".join(said)}'

@@ -26,11 +26,13 @@ class Part:
         cloud does not have is passed over
     :ivar remark: str, what is wrong with it although it is ready, and what to
         do about it; '' if nothing is
+    :ivar detail: str, what there is to say about its way up; '' for nothing
     """
 
     name: str
     requires: tuple[str, ...] = ()
     remark = ''
+    detail = ''
 
     def __init__(self, state: settings.State,
                  settings: settings.Settings) -> None:
@@ -59,9 +61,12 @@ class Service(Part):
     """A process that is kept running.
 
     :cvar deadline_seconds: how long it may take until it is ready
+    :cvar hang_seconds: the same of starts that are made before, each of which
+        is taken for one that hangs if it takes longer
     """
 
     deadline_seconds = 60.0
+    hang_seconds: tuple[float, ...] = ()
     grace_seconds = 15.0
 
     @property
@@ -108,14 +113,23 @@ class Service(Part):
         record = process.read(self.record)
         if (record is None or not record.alive()
                 or record.made_from != self.made_from()):
-            process.stop(self.record, self.grace_seconds)
+            for seconds in self.hang_seconds:
+                self._start()
+                try:
+                    self._wait(seconds)
+                except errors.TooLate:
+                    self.detail = ('started again, as it was not ready within '
+                                   f'{seconds:.0f} seconds')
+                else:
+                    return
             self._start()
-        self._wait()
+        self._wait(self.deadline_seconds)
 
     def down(self) -> None:
         process.stop(self.record, self.grace_seconds)
 
     def _start(self) -> None:
+        process.stop(self.record, self.grace_seconds)
         for path, text in self.config().items():
             path.parent.mkdir(parents=True, exist_ok=True)
             # Some share a file, and one of them may be reading it.
@@ -125,8 +139,8 @@ class Service(Part):
             self.command(), self.record, self.log, self.made_from(),
             {**os.environ, **LEAN, **self.environment()})
 
-    def _wait(self) -> None:
-        limit = time.monotonic() + self.deadline_seconds
+    def _wait(self, seconds: float) -> None:
+        limit = time.monotonic() + seconds
         while True:
             reason = ''
             try:
@@ -141,10 +155,11 @@ class Service(Part):
                     f'{self.name} ended while it was starting',
                     detail=process.tail(self.log))
             if time.monotonic() > limit:
-                raise errors.MiniCloudError(
-                    f'{self.name} was not ready within '
-                    f'{self.deadline_seconds:.0f} seconds: {reason}',
-                    detail=process.tail(self.log))
+                raise errors.TooLate(
+                    f'{self.name} was not ready within {seconds:.0f} seconds: '
+                    f'{reason}',
+                    f'It was {self.detail}' if self.detail else '',
+                    process.tail(self.log))
             if self.given_up.wait(POLL_SECONDS):
                 raise errors.MiniCloudError(f'{self.name} was given up')
 

@@ -118,6 +118,9 @@ class VirtualMachine(compute.HostService):
     """The host itself: a QEMU, up to its sshd."""
 
     prefix = 'host'
+    # Emulated, it boots in half a minute, or two of them where the machine
+    # has other things to do; at times its kernel hangs.
+    hang_seconds = (120.0, 180.0)
     deadline_seconds = 300.0
 
     def required(self) -> tuple[str, ...]:
@@ -161,6 +164,7 @@ class VirtualMachine(compute.HostService):
             self.data / 'parameters': parameters({
                 'NAME': self.host.name,
                 'LAN_ADDRESS': f'{self.lan_address}/24',
+                'LAN_CARDS': ' '.join(self.other_cards()),
                 'ETC_DIR': self.state.etc,
                 'DATA_DIR': self.data,
                 'INSTANCES_DIR': compute.instances(self.state),
@@ -197,9 +201,10 @@ class VirtualMachine(compute.HostService):
             '-kernel', str(kernel.boot_image(self.state)),
             '-initrd', str(self.initrd),
             # The kernel's check of its timer counts on ticks that come in
-            # time; where a busy machine emulates, they may not.
-            '-append', 'console=ttyS0 quiet panic=-1 mitigations=off '
-                       'intel_iommu=on no_timer_check',
+            # time; where a busy machine emulates, they may not. If it hangs,
+            # its last words are to tell where.
+            '-append', 'console=ttyS0 earlyprintk=ttyS0 panic=-1 '
+                       'mitigations=off intel_iommu=on no_timer_check',
             *self.share_options(),
             '-netdev', ','.join([
                 'user', 'id=network', 'restrict=on',
@@ -211,12 +216,18 @@ class VirtualMachine(compute.HostService):
     def lan_options(self) -> list[str]:
         """Return QEMU's options for the network of virtual hosts."""
         port = self.settings.port('lan')
-        last = self.lan_address.rpartition('.')[2]
         return [
             '-netdev', f'socket,id=lan,mcast={LAN_GROUP}:{port},'
                        f'localaddr={settings.CONTROLLER_ADDRESS}',
             '-device', 'virtio-net-pci,bus=pcie.0,netdev=lan,romfile=,'
-                       f'mac=52:54:00:00:00:{int(last):02x}']
+                       f'mac={lan_card(self.lan_address)}']
+
+    def other_cards(self) -> list[str]:
+        """Return ADDRESS=CARD of each other virtual host."""
+        addresses = (self.settings.lan_address(host.name)
+                     for host in self.settings.hosts
+                     if host.topology and host != self.host)
+        return [f'{address}={lan_card(address)}' for address in addresses]
 
     def share_options(self) -> list[str]:
         options = []
@@ -241,6 +252,12 @@ class VirtualMachine(compute.HostService):
             raise errors.NotReady(f'no SSH at {endpoint}: {e}') from e
         if said != b'SSH-':
             raise errors.NotReady(f'no SSH at {endpoint} yet')
+
+
+def lan_card(address: str) -> str:
+    """Return what the network card with an address on the LAN is called."""
+    last = int(address.rpartition('.')[2])
+    return f'52:54:00:00:00:{last:02x}'
 
 
 def parameters(values: dict[str, object]) -> str:

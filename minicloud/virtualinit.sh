@@ -72,6 +72,11 @@ ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
 ip link set eth1 up
 ip address add "$LAN_ADDRESS" dev eth1
+# Who has to ask for an address, and gets no answer for three seconds, takes the
+# host for gone; a connection is tried for longer.
+for card in $LAN_CARDS; do
+    arp -i eth1 -s "${card%=*}" "${card#*=}"
+done
 
 cp /bin/busybox run/busybox
 echo "::respawn:$SSHD" > etc/inittab

@@ -11,6 +11,7 @@ import time
 
 import fixtures
 
+from minicloud import api
 from minicloud import options
 from minicloud import settings
 
@@ -19,6 +20,8 @@ PROGRAM = str(ROOT / 'tools' / 'minicloud')
 
 _BEGAN = time.monotonic()
 _PATIENCE_SECONDS = 600
+# Of migrations: nova does nothing more about these.
+_GIVEN_UP = {'error', 'failed', 'cancelled'}
 
 
 class MiniCloud(fixtures.Fixture):
@@ -73,10 +76,20 @@ class MiniCloud(fixtures.Fixture):
         path = self.state.log / f'{service}.log'
         return path.read_text(errors='replace')
 
-    def wait(self, is_there):
-        """Wait until a function without arguments returns something true."""
+    def get(self, path):
+        """Return what nova answers to a GET, as an administrator."""
+        return api.Api(self.state, self.state.load()).get('nova', path)
+
+    def wait(self, is_there, why_never=str):
+        """Wait until a function without arguments returns something true.
+
+        :param why_never: a function without arguments that returns why there
+            is no point in waiting any longer, '' if there is
+        """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not is_there():
+            if reason := why_never():
+                raise AssertionError(reason)
             if time.monotonic() > deadline:
                 raise AssertionError('it took too long')
             time.sleep(1)
@@ -91,6 +104,38 @@ class MiniCloud(fixtures.Fixture):
         if arguments[0] in ('up', 'down'):
             return _show(command, statuses)
         return _run(command, statuses)
+
+
+def why_not_moved(get, log, server_id):
+    """Return why nova gave up moving a server, '' if it did not.
+
+    :param get: returns what nova's API answers, by path
+    :param log: returns the log of a service, by its name
+    """
+    failed = [migration for migration in get(
+        f'/os-migrations?instance_uuid={server_id}')['migrations']
+        if migration['status'] in _GIVEN_UP]
+    if not failed:
+        return ''
+    actions = f'/servers/{server_id}/os-instance-actions'
+    events = [
+        event for action in get(actions)['instanceActions']
+        for event in get(f'{actions}/{action["request_id"]}')[
+            'instanceAction']['events']]
+    if not all(event['finish_time'] for event in events):
+        # What is not over has yet to say how it ended.
+        return ''
+    return '\n'.join([
+        *('{migration_type} of {instance_uuid} from {source_compute} to '
+          '{dest_compute}: {status}'.format(**migration)
+          for migration in failed),
+        *('{event} on {host}: {details}'.format(**event)
+          for event in events if event['result'] == 'Error'),
+        # A live migration goes on when its event is over.
+        *(f'{host}: {line}'
+          for host in {migration['source_compute'] for migration in failed}
+          for line in log(f'nova-compute-{host}').splitlines()
+          if ' ERROR ' in line and ' req-' in line and server_id in line)])
 
 
 def _show(command, statuses):

@@ -56,3 +56,66 @@ class TestMiniCloud(base.BaseTestCase):
     def test_one_that_was_there_before(self):
         # What fails to come up cleans up itself, or is not ours.
         self.assertEqual(['up'], self.calls('up'))
+
+    def test_no_point_in_waiting(self):
+        cloud, reasons = minicloud_runner.MiniCloud(), iter(['', 'it is gone'])
+        with mock.patch.object(minicloud_runner.time, 'sleep'):
+            error = self.assertRaises(
+                AssertionError, cloud.wait, lambda: False,
+                lambda: next(reasons))
+        self.assertEqual('it is gone', str(error))
+        # It may have come all the same.
+        cloud.wait(lambda: True, lambda: 'it is gone')
+
+
+class TestWhyNotMoved(base.BaseTestCase):
+
+    def why(self, status, *events, log=''):
+        """Ask after a migration with these events, as nova's API has them.
+
+        :param events: result, finish_time, details
+        :param log: of the nova-compute that it leaves
+        """
+        bodies = {
+            '/os-migrations?instance_uuid=guest': {'migrations': [{
+                'migration_type': 'evacuation', 'instance_uuid': 'guest',
+                'source_compute': 'one', 'dest_compute': 'two',
+                'status': status}]},
+            '/servers/guest/os-instance-actions': {
+                'instanceActions': [{'request_id': 'req-1'}]},
+            '/servers/guest/os-instance-actions/req-1': {
+                'instanceAction': {'events': [
+                    {'event': 'rebuild', 'host': 'two', 'result': result,
+                     'finish_time': time, 'details': details}
+                    for result, time, details in events]}}}
+        return minicloud_runner.why_not_moved(
+            bodies.__getitem__, {'nova-compute-one': log}.__getitem__, 'guest')
+
+    def test_underway_or_done(self):
+        for status in ('accepted', 'pre-migrating', 'running', 'done',
+                       'completed'):
+            self.assertEqual(
+                '', self.why(status, ('Error', 'now', 'of another move')))
+
+    def test_failed(self):
+        for status in ('error', 'failed', 'cancelled'):
+            self.assertEqual(
+                f'evacuation of guest from one to two: {status}\n'
+                'rebuild on two: no room',
+                self.why(status, ('Success', 'now', None),
+                         ('Error', 'now', 'no room')))
+
+    def test_failed_behind_an_event(self):
+        """What a live migration says when its thread fails is in the log."""
+        self.assertEqual(
+            'evacuation of guest from one to two: error\n'
+            'one: now ERROR nova [None req-1] [instance: guest] No route',
+            self.why('error', ('Success', 'now', None), log="""
+now INFO nova [None req-1] [instance: guest] It begins
+now ERROR nova [None req-1] [instance: guest] No route
+now ERROR nova [instance: guest]   File "driver.py", line 1
+now ERROR nova [None req-1] [instance: other] No disk
+"""))
+
+    def test_about_to_say_why(self):
+        self.assertEqual('', self.why('failed', (None, None, None)))

@@ -84,6 +84,17 @@ class TestProgress(base.BaseTestCase):
         shown.look()
         self.assertEqual('', self.said())
 
+    def test_what_a_part_is_at(self):
+        shown, a = self.progress(), self.part('a')
+        shown.started(a)
+        a.detail = 'started again'
+        self.now = 3.0
+        shown.look()
+        self.assertEqual('waiting for a (3 s: started again)\n', self.said())
+        shown.ended(a)
+        self.assertEqual('a ready 3.0 s: started again',
+                         ' '.join(self.said().split()))
+
     def test_no_part(self):
         shown = self.progress()
         with shown.doing('something', lambda: 'half of it'):

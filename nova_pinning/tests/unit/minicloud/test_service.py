@@ -33,7 +33,7 @@ class Fake(service.Service):
             raise errors.NotReady('it yawns')
 
 
-class TestService(minicloud_case.StateTestCase):
+class ServiceTestCase(minicloud_case.StateTestCase):
 
     def setUp(self):
         super().setUp()
@@ -42,6 +42,9 @@ class TestService(minicloud_case.StateTestCase):
         mock.patch.object(service, 'POLL_SECONDS', 0).start()
         self.addCleanup(mock.patch.stopall)
         clock.monotonic.side_effect = itertools.count()
+
+
+class TestService(ServiceTestCase):
 
     def fake(self, *checks):
         made = Fake(self.state, itertools.chain(
@@ -132,7 +135,87 @@ class TestService(minicloud_case.StateTestCase):
             errors.NotReady, service.find_in_log, log, 'swords')
 
 
-class TestTask(TestService):
+class Hanging(Fake):
+    """It is ready at one of its starts, and hangs before."""
+
+    hang_seconds = (5.0, 10.0)
+    starts = 0
+    good = 2
+
+    def prepare(self):
+        self.starts += 1
+
+    def check(self):
+        if self.starts < self.good:
+            raise errors.NotReady('it yawns')
+
+
+class TestHangs(ServiceTestCase):
+
+    def hanging(self):
+        made = Hanging(self.state, ())
+        self.addCleanup(made.down)
+        return made
+
+    def test_started_again(self):
+        hanging = self.hanging()
+        with mock.patch.object(service.process, 'start',
+                               side_effect=process.start) as start:
+            hanging.up()
+        self.assertEqual(2, start.call_count)
+        self.assertTrue(hanging.running())
+        self.assertEqual('started again, as it was not ready within 5 seconds',
+                         hanging.detail)
+
+    def test_the_one_that_hangs_is_ended(self):
+        hanging, records = self.hanging(), []
+        hanging.good = 3
+
+        def prepare():
+            records.append(process.read(hanging.record))
+            hanging.starts += 1
+
+        with mock.patch.object(hanging, 'prepare', side_effect=prepare):
+            hanging.up()
+        # What had been started was gone before the next.
+        self.assertEqual([None, None, None], records)
+        self.assertEqual(
+            'started again, as it was not ready within 10 seconds',
+            hanging.detail)
+
+    def test_not_for_ever(self):
+        hanging = self.hanging()
+        hanging.good = 9
+        error = self.assertRaises(errors.MiniCloudError, hanging.up)
+        self.assertEqual(3, hanging.starts)
+        self.assertIn(
+            'fake was not ready within 60 seconds: it yawns. It was started '
+            'again, as it was not ready within 10 seconds', str(error))
+
+    def test_one_that_was_there_is_left(self):
+        """Whatever it is busy with, guests of a host run on."""
+        there = self.hanging()
+        there.good = 1
+        there.up()
+        before = process.read(there.record)
+        hanging = self.hanging()
+        error = self.assertRaises(errors.MiniCloudError, hanging.up)
+        self.assertIn('fake was not ready within 60 seconds: it yawns',
+                      str(error))
+        self.assertEqual(0, hanging.starts)
+        self.assertEqual(before, process.read(hanging.record))
+        self.assertTrue(hanging.running())
+
+    def test_one_that_ends_is_not_started_again(self):
+        hanging = self.hanging()
+        hanging.hang_seconds = (10.0 ** 9,)
+        hanging.code = 'raise SystemExit(3)'
+        error = self.assertRaises(errors.MiniCloudError, hanging.up)
+        self.assertIn('fake ended while it was starting', str(error))
+        self.assertEqual(1, hanging.starts)
+
+
+class TestTask(ServiceTestCase):
 
     class Once(service.Task):
         name = 'once'

@@ -172,6 +172,13 @@ class TestVirtualMachine(Base):
         for tag in tags:
             self.assertIn(f' {tag} ', script)
 
+    def test_console_tells_where_a_boot_hangs(self):
+        line, = values(self.part(virtual.VirtualMachine).command(), '-append')
+        words = line.split()
+        self.assertIn('console=ttyS0', words)
+        self.assertIn('earlyprintk=ttyS0', words)
+        self.assertNotIn('quiet', words)
+
     def test_comma_in_a_path(self):
         self.state.etc = pathlib.Path('/a,b')
         command = self.part(virtual.VirtualMachine).command()
@@ -266,6 +273,20 @@ class TestLan(Base):
                           config[machine.etc / 'libvirt' / 'qemu.conf'])
             self.assertIn(f'LAN_ADDRESS={own}/24\n',
                           config[machine.data / 'parameters'])
+
+    def test_nobody_has_to_ask_for_addresses(self):
+        """All know each card, and which address it has."""
+        cards = {machine.lan_address: fields(machine.lan_options()[3])['mac']
+                 for machine in self.machines()}
+        for machine in self.machines():
+            text = machine.config()[machine.data / 'parameters']
+            neighbours, = (line.partition('=')[2] for line in text.splitlines()
+                           if line.startswith('LAN_CARDS='))
+            others = {address: mac for address, mac in cards.items()
+                      if address != machine.lan_address}
+            self.assertEqual(others, dict(
+                pair.split('=') for pair in ''.join(
+                    shlex.split(neighbours)).split()))
 
     def test_nova_is_told(self):
         for host in (self.host, self.other):
