@@ -3,8 +3,8 @@
 
 All suites run, whatever the ones before them said. The last line counts the
 tests of the stestr suites; before it stands again what failed. The exit
-status is zero only if every suite succeeded, something passed and nothing
-failed.
+status is zero only if every suite succeeded, with tests that passed and none
+that failed.
 """
 
 import argparse
@@ -202,7 +202,8 @@ def main():
     if options.counts:
         options.counts.write_text(json.dumps(counts))
     totals.show()
-    return 0 if good and totals.counts['passed'] and not totals.failed else 1
+    good &= all(count.get('passed') for count in counts.values())
+    return 0 if good and not totals.failed else 1
 
 
 if __name__ == '__main__':

@@ -131,6 +131,10 @@ CAUSES: tuple[tuple[tuple[str, ...], str, str], ...] = (
      'dedicated ones instead to find out whether there are some'),
     (('dedicated',), r'\.test_live_migrate_and_reboot',
      'It wants no CPU to be among the dedicated ones of both hosts'),
+    (('virtual',), r'\.test_threads_isolate',
+     'Nova pins no guest with thread policy isolate to a host cell with '
+     'hardware threads and a dedicated CPU set (bug 1889633, '
+     '_pack_instance_onto_cores)'),
 )
 #: Of the scheduler's log, who says why there is no host.
 SPEAKERS = ('nova.scheduler.manager', 'nova_pinning.scheduler.reasoned')

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/run_tests.py."""
 
+import collections
 import contextlib
 import importlib
 import io
+import os
 import pathlib
 import sys
 from unittest import mock
@@ -62,3 +64,26 @@ class RunTestsTest(base.BaseTestCase):
         self.assertTrue(self.output.getvalue().endswith('last\n'))
         self.assertFalse(run(1))
         self.assertIn('first\nlast\n', self.output.getvalue())
+
+    def main(self, *suites, passed=0):
+        """Run suites, of which programs succeed.
+
+        :param passed: tests of each that is stestr's; another is skipped
+        """
+        def run_stestr(title, test_path, scratch):
+            counts = {'passed': passed, 'skipped': 1}
+            return self.tool.Results(collections.Counter(counts)), True
+
+        with (mock.patch.object(sys, 'argv', [
+                  'run_tests', *(f'--suite={suite}' for suite in suites)]),
+              mock.patch.object(self.tool, 'run_stestr', run_stestr),
+              mock.patch.object(self.tool, 'run_other', return_value=True),
+              mock.patch.dict(os.environ)):
+            return self.tool.main()
+
+    def test_programs_alone(self):
+        self.assertEqual(0, self.main('fuzz', 'claims'))
+
+    def test_a_suite_that_is_skipped(self):
+        self.assertEqual(0, self.main('unit', 'fuzz', passed=1))
+        self.assertEqual(1, self.main('unit', 'fuzz'))
