@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import dataclasses
 import logging
 import threading
 from typing import Any
@@ -343,7 +342,7 @@ def _what_is_wrong(nova_fit: model.Fit,
                 return (f'it gives guest cell {index} pages of {size_kib} '
                         f'KiB on host cell {view.id}, which is not what it '
                         'asks for')
-            demand = dataclasses.replace(demand, page_size_kib=size_kib)
+            demand = demand._replace(page_size_kib=size_kib)
         missing = cell_check.shortage(view, host, guest, demand)
         if missing:
             return f'it puts guest cell {index} where {missing}'

@@ -26,6 +26,7 @@ from nova import objects
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
+from nova_pinning.bridge import nova_capabilities
 from nova_pinning.bridge import topology
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
@@ -112,7 +113,7 @@ CONSTRAINTS = tuple(constraint for constraint in (
                    ('redirected_usb_ports',)),
     NovaConstraint('numa_get_constraints', nova_rules.NUMA,
                    ('numa_nodes', 'numa_mem', 'numa_cpus', 'mem_page_size')),
-) if hasattr(hardware, constraint.name))
+) if nova_capabilities.functions(hardware, (constraint.name,)))
 
 
 Judge = Callable[[flavor_model.Flavor], nova_rules.Judgement]

@@ -257,13 +257,6 @@ class _TargetHosts:
         return self._judge.fits(occupancy, self._request)
 
 
-def as_new_request(guest: snapshot.FleetGuest,
-                   extra_specs: Mapping[str, str],
-                   ) -> guest_request.GuestRequest:
-    """As :func:`nova_pinning.fleet.guest_request.of_guest`."""
-    return guest_request.of_guest(guest, extra_specs)
-
-
 def _size(guest: snapshot.FleetGuest) -> tuple[int, int, str]:
     return guest.vcpus, guest.memory_mib, guest.uuid
 

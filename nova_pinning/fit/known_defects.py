@@ -177,7 +177,7 @@ def _sticky_claim(
         size_kib = cell_check.page_size_kib(cell, demand)
         if size_kib is None:
             continue
-        demand = dataclasses.replace(demand, page_size_kib=size_kib)
+        demand = demand._replace(page_size_kib=size_kib)
         if cell_check.shortage(cell, host, guest, demand) is None:
             if size_kib not in dict(
                     cell_check.allowed_pools(cell, guest.demands[0])):

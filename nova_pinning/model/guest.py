@@ -3,6 +3,7 @@
 
 import dataclasses
 import enum
+from typing import NamedTuple
 
 #: Page sizes that a guest may ask for besides a number of KiB, with the
 #: values that nova stores for them (nova.virt.hardware.MEMPAGES_*).
@@ -43,11 +44,11 @@ class GuestCell:
     page_size_kib: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What one guest cell asks of the host cell it is put on.
 
-    Guest cells with equal demands fit the same host cells.
+    Guest cells with equal demands fit the same host cells. It is a key for
+    each host that is tried, and no dataclass hashes as fast as a tuple.
 
     :param dedicated: vCPUs to be pinned
     :param shared: vCPUs that float

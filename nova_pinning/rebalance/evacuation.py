@@ -21,6 +21,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import replay
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -145,12 +146,9 @@ class EvacuationFleet:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)
-            request = dataclasses.replace(
-                guest_request.of_guest(guest),
-                devices=guest_request.device_requests(
-                    guest, self.fleet.pci_aliases))
             self.kinds.append(EvacuatedKind(
-                number, guest, request, group, most))
+                number, guest, replay.request_of(
+                    guest, self.fleet.pci_aliases), group, most))
         self._kind_of[guest.uuid] = number
 
     def kind(self, guest: snapshot.FleetGuest) -> EvacuatedKind:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.explain import moves as known_moves
 from nova_pinning import fit
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
@@ -29,25 +28,11 @@ def request_of(
 
     :param aliases: of the fleet, for the affinity of the guest's devices
     """
-    request = known_moves.as_new_request(guest, {})
+    request = guest_request.of_guest(guest)
     if not guest.devices:
         return request
-    counts: dict[snapshot.DeviceKind, int] = {}
-    for use in guest.devices:
-        counts[use.kind] = counts.get(use.kind, 0) + use.count
-    return dataclasses.replace(request, devices=tuple(
-        _device_request(kind, count, aliases or {})
-        for kind, count in counts.items()))
-
-
-def _device_request(
-    kind: snapshot.DeviceKind, count: int,
-    aliases: Mapping[str, snapshot.PciAlias],
-) -> snapshot.PciRequest:
-    for name, alias in sorted(aliases.items()):
-        if kind in alias.kinds:
-            return snapshot.PciRequest(name, alias.kinds, count, alias.policy)
-    return snapshot.PciRequest('', (kind,), count)
+    return dataclasses.replace(
+        request, devices=guest_request.device_requests(guest, aliases or {}))
 
 
 class MoveReplay:

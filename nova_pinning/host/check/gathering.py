@@ -85,7 +85,7 @@ def gather(
         partition=tree.text(f'{_MACHINES}/cpuset.cpus.partition') or '',
         partition_cpus=tree.cpus(f'{_MACHINES}/cpuset.cpus.effective')
         or cpuset.CpuSet(),
-        free_pages=dict(_free_pages(tree)),
+        free_pages=dict(free_pages(tree)),
         nova_conf=nova_conf, nova_conf_error=nova_conf_error,
         outdated=tuple(_outdated(tree, others, nova_conf)),
         agent=agent,
@@ -136,7 +136,7 @@ def _outdated(
                 yield process
 
 
-def _free_pages(
+def free_pages(
     tree: machine_files.Tree,
 ) -> Iterator[tuple[tuple[int, int], int]]:
     """Free huge pages by node and size in KiB."""

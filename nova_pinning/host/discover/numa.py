@@ -45,8 +45,8 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
 
     :raises errors.InputErrors: if nodes share CPUs
     """
-    numbers = _numbers(tree)
-    cpus = {node: _cpus(tree, node) & machine.online for node in numbers}
+    numbers = node_numbers(tree)
+    cpus = {node: node_cpus(tree, node) & machine.online for node in numbers}
     _check_apart(tree, cpus)
     stray = machine.online - cpuset.union(cpus.values())
     if not numbers:
@@ -72,15 +72,16 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
     return Numa(tuple(nodes), stray)
 
 
-def _numbers(tree: machine_files.Tree) -> list[int]:
+def node_numbers(tree: machine_files.Tree) -> list[int]:
+    """The nodes that are online; none if the kernel knows of none."""
     there = [int(match[1]) for match in map(
         _NODE_NAME.fullmatch, tree.names(NODE)) if match]
     online = tree.cpus(f'{NODE}/online', until_nul=True)
     return [node for node in there if online is None or node in online]
 
 
-def _cpus(tree: machine_files.Tree, node: int) -> cpuset.CpuSet:
-    """What the node says, which may name CPUs that are offline."""
+def node_cpus(tree: machine_files.Tree, node: int) -> cpuset.CpuSet:
+    """What a node says, which may name CPUs that are offline."""
     cpus = tree.mask(f'{NODE}/node{node}/cpumap')
     if cpus is None:
         cpus = tree.cpus(f'{NODE}/node{node}/cpulist')

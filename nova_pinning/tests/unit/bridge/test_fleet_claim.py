@@ -13,7 +13,6 @@ from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
-from nova_pinning.explain import moves
 from nova_pinning import fit
 from nova_pinning.fit import devices
 from nova_pinning.fit import known_defects
@@ -139,7 +138,7 @@ class TestClaimedFit(testtools.TestCase):
                         claim_order=nova_claim.installed_order()))
                 for name, occupancy in host_occupancy.of_fleet(fleet).items()}
             requests = {
-                (guest.topology, guest.vcpus): moves.as_new_request(guest, {})
+                (guest.topology, guest.vcpus): guest_request.of_guest(guest)
                 for guest in fleet.guests if not guest.devices}
             for request, occupancy in itertools.product(
                     list(requests.values())[:6], occupancies.values()):
