@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import sys
-import textwrap
 import time
 import typing as ty
 
@@ -17,9 +16,9 @@ from benchmarks.speed import audit
 from benchmarks.speed import bars
 from benchmarks.speed import commands
 from benchmarks.speed import exporting
-from benchmarks.speed import judging
 from benchmarks.speed import measure
 from benchmarks.speed import report
+from benchmarks.speed import results
 
 QUICK = measure.Plan(processes=1, rounds=6, few_rounds=2, command_rounds=2,
                      time_limit=2, passes=3)
@@ -27,6 +26,16 @@ DEFAULT = measure.Plan(processes=3, rounds=7, few_rounds=4, command_rounds=7,
                        time_limit=10)
 RIGOROUS = measure.Plan(processes=8, rounds=20, few_rounds=10,
                         command_rounds=20, time_limit=60)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is measured, by its kinds."""
+
+    cases: ty.Sequence[bars.Case] = ()
+    timed: ty.Sequence[commands.Command] = ()
+    audits: ty.Sequence[audit.Case] = ()
+    exports: ty.Sequence[exporting.Case] = ()
 
 
 def parse(argv: ty.Sequence[str] | None) -> argparse.Namespace:
@@ -81,7 +90,7 @@ def choose_plan(args: argparse.Namespace) -> measure.Plan:
     return dataclasses.replace(plan, **changes)
 
 
-def run(cases: list[bars.Case], plan: measure.Plan,
+def run(cases: ty.Sequence[bars.Case], plan: measure.Plan,
         ) -> tuple[list[report.Row], dict[str, list[measure.Samples]]]:
     """Measure the cases and return their figures and samples."""
     endless = [case for case in cases if case.endless]
@@ -110,128 +119,79 @@ def run(cases: list[bars.Case], plan: measure.Plan,
     return rows, samples
 
 
-def run_commands(chosen: list[commands.Command], rounds: int,
-                 ) -> list[commands.Timing]:
-    """Time the commands."""
-    bar = progress.Bar(len(chosen) * (rounds + 1))
-    try:
-        return commands.measure(chosen, rounds, lambda name: bar.step(name, 1))
-    finally:
-        bar.close()
+def choose(args: argparse.Namespace, plan: measure.Plan) -> Chosen:
+    """Return what to measure."""
+    def named(cases: ty.Sequence[ty.Any]) -> list[ty.Any]:
+        return [case for case in cases
+                if not args.case or case.name in args.case]
+
+    cases = named(bars.CASES)
+    if plan.calibrate:
+        # Nova would never end the others.
+        return Chosen([
+            dataclasses.replace(case, ratio=None, limit_us=None)
+            for case in cases if not case.endless])
+    chosen = Chosen(cases, named(commands.COMMANDS), named(audit.CASES),
+                    named(exporting.CASES))
+    if not args.quick or args.case:
+        return chosen
+    return dataclasses.replace(
+        chosen, exports=[],
+        # Most of its time is waited.
+        audits=[case for case in chosen.audits if not case.request_ms],
+        timed=[command for command in chosen.timed
+               if not command.is_long])
 
 
-def run_audits(cases: list[audit.Case]) -> list[audit.Outcome]:
-    """Audit the stubs of clouds."""
-    bar = progress.Bar(len(cases))
-    try:
-        return audit.run(cases, lambda name: bar.step(name, 1))
-    finally:
-        bar.close()
+def measure_all(chosen: Chosen, plan: measure.Plan) -> results.Results:
+    """Measure all that was chosen, with a progress bar for each kind.
 
+    :raises measure.WorkerError: if a process fails
+    :raises commands.CommandFailed: if a command does
+    """
+    def with_bar(measured: ty.Callable[..., list[ty.Any]],
+                 cases: ty.Sequence[ty.Any], *more: int) -> list[ty.Any]:
+        if not cases:
+            return []
+        bar = progress.Bar(len(cases) * (1 + sum(more)))
+        try:
+            return measured(cases, *more, lambda name: bar.step(name, 1))
+        finally:
+            bar.close()
 
-def run_exporters(cases: list[exporting.Case]) -> list[exporting.Outcome]:
-    """Export large fleets."""
-    bar = progress.Bar(len(cases))
-    try:
-        return exporting.run(cases, lambda name: bar.step(name, 1))
-    finally:
-        bar.close()
+    facts = machine.facts()
+    start = time.monotonic()
+    rows, samples = run(chosen.cases, plan) if chosen.cases else ([], {})
+    return results.Results(
+        plan, facts, rows, samples,
+        timings=with_bar(commands.measure, chosen.timed,
+                         plan.command_rounds),
+        audits=with_bar(audit.run, chosen.audits),
+        exports=with_bar(exporting.run, chosen.exports),
+        seconds=time.monotonic() - start)
 
 
 def main(argv: ty.Sequence[str] | None = None) -> int:
     """Run the benchmarks and return the exit status."""
     args = parse(argv)
     plan = choose_plan(args)
-    cases = [case for case in bars.CASES
-             if not args.case or case.name in args.case]
-    timed = [command for command in commands.COMMANDS
-             if not args.case or command.name in args.case]
-    audits = [case for case in audit.CASES
-              if not args.case or case.name in args.case]
-    exports = [case for case in exporting.CASES
-               if not args.case or case.name in args.case]
-    if args.quick and not args.case:
-        exports = []
-        # Most of its time is waited.
-        audits = [case for case in audits if not case.request_ms]
-        timed = [command for command in timed if not command.is_long]
-    if plan.calibrate:
-        timed = []
-        audits = []
-        exports = []
-        # Nova would never end the others.
-        cases = [dataclasses.replace(case, ratio=None, limit_us=None)
-                 for case in cases if not case.endless]
     # Where a launcher fixed the hash seed for all processes, as tox does,
     # they would be less different than they ought to be.
     os.environ.pop('PYTHONHASHSEED', None)
-    facts = machine.facts()
-    rounds = plan.command_rounds
-    start = time.monotonic()
     try:
-        rows, samples = run(cases, plan) if cases else ([], {})
-        timings = run_commands(timed, rounds) if timed else []
-        outcomes = run_audits(audits) if audits else []
-        exported = run_exporters(exports) if exports else []
+        measured = measure_all(choose(args, plan), plan)
     except (measure.WorkerError, commands.CommandFailed) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('stopped', file=sys.stderr)
         return 130
-    if rows:
-        print('\n'.join(report.table(rows)))
-        print(textwrap.fill(report.explain(rows, plan), 79))
-    if timings:
-        print('\n'.join(commands.table(timings)))
-        print(textwrap.fill(commands.explain(timings, rounds), 79))
-    if outcomes:
-        print('\n'.join(audit.table(outcomes)))
-        print(textwrap.fill(audit.explain(), 79))
-    if exported:
-        print('\n'.join(exporting.table(exported)))
-        print(textwrap.fill(exporting.explain(), 79))
-    versions = facts['versions']
-    print(textwrap.fill(
-        f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}, '
-        f'nova {versions["nova"]}; load {facts["load_average"][0]:.1f} at '
-        f'the start; took {time.monotonic() - start:.0f} s', 79))
-    for row in rows:
-        for problem in row.problems:
-            print(f'{row.case.name}: {problem}')
-    is_flat = audit.is_flat(outcomes)
-    if not is_flat:
-        print('audit: it takes more memory for more servers')
+    print('\n'.join(measured.as_text()))
     if args.json:
-        args.json.write_text(
-            json.dumps(report.as_json(rows, samples, plan, facts)
-                       | {
-                           'commands': [
-                               commands.as_json(timing) for timing in timings],
-                           'audits': [
-                               dataclasses.asdict(outcome) | {
-                                   'verdict': outcome.verdict
-                               } for outcome in outcomes],
-                           'exporters': [
-                               dataclasses.asdict(outcome) | {
-                                   'verdict': outcome.verdict
-                               } for outcome in exported]},
-                       indent=1) + '\n')
+        args.json.write_text(json.dumps(measured.as_json(), indent=1) + '\n')
     if args.rst:
-        args.rst.write_text('\n'.join([
-            '.. Made by "python -m benchmarks.speed --rst", not by hand.',
-            '',
-            *(report.as_rst(rows, plan) if rows else ()),
-            *(commands.as_rst(timings, rounds) if timings else ()),
-            *(audit.as_rst(outcomes) if outcomes else ()),
-            *(exporting.as_rst(exported) if exported else ()),
-            *machine.as_rst(facts)]))
-    verdict = judging.worst([
-        *(row.verdict for row in rows),
-        *(timing.verdict for timing in timings),
-        *(outcome.verdict for outcome in outcomes),
-        *(outcome.verdict for outcome in exported)])
-    return 1 if verdict.is_failure or not is_flat else 0
+        args.rst.write_text('\n'.join(measured.as_rst()))
+    return int(measured.has_failed)
 
 
 if __name__ == '__main__':
