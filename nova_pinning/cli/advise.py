@@ -2,7 +2,6 @@
 """nova-pinning advise: what to run a workload on."""
 
 import argparse
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -25,7 +24,9 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import words
+from nova_pinning.instance_bench.advise import advice_model
 from nova_pinning.instance_bench.advise import advisor
+from nova_pinning.instance_bench.advise import own_results
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import self_test
@@ -77,7 +78,8 @@ class Advise(display.Lister):
                  'a class: '
                  f'{", ".join(bench_model.WorkloadClass)}')
         parser.add_argument(
-            '--load', choices=[str(bound) for bound in advisor.WorkloadBound],
+            '--load',
+            choices=[str(bound) for bound in advice_model.WorkloadBound],
             help='what it is bound by, if that is not what its class says')
         parser.add_argument(
             '--platform', choices=_PLATFORMS, default=_PLATFORMS[0],
@@ -118,16 +120,18 @@ class Advise(display.Lister):
         results = list(own.values())
         question = ask(parsed_args, results)
         for path, result in own.items():
-            if not any(_is_about(result, tenant, question)
+            if not any(own_results.is_about(result, tenant, question)
                        for tenant in _measured(result)):
                 print(f'{path}: not used: {_not_about(result, question)}',
                       file=sys.stderr)
+        flavors = catalogue.load(
+            parsed_args.catalogue or shipped_catalogue()).flavors
+        is_guest = question.platform is not bench_model.PlatformName.CONTAINER
         advice = advisor.advise(
-            question, flavors=catalogue.load(
-                parsed_args.catalogue or shipped_catalogue()).flavors,
+            question, flavors=flavors, refused=refused(
+                flavors, question.host) if question.host and is_guest else {},
             summaries=[statistics.summarise(result, stretch)
-                       for result in results],
-            **({'refusals': refusals(question.host)} if question.host else {}))
+                       for result in results])
         return display.Answer(
             ('topic', 'answer', 'low', 'high', 'unit', 'why', 'strength',
              'holds', 'sources'),
@@ -136,7 +140,7 @@ class Advise(display.Lister):
 
 
 def ask(parsed_args: argparse.Namespace,
-        results: Iterable[bench_model.Results]) -> advisor.Question:
+        results: Iterable[bench_model.Results]) -> advice_model.Question:
     """What the options ask.
 
     :raises errors.InputError: if there is no such workload
@@ -156,33 +160,28 @@ def ask(parsed_args: argparse.Namespace,
             errors.Location(_OPTION),
             _DATABASE if name.lower() in _DATABASES else schema.nearest(
                 name, [*known, *bench_model.WorkloadClass]))
-    return advisor.Question(
+    return advice_model.Question(
         workload=name, workload_class=workload_class,
-        load=advisor.WorkloadBound(parsed_args.load
-                                   or advisor.LOADS[workload_class]),
+        load=advice_model.WorkloadBound(
+            parsed_args.load or advice_model.usual_load(workload_class)),
         platform=bench_model.PlatformName(parsed_args.platform),
         is_steady=parsed_args.steady,
         host=host_loader.load(parsed_args.host) if parsed_args.host else None)
 
 
-def refusals(
-    host: host_model.HostDescription,
-) -> Callable[[Sequence[flavor_model.Flavor]], Mapping[str, str]]:
+def refused(flavors: Sequence[flavor_model.Flavor],
+            host: host_model.HostDescription) -> Mapping[str, str]:
     """Why flavors do not go on a host, as flavor check has it."""
-    def refused(flavors: Sequence[flavor_model.Flavor]) -> Mapping[str, str]:
-        # This loads most of nova.
-        standalone.prepare()
-        from nova_pinning.bridge import nova_judgement
-        from nova_pinning.flavors.checks import flavor_check_run
-        return {
-            finding.name: finding.message.removeprefix(
-                'does not fit on the host given; ')
-            for finding in reversed(
-                flavor_check_run.check(flavors, nova_judgement.judging,
-                                       [host]))
-            if finding.severity is check_rule.Severity.ERROR}
-
-    return refused
+    # This loads most of nova.
+    standalone.prepare()
+    from nova_pinning.bridge import nova_judgement
+    from nova_pinning.flavors.checks import flavor_check_run
+    return {
+        finding.name: finding.message.removeprefix(
+            'does not fit on the host given; ')
+        for finding in reversed(flavor_check_run.check(
+            flavors, nova_judgement.judging, [host]))
+        if finding.severity is check_rule.Severity.ERROR}
 
 
 def _is_self_test(result: bench_model.Results) -> bool:
@@ -191,22 +190,16 @@ def _is_self_test(result: bench_model.Results) -> bool:
 
 def _measured(results: bench_model.Results) -> Iterator[bench_model.Tenant]:
     """The tenants that there are figures of."""
-    done = {statistics.key(measurement.factors)
+    done = {measurement.key
             for measurement in results.measurements}
     for case in results.experiment.cases:
-        if statistics.key(case.factors) in done:
+        if case.key in done:
             yield from (tenant for tenant in case.tenants
                         if tenant.role is bench_model.Role.MEASURED)
 
 
-def _is_about(results: bench_model.Results, tenant: bench_model.Tenant,
-              question: advisor.Question) -> bool:
-    return advisor.is_about(results.workloads[tenant.workload], tenant,
-                            question)
-
-
 def _not_about(results: bench_model.Results,
-               question: advisor.Question) -> str:
+               question: advice_model.Question) -> str:
     """What results are of, and what is asked about."""
     tenants = list(_measured(results))
     what = 'nothing'
@@ -233,7 +226,7 @@ def shipped_catalogue(roots: Sequence[pathlib.Path] = _ROOTS) -> str:
         'name a catalogue')
 
 
-def as_dict(advice: advisor.Advice) -> Mapping[str, object]:
+def as_dict(advice: advice_model.Advice) -> Mapping[str, object]:
     """As JSON has it; amounts are numbers."""
     question = advice.question
     return {
@@ -254,7 +247,7 @@ def as_dict(advice: advisor.Advice) -> Mapping[str, object]:
             for source in advice.sources}}
 
 
-def line_as_dict(line: advisor.AdviceLine) -> Mapping[str, object]:
+def line_as_dict(line: advice_model.AdviceLine) -> Mapping[str, object]:
     """A line of it, as JSON has it."""
     return {
         'topic': line.topic, 'answer': str(line),
@@ -265,7 +258,7 @@ def line_as_dict(line: advisor.AdviceLine) -> Mapping[str, object]:
         'remark': line.remark}
 
 
-def show(advice: advisor.Advice, console: rich.console.Console) -> None:
+def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
     """Print it for people."""
     question, host = advice.question, advice.question.host
     printing.title(
@@ -275,9 +268,10 @@ def show(advice: advisor.Advice, console: rich.console.Console) -> None:
         console)
     numbers = {source: number for number, source
                in enumerate(advice.sources, 1)}
-    rows = [(advisor.TOPICS[line.topic], str(line), _because(line), ' '.join(
-        [line.strength, *(f'[{numbers[source]}]' for source in line.sources)]))
-        for line in advice.lines]
+    rows = [(advice_model.TOPICS[line.topic], str(line), _because(line),
+             ' '.join([line.strength, *(
+                 f'[{numbers[source]}]' for source in line.sources)]))
+            for line in advice.lines]
     if advice.why:
         rows.insert(0, ('flavor', advice.flavors[0] if advice.flavors
                         else 'none', advice.why, ''))
@@ -290,6 +284,6 @@ def show(advice: advisor.Advice, console: rich.console.Console) -> None:
             console.print(f'      {source.url}', soft_wrap=True)
 
 
-def _because(line: advisor.AdviceLine) -> str:
+def _because(line: advice_model.AdviceLine) -> str:
     holds = f' ({line.holds})' if line.holds else ''
     return '; '.join(filter(None, (line.why + holds, line.remark)))

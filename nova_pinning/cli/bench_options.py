@@ -2,6 +2,7 @@
 """What several commands of bench need: options of platforms."""
 
 import argparse
+import dataclasses
 
 from nova_pinning.cli import common_options
 from nova_pinning.instance_bench.platforms import settings
@@ -50,14 +51,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def read_settings(
         parsed_args: argparse.Namespace) -> settings.PlatformSettings:
     """What the options of add_settings say."""
-    return settings.PlatformSettings(
-        connect=parsed_args.connect, plan=parsed_args.plan,
-        image=parsed_args.image,
-        accelerator=parsed_args.accelerator,
+    names = (field.name for field in dataclasses.fields(
+        settings.PlatformSettings))
+    return dataclasses.replace(
+        settings.PlatformSettings(**{
+            name: getattr(parsed_args, name) for name in names}),
         channel=settings.ChannelKind(parsed_args.channel),
-        ssh_user=parsed_args.ssh_user, ssh_key=parsed_args.ssh_key,
-        cloud=parsed_args.cloud,
-        server_image=parsed_args.server_image,
-        server_network=parsed_args.server_network,
-        hypervisor=parsed_args.hypervisor,
         boot_seconds=float(parsed_args.boot_seconds))

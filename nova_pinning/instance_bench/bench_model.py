@@ -16,6 +16,8 @@ from nova_pinning.model import hostclass
 
 #: What a parameter of a workload's command can be.
 Parameter = str | int | float
+#: What tells a case from others.
+CaseKey = tuple[tuple[str, str], ...]
 
 #: What the kernel counts of an instance's threads and cgroup, with units.
 COUNTERS = {
@@ -90,6 +92,11 @@ class EmulatorThreads(enum.StrEnum):
     ISOLATE = 'isolate'
     #: On the CPUs of the guest's own vCPUs: what nova does without a policy.
     VCPUS = 'vcpus'
+
+    @property
+    def policy(self) -> str | None:
+        """hw:emulator_threads_policy, None for none."""
+        return None if self is EmulatorThreads.VCPUS else self.value
 
 
 class NetworkCpus(enum.StrEnum):
@@ -217,6 +224,11 @@ class Tenant:
     flavor: str = ''
 
 
+def case_key(factors: Mapping[str, str]) -> CaseKey:
+    """What tells a case from others, whatever the order of its factors."""
+    return tuple(sorted(factors.items()))
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """Tenants that run at the same time.
@@ -236,6 +248,10 @@ class Case:
     @property
     def name(self) -> str:
         return ' / '.join(self.factors.values())
+
+    @property
+    def key(self) -> CaseKey:
+        return case_key(self.factors)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,6 +430,11 @@ class Measurement:
     counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
     utilisation: tuple[UtilisationSample, ...] = ()
     flags: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> CaseKey:
+        """That of its case."""
+        return case_key(self.factors)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

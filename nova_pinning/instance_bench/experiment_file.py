@@ -21,6 +21,7 @@ from typing import Any
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import case_tenants
 from nova_pinning.instance_bench import cpu_layout
@@ -390,11 +391,7 @@ class _ExperimentReader:
         self._errors.setdefault(str(error), error)
 
     def _stop_on_errors(self) -> None:
-        problems = tuple(self._errors.values())
-        if problems:
-            raise errors.InputErrors(
-                problems[:schema.MAX_ERRORS],
-                has_more=len(problems) > schema.MAX_ERRORS)
+        bench_errors.raise_all(tuple(self._errors.values()))
 
 
 def _listed(values: Sequence[Any],

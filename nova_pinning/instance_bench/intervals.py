@@ -100,6 +100,13 @@ class Interval:
         """Whether it is known and the value is not in it."""
         return self.is_known and not self.low <= value <= self.high
 
+    @property
+    def inverse(self) -> 'Interval':
+        """Of a ratio, that the other way round; of 0 it is infinite."""
+        value, low, high = (1 / number if number else math.inf for number
+                            in (self.value, self.high, self.low))
+        return dataclasses.replace(self, value=value, low=low, high=high)
+
     def stretched(self, factor: float) -> 'Interval':
         """Wider by a factor, by logarithms: for what cannot be negative."""
         if factor == 1 or not self.is_known or self.low <= 0:

@@ -39,10 +39,7 @@ class InstanceCpus:
     @property
     def cpus(self) -> cpuset.CpuSet:
         """All CPUs that vCPUs may use."""
-        union = cpuset.CpuSet()
-        for cpus in self.vcpus:
-            union |= cpus
-        return union
+        return cpuset.union(self.vcpus)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

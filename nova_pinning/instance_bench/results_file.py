@@ -302,8 +302,7 @@ def _check(line: '_Line', measurement: bench_model.Measurement,
     :raises errors.InputError: if there is one of this repetition already, or
         a figure or a time is negative
     """
-    name = (frozenset(measurement.factors.items()), measurement.round,
-            measurement.repetition)
+    name = measurement.key, measurement.round, measurement.repetition
     other = seen.setdefault(name, line.number)
     if other != line.number:
         raise line.error(

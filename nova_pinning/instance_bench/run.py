@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 from typing import Protocol
 
-from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -110,7 +109,7 @@ class ExperimentRunner:
                 troubles.append(error)
             except (bench_errors.BenchError, errors.CloudError) as error:
                 troubles.append(_told(name, error))
-        _raise(troubles)
+        bench_errors.raise_all(troubles)
         return platforms
 
     def _measure(
@@ -230,7 +229,7 @@ def _check(
             except (bench_errors.BenchError, errors.CloudError) as error:
                 told = _told(name, error)
                 troubles[str(told)] = told
-    _raise(list(troubles.values()))
+    bench_errors.raise_all(list(troubles.values()))
 
 
 def _told(name: bench_model.PlatformName,
@@ -238,15 +237,6 @@ def _told(name: bench_model.PlatformName,
           ) -> errors.InputError:
     return errors.InputError(
         f'platform {name}: {error}', advice=getattr(error, 'advice', ''))
-
-
-def _raise(troubles: Sequence[errors.InputError]) -> None:
-    if len(troubles) == 1:
-        raise troubles[0]
-    if troubles:
-        raise errors.InputErrors(
-            tuple(troubles[:schema.MAX_ERRORS]),
-            has_more=len(troubles) > schema.MAX_ERRORS)
 
 
 def _message(error: Exception) -> str:

@@ -105,7 +105,7 @@ def compare(new: statistics.RunSummary, old: statistics.RunSummary,
 
 
 def _key(row: statistics.FigureRow) -> tuple[object, ...]:
-    return (statistics.key(row.case.factors), row.tenant.name,
+    return (row.case.key, row.tenant.name,
             row.tenant.workload, row.figure.name)
 
 

@@ -5,7 +5,6 @@ Pure. A unit is what is done with one set of instances: a case in one round.
 """
 
 from collections.abc import Callable
-from collections.abc import Mapping
 import dataclasses
 import random
 
@@ -52,19 +51,17 @@ def units(
     :param before: the experiment, and what was measured of it
     """
     experiment = before.experiment
-    done = {(measurement.round, _key(
-        measurement.factors), measurement.repetition)
+    done = {(measurement.round, measurement.key, measurement.repetition)
             for measurement in before.measurements}
     left = []
     for number in range(1, experiment.rounds + 1):
         cases = list(experiment.cases)
         random.Random(f'{experiment.seed}:{number}').shuffle(cases)
         for case in cases:
-            key = _key(case.factors)
             repetitions = tuple(
                 repetition
                 for repetition in range(1, experiment.repetitions + 1)
-                if (number, key, repetition) not in done)
+                if (number, case.key, repetition) not in done)
             if repetitions and not case.skipped and is_chosen(case):
                 left.append(CaseRound(
                     case=case, round=number, repetitions=repetitions,
@@ -97,10 +94,6 @@ class TimeEstimate:
         if self._took:
             return sum(self._took.values()) / sum(self._expected.values())
         return 1.0
-
-
-def _key(factors: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset(factors.items())
 
 
 def _seconds(before: bench_model.Results, case: bench_model.Case,

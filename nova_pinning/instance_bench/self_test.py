@@ -78,9 +78,9 @@ def calibrate(results: bench_model.Results) -> Calibration:
             'self-test', advice='make one with nova-pinning bench run '
                                 'self-test')
     by_case: dict[tuple[object, ...], list[statistics.FigureRow]] = {}
-    for row in statistics.summarise(results).rows:
-        first = results.workloads[row.tenant.workload].figures[0]
-        if row.figure == first:
+    summary = statistics.summarise(results)
+    for row in summary.rows:
+        if summary.is_first(row):
             by_case.setdefault(tuple(
                 value for name, value in row.case.factors.items()
                 if name != COPY), []).append(row)

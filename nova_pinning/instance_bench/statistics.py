@@ -176,6 +176,17 @@ class RunSummary:
     def experiment(self) -> bench_model.Experiment:
         return self.results.experiment
 
+    @property
+    def host_cpus(self) -> int:
+        """How many CPUs the host has, 0 if nobody knows."""
+        conditions = self.results.conditions
+        return conditions[-1].cpus if conditions else 0
+
+    def is_first(self, row: FigureRow) -> bool:
+        """Whether it is of its workload's first figure."""
+        return row.figure == self.results.workloads[
+            row.tenant.workload].figures[0]
+
     def name(self, case: bench_model.Case) -> str:
         """A case's, without what is the same for all."""
         return ' / '.join(
@@ -189,11 +200,11 @@ def summarise(results: bench_model.Results,
 
     :param stretch: as of :class:`RunSummary`
     """
-    measured = _by_case(results.measurements)
+    measured = by_case(results.measurements)
     seed = results.experiment.seed
     rows = []
     for case in results.experiment.cases:
-        measurements = measured.get(key(case.factors), ())
+        measurements = measured.get(case.key, ())
         for tenant in case.tenants:
             workload = results.workloads.get(tenant.workload)
             for figure in workload.figures if workload else ():
@@ -206,11 +217,6 @@ def summarise(results: bench_model.Results,
                                     for measurement in measurements)))
     return RunSummary(results=results, stretch=stretch, rows=tuple(
         _compared(row, rows, results.experiment, stretch) for row in rows))
-
-
-def key(factors: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What tells a case from others, whatever the order of its factors."""
-    return tuple(sorted(factors.items()))
 
 
 def varying(cases: Sequence[bench_model.Case]) -> tuple[str, ...]:
@@ -227,13 +233,13 @@ def varying(cases: Sequence[bench_model.Case]) -> tuple[str, ...]:
     return tuple(factors) or tuple(names)[:1]
 
 
-def _by_case(
+def by_case(
     measurements: Iterable[bench_model.Measurement],
-) -> dict[tuple[tuple[str, str], ...], list[bench_model.Measurement]]:
-    measured: dict[tuple[tuple[str, str], ...],
-                   list[bench_model.Measurement]] = {}
+) -> dict[bench_model.CaseKey, list[bench_model.Measurement]]:
+    """Those of each case, in their order."""
+    measured: dict[bench_model.CaseKey, list[bench_model.Measurement]] = {}
     for measurement in measurements:
-        measured.setdefault(key(measurement.factors), []).append(measurement)
+        measured.setdefault(measurement.key, []).append(measurement)
     return measured
 
 
@@ -248,13 +254,23 @@ def sample_of(measurements: Iterable[bench_model.Measurement], tenant: str,
 
     :returns: None if there are no values
     """
+    return _in_rounds((measurement.round, value)
+                      for measurement in measurements
+                      for value in _values(measurement, tenant, figure))
+
+
+def _values(measurement: bench_model.Measurement, tenant: str,
+            figure: str) -> list[float]:
+    """A figure of a tenant's instances, as one repetition brought it."""
+    return [float(reading.figures[figure]) for reading in measurement.readings
+            if reading.tenant == tenant and figure in reading.figures]
+
+
+def _in_rounds(values: Iterable[tuple[int, float]]) -> intervals.Sample | None:
+    """Values with their rounds as a sample, None if there are none."""
     rounds: dict[int, list[float]] = {}
-    for measurement in measurements:
-        values = [float(reading.figures[figure])
-                  for reading in measurement.readings
-                  if reading.tenant == tenant and figure in reading.figures]
-        if values:
-            rounds.setdefault(measurement.round, []).extend(values)
+    for number, value in values:
+        rounds.setdefault(number, []).append(value)
     if not rounds:
         return None
     return intervals.Sample(numbers=tuple(rounds),
@@ -389,8 +405,7 @@ def split(summary: RunSummary, cpus: int) -> tuple[Split, ...]:
     """
     by_name: dict[tuple[str, ...], list[FigureRow]] = {}
     for row in summary.rows:
-        first = summary.results.workloads[row.tenant.workload].figures[0]
-        if row.overhead is not None and row.figure == first:
+        if row.overhead is not None and summary.is_first(row):
             by_name.setdefault((
                 row.tenant.workload, str(row.tenant.platform),
                 str(row.tenant.provisioning), row.tenant.name), []).append(row)
@@ -464,10 +479,10 @@ class Finish:
 
 def finishes(summary: RunSummary) -> tuple[Finish, ...]:
     """Ratios of cases with two measured tenants of different weights."""
-    measured = _by_case(summary.results.measurements)
+    measured = by_case(summary.results.measurements)
     pairs = []
     for _name, group in itertools.groupby(
-            summary.rows, lambda row: key(row.case.factors)):
+            summary.rows, lambda row: row.case.key):
         rows = [row for row in group if row.is_measured
                 and row.figure.better is bench_model.Better.LOWER]
         # A tenant's first figure that is a time.
@@ -478,7 +493,7 @@ def finishes(summary: RunSummary) -> tuple[Finish, ...]:
         light, heavy = sorted(firsts, key=lambda row: row.tenant.weight)
         if light.tenant.weight == heavy.tenant.weight:
             continue
-        sample = _paired(measured[key(heavy.case.factors)], heavy, light)
+        sample = _paired(measured[heavy.case.key], heavy, light)
         if sample is not None:
             pairs.append(Finish(
                 case=heavy.case, heavy=heavy, light=light,
@@ -488,20 +503,12 @@ def finishes(summary: RunSummary) -> tuple[Finish, ...]:
 
 def _paired(measurements: Iterable[bench_model.Measurement], heavy: FigureRow,
             light: FigureRow) -> intervals.Sample | None:
-    rounds: dict[int, list[float]] = {}
+    """Of each repetition the ratio of the two's means, if it has both."""
+    ratios = []
     for measurement in measurements:
-        means = []
-        for row in (heavy, light):
-            values = [reading.figures[row.figure.name]
-                      for reading in measurement.readings
-                      if reading.tenant == row.tenant.name
-                      and row.figure.name in reading.figures]
-            means.append(math.fsum(values) / len(values) if values
-                         else math.nan)
-        if not math.isnan(sum(means)) and means[1]:
-            rounds.setdefault(measurement.round,
-                              []).append(means[0] / means[1])
-    if not rounds:
-        return None
-    return intervals.Sample(numbers=tuple(rounds),
-                            clusters=tuple(map(tuple, rounds.values())))
+        both = [_values(measurement, row.tenant.name, row.figure.name)
+                for row in (heavy, light)]
+        if all(both) and math.fsum(both[1]):
+            means = [math.fsum(values) / len(values) for values in both]
+            ratios.append((measurement.round, means[0] / means[1]))
+    return _in_rounds(ratios)

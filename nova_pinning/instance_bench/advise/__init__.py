@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to run a workload on: rules, one's own results, and the flavor.
 
-rules.yaml has the rules, each with its condition, sources and strength;
-rules-1.json is its schema.
+rules.yaml has the rules, each with its condition, sources and strength.
 """

@@ -17,7 +17,7 @@ from typing import Any
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 
 #: A guest on CPUs that three others want takes its time.
@@ -35,7 +35,7 @@ def run(arguments: Sequence[str],
         seconds: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        errors='replace', timeout=seconds, env=hypervisor.environment())
+        errors='replace', timeout=seconds, env=process.untranslated())
 
 
 class Agent:

@@ -16,7 +16,7 @@ from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import guest_shape
-from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import process
 
 _AGENT = 'org.qemu.guest_agent.0'
 _END_SECONDS = 30.0
@@ -182,7 +182,7 @@ class TransientDomain:
                 ['stdbuf', '--output=L', *virsh, '--quiet'],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, start_new_session=True,
-                env=hypervisor.environment())
+                env=process.untranslated())
         except OSError as error:
             raise bench_errors.InstanceError(
                 f'{virsh[0]}: {error.strerror}') from None

@@ -12,7 +12,6 @@ import dataclasses
 import os
 import pathlib
 import shutil
-import subprocess
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -30,6 +29,7 @@ from nova_pinning.instance_bench.platforms import guest_shape
 from nova_pinning.instance_bench.platforms import holder
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import link
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import running_agent
 from nova_pinning.instance_bench.platforms import settings
@@ -247,7 +247,9 @@ class GuestPlatform(holder.Holder):
     def _start(self,
                request: platform_interface.InstanceRequest) -> GuestInstance:
         spec = self._domain_spec(request)
-        overlay(self._image / image_manifest.DISK, spec.disk)
+        process.run((
+            'qemu-img', 'create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b',
+            str(self._image / image_manifest.DISK), str(spec.disk)))
         definition = spec.disk.with_suffix('.xml')
         definition.write_text(domain.domain_xml_of(spec))
         running = domain.TransientDomain(self._libvirt.virsh, spec.name,
@@ -288,20 +290,6 @@ class GuestPlatform(holder.Holder):
         return ssh.Ssh(ssh.SshTarget(
             address=spec.link.guest, user=self._how.ssh_user,
             key=self._how.ssh_key), request.name)
-
-
-def overlay(disk: pathlib.Path, target: pathlib.Path) -> None:
-    """Make a disk that is another but for what is written to it.
-
-    :raises bench_errors.InstanceError: if it cannot be made
-    """
-    done = subprocess.run(
-        ['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', str(disk), '-F',
-         'qcow2', str(target)], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise bench_errors.InstanceError(
-            f'{target} cannot be made: {" ".join(done.stderr.split())}')
 
 
 def _needs_link(request: platform_interface.InstanceRequest,

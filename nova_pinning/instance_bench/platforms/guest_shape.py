@@ -10,7 +10,6 @@ vanilla one of the other.
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import math
 from typing import Any
 
 import yaml
@@ -18,6 +17,8 @@ import yaml
 from nova_pinning import cpuset
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
+from nova_pinning.host.check import gathering
+from nova_pinning.host.discover import numa
 from nova_pinning.host import domain_xml
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
@@ -27,10 +28,6 @@ from nova_pinning.instance_bench.platforms import cgroups
 PINNED = {'class': 'dedicated', 'cpu_topology': 'match-host',
           'page_size': 'large', 'nic_multiqueue': True}
 VANILLA = {'class': 'shared', 'cpu_topology': 'match-host'}
-#: Nova's policies, by the catalogue's words for them.
-_EMULATOR = {bench_model.EmulatorThreads.SHARE: 'share',
-             bench_model.EmulatorThreads.ISOLATE: 'isolate'}
-_NODES = '/sys/devices/system/node'
 _KIB_PER_MIB = 1024
 
 
@@ -56,28 +53,6 @@ class GuestShape:
         return cpuset.union(cell.host_nodes for cell in self.cells)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HostNode:
-    """A NUMA node of the host.
-
-    :param free_pages: huge pages that nobody has, by their size in KiB
-    """
-
-    id: int
-    cpus: cpuset.CpuSet
-    free_pages: Mapping[int, int]
-
-
-def host_nodes(tree: machine_files.Tree) -> tuple[HostNode, ...]:
-    """The nodes of a host; none if its kernel knows of none."""
-    return tuple(
-        HostNode(id=int(name[4:]), cpus=cpus, free_pages=dict(
-            _free_pages(tree, f'{_NODES}/{name}/hugepages')))
-        for name in tree.names(_NODES)
-        if name.startswith('node') and name[4:].isdecimal()
-        and (cpus := tree.cpus(f'{_NODES}/{name}/cpulist')))
-
-
 def flavor_of(tenant: bench_model.Tenant, *, cells: int,
               has_siblings: bool) -> flavor_model.Flavor:
     """What the catalogue would sell to a tenant.
@@ -91,8 +66,8 @@ def flavor_of(tenant: bench_model.Tenant, *, cells: int,
         family = {**PINNED, 'numa_nodes': cells}
         if has_siblings:
             family['thread_policy'] = 'require'
-        if tenant.emulator_threads in _EMULATOR:
-            family['emulator_threads'] = _EMULATOR[tenant.emulator_threads]
+        if tenant.emulator_threads and tenant.emulator_threads.policy:
+            family['emulator_threads'] = tenant.emulator_threads.policy
         if tenant.weight != cgroups.USUAL_WEIGHT:
             family['cpu_priority'] = f'{tenant.weight}*vcpus'
     else:
@@ -109,11 +84,14 @@ def flavor_of(tenant: bench_model.Tenant, *, cells: int,
 def shape_of(
     flavor: flavor_model.Flavor,
     instance_cpus: platform_interface.InstanceCpus,
-    nodes: tuple[HostNode, ...],
+    nodes: Mapping[int, cpuset.CpuSet],
+    free_pages: Mapping[tuple[int, int], int],
 ) -> GuestShape:
     """What nova makes of a flavor whose vCPUs are placed already.
 
-    :param nodes: of the host; where there are none the guest is told of none
+    :param nodes: of the host, the CPUs of each; where there are none the
+        guest is told of none
+    :param free_pages: huge pages that nobody has, by node and size in KiB
     """
     specs = flavor.extra_specs
     cells: tuple[domain_xml.DomainCell, ...] = ()
@@ -121,7 +99,7 @@ def shape_of(
     if 'hw:numa_nodes' in specs:
         cells = tuple(_cells(flavor, instance_cpus, nodes))
         if specs.get('hw:mem_page_size') == 'large':
-            page_size_kib = _page_size(cells, nodes)
+            page_size_kib = _page_size(cells, free_pages)
     shares = specs.get('quota:cpu_shares')
     return GuestShape(
         topology=domain_xml.DomainTopology(*(
@@ -139,24 +117,25 @@ def for_tenant(
     tree: machine_files.Tree,
 ) -> GuestShape:
     """The shape of a guest on a host."""
-    nodes = host_nodes(tree)
-    own = [node for node in nodes
-           if not node.cpus.isdisjoint(instance_cpus.cpus)]
+    nodes = {node: cpus for node in numa.node_numbers(tree)
+             if (cpus := numa.node_cpus(tree, node))}
+    own = [node for node, cpus in nodes.items()
+           if not cpus.isdisjoint(instance_cpus.cpus)]
     return shape_of(
         flavor_of(tenant, cells=max(len(own), 1),
                   has_siblings=_has_siblings(tree, instance_cpus.cpus)),
-        instance_cpus, nodes)
+        instance_cpus, nodes, dict(gathering.free_pages(tree)))
 
 
 def _cells(
     flavor: flavor_model.Flavor,
     instance_cpus: platform_interface.InstanceCpus,
-    nodes: tuple[HostNode, ...],
+    nodes: Mapping[int, cpuset.CpuSet],
 ) -> Iterator[domain_xml.DomainCell]:
     """A cell for each node that vCPUs are on, with memory in proportion."""
-    own = {node.id: cpuset.CpuSet(
+    own = {node: cpuset.CpuSet(
         number for number, cpus in enumerate(instance_cpus.vcpus)
-        if cpus.issubset(node.cpus)) for node in nodes}
+        if cpus.issubset(of_node)) for node, of_node in nodes.items()}
     own = {node: vcpus for node, vcpus in own.items() if vcpus}
     left_mib = flavor.memory_mib
     ordered = sorted(own.items(), key=lambda item: min(item[1]))
@@ -170,29 +149,19 @@ def _cells(
 
 
 def _page_size(cells: tuple[domain_xml.DomainCell, ...],
-               nodes: tuple[HostNode, ...]) -> int | None:
+               free_pages: Mapping[tuple[int, int], int]) -> int | None:
     """The largest huge pages that all cells can have on their nodes.
 
     Where there are none, memory is in small pages: nova would not boot the
     guest there at all.
     """
-    by_id = {node.id: node for node in nodes}
-    sizes = {size for node in nodes for size in node.free_pages}
-    for size in sorted(sizes, reverse=True):
+    for size in sorted({size for _node, size in free_pages}, reverse=True):
         if cells and all(
                 cell.memory_kib % size == 0
-                and by_id[min(cell.host_nodes)].free_pages.get(size, 0)
-                >= math.ceil(cell.memory_kib / size) for cell in cells):
+                and free_pages.get((min(cell.host_nodes), size), 0)
+                >= cell.memory_kib // size for cell in cells):
             return size
     return None
-
-
-def _free_pages(tree: machine_files.Tree,
-                path: str) -> Iterator[tuple[int, int]]:
-    for name in tree.names(path):
-        size = name.removeprefix('hugepages-').removesuffix('kB')
-        if size.isdecimal():
-            yield int(size), tree.number(f'{path}/{name}/free_hugepages') or 0
 
 
 def _has_siblings(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> bool:

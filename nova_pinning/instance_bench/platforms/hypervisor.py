@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import dataclasses
 import os
 import shlex
-import subprocess
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -14,10 +13,9 @@ from nova_pinning.host import domain_xml
 from nova_pinning.host import qemu_process
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import settings
 
-#: How long an answer may take.
-_SECONDS = 60.0
 #: Programs that have a shell of the other side read what they are to run.
 _WITH_SHELL = ('ssh', 'autossh')
 
@@ -37,33 +35,6 @@ true
 Run = Callable[[Sequence[str]], str]
 
 
-def environment() -> dict[str, str]:
-    """For virsh, what it says of which is translated otherwise."""
-    return {**os.environ, 'LC_ALL': 'C'}
-
-
-def run(command: Sequence[str]) -> str:
-    """Run a command.
-
-    :returns: what it printed
-    :raises errors.InstanceError: if it fails
-    """
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors='replace', timeout=_SECONDS,
-            env=environment())
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise bench_errors.InstanceError(
-            f'{shlex.join(command)}: {error}') from error
-    if done.returncode:
-        said = ' '.join(done.stderr.split()) or 'it does not say why'
-        raise bench_errors.InstanceError(
-            f'{shlex.join(command)} ended with status {done.returncode}: '
-            f'{said}')
-    return done.stdout
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeHypervisor:
     """A compute host.
@@ -75,7 +46,7 @@ class ComputeHypervisor:
 
     prefix: tuple[str, ...]
     connect: str
-    run: Run = run
+    run: Run = process.run
 
     @property
     def has_shell(self) -> bool:
@@ -137,14 +108,12 @@ class ComputeHypervisor:
         lines = self.run((*self.prefix, 'sh', '-c',
                           self.word(script))).splitlines()
         online = cpuset.CpuSet.parse(lines[0])
-        process = qemu_process.qemu_process_of(
+        found = qemu_process.qemu_process_of(
             0, (_thread(line) for line in lines[1:]), 0, ())
         vcpus = {number: thread.cpus
-                 for number, thread in process.vcpus.items()}
-        emulator = cpuset.CpuSet()
-        for thread in process.emulator:
-            emulator |= thread.cpus
-        return _affinities(definition, online, vcpus, emulator)
+                 for number, thread in found.vcpus.items()}
+        return _affinities(definition, online, vcpus, cpuset.union(
+            thread.cpus for thread in found.emulator))
 
     def _vcpuinfo(
             self,
@@ -193,7 +162,7 @@ def _affinities(
 
 def of_host(how: settings.PlatformSettings,
             name: str,
-            run: Run = run) -> ComputeHypervisor:
+            run: Run = process.run) -> ComputeHypervisor:
     """The compute host of a name, as the settings say it is reached.
 
     :raises nova_pinning.errors.InputError: if they are not a command

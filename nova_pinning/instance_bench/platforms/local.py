@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What platforms have in common whose instances are processes of this host."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -11,8 +13,8 @@ import time
 
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
-from nova_pinning.instance_bench import affinity
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import kernel_counters
@@ -123,7 +125,7 @@ class LocalInstance:
         members = self._members()
         # A look that counts, since threads may have ended before the next.
         self._counters.read(self._tree, members)
-        return tuple(affinity.of_processes(self._tree, members, self.cpus))
+        return tuple(affinities_of(self._tree, members, self.cpus))
 
     def _members(self) -> Sequence[int]:
         first = self._first()
@@ -206,3 +208,20 @@ class LocalPlatform(holder.Holder):
 
 def _which(name: str) -> str | None:
     return shutil.which(name, path=process.environment('/')['PATH'])
+
+
+def affinities_of(
+        tree: machine_files.Tree, pids: Iterable[int],
+        expected_cpus: cpuset.CpuSet) -> Iterator[bench_model.Affinity]:
+    """One for each process, and for all of its threads.
+
+    :param pids: those that have ended are left out
+    :param expected_cpus: where all of them were to run
+    """
+    for pid in pids:
+        threads = tuple(processes.threads(tree, pid))
+        if threads:
+            name = tree.text(f'/proc/{pid}/comm') or threads[0].name
+            yield bench_model.Affinity(
+                thread=f'process {pid} ({name})', asked=expected_cpus,
+                seen=cpuset.union(thread.cpus for thread in threads))

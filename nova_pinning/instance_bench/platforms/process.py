@@ -17,6 +17,7 @@ import itertools
 import os
 import pathlib
 import selectors
+import shlex
 import signal
 import subprocess
 import time
@@ -198,23 +199,28 @@ def watched(pid: int) -> Iterator[Callable[[], None]]:
         os.close(descriptor)
 
 
-def run(arguments: Sequence[str], seconds: float = 60.0) -> str:
-    """A command of the controller's own; its standard output.
+def untranslated() -> dict[str, str]:
+    """The environment of a program whose words are read."""
+    return {**os.environ, 'LC_ALL': 'C'}
 
-    :raises errors.BenchError: if it fails, with what it said
+
+def run(command: Sequence[str], seconds: float = 60.0) -> str:
+    """Run a command of the controller's own.
+
+    :returns: what it printed
+    :raises errors.InstanceError: if it fails, with what it said
     """
     try:
         done = subprocess.run(
-            arguments, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors='replace', timeout=seconds, check=False)
-    except OSError as error:
-        raise bench_errors.BenchError(
-            f'{arguments[0]}: {error.strerror}') from None
-    except subprocess.TimeoutExpired:
-        raise bench_errors.BenchError(
-            f'{arguments[0]} did not end within {seconds:g} seconds') from None
+            command, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors='replace', timeout=seconds, check=False,
+            env=untranslated())
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise bench_errors.InstanceError(
+            f'{shlex.join(command)}: {error}') from error
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [
-            f'status {done.returncode}']
-        raise bench_errors.BenchError(f'{arguments[0]}: {said[-1]}')
+        said = ' '.join(done.stderr.split()) or 'it does not say why'
+        raise bench_errors.InstanceError(
+            f'{shlex.join(command)} ended with status {done.returncode}: '
+            f'{said}')
     return done.stdout

@@ -25,6 +25,7 @@ from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import agent
 from nova_pinning.instance_bench.platforms import flavor_choice
 from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
@@ -141,7 +142,7 @@ class ServerPlatform:
 
     def __init__(
         self, how: settings.PlatformSettings, *, connect: Connect = connect,
-        run: hypervisor.Run = hypervisor.run,
+        run: hypervisor.Run = process.run,
         open_channel: Open = open_channel,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -190,10 +191,7 @@ class ServerPlatform:
             raise errors.InputError(
                 f'cloud {self._how.cloud or "of the environment"}: {error}',
                 advice=_CLOUD_ADVICE) from error
-        if len(problems) == 1:
-            raise problems[0]
-        if problems:
-            raise errors.InputErrors(tuple(problems))
+        bench_errors.raise_all(problems)
 
     def _image_problems(
         self, cloud: server_cloud.ServerCloud,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import dataclasses
 import hashlib
 import os
-import pathlib
 import platform
 import secrets
 import time
@@ -20,6 +19,7 @@ from typing import Any
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
+from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.segregation import segregation_cloud
 
@@ -79,30 +79,18 @@ def myself(root: str = '/') -> Owner:
 
 
 def _machine(root: str) -> str:
-    try:
-        namespace = os.readlink(pathlib.Path(root, 'proc/self/ns/pid'))
-    except OSError:
-        namespace = ''
-    identity = (_read(root, 'etc/machine-id')
-                or _read(root, 'proc/sys/kernel/random/boot_id'))
+    tree = machine_files.Tree(root)
+    identity = (tree.text('/etc/machine-id')
+                or tree.text('/proc/sys/kernel/random/boot_id') or '')
+    namespace = tree.link_name('/proc/self/ns/pid')
     whole = f'{identity} {platform.node()} {namespace}'.encode()
     return hashlib.sha256(whole).hexdigest()[:16]
 
 
-def _read(root: str, path: str) -> str:
-    try:
-        return pathlib.Path(root, path).read_text().strip()
-    except OSError:
-        return ''
-
-
 def _started(pid: int, root: str) -> int | None:
     """When a process started, see proc(5); None if there is none."""
-    try:
-        text = pathlib.Path(root, f'proc/{pid}/stat').read_text()
-        return int(text.rpartition(')')[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return None
+    stat = machine_files.Tree(root).text(f'/proc/{pid}/stat')
+    return int(stat.rpartition(')')[2].split()[19]) if stat else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

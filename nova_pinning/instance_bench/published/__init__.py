@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What others have published of the experiments, with where and how.
 
-figures.yaml has the facts, figures-1.json is its schema. They stand beside
-measured figures for reference, and are never mixed with them.
+figures.yaml has the facts. They stand beside measured figures for reference,
+and are never mixed with them.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -12,11 +13,9 @@ import functools
 from importlib import resources
 from typing import Any
 
-from nova_pinning.document import schema
 from nova_pinning.document import source
 
 _FILE = 'figures.yaml'
-_SCHEMA = 'figures-1.json'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,48 +112,20 @@ def sources() -> Mapping[str, Publication]:
 @functools.cache
 def shipped() -> _Shipped:
     text = resources.files(__package__).joinpath(_FILE).read_text('utf-8')
-    return read(source.parse(text, _FILE))
-
-
-def read(document: source.YamlDocument) -> _Shipped:
-    """Sources and figures of a document.
-
-    :raises nova_pinning.errors.InputError: for what the schema forbids, a row
-        that has not a figure for each column, or a source that is not there
-    """
-    schema.validate(document, schema.shipped(__package__, _SCHEMA))
-    value = document.value
+    value = source.parse(text, _FILE).value
     known = {key: Publication(key=key, **fields)
              for key, fields in value['sources'].items()}
-    for index, table in enumerate(value['beside']):
-        for name, row in table['rows'].items():
-            if len(row) != len(table['columns']):
-                raise document.error(
-                    f'there are {len(row)} figures for '
-                    f'{len(table["columns"])} columns',
-                    ('beside', index, 'rows', name), 'write null for none')
 
-    def entries(key: str) -> list[dict[str, Any]]:
-        return [{**entry, 'source': _source(document, (key, index), entry,
-                                            known)}
-                for index, entry in enumerate(value[key])]
+    def entries(key: str) -> Iterator[dict[str, Any]]:
+        return ({**entry, 'source': known[entry['source']]}
+                for entry in value[key])
 
     return _Shipped(
-        known, tuple(_table(**entry) for entry in entries('beside')),
+        known, tuple(map(_table, entries('beside'))),
         tuple(PublishedFigure(**entry) for entry in entries('figures')))
 
 
-def _table(**entry: Any) -> PublishedTable:
+def _table(entry: Mapping[str, Any]) -> PublishedTable:
     return PublishedTable(**{
         **entry, 'columns': tuple(entry['columns']),
         'rows': {name: tuple(row) for name, row in entry['rows'].items()}})
-
-
-def _source(document: source.YamlDocument, path: source.Path,
-            entry: Mapping[str, Any],
-            known: Mapping[str, Publication]) -> Publication:
-    key = entry['source']
-    if key not in known:
-        raise document.error(f'there is no source called {key}',
-                             (*path, 'source'), schema.nearest(key, known))
-    return known[key]

@@ -27,7 +27,7 @@ def table(
     """
     found: dict[tuple[str, ...], dict[int, statistics.FigureRow]] = {}
     for summary in summaries:
-        cpus = run_tables.host_cpus(summary)
+        cpus = summary.host_cpus
         if summary.experiment.table not in _KINDS or not cpus:
             continue
         for group in run_tables.groups(summary):

@@ -2,15 +2,14 @@
 """What a run says of what it was made for: one sentence, and one picture."""
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
-from nova_pinning.instance_bench.report import equal_density
-from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
@@ -54,10 +53,10 @@ def answer(summary: statistics.RunSummary) -> Answer:
 
 
 def _isolation(summary: statistics.RunSummary) -> Answer | None:
-    isolations = list(equal_density.isolations(summary))
+    isolations = list(row_pairs.isolations(summary))
     pairs = [(one.row, one.level, one.spread) for one in isolations
              if one.level is not None and one.spread is not None]
-    costs = list(equal_density.density_costs(summary))
+    costs = list(row_pairs.density_costs(summary))
     bars, more = [], []
     sentence = ('What pinning buys beside neighbours was not measured: no '
                 'floating instance had as many vCPUs for each CPU as a pinned '
@@ -110,7 +109,7 @@ def _name(summary: statistics.RunSummary, row: statistics.FigureRow,
 
 
 def _neighbours(summary: statistics.RunSummary) -> Answer | None:
-    rows = [(row, ratio) for row in equal_density.first_figures(summary)
+    rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := slowdown(row)) is not None]
     worst = [max(of_kind, key=lambda pair: pair[1].value)
              for kind in (_PINNED, _VANILLA)
@@ -147,14 +146,15 @@ def _kind(row: statistics.FigureRow) -> str:
 
 
 def _mutex(summary: statistics.RunSummary) -> Answer | None:
-    pairs = list(run_claims.smp_pairs(summary))
+    pairs = [(row, row_pairs.ratio(summary, row, other))
+             for row, other in row_pairs.smp_pairs(summary)]
     if not pairs:
         return _overheads(summary)
     return Answer(
         sentence='Threads that take turns at a mutex need, on two CPUs by on '
                  'one: ' + '; '.join(
                      f'{words.ratio(ratio)} on '
-                     f'{_platform(summary, row.tenant.platform)}'
+                     f'{run_tables.platform(summary, row.tenant)}'
                      for row, ratio in pairs) + '.',
         axis='two CPUs by one; above 1: one is faster', bars=tuple(Bar(
             label=_label(summary, row), kind=str(row.tenant.platform),
@@ -189,7 +189,7 @@ def _priority(summary: statistics.RunSummary) -> Answer | None:
 
 def _by_pinning(summary: statistics.RunSummary) -> Answer | None:
     """Of each platform and workload, what pinning gains at least, at most."""
-    pairs = list(pinning_pairs(summary))
+    pairs = floating_by_pinned(summary)
     if not pairs:
         return _overheads(summary)
     sentences, bars = [], []
@@ -197,7 +197,8 @@ def _by_pinning(summary: statistics.RunSummary) -> Answer | None:
         own = sorted(((row, ratio) for row, ratio in pairs
                       if row.tenant.platform is name),
                      key=lambda pair: pair[1].value)
-        sentences.append(f'{_platform(summary, name)} ' + ' to '.join(
+        platform = run_tables.platform(summary, own[0][0].tenant)
+        sentences.append(f'{platform} ' + ' to '.join(
             f'{words.ratio(ratio)} ({_work(row)})'
             for row, ratio in _ends(own)))
         bars += [Bar(label=f'{name}, {_work(row)}', kind=str(name),
@@ -218,27 +219,10 @@ def _work(row: statistics.FigureRow) -> str:
             f'{words.count(row.tenant.size.vcpus, "vCPU")}')
 
 
-def _platform(summary: statistics.RunSummary,
-              name: bench_model.PlatformName) -> str:
-    conditions = summary.results.conditions
-    return words.platform(name, conditions[-1] if conditions else None)
-
-
-def pinning_pairs(summary: statistics.RunSummary) -> Iterator[_Pair]:
-    """What is floating, by the same pinned; above 1 pinning gains."""
-    rows = {_pair_key(row): row
-            for row in equal_density.first_figures(summary)}
-    for row in rows.values():
-        other = rows.get((_PINNED, *_pair_key(row)[1:]))
-        if row.tenant.provisioning is _VANILLA and other is not None:
-            yield row, equal_density.ratio(summary, row, other)
-
-
-def _pair_key(row: statistics.FigureRow) -> tuple[object, ...]:
-    others = {name: value for name, value in row.case.factors.items()
-              if name != 'provisioning'}
-    return (row.tenant.provisioning, statistics.key(others), row.tenant.name,
-            row.tenant.workload)
+def floating_by_pinned(summary: statistics.RunSummary) -> list[_Pair]:
+    """What floats, by the same pinned; above 1 pinning gains."""
+    return [(row, row_pairs.ratio(summary, row, other))
+            for row, other in row_pairs.pinning_pairs(summary)]
 
 
 def _latency(summary: statistics.RunSummary) -> Answer | None:
@@ -248,8 +232,8 @@ def _latency(summary: statistics.RunSummary) -> Answer | None:
         and row.figure.name == 'max'}
     if not largest:
         return _overheads(summary)
-    pairs = list(pinning_pairs(summary)) or [
-        (row, row.overhead) for row in equal_density.first_figures(summary)
+    pairs = floating_by_pinned(summary) or [
+        (row, row.overhead) for row in row_pairs.first_figures(summary)
         if row.overhead is not None]
     sentence = '; '.join(
         f'{_label(summary, row)}: {words.number(row.estimate.maximum)} '
@@ -265,7 +249,7 @@ def _latency(summary: statistics.RunSummary) -> Answer | None:
 def _overheads(summary: statistics.RunSummary) -> Answer | None:
     """What is worst and what is best against the baseline."""
     rows = sorted(((row, row.overhead) for row in
-                   equal_density.first_figures(summary)
+                   row_pairs.first_figures(summary)
                    if row.overhead is not None),
                   key=lambda pair: pair[1].value)
     if not rows:

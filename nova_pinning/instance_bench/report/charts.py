@@ -89,15 +89,23 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
     groups = [group for group in run_tables.groups(summary)
               if run_tables.is_main(summary, group)]
     styles = _styles(summary.rows)
+    cpus = summary.host_cpus
     charts = []
     for group in groups:
         rows = [row for row in group if row.overhead is not None]
         if kind == 'overhead' and len({
                 row.tenant.size.vcpus for row in rows}) > 1:
-            charts.append(_overhead(summary, rows, styles))
+            charts.append(_lines(
+                summary, rows, styles, (
+                    lambda row: row.tenant.size.vcpus / (cpus or 1)),
+                'CHR: CPUs of the instance / CPUs of the host'
+                if cpus else 'vCPUs', run_tables.overhead_title(rows[0])))
         elif kind == 'ladder' and len({
                 run_claims.tenant_threads(row.tenant) for row in rows}) > 1:
-            charts.append(_ladder(summary, rows, styles))
+            charts.append(_lines(
+                summary, rows, styles,
+                lambda row: run_claims.tenant_threads(row.tenant), 'threads',
+                run_tables.title(tuple(rows))))
         else:
             charts.append(_strip(group, styles))
     if kind == 'levels':
@@ -244,19 +252,19 @@ def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
     conditions = summary.results.conditions
     layout = {name: cpus for name, cpus in conditions[-1].layout.items()
               if cpus and name != 'host'} if conditions else {}
-    last = {statistics.key(measurement.factors): measurement
+    last = {measurement.key: measurement
             for measurement in summary.results.measurements
             if len(measurement.utilisation) > 1}
     by_workload: dict[str, list[bench_model.Case]] = {}
     for case in summary.experiment.cases:
-        if statistics.key(case.factors) in last:
+        if case.key in last:
             by_workload.setdefault(case.tenants[0].workload, []).append(case)
     for workload, cases in by_workload.items() if layout else ():
         figure = _figure(0, 0.7 + _SMALL * len(cases))
         for index, (case, axes) in enumerate(zip(
                 cases, figure.subplots(len(cases), sharex=True,
                                        squeeze=False)[:, 0])):
-            _busy(axes, last[statistics.key(case.factors)].utilisation,
+            _busy(axes, last[case.key].utilisation,
                   layout)
             axes.set_title(summary.name(case), loc='left', fontsize='small')
             if not index:
@@ -308,24 +316,6 @@ def _legend(figure: Any, series: Sequence[tuple[str, _Style]],
                      markeredgecolor=_INK, linestyle='none', label=name)
         for name, style in series], loc='outside lower center',
         ncols=min(len(series), columns))
-
-
-def _ladder(summary: statistics.RunSummary,
-            rows: Sequence[statistics.FigureRow],
-            styles: dict[str, _Style]) -> Chart:
-    return _lines(summary, rows, styles,
-                  lambda row: run_claims.tenant_threads(row.tenant), 'threads',
-                  run_tables.title(tuple(rows)))
-
-
-def _overhead(summary: statistics.RunSummary,
-              rows: Sequence[statistics.FigureRow],
-              styles: dict[str, _Style]) -> Chart:
-    cpus = run_tables.host_cpus(summary)
-    return _lines(summary, rows, styles,
-                  lambda row: row.tenant.size.vcpus / (cpus or 1),
-                  'CHR: CPUs of the instance / CPUs of the host'
-                  if cpus else 'vCPUs', run_tables.overhead_title(rows[0]))
 
 
 def _lines(summary: statistics.RunSummary,

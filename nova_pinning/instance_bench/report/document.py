@@ -55,7 +55,7 @@ def _part(part: page.Part) -> dict[str, Any]:
             'by_size': _interval(split.by_size),
             'residual': _number(split.residual)
         } for split in statistics.split(
-            summary, run_tables.host_cpus(summary))],
+            summary, summary.host_cpus)],
         'skipped': [{
             'case': dict(case.factors), 'reason': case.skipped
         } for case in summary.experiment.cases if case.skipped],

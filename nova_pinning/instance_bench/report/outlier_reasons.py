@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
 
 # A counter is unusual from so many times the others' usual distance from
@@ -83,14 +83,11 @@ def counters(summary: statistics.RunSummary) -> run_tables.ReportTable | None:
 def _runs(
     summary: statistics.RunSummary
 ) -> Iterator[tuple[statistics.FigureRow, list[_Run]]]:
-    by_case: dict[object, list[bench_model.Measurement]] = {}
-    for measurement in summary.results.measurements:
-        by_case.setdefault(statistics.key(measurement.factors),
-                           []).append(measurement)
-    for row in equal_density.first_figures(summary):
+    by_case = statistics.by_case(summary.results.measurements)
+    for row in row_pairs.first_figures(summary):
         yield row, [
             _Run(measurement, reading, reading.figures[row.figure.name])
-            for measurement in by_case[statistics.key(row.case.factors)]
+            for measurement in by_case[row.case.key]
             for reading in measurement.readings
             if reading.tenant == row.tenant.name
             and row.figure.name in reading.figures]

@@ -81,8 +81,7 @@ def _of_run(summary: statistics.RunSummary) -> Iterator[str]:
                    'interval.'))
     restless = [row for row in summary.rows
                 if not row.has_neighbours and row.is_measured
-                and row.figure == summary.results.workloads[
-                    row.tenant.workload].figures[0]
+                and summary.is_first(row)
                 and row.estimate.variation.value > _NOISE]
     if restless:
         worst = max(restless, key=lambda row: row.estimate.variation.value)

@@ -17,8 +17,8 @@ import re
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
-from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
@@ -37,7 +37,6 @@ _NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
 # Platforms with a thread of the host for each vCPU.
 _BY_VCPUS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
 _L3_DOMAINS = re.compile(r'\b(\d+) L3 domains?\b')
-_SMP = re.compile(r'\b(SMP|smp)\b')
 
 
 class ClaimVerdict(enum.StrEnum):
@@ -160,13 +159,10 @@ def _rate(check: bench_model.ClockCheck) -> str:
 def _complete(summary: statistics.RunSummary) -> RunClaim:
     experiment = summary.experiment
     times = experiment.repetitions * experiment.rounds
-    done: dict[object, int] = {}
-    for measurement in summary.results.measurements:
-        name = statistics.key(measurement.factors)
-        done[name] = done.get(name, 0) + 1
+    done = statistics.by_case(summary.results.measurements)
     able = [case for case in experiment.cases if not case.skipped]
     short = [case for case in able
-             if done.get(statistics.key(case.factors), 0) < times]
+             if len(done.get(case.key, ())) < times]
     verdict = ClaimVerdict.HOLDS
     evidence = (f'{words.count(len(able), "case")}, '
                 f'{words.count(times, "time")} each')
@@ -192,7 +188,7 @@ def above(interval: intervals.Interval | None,
 
 def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Dedicated instances among neighbours against shared ones."""
-    for pair in equal_density.isolations(summary):
+    for pair in row_pairs.isolations(summary):
         texts = [_NO_EQUAL] * 2
         if pair.other is not None:
             texts = [
@@ -223,7 +219,7 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
 def _neighbours(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Of each victim its aggressors together, since there are many."""
     pairs = [(pair.row, pair.level) for pair in
-             equal_density.isolations(summary) if pair.level is not None]
+             row_pairs.isolations(summary) if pair.level is not None]
     yield from _together(
         'level', pairs, 1, 'Whatever its neighbour, a pinned instance gets '
         'more than a floating one')
@@ -240,32 +236,15 @@ def _against(summary: statistics.RunSummary, row: statistics.FigureRow,
             f'{summary.name(other.case)} ({other.tenant.name})')
 
 
-def smp_pairs(
-    summary: statistics.RunSummary
-) -> Iterator[tuple[statistics.FigureRow, intervals.Interval]]:
-    """What ran on two CPUs (SMP), with its figure by that on one (UP)."""
-    rows = {(statistics.key(row.case.factors), row.figure.name): row
-            for row in equal_density.first_figures(summary)}
-    for row in rows.values():
-        factors = {name: _SMP.sub(_up, value)
-                   for name, value in row.case.factors.items()}
-        other = rows.get((statistics.key(factors), row.figure.name))
-        if other is not None and other is not row:
-            yield row, equal_density.ratio(summary, row, other)
-
-
 def _mutex(summary: statistics.RunSummary) -> Iterator[RunClaim]:
-    for row, ratio in smp_pairs(summary):
+    for row, other in row_pairs.smp_pairs(summary):
+        ratio = row_pairs.ratio(summary, row, other)
         yield RunClaim(
             name='mutex', subject=summary.name(row.case),
             verdict=above(ratio, 1),
             statement='Two threads at one mutex are done sooner on one CPU '
                       '(UP) than on two (SMP)',
             evidence=f'time on two by time on one {words.ratio(ratio)}')
-
-
-def _up(match: re.Match[str]) -> str:
-    return 'UP' if match[0].isupper() else 'up'
 
 
 def expected_ratio(heavy: bench_model.Tenant, light: bench_model.Tenant,
@@ -307,7 +286,7 @@ def tenant_threads(tenant: bench_model.Tenant) -> int:
 
 def _priority(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     for finish in statistics.finishes(summary):
-        cpus = len(equal_density.given_cpus(summary, finish.case))
+        cpus = len(row_pairs.given_cpus(summary, finish.case))
         if not cpus:
             continue
         expected = expected_ratio(finish.heavy.tenant, finish.light.tenant,
@@ -345,7 +324,7 @@ def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """
     provisioned = {row.case.name: row.tenant.provisioning
                    for row in summary.rows}
-    rows = [row for row in equal_density.first_figures(summary)
+    rows = [row for row in row_pairs.first_figures(summary)
             if row.overhead is not None
             and row.tenant.platform is not bench_model.PlatformName.BARE_METAL
             and row.tenant.provisioning is provisioned.get(row.baseline)]
@@ -397,13 +376,13 @@ def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
 def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Guests with nova-pinning agent against the same without."""
     domains = _l3_domains(summary.results.conditions)
-    for row in equal_density.first_figures(summary):
+    for row in row_pairs.first_figures(summary):
         if (row.tenant.agent in (None, bench_model.AgentScheme.NONE)
                 or row.overhead is None):
             continue
         evidence = ('what it gets without, by what it gets with it '
                     f'{words.ratio(row.overhead)}')
-        verdict = _below(row.overhead, 1)
+        verdict = above(row.overhead.inverse, 1)
         if domains == 1:
             verdict = ClaimVerdict.INCONCLUSIVE
             evidence += ('; this host has one L3 domain, where everything '
@@ -412,13 +391,6 @@ def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
             name='agent', subject=summary.name(row.case), verdict=verdict,
             statement="With nova-pinning agent a guest's network is faster "
                       'than without', evidence=evidence)
-
-
-def _below(interval: intervals.Interval, bound: float) -> ClaimVerdict:
-    if not interval.excludes(bound):
-        return ClaimVerdict.INCONCLUSIVE
-    return (ClaimVerdict.HOLDS if interval.high < bound
-            else ClaimVerdict.DOES_NOT_HOLD)
 
 
 def _l3_domains(conditions: Sequence[bench_model.Conditions]) -> int:

@@ -117,7 +117,7 @@ def labels(rows: Sequence[statistics.FigureRow]) -> list[tuple[str, ...]]:
 
 
 def _has_several(rows: Sequence[statistics.FigureRow]) -> bool:
-    cases = [statistics.key(row.case.factors) for row in rows]
+    cases = [row.case.key for row in rows]
     return len(cases) > len(set(cases))
 
 
@@ -192,12 +192,6 @@ def series(row: statistics.FigureRow) -> str:
 
 def overhead_title(row: statistics.FigureRow) -> str:
     return f'{row.tenant.workload}, {row.figure.name}: overhead ratio'
-
-
-def host_cpus(summary: statistics.RunSummary) -> int:
-    """Of the host that was measured, 0 if nobody knows."""
-    conditions = summary.results.conditions
-    return conditions[-1].cpus if conditions else 0
 
 
 def changes(comparison: run_comparison.Comparison,

@@ -10,10 +10,10 @@ from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import beside
-from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
@@ -49,7 +49,7 @@ def _priority(
         return
     unit = finishes[0].heavy.figure.unit
     rows = [finish.heavy for finish in finishes]
-    cpus = [len(equal_density.given_cpus(summary, row.case)) for row in rows]
+    cpus = [len(row_pairs.given_cpus(summary, row.case)) for row in rows]
     more, note = run_tables.published_columns('priority', rows)
     yield run_tables.named(
         summary, rows, [
@@ -107,7 +107,7 @@ def _overhead(
     summary: statistics.RunSummary
 ) -> Iterator[run_tables.ReportTable]:
     """Sizes downwards, platforms with their provisioning across."""
-    cpus = run_tables.host_cpus(summary)
+    cpus = summary.host_cpus
     for group in run_tables.groups(summary):
         rows = [row for row in group if row.overhead is not None]
         if not rows or not run_tables.is_main(summary, group):
@@ -182,7 +182,7 @@ def _practices(
     """Published best practices, and whether they would be right here."""
     pairs = [(row, ratio, _CHR.get(summary.results.workloads[
         row.tenant.workload].workload_class)) for row, ratio
-        in answer.pinning_pairs(summary)]
+        in answer.floating_by_pinned(summary)]
     containers = bench_model.PlatformName.CONTAINER
     checks = (
         ('avoid small vanilla containers', list(_small(summary)), 1.0),
@@ -190,7 +190,7 @@ def _practices(
          [ratio for row, ratio, kind in pairs if kind == 'cpu'
           and row.tenant.platform is containers], 1.0),
         ('pinning CPU-bound guests is not worthwhile',
-         [_inverse(ratio) for row, ratio, kind in pairs if kind == 'cpu'
+         [ratio.inverse for row, ratio, kind in pairs if kind == 'cpu'
           and row.tenant.platform is bench_model.PlatformName.GUEST],
          1 / (1 + _WORTHWHILE)),
         ('pin IO-intensive workloads',
@@ -220,7 +220,7 @@ def _practices(
 
 def _small(summary: statistics.RunSummary) -> Iterator[intervals.Interval]:
     by_workload: dict[str, list[statistics.FigureRow]] = {}
-    for row in equal_density.first_figures(summary):
+    for row in row_pairs.first_figures(summary):
         if (row.tenant.platform is bench_model.PlatformName.CONTAINER
                 and row.tenant.provisioning
                 is bench_model.Provisioning.VANILLA
@@ -236,16 +236,11 @@ def _small(summary: statistics.RunSummary) -> Iterator[intervals.Interval]:
                 high=small.high / large.low, method=small.method)
 
 
-def _inverse(ratio: intervals.Interval) -> intervals.Interval:
-    return intervals.Interval(value=1 / ratio.value, low=1 / ratio.high,
-                              high=1 / ratio.low, method=ratio.method)
-
-
 def _multitask(
     summary: statistics.RunSummary
 ) -> Iterator[run_tables.ReportTable]:
     """The times that jobs took, workloads across."""
-    first = equal_density.first_figures(summary)
+    first = row_pairs.first_figures(summary)
     jobs = tuple(dict.fromkeys(row.tenant.workload for row in first))
     if len(jobs) < 2:
         return
@@ -335,7 +330,7 @@ def _neighbours(
     summary: statistics.RunSummary
 ) -> Iterator[run_tables.ReportTable]:
     """Victims downwards, aggressors across."""
-    rows = [(row, ratio) for row in equal_density.first_figures(summary)
+    rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := answer.slowdown(row)) is not None]
     if not rows:
         return

@@ -39,16 +39,12 @@ def percent(value: float) -> str:
     return (number(value) if abs(value) >= _HUGE else f'{value:,.1f}') + '%'
 
 
-def between(low: float, high: float, digits: int = _DIGITS) -> str:
-    if math.isnan(low) or math.isnan(high):
-        return NONE
-    return f'{number(low, digits)} to {number(high, digits)}'
-
-
-def interval(interval: intervals.Interval, digits: int = _DIGITS) -> str:
+def interval(interval: intervals.Interval) -> str:
     """'1.200 to 1.260'."""
-    return TOO_FEW if interval.is_vague else between(interval.low,
-                                                     interval.high, digits)
+    if not interval.is_known:
+        return NONE
+    return TOO_FEW if interval.is_vague else (
+        f'{number(interval.low)} to {number(interval.high)}')
 
 
 def ratio(interval: intervals.Interval | None) -> str:
@@ -93,8 +89,7 @@ def platform(name: bench_model.PlatformName,
             f'{runtime} in {guest}'}.get(name, guest) + ')'
 
 
-def change(ratio: intervals.Interval, better: str = 'gains',
-           worse: str = 'loses') -> str:
+def change(ratio: intervals.Interval) -> str:
     """What a ratio above 1 is: 'gains 4.0% (1.0% to 7.0%)'."""
     if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
         return f'cannot be told to have an effect ({TOO_FEW})'
@@ -103,7 +98,7 @@ def change(ratio: intervals.Interval, better: str = 'gains',
         return (f'makes no difference that shows ({ends[0]:+.1%} to '
                 f'{ends[1]:+.1%})')
     low, high = sorted(map(abs, ends))
-    return (f'{better if ratio.value > 1 else worse} '
+    return (f'{"gains" if ratio.value > 1 else "loses"} '
             f'{percent(abs(ratio.value - 1))} ({percent(low)} to '
             f'{percent(high)})')
 

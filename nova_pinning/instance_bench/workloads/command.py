@@ -2,9 +2,9 @@
 """Commands with what stands for values in braces filled in.
 
 Braces are as str.format has them: ``{threads}`` is a value, ``{{`` and ``}}``
-are the braces themselves. Each value is quoted for the shell, so that it is
-one word, or part of one, whatever is in it; where the shell would not take
-the quotes for what they are, a value must not stand.
+are the braces themselves. A parameter has no characters that mean something
+to the shell, so it is text wherever it stands; paths are quoted if they need
+it.
 """
 
 from collections.abc import Iterator
@@ -94,24 +94,6 @@ def names(text: str) -> frozenset[str]:
     return frozenset(name for _literal, name in _parts(text) if name)
 
 
-def misplaced(text: str, numbers: frozenset[str]) -> Iterator[str]:
-    """Values that could become commands where they stand.
-
-    :param numbers: names of values that are numbers for certain
-    :returns: for each a sentence that begins with its name in braces
-    """
-    shell = _Shell()
-    for literal, name in _parts(text):
-        shell.read(literal)
-        if not name:
-            continue
-        trouble = shell.trouble(name in numbers)
-        if trouble:
-            yield f'{{{name}}} {trouble}'
-        # What is filled in does not begin a comment.
-        shell.last = 'x'
-
-
 def reference(value: object) -> str:
     """Which of NUMBERS a parameter stands for, '' for none."""
     match = isinstance(value, str) and _REFERENCE.fullmatch(value)
@@ -154,73 +136,3 @@ def _value(name: str, parameters: Mapping[str, bench_model.Parameter],
         raise bench_errors.WorkloadError(
             f'the command needs {{{name}}}, and the instance has none')
     return value
-
-
-class _Shell:
-    """As much of the shell's syntax as says where quotes are quotes.
-
-    Where in doubt they are not.
-    """
-
-    def __init__(self) -> None:
-        #: The quote that is open.
-        self._quote = ''
-        # Whether the text ends with a backslash that counts.
-        self._is_escaped = False
-        self._is_backticked = False
-        # Parentheses that are open in $((...)).
-        self._arithmetic = 0
-        # What the rest of the text is not looked at for.
-        self._lost = ''
-        self.last = '\n'
-
-    def trouble(self, is_number: bool) -> str:
-        """Why a value cannot stand here, '' if it can."""
-        if self._quote:
-            return ('stands in quotes, and values bring their own; end the '
-                    'quotes before it')
-        if self._is_escaped or self.last == '$':
-            return ('comes after a backslash or a dollar sign; braces that '
-                    'are the shell\'s are written twice')
-        if self._is_backticked:
-            return 'stands between backticks; write $(...)'
-        if self._lost:
-            return self._lost
-        if self._arithmetic and not is_number:
-            return 'stands in $((...)) and is not a number'
-        return ''
-
-    def read(self, text: str) -> None:
-        index = 0
-        while index < len(text):
-            character = text[index]
-            if self._is_escaped:
-                self._is_escaped = False
-                self.last = 'x'
-            elif character == '\\' and self._quote != "'":
-                self._is_escaped = True
-            elif self._quote:
-                self._quote = '' if character == self._quote else self._quote
-                self.last = 'x'
-            elif text.startswith('$((', index):
-                self._arithmetic += 2
-                index += 2
-                self.last = '('
-            else:
-                self._outside(character)
-            index += 1
-
-    def _outside(self, character: str) -> None:
-        if character in ('"', "'"):
-            self._quote = character
-        elif character == '`':
-            self._is_backticked = not self._is_backticked
-        elif character == '#' and self.last in ' \t\n;&|()<>`':
-            self._lost = ('comes after a comment of the shell; write it as '
-                          'one of YAML')
-        elif character == '<' and self.last == '<':
-            self._lost = ('comes after <<, and the shell does not heed '
-                          'quotes in a here-document')
-        elif self._arithmetic:
-            self._arithmetic += {'(': 1, ')': -1}.get(character, 0)
-        self.last = character

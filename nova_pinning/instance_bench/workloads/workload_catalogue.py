@@ -18,14 +18,16 @@ from typing import Any
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import codec
 from nova_pinning.instance_bench.workloads import command
 from nova_pinning.instance_bench.workloads import figures
 from nova_pinning.instance_bench.workloads import programs
 
 _SCHEMA = 'workloads-1.json'
-# The document refuses most of these, but for what ends a line.
-_CONTROL = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029]')
+# What shlex.quote leaves as it is: text to the shell, in quotes or not.
+_PLAIN = re.compile(r'[\w@%+=:,./-]*', re.ASCII)
 
 
 @functools.cache
@@ -64,9 +66,10 @@ def parse(text: str, source_name: str,
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
     workloads = {name: _workload(name, value)
                  for name, value in document.value['workloads'].items()}
-    _raise([*_taken(document, workloads, frozenset(taken)),
-            *(problem for name, workload in workloads.items()
-              for problem in _problems(document, name, workload))])
+    bench_errors.raise_all([
+        *_taken(document, workloads, frozenset(taken)),
+        *(problem for name, workload in workloads.items()
+          for problem in _problems(document, name, workload))])
     return workloads
 
 
@@ -100,40 +103,26 @@ def _mismatch(default: bench_model.Parameter,
         return ('', '') if fits else (f'{value!r} is not a number', '')
     if not isinstance(value, str):
         return f'{value!r} is not text', 'put it into quotes'
-    if _CONTROL.search(value):
-        return f'{value!r} is more than one line', ''
-    return '', ''
+    return _shell_problem(value), ''
 
 
-def _raise(problems: list[errors.InputError]) -> None:
-    if problems:
-        raise errors.InputErrors(
-            tuple(problems[:schema.MAX_ERRORS]),
-            has_more=len(problems) > schema.MAX_ERRORS)
+def _shell_problem(value: str) -> str:
+    """Why the shell might take text for more than that, '' if it does not."""
+    is_plain = _PLAIN.fullmatch(value) or command.reference(value)
+    return '' if is_plain else (
+        f'{value!r} has other characters than letters, digits and '
+        '@%+=:,./_-; the command can have them')
 
 
 def _workload(name: str, value: Mapping[str, Any]) -> bench_model.Workload:
-    return bench_model.Workload(
-        name=name, workload_class=bench_model.WorkloadClass(value['class']),
-        about=value['about'].strip(), command=value['command'].strip(),
-        figures=tuple(map(_figure, value['figures'])),
-        programs=dict(value.get('programs', {})),
-        packages=tuple(value.get('packages', ())),
-        source=value.get('source', ''), build=value.get('build', ''),
-        prepare=tuple(command.strip() for command in value.get('prepare', ())),
-        peer=value.get('peer', '').strip(),
-        peer_programs=dict(value.get('peer_programs', {})),
-        parameters=dict(value.get('parameters', {})),
-        seconds=float(value.get('seconds', 30)))
-
-
-def _figure(value: Mapping[str, Any]) -> bench_model.WorkloadFigure:
-    return bench_model.WorkloadFigure(name=value['name'],
-                                      unit=value['unit'],
-                                      better=bench_model.Better(
-                                          value['better']),
-                                      pattern=value.get('pattern'),
-                                      scale=float(value.get('scale', 1)))
+    """A workload of a file; its keys are the attributes, but for the class."""
+    fields = {key: item.strip() if key in ('about', 'command', 'peer')
+              else item for key, item in value.items()}
+    return codec.decode(bench_model.Workload, fields | {
+        'name': name, 'workload_class': fields.pop('class'),
+        'figures': [{'pattern': None, **figure}
+                    for figure in value['figures']],
+        'prepare': [text.strip() for text in value.get('prepare', ())]})
 
 
 def _taken(document: source.YamlDocument, workload_names: Iterable[str],
@@ -153,7 +142,7 @@ def _problems(document: source.YamlDocument, name: str,
     yield from _own_parameter_problems(document, path, workload)
     for below, text in _commands(workload):
         allowed = _allowed(below[0], workload)
-        for message, advice in _command_problems(text, allowed, workload):
+        for message, advice in _command_problems(text, allowed):
             yield document.error(message, (*path, *below), advice)
     if workload.source and (
             '/' in workload.source
@@ -185,8 +174,7 @@ def _commands(
 
 
 def _command_problems(
-        text: str, allowed: Iterable[str],
-        workload: bench_model.Workload) -> Iterator[tuple[str, str]]:
+        text: str, allowed: Iterable[str]) -> Iterator[tuple[str, str]]:
     try:
         named = command.names(text)
     except ValueError as error:
@@ -194,11 +182,6 @@ def _command_problems(
         return
     for name in sorted(named.difference(allowed)):
         yield f'{{{name}}} names nothing', schema.nearest(name, allowed)
-    numbers = frozenset((*command.NUMBERS, 'cpu0', 'cpu1', *(
-        name for name, value in workload.parameters.items()
-        if command.reference(value) or not isinstance(value, str))))
-    for problem in command.misplaced(text, numbers):
-        yield problem, ''
 
 
 def _figure_problems(
@@ -238,5 +221,5 @@ def _own_parameter_problems(document: source.YamlDocument, path: source.Path,
         elif f'{{{name}}}' not in texts:
             yield document.error(f'no command names {{{name}}}', below,
                                  key=True)
-        if isinstance(value, str) and _CONTROL.search(value):
-            yield document.error(f'{value!r} is more than one line', below)
+        if isinstance(value, str) and (problem := _shell_problem(value)):
+            yield document.error(problem, below)

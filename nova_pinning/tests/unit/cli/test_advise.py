@@ -7,11 +7,11 @@ from unittest import mock
 
 from nova_pinning.cli import advise
 from nova_pinning import errors
-from nova_pinning.instance_bench.advise import advisor
+from nova_pinning.instance_bench.advise import advice_model
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import self_test
 from nova_pinning.tests.unit.cli import cli_case
-from nova_pinning.tests.unit.instance_bench import test_advise
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
 
 
 class AdviseTest(cli_case.TestCase):
@@ -32,16 +32,14 @@ class AdviseTest(cli_case.TestCase):
         self.assertEqual((0, ''), (done.status, done.err))
         return json.loads(done.out)
 
-    def results(self, pinned=100, floating=50):
-        summary = test_advise.pair(
-            test_advise.around(pinned),
-            floating if isinstance(floating, list)
-            else test_advise.around(floating))
+    def results(self):
+        """Of a workload that nobody else has."""
+        results = report_scenes.isolation(
+            work=report_scenes.workload('primes'), spread=0.01).results()
         path = str(self.dir / 'results.jsonl')
-        with results_file.ResultsWriter(path, summary.experiment,
-                                        summary.results.workloads) as writer:
-            for one in (*summary.results.conditions,
-                        *summary.results.measurements):
+        with results_file.ResultsWriter(path, results.experiment,
+                                        results.workloads) as writer:
+            for one in (*results.conditions, *results.measurements):
                 writer.add(one)
         return path
 
@@ -63,7 +61,8 @@ class AdviseTest(cli_case.TestCase):
                 'flavor', 'load', 'workload_class', 'workload', 'host')))
         self.assertEqual(6, len(found['flavors']))
         self.assertEqual(
-            list(advisor.TOPICS), [one['topic'] for one in found['advice']])
+            list(advice_model.TOPICS),
+            [one['topic'] for one in found['advice']])
         self.assertEqual(
             {key for one in found['advice'] for key in one['sources']},
             set(found['sources']))
@@ -134,13 +133,12 @@ workloads:
         self.assertIn('own results', done.out)
 
     def test_results_that_a_self_test_widens(self):
-        path = self.results(100, [
-            80 + offset for offset in (1, -2, 3, -1, 2, -3, 1, 0, -1, 2)])
+        path = self.results()
         argv = '--workload', 'primes', '--results', path
         self.assertIn('own results', self.advise(*argv).out)
         tested = str(self.dir / 'self-test.jsonl')
         results = results_file.read(path)
-        calibration = self_test.Calibration(comparisons=(), stretch=20.0)
+        calibration = self_test.Calibration(comparisons=(), stretch=60.0)
         with (mock.patch.object(self_test, 'calibrate',
                                 return_value=calibration) as calibrate,
               results_file.ResultsWriter(tested, dataclasses.replace(

@@ -182,12 +182,8 @@ class ReportBenchTest(cli_case.TestCase):
 
     def test_baseline_with_nothing_to_compare(self):
         def run(**changes):
-            run = report_scenes.Run('network', [report_scenes.workload()],
-                                    rounds=3)
-            run.add(
-                report_scenes.case(report_scenes.tenant(**changes),
-                                   scenario='a'), {'measured': 1.0})
-            return run
+            return report_scenes.Run(rounds=3).alone(
+                report_scenes.tenant(**changes))
 
         done = self.report(
             self.write('a.jsonl', run()),

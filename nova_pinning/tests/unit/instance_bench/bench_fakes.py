@@ -14,6 +14,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import session
+from nova_pinning.model import hostclass
 
 _NANOSECONDS = re.compile(r'end=.* \+ (\d+)\)\)')
 EPOCH = 500_000_000
@@ -31,6 +32,18 @@ WORKLOAD = bench_model.Workload(
     parameters={'threads': 1, 'duration': 10}, seconds=10)
 PEERED = dataclasses.replace(WORKLOAD, name='peered', peer='serve {peer}')
 WORKLOADS = {workload.name: workload for workload in (WORKLOAD, PEERED)}
+
+
+def tenant(name='enterprise', vcpus=1, memory_mib=1024, **changes):
+    """A tenant, of pinned guests if nothing else is said."""
+    return bench_model.Tenant(**{
+        'name': name, 'role': bench_model.Role.MEASURED, 'workload': 'spin',
+        'platform': bench_model.PlatformName.GUEST,
+        'provisioning': bench_model.Provisioning.PINNED,
+        'guest_class': hostclass.HostClass.DEDICATED,
+        'size': bench_model.InstanceSize(vcpus=vcpus, memory_mib=memory_mib),
+        **changes})
+
 
 CONDITIONS = bench_model.Conditions(
     cpu_model='Fake 1', topology='1 socket', cpus=8, memory_mib=65536,

@@ -20,6 +20,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.host.discover import machine_dumps
 from nova_pinning.tests.unit.host.discover import sample_machines
 from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
 DEDICATED = hostclass.HostClass.DEDICATED
@@ -37,13 +38,8 @@ def machine(*cores, domains=()):
         l3_domains=tuple(map(cpus, domains))),))
 
 
-def tenant(name='one', vcpus=1, count=1, guest_class=DEDICATED,
-           provisioning=PINNED, **values):
-    return bench_model.Tenant(
-        name=name, role=bench_model.Role.MEASURED, workload='w',
-        platform=bench_model.PlatformName.GUEST, provisioning=provisioning,
-        guest_class=guest_class, count=count,
-        size=bench_model.InstanceSize(vcpus=vcpus, memory_mib=64), **values)
+def tenant(name='one', vcpus=1, **values):
+    return bench_fakes.tenant(name, vcpus, **values)
 
 
 def made(dedicated, shared='', **values):

@@ -18,7 +18,6 @@ from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import workload_catalogue
-from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
@@ -77,14 +76,9 @@ class TestRead(TestCase):
             name='trial', about='Tries.', table='levels', baseline={},
             cases=(bench_model.Case(
                 factors={'workload': 'spin', 'platform': 'cn', 'size': '1'},
-                tenants=(bench_model.Tenant(
-                    name='instances', role=bench_model.Role.MEASURED,
-                    workload='spin',
-                    platform=bench_model.PlatformName.CONTAINER,
-                    provisioning=bench_model.Provisioning.PINNED,
-                    guest_class=hostclass.HostClass.DEDICATED,
-                    size=bench_model.InstanceSize(
-                        vcpus=1, memory_mib=1024)),)),)), found)
+                tenants=(bench_fakes.tenant(
+                    'instances',
+                    platform=bench_model.PlatformName.CONTAINER),)),)), found)
 
     def test_axes_are_multiplied_in_their_order(self):
         found = self.read(trial(axes={

@@ -106,6 +106,22 @@ class CoverageTest(unit_base.TestCase):
 @ddt.ddt
 class IntervalTest(unit_base.TestCase):
 
+    @ddt.data(((2, 1, 4), (0.5, 0.25, 1)),
+              ((0.5, 0, 2), (2, 0.5, math.inf)),
+              ((0, 0, 0), (math.inf,) * 3))
+    @ddt.unpack
+    def test_inverse(self, ends, expected):
+        inverse = intervals.Interval(
+            value=ends[0], low=ends[1], high=ends[2],
+            method=intervals.Method.BCA).inverse
+        self.assertEqual(expected, (inverse.value, inverse.low, inverse.high))
+
+    def test_inverse_of_nothing(self):
+        unknown = intervals.Interval(
+            value=math.nan, low=math.nan, high=math.nan,
+            method=intervals.Method.BCA)
+        self.assertFalse(unknown.inverse.is_known)
+
     def test_students_t_of_a_mean(self):
         values = [10.0, 11.0, 13.0]
         found = _mean(values)

@@ -9,32 +9,17 @@ import csv
 import os
 import pathlib
 import statistics
-import textwrap
 
-import ddt
 import yaml
 
-from nova_pinning.document import source
-from nova_pinning import errors
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import published
+from nova_pinning.instance_bench.workloads import workload_catalogue
+from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
 _ROOT = pathlib.Path(__file__).parents[4]
-GOOD = textwrap.dedent('''\
-    version: 1
-    sources:
-      someone: {authors: Someone, title: Something, url: 'http://a.example'}
-    beside:
-      - {table: levels, workload: stream, source: someone, note: always,
-         columns: [share], rows: {a: [1.5]}}
-    figures:
-      - {table: levels, what: a level, figure: 2 times, conditions: always,
-         source: someone}
-    ''')
-
-
-def read(text):
-    return published.read(source.parse(text, 'figures.yaml'))
 
 
 class DocumentsTest(unit_base.TestCase):
@@ -166,34 +151,28 @@ class DocumentsTest(unit_base.TestCase):
             self.assertIn(amount, text)
 
 
-@ddt.ddt
-class ReadTest(unit_base.TestCase):
+class ShippedTest(unit_base.TestCase):
 
-    def test_good(self):
-        found = read(GOOD)
-        self.assertEqual('Someone, Something', str(found.sources['someone']))
-        self.assertEqual(found.sources['someone'], found.figures[0].source)
-        self.assertEqual(1.5, found.beside[0].value('a', 'share'))
-
-    def test_sources_are_told_apart(self):
+    def test_sources(self):
         sources = published.sources().values()
         self.assertEqual(len(sources), len({str(one) for one in sources}))
+        for one in sources:
+            self.assertTrue(one.authors and one.title)
+            self.assertRegex(one.url, r'^(https?://\S+)?$')
+
+    def test_tables(self):
+        tables = {experiment_file.read(
+            name, bench_fakes.LAYOUT, workload_catalogue.shipped()
+        ).experiment.table for name in experiment_file.shipped()}
+        for one in (*published.shipped().beside,
+                    *published.shipped().figures):
+            self.assertIn(one.table, tables)
+        for table in published.shipped().beside:
+            self.assertTrue(table.note)
+            self.assertIn(table.better, ('', *bench_model.Better))
+            self.assertEqual({len(table.columns)},
+                             set(map(len, table.rows.values())))
 
     def test_workload_that_nobody_has_published(self):
         self.assertIsNone(published.beside('levels', 'redis'))
         self.assertIsNone(published.beside('latency', 'cyclictest'))
-
-    @ddt.data(
-        ('a: [1.5]', 'a: [1.5, 2]', 'there are 2 figures for 1 columns'),
-        ('source: someone}', 'source: someones}',
-         'there is no source called someones; did you mean someone?'),
-        ('table: levels', 'table: level', 'did you mean levels?'),
-        ('what: a', 'whats: a', 'whats is not known here'),
-        ("'http://a.example'", 'a.example',
-         'is not an address that begins with http'),
-        ('version: 1', 'version: 2', 'this release reads version 1'))
-    @ddt.unpack
-    def test_bad(self, old, new, expected):
-        error = self.assertRaises(
-            errors.InputError, read, GOOD.replace(old, new))
-        self.assertIn(expected, str(error))

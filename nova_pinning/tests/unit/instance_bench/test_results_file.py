@@ -18,16 +18,10 @@ from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import codec
 from nova_pinning.instance_bench import results_file
-from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
-_TENANT = bench_model.Tenant(
-    name='enterprise', role=bench_model.Role.MEASURED, workload='spin',
-    platform=bench_model.PlatformName.GUEST,
-    provisioning=bench_model.Provisioning.PINNED,
-    guest_class=hostclass.HostClass.DEDICATED,
-    size=bench_model.InstanceSize(vcpus=2, memory_mib=1024),
+_TENANT = bench_fakes.tenant(
     parameters={'threads': 2, 'share': 0.5, 'text': '1'})
 _EXPERIMENT = bench_model.Experiment(
     name='trial', about='Tries.', table='levels', baseline={'size': '2'},

@@ -23,12 +23,8 @@ from nova_pinning.tests.unit import unit_base
 
 
 def tenant(name='enterprise', **changes):
-    return bench_model.Tenant(**{
-        'name': name, 'role': bench_model.Role.MEASURED, 'workload': 'spin',
-        'platform': bench_model.PlatformName.CONTAINER,
-        'provisioning': bench_model.Provisioning.PINNED,
-        'guest_class': hostclass.HostClass.DEDICATED,
-        'size': bench_model.InstanceSize(vcpus=1, memory_mib=1024), **changes})
+    return bench_fakes.tenant(name, **{
+        'platform': bench_model.PlatformName.CONTAINER, **changes})
 
 
 NEIGHBOURS = tenant('neighbours', role=bench_model.Role.NEIGHBOUR, count=2)

@@ -20,9 +20,8 @@ def _summary(level=100.0, *, better='higher', spread=0.01, rounds=12,
         'sysbench-cpu', ('events', '1/s', better))], seed=seed,
         rounds=rounds)
     for name in names:
-        run.add(report_scenes.case(report_scenes.tenant(**tenant),
-                                   scenario=name), {'measured': level},
-                spread=spread)
+        run.alone(report_scenes.tenant(**tenant), level, {'scenario': name},
+                  spread=spread)
     return statistics.summarise(run.results(conditions))
 
 

@@ -7,22 +7,15 @@ from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import self_test
-from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
-
-_TENANT = bench_model.Tenant(
-    name='instances', role=bench_model.Role.MEASURED, workload='spin',
-    platform=bench_model.PlatformName.BARE_METAL,
-    provisioning=bench_model.Provisioning.PINNED,
-    guest_class=hostclass.HostClass.DEDICATED,
-    size=bench_model.InstanceSize(vcpus=1, memory_mib=1024))
 
 
 def _results(level, copies=20, rounds=5, table='self-test'):
     """:param level: of a copy in a round, given both"""
     cases = tuple(bench_model.Case(
-        factors={'workload': 'spin', 'copy': str(number)}, tenants=(_TENANT,))
+        factors={'workload': 'spin', 'copy': str(number)},
+        tenants=(bench_fakes.tenant(),))
         for number in range(1, copies + 1))
     return bench_model.Results(
         experiment=bench_model.Experiment(
@@ -32,7 +25,7 @@ def _results(level, copies=20, rounds=5, table='self-test'):
         measurements=tuple(bench_model.Measurement(
             factors=case.factors, round=number, repetition=1, started=0.0,
             load=0.0, readings=(bench_model.Reading(
-                tenant='instances', instance='instances-0', command='spin',
+                tenant='enterprise', instance='enterprise-0', command='spin',
                 figures={'turns': level(case.factors['copy'], number),
                          'seconds': 1.0}, started=1.0, ended=2.0),))
             for number in range(1, rounds + 1) for case in cases))

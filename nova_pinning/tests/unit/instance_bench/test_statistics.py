@@ -172,13 +172,10 @@ class SummaryTest(unit_base.TestCase):
         self.assertEqual('ffmpeg / bm / vanilla / 8', row.baseline)
 
     def test_baseline_with_the_same_factors(self):
-        run = report_scenes.Run('network', [report_scenes.workload()],
-                                baseline={'place': 'near'})
+        run = report_scenes.Run(baseline={'place': 'near'})
         for place in ('near', 'far'):
             for link in ('a', 'b'):
-                run.add(report_scenes.case(report_scenes.tenant(), place=place,
-                                           link=link),
-                        {'measured': 1.0})
+                run.alone(factors={'place': place, 'link': link})
         summary = statistics.summarise(run.results())
         self.assertEqual(['', '', 'near / a', 'near / b'],
                          [row.baseline for row in summary.rows])
@@ -200,10 +197,10 @@ class SummaryTest(unit_base.TestCase):
                                     size='8').overhead)
 
     def test_alone_on_the_host_has_no_stand_in(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()])
+        run = report_scenes.Run()
         for count in (1, 2, 3):
-            run.add(report_scenes.case(report_scenes.tenant(count=count),
-                                       scenario=str(count)), {'measured': 1.0})
+            run.alone(report_scenes.tenant(count=count),
+                      factors={'scenario': str(count)})
         run.measurements[:] = [measurement for measurement in run.measurements
                                if measurement.factors['scenario'] != '1']
         for row in statistics.summarise(run.results()).rows:
@@ -215,17 +212,16 @@ class SummaryTest(unit_base.TestCase):
                 for name in ('one', 'other')]
         run = report_scenes.Run(table, jobs, baseline={'scenario': 'one'})
         for job in jobs:
-            run.add(report_scenes.case(report_scenes.tenant(workload=job.name),
-                                       scenario=job.name), {'measured': 10.0})
+            run.alone(report_scenes.tenant(workload=job.name),
+                      factors={'scenario': job.name})
         summary = statistics.summarise(run.results())
         self.assertEqual('one', summary.rows[1].baseline)
 
     def test_full_host_against_one_instance(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()])
+        run = report_scenes.Run()
         for count, level in ((1, 100.0), (3, 50.0)):
-            run.add(
-                report_scenes.case(report_scenes.tenant(count=count),
-                                   scenario=str(count)), {'measured': level})
+            run.alone(report_scenes.tenant(count=count), level,
+                      {'scenario': str(count)})
         one, three = statistics.summarise(run.results()).rows
         self.assertIsNone(one.slowdown)
         self.assertEqual('1', three.quiet)
@@ -235,10 +231,7 @@ class SummaryTest(unit_base.TestCase):
             len, three.estimate.sample.clusters)))
 
     def test_neighbours_that_differ_in_weight_are_no_baseline(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()])
-        run.add(report_scenes.case(report_scenes.tenant(weight=50),
-                                   scenario='alone'),
-                {'measured': 1.0})
+        run = report_scenes.Run().alone(report_scenes.tenant(weight=50))
         run.add(report_scenes.case(report_scenes.tenant(),
                                    report_scenes.neighbours(),
                                    scenario='beside'), {'measured': 1.0})
@@ -246,10 +239,8 @@ class SummaryTest(unit_base.TestCase):
             statistics.summarise(run.results()).rows[1].slowdown)
 
     def test_flags(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()],
-                                repetitions=2)
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
-                {'measured': 1.0}, flags=('clocks disagree',))
+        run = report_scenes.Run(repetitions=2).alone(
+            flags=('clocks disagree',))
         self.assertEqual(
             2, statistics.summarise(run.results()).rows[0].flagged)
 

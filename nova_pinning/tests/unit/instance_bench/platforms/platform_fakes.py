@@ -5,18 +5,14 @@ import dataclasses
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench import bench_fakes
 
 WORKLOAD = bench_model.Workload(
     name='sleep', workload_class=bench_model.WorkloadClass.CPU,
     about='It sleeps.',
     command='sleep 1', figures=())
-TENANT = bench_model.Tenant(
-    name='enterprise', role=bench_model.Role.MEASURED, workload='sleep',
-    platform=bench_model.PlatformName.NOVA,
-    provisioning=bench_model.Provisioning.PINNED,
-    guest_class=hostclass.HostClass.DEDICATED,
-    size=bench_model.InstanceSize(vcpus=1, memory_mib=512))
+TENANT = bench_fakes.tenant(memory_mib=512, workload='sleep',
+                            platform=bench_model.PlatformName.NOVA)
 
 
 def tenant(**changes):

@@ -3,8 +3,6 @@
 import base64
 import itertools
 import json
-import os
-import pathlib
 import shlex
 import subprocess
 import time
@@ -15,6 +13,7 @@ import testtools
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.tests.unit.instance_bench.platforms import channel_contract
 
 VIRSH = ('virsh', '--connect', 'test')
 
@@ -73,96 +72,46 @@ class FakeVirsh:
 
 
 @ddt.ddt
-class AgentTestCase(testtools.TestCase):
+class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
 
     #: Whether a status waits for the end of the command.
-    waits = True
+    waits = False
 
     def setUp(self):
         super().setUp()
         self.work = self.useFixture(fixtures.TempDir()).path
         self.virsh = FakeVirsh(self)
         ticks = itertools.count()
-        self.agent = agent.Agent(
+        self.channel = agent.Agent(
             VIRSH, 'one', work=self.work, run=self.virsh,
             clock=lambda: float(next(ticks)), sleep=lambda seconds: None)
 
-    @ddt.data(
-        ('echo a; echo b >&2', 0, 'a\n', 'b\n'),
-        ('exit 3', 3, '', ''),
-        ('kill -9 $$', -9, '', ''),
-        ('exit 255', 255, '', ''),
-        ("printf %s '\"{}$'", 0, '"{}$', ''),
-    )
-    @ddt.unpack
-    def test_outcome(self, command, status, stdout, stderr):
-        outcome = self.agent.start(command).poll()
-        self.assertEqual((status, stdout), (outcome.status, outcome.stdout))
-        # A shell may say that something was killed.
-        self.assertEqual(stderr, outcome.stderr.removesuffix('Killed\n'))
-
-    def test_syntax_error(self):
-        outcome = self.agent.start('if').poll()
-        self.assertNotEqual(0, outcome.status)
-        self.assertIn('yntax', outcome.stderr)
-
-    def test_runs_in_work(self):
-        self.assertEqual(self.work,
-                         self.agent.start('pwd').poll().stdout.strip())
-
-    def test_end_of_long_output_is_kept(self):
-        outcome = self.agent.start(
-            'head -c 5000000 /dev/zero | tr "\\0" x; echo end').poll()
-        self.assertEqual(2 * 1024 * 1024, len(outcome.stdout))
-        self.assertTrue(outcome.stdout.endswith('xend\n'))
-
-    def test_running(self):
-        self.waits = False
-        fifo = os.path.join(self.work, 'fifo')
-        os.mkfifo(fifo)
-        job = self.agent.start(f'read -r line <{fifo}; echo "$line"')
-        self.assertIsNone(job.poll())
-        pathlib.Path(fifo).write_text('go\n')
+    def ended(self, job):
         self.waits = True
-        self.assertEqual('go\n', job.poll().stdout)
+        return job.poll()
 
-    def test_clock(self):
-        before = time.time()
-        reading = self.agent.clock()
-        self.assertLessEqual(before, reading.inside)
-        self.assertLess(abs(reading.offset), reading.uncertainty + 0.001)
+    def stop(self, job):
+        self.waits = True
+        job.stop()
 
     def test_silent_when_asked_for_the_time(self):
         self.virsh.fault = subprocess.CompletedProcess(
             [], 1, '', 'error: not connected')
         error = self.assertRaises(bench_errors.InstanceError,
-                                  self.agent.clock)
+                                  self.channel.clock)
         self.assertIn('guest-get-time: not connected', str(error))
 
-    def test_stop_ends_children(self):
-        self.waits = False
-        fifo = os.path.join(self.work, 'fifo')
-        os.mkfifo(fifo)
-        job = self.agent.start(f'(echo $$; exec sleep 1000) >{fifo} & wait')
-        with open(fifo) as lines:
-            self.assertTrue(lines.readline())
-            self.waits = True
-            job.stop()
-            # All that could write have ended.
-            self.assertEqual('', lines.read())
-
     def test_stop_that_does_not_end(self):
-        self.waits = False
         error = self.assertRaises(
-            bench_errors.InstanceError, self.agent.carry_out,
+            bench_errors.InstanceError, self.channel.carry_out,
             ['sleep', '1000'])
         for process in self.virsh.processes.values():
             process.kill()
         self.assertIn('sleep does not end', str(error))
 
     def test_stop_after_the_end(self):
-        job = self.agent.start('true')
-        job.poll()
+        job = self.channel.start('true')
+        self.ended(job)
         before = len(self.virsh.lines)
         job.stop()
         self.assertEqual(before, len(self.virsh.lines))
@@ -179,23 +128,23 @@ class AgentTestCase(testtools.TestCase):
     def test_silent(self, fault, words):
         self.virsh.fault = fault
         error = self.assertRaises(
-            bench_errors.InstanceError, self.agent.await_ready, 5)
+            bench_errors.InstanceError, self.channel.await_ready, 5)
         self.assertIn(words, str(error))
         self.assertIn('domain one is silent after 5 s', str(error))
         self.assertIn('virsh console one', error.advice)
-        error = self.assertRaises(bench_errors.InstanceError, self.agent.start,
-                                  ':')
+        error = self.assertRaises(bench_errors.InstanceError,
+                                  self.channel.start, ':')
         self.assertIn('guest-exec', str(error))
 
     def test_disabled(self):
         self.virsh.fault = subprocess.CompletedProcess(
             [], 1, '', 'error: Command guest-exec has been disabled')
-        error = self.assertRaises(bench_errors.InstanceError, self.agent.start,
-                                  ':')
+        error = self.assertRaises(bench_errors.InstanceError,
+                                  self.channel.start, ':')
         self.assertIn('allow it', error.advice)
 
     def test_ready(self):
-        self.agent.await_ready(1)
+        self.channel.await_ready(1)
         self.assertEqual([*VIRSH, 'qemu-agent-command', '--domain', 'one'],
                          self.virsh.lines[0][:6])
 
@@ -211,6 +160,7 @@ class AgentTestCase(testtools.TestCase):
             for name in ('path', 'arg')])
 
     def test_cut_off(self):
+        self.waits = True
         error = self.assertRaises(
             bench_errors.InstanceError,
             agent.Agent(VIRSH, 'one', work='/proc/none',

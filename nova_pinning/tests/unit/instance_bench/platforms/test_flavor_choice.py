@@ -98,9 +98,8 @@ class TestChoose(testtools.TestCase):
             platform_fakes.tenant(
                 emulator_threads=bench_model.EmulatorThreads.SHARE), flavor())
         self.assertEqual(
-            "the cloud has no flavor for tenant 'enterprise': 1 vCPUs, 512 "
-            'MiB, dedicated, hw:cpu_policy dedicated; create it: openstack '
-            'flavor create --vcpus 1 --ram 512 --disk 4 --property '
+            "the cloud has no flavor for tenant 'enterprise'; create it: "
+            'openstack flavor create --vcpus 1 --ram 512 --disk 4 --property '
             'hw:cpu_policy=dedicated --property '
             'hw:emulator_threads_policy=share bench-dedicated-1', str(error))
 
@@ -108,8 +107,8 @@ class TestChoose(testtools.TestCase):
         error = self.assertRaises(
             errors.InputError, choose,
             shared(guest_class=hostclass.HostClass.DEDICATED, weight=50))
-        self.assertIn('--property pinning:class=dedicated --property '
-                      'quota:cpu_shares=50', error.advice)
+        self.assertIn('--property quota:cpu_shares=50 --property '
+                      'pinning:class=dedicated', error.advice)
 
     def test_pinned_and_shared(self):
         error = self.assertRaises(
@@ -126,15 +125,16 @@ class TestChoose(testtools.TestCase):
         self.assertIn('hw:cpu_policy=dedicated x', error.advice)
 
     @ddt.data(
-        (pinned(vcpus=2), 'it has 2 vCPUs, not 1'),
-        (pinned(memory_mib=1), 'it has 1 MiB of memory, not 512'),
-        (flavor(), 'its hw:cpu_policy is shared, not dedicated, '
-                   'its class is shared, not dedicated'),
+        (pinned(vcpus=2, quota__cpu_shares='200'),
+         'vCPUs: 2, not 1; quota:cpu_shares: 200, not left out or 100'),
+        (pinned(memory_mib=1), 'memory in MiB: 1, not 512'),
+        (flavor(), 'hw:cpu_policy: not set, not dedicated; '
+                   'class: shared, not dedicated'),
         (pinned(pinning__class='odd'),
          "flavor extra spec pinning:class is 'odd'; it can be dedicated or "
          'shared'),
         (pinned(quota__cpu_shares='7'),
-         'its quota:cpu_shares is 7, not 100'))
+         'quota:cpu_shares: 7, not left out or 100'))
     @ddt.unpack
     def test_named_and_not_fit(self, found, wrong):
         error = self.assertRaises(errors.InputError, choose,

@@ -11,7 +11,6 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import domain_xml
 from nova_pinning.instance_bench import bench_errors
-from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import domain
@@ -21,7 +20,7 @@ from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import link
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import workload_catalogue
-from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench import bench_fakes
 
 CPUS = cpuset.CpuSet.parse
 PLACE = platform_interface.InstanceCpus(vcpus=(CPUS('2'), CPUS('3')),
@@ -56,14 +55,9 @@ done
 
 
 def request(workload='stream', memory_mib=512):
-    tenant = bench_model.Tenant(
-        name='t', role=bench_model.Role.MEASURED, workload=workload,
-        platform=bench_model.PlatformName.GUEST,
-        provisioning=bench_model.Provisioning.PINNED,
-        guest_class=hostclass.HostClass.DEDICATED,
-        size=bench_model.InstanceSize(vcpus=2, memory_mib=memory_mib))
     return platform_interface.InstanceRequest(
-        name='t-0', tenant=tenant, instance_cpus=PLACE,
+        name='t-0', instance_cpus=PLACE, tenant=bench_fakes.tenant(
+            't', 2, memory_mib, workload=workload),
         workload=workload_catalogue.shipped()[workload])
 
 

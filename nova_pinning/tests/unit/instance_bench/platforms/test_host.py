@@ -10,11 +10,11 @@ import fixtures
 
 from nova_pinning import cpuset
 from nova_pinning import errors
-from nova_pinning.instance_bench import affinity
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import host
+from nova_pinning.instance_bench.platforms import local
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import select
 from nova_pinning.instance_bench.platforms import settings
@@ -132,7 +132,7 @@ class FilesTestCase(unit_base.TestCase):
         self.process(7, 'sysbench', {7: '1', 8: '1-2'})
         self.process(9, 'sh', {9: '1'})
 
-        bad, good = affinity.of_processes(
+        bad, good = local.affinities_of(
             self.tree, [7, 8, 9, 10], cpus('1'))
 
         self.assertEqual(

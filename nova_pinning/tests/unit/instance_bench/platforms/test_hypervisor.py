@@ -14,6 +14,7 @@ from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.tests.unit.instance_bench.platforms import virsh_fakes
 
@@ -74,7 +75,7 @@ class TestHypervisor(testtools.TestCase):
 
     def test_english(self):
         self.useFixture(fixtures.EnvironmentVariable('LC_ALL', 'de_DE.UTF-8'))
-        self.assertEqual('C\n', hypervisor.run(
+        self.assertEqual('C\n', process.run(
             ['sh', '-c', 'echo "$LC_ALL"']))
 
     def test_version(self):
@@ -141,7 +142,7 @@ class TestHypervisor(testtools.TestCase):
         def run(command):
             *first, script = command
             self.assertEqual(['sh', '-c'], list(first))
-            return hypervisor.run([*first, script.replace(
+            return process.run([*first, script.replace(
                 '/run/libvirt/qemu', directory)])
 
         host = hypervisor.ComputeHypervisor(
@@ -161,7 +162,7 @@ class TestHypervisor(testtools.TestCase):
 class TestRun(testtools.TestCase):
 
     def test_output(self):
-        self.assertEqual('out\n', hypervisor.run(
+        self.assertEqual('out\n', process.run(
             [sys.executable, '-c', 'print("out")']))
 
     @ddt.data(
@@ -172,7 +173,7 @@ class TestRun(testtools.TestCase):
     @ddt.unpack
     def test_failure(self, command, said):
         error = self.assertRaises(
-            bench_errors.InstanceError, hypervisor.run, command)
+            bench_errors.InstanceError, process.run, command)
         self.assertIn(said, str(error))
 
     def test_silent(self):
@@ -180,5 +181,5 @@ class TestRun(testtools.TestCase):
             raise subprocess.TimeoutExpired('virsh', options['timeout'])
         self.useFixture(fixtures.MonkeyPatch('subprocess.run', hang))
         error = self.assertRaises(
-            bench_errors.InstanceError, hypervisor.run, ['virsh'])
+            bench_errors.InstanceError, process.run, ['virsh'])
         self.assertIn('timed out after 60.0 seconds', str(error))

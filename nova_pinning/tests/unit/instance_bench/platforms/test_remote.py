@@ -15,22 +15,6 @@ from nova_pinning.tests.unit import unit_base
 class TestScript(unit_base.TestCase):
     """The script in a real shell; the guest is this machine."""
 
-    def _run(self, command):
-        work = self.useFixture(fixtures.TempDir()).path
-        done = subprocess.run(
-            remote.script(command, work).start, capture_output=True,
-            text=True, timeout=60)
-        return remote.outcome('guest-0', done.returncode, done.stdout,
-                              done.stderr)
-
-    def test_output_is_the_commands_own(self):
-        for printed in ('', 'one', 'one\n', '\none\n\n', '1 2 3\n4 5\n'):
-            outcome = self._run(f"printf '{printed}'")
-            self.assertEqual((0, printed), (outcome.status, outcome.stdout))
-
-    def test_signal(self):
-        self.assertEqual(-9, self._run('kill -KILL $$').status)
-
     def test_one_that_is_stopped_before_it_starts(self):
         work = self.useFixture(fixtures.TempDir()).path
         made = remote.script('touch started', work)

@@ -12,6 +12,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import self_test
 from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench import bench_fakes
 
 BM = bench_model.PlatformName.BARE_METAL
 VM = bench_model.PlatformName.GUEST
@@ -45,11 +46,8 @@ def workload(name='sysbench-cpu', *figures):
 
 
 def tenant(name='measured', **changes):
-    values = {
-        'role': bench_model.Role.MEASURED, 'workload': 'sysbench-cpu',
-        'platform': VM, 'provisioning': PINNED, 'guest_class': DEDICATED,
-        'size': bench_model.InstanceSize(vcpus=2, memory_mib=2048)}
-    return bench_model.Tenant(name=name, **values | changes)
+    return bench_fakes.tenant(name, 2, 2048, **{
+        'workload': 'sysbench-cpu', **changes})
 
 
 def neighbours(**changes):
@@ -69,16 +67,17 @@ def _clock(time, ahead):
 class Run:
     """Results in the making: 12 rounds, or one of so many repetitions."""
 
-    def __init__(self, table, workloads, *, name='', seed=1, repetitions=1,
-                 rounds=None, baseline=None):
+    def __init__(self, table='network', workloads=None, *, name='', seed=1,
+                 repetitions=1, rounds=None, baseline=None):
         self._random = random.Random(f'{table} {seed}')
-        self._workloads = {workload.name: workload for workload in workloads}
+        self._workloads = {
+            one.name: one for one in workloads or [workload()]}
         self._table = table
         self._name = name or f'an-experiment-of-{table}'
         self._repetitions = repetitions
         self._rounds = rounds or (12 if repetitions == 1 else 1)
         self._baseline = baseline or {}
-        self._cases = []
+        self.cases = []
         self.measurements = []
         self.clocks = []
 
@@ -92,7 +91,7 @@ class Run:
         :param rate: of clocks inside
         :param cpus: where each tenant's vCPUs were asked for, if not on 4-7
         """
-        self._cases.append(case)
+        self.cases.append(case)
         if case.skipped:
             return
         for round_, repetition in itertools.product(
@@ -121,6 +120,16 @@ class Run:
                 last=_clock(100.0, 100.0 * (rate - 1)))
             for reading in self.measurements[-1].readings)
 
+    def alone(self, of=None, level=1.0, factors=None, **how):
+        """Measure a case of one tenant.
+
+        :param how: as :meth:`add`
+        """
+        of = of or tenant()
+        self.add(case(of, **factors or {'scenario': 'a'}), {of.name: level},
+                 **how)
+        return self
+
     def _readings(self, tenant, level, spread):
         if isinstance(spread, dict):
             spread = spread[tenant.name]
@@ -141,7 +150,7 @@ class Run:
         return bench_model.Results(
             experiment=bench_model.Experiment(
                 name=self._name, about='It shows what it shows.',
-                table=self._table, cases=tuple(self._cases),
+                table=self._table, cases=tuple(self.cases),
                 baseline=self._baseline, repetitions=self._repetitions,
                 rounds=self._rounds),
             workloads=self._workloads, conditions=(conditions,),
@@ -185,6 +194,38 @@ def levels(slow=0.8, floating_spread=0.15, **options):
     return run
 
 
+def isolation(slow=0.8, spread=0.001, times=1, work=None, better='higher',
+              **options):
+    """Pinned and floating instances beside each other.
+
+    :param slow: what the floating ones get, of what the pinned ones do
+    :param times: vCPUs of the floating ones for each of their CPUs
+    """
+    work = work or workload('sysbench-cpu', ('events', '1/s', better))
+    run = Run('levels', [work], **options)
+    both = [tenant(name, workload=work.name, provisioning=provisioning,
+                   guest_class=guest_class, count=count)
+            for name, provisioning, guest_class, count in (
+                ('enterprise', PINNED, DEDICATED, 4),
+                ('shared', VANILLA, SHARED, 2 * times))]
+    run.add(case(*both, scenario='beside each other'),
+            {'enterprise': 100.0, 'shared': 100.0 * slow}, spread=spread,
+            cpus={'enterprise': '4-11', 'shared': '12-15'})
+    return run
+
+
+def one_cpu():
+    """Instances of a vCPU, of which the floating one has one CPU as well."""
+    one = bench_model.InstanceSize(vcpus=1, memory_mib=1024)
+    run = Run('levels')
+    run.add(case(
+        tenant('enterprise', size=one),
+        tenant('shared', size=one, guest_class=SHARED, provisioning=VANILLA),
+        scenario='both'), {'enterprise': 100.0, 'shared': 101.0},
+        spread=0.001, cpus={'enterprise': '1', 'shared': '0'})
+    return run
+
+
 def mutex(**options):
     contend = workload('mutex', ('seconds', 's', 'lower'))
     run = Run('mutex', [contend], baseline={'scenario': 'host SMP'},
@@ -195,8 +236,8 @@ def mutex(**options):
             ('guest of 2 CPUs, UP', VM, 1.4), ('guest of 1 CPU', VM, 1.35)):
         size = bench_model.InstanceSize(
             vcpus=1 if '1 CPU' in scenario else 2, memory_mib=2048)
-        run.add(case(tenant(platform=platform, workload='mutex', size=size),
-                     scenario=scenario), {'measured': level}, spread=0.04)
+        run.alone(tenant(platform=platform, workload='mutex', size=size),
+                  level, {'scenario': scenario}, spread=0.04)
     return run
 
 
@@ -226,12 +267,12 @@ def ladder(**options):
             (BM, VM)):
         level = 400.0 * min(threads, 8) * (
             1 if platform is BM else 0.97 - 0.01 * threads)
-        run.add(case(
+        run.alone(
             tenant(platform=platform, workload=name,
                    parameters={'threads': threads},
                    size=bench_model.InstanceSize(vcpus=8, memory_mib=2048)),
-            workload=name, platform=str(platform), threads=str(threads)),
-            {'measured': level}, spread=0.015)
+            level, {'workload': name, 'platform': str(platform),
+                    'threads': str(threads)}, spread=0.015)
     return run
 
 
@@ -252,7 +293,9 @@ def overhead(platform=0.05, by_size=0.6, **options):
                        vcpus=size, memory_mib=1024 * size)),
             workload='ffmpeg', platform=str(name),
             provisioning=str(provisioning), size=str(size)),
-            {'measured': level}, spread=0.01)
+            {'measured': level}, spread=0.01, cpus={
+                'measured': '0-15' if provisioning is VANILLA
+                else f'0-{size - 1}'})
     return run
 
 
@@ -273,18 +316,19 @@ def multitask(**options):
     return run
 
 
-def network(**options):
-    run = Run('network', [workload('iperf3', ('rate', 'Gbit/s', 'higher'))],
-              baseline={'emulator': 'share', 'interrupts': 'same-cache'},
-              **options)
+def network(isolate=31.4, better='higher', **options):
+    run = Run('network', [workload('iperf3', ('rate', 'Gbit/s', better))],
+              baseline={'emulator_threads': 'share',
+                        'network_cpus': 'same-cache'}, **options)
     for emulator, interrupts, level in (
             ('share', 'same-cache', 31.0), ('share', 'other-cache', 24.0),
-            ('share', 'vcpus', 17.0), ('isolate', 'same-cache', 31.4),
+            ('share', 'vcpus', 17.0), ('isolate', 'same-cache', isolate),
             ('vcpus', 'vcpus', 15.0)):
         guest = tenant(workload='iperf3',
                        network_cpus=bench_model.NetworkCpus(interrupts),
                        emulator_threads=bench_model.EmulatorThreads(emulator))
-        run.add(case(guest, emulator=emulator, interrupts=interrupts),
+        run.add(case(guest, emulator_threads=emulator,
+                     network_cpus=interrupts),
                 {'measured': level}, spread=0.03)
     return run
 
@@ -293,9 +337,9 @@ def with_agent(level=37.0, **options):
     run = Run('network', [workload('iperf3', ('rate', 'Gbit/s', 'higher'))],
               baseline={'agent': 'none'}, **options)
     for agent, rate in (('none', 31.0), ('static', level)):
-        run.add(case(tenant(workload='iperf3',
-                            agent=bench_model.AgentScheme(agent)),
-                     agent=agent), {'measured': rate}, spread=0.03)
+        run.alone(tenant(workload='iperf3',
+                         agent=bench_model.AgentScheme(agent)), rate,
+                  {'agent': agent}, spread=0.03)
     return run
 
 
@@ -329,9 +373,9 @@ def matrix(worst=2.0, **options):
 
 
 def copies(**options):
-    run = Run('self-test', [workload()], **options)
+    run = Run('self-test', **options)
     for number in range(5):
-        run.add(case(tenant(), copy=str(number)), {'measured': 100.0})
+        run.alone(level=100.0, factors={'copy': str(number)})
     return run
 
 

@@ -8,8 +8,8 @@ import ddt
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import charts
-from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
@@ -83,8 +83,8 @@ class DensityTest(unit_base.TestCase):
     def test_by_affinities(self):
         summary = _summary(report_scenes.levels())
         found = {(row.case.factors['scenario'], row.tenant.name):
-                 equal_density.density(summary, row)
-                 for row in equal_density.first_figures(summary)}
+                 row_pairs.density(summary, row)
+                 for row in row_pairs.first_figures(summary)}
         self.assertEqual(1, found['shared at 3x beside enterprise',
                                   'enterprise'])
         self.assertEqual(1, found['shared at 1x beside enterprise', 'shared'])
@@ -96,16 +96,16 @@ class DensityTest(unit_base.TestCase):
                                for one in run.measurements]
         summary = _summary(run)
         row = next(row for row in summary.rows if row.tenant.count == 6)
-        self.assertEqual(3, equal_density.density(summary, row))
+        self.assertEqual(3, row_pairs.density(summary, row))
         summary = _summary(run, conditions=())
-        self.assertEqual(0, equal_density.density(summary, row))
+        self.assertEqual(0, row_pairs.density(summary, row))
 
     def test_stretched(self):
         rows = {}
         for stretch in (1.0, 2.0):
             summary = statistics.summarise(report_scenes.levels().results(),
                                            stretch=stretch)
-            pair = next(equal_density.isolations(summary))
+            pair = next(row_pairs.isolations(summary))
             rows[stretch] = pair.level
         self.assertEqual(rows[1.0].value, rows[2.0].value)
         self.assertAlmostEqual((rows[1.0].high / rows[1.0].value) ** 2,

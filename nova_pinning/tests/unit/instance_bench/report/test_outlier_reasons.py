@@ -11,10 +11,9 @@ from nova_pinning.tests.unit import unit_base
 
 def _run(slow=5, counters=None, host=None):
     """Twelve rounds, one of which takes ten times as long."""
-    run = report_scenes.Run('network', [report_scenes.workload(
-        'job', ('seconds', 's', 'lower'))])
-    run.add(report_scenes.case(report_scenes.tenant(workload='job'),
-                               scenario='a'), {'measured': 1.0})
+    run = report_scenes.Run(workloads=[report_scenes.workload(
+        'job', ('seconds', 's', 'lower'))]).alone(
+            report_scenes.tenant(workload='job'))
     for number, one in enumerate(run.measurements):
         reading = one.readings[0]
         is_slow = number == slow

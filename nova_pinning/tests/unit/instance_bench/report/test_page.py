@@ -63,14 +63,9 @@ class PageTest(unit_base.TestCase):
             self.assertRegex(link, '^(#|https?://)')
 
     def test_text_is_escaped(self):
-        run = report_scenes.Run('network', [report_scenes.workload()],
-                                rounds=2,
-                                name='<script>alert(1)</script>')
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='<b>&"\''),
-                {'measured': 1.0})
-        run.add(report_scenes.case(report_scenes.tenant(),
-                                   scenario='$\\frac{1}{2}$'),
-                {'measured': 1.0}, flags=('<i>',))
+        run = report_scenes.Run(rounds=2, name='<script>alert(1)</script>')
+        run.alone(factors={'scenario': '<b>&"\''})
+        run.alone(factors={'scenario': '$\\frac{1}{2}$'}, flags=('<i>',))
         _text, root = _page(run)
         self.assertEqual([], root.xpath('//script | //i | //td//b'))
         self.assertIn('<b>&"\'', root.xpath('//td/span/text()'))
@@ -128,13 +123,9 @@ class PageTest(unit_base.TestCase):
         def part(run, source):
             return page.Part(source, statistics.summarise(run.results()), ())
 
-        guests = report_scenes.Run('network', [report_scenes.workload()])
-        guests.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
-                   {'measured': 1.0})
-        processes = report_scenes.Run('network', [report_scenes.workload()])
-        processes.add(
-            report_scenes.case(report_scenes.tenant(platform=report_scenes.BM),
-                               scenario='a'), {'measured': 1.0})
+        guests = report_scenes.Run().alone()
+        processes = report_scenes.Run().alone(
+            report_scenes.tenant(platform=report_scenes.BM))
         name = 'an-experiment-of-network'
         for given, names in (
                 ([(guests, 'x')], [name]),
@@ -149,10 +140,7 @@ class PageTest(unit_base.TestCase):
                 part(*one) for one in given]))
 
     def test_size_that_comes_out_otherwise(self):
-        run = report_scenes.Run('network', [report_scenes.workload()],
-                                rounds=2)
-        run.add(report_scenes.case(report_scenes.tenant(), size='up to 4'),
-                {'measured': 1.0})
+        run = report_scenes.Run(rounds=2).alone(factors={'size': 'up to 4'})
         self.assertIn('Size "up to 4" is 2 vCPUs here.',
                       page.extent(run.results()))
         self.assertNotIn('here.',
@@ -335,12 +323,8 @@ class DocumentTest(unit_base.TestCase):
 class MethodTest(unit_base.TestCase):
 
     def test_said(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()], rounds=2,
-                                repetitions=3)
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
-                {'measured': 1.0})
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='b'),
-                {'measured': 1.0})
+        run = report_scenes.Run(rounds=2, repetitions=3).alone().alone(
+            factors={'scenario': 'b'})
         found = page.method(statistics.summarise(run.results()))
         self.assertIn("by: Student's t.", found)
         self.assertIn('whole rounds', found)

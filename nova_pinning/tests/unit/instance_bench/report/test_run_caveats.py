@@ -53,11 +53,9 @@ class CaveatsTest(unit_base.TestCase):
         self.assertIn('are mixed: kernel: 6.12.1, now 6.13.0.', found[0])
 
     def test_baseline_that_is_not_there(self):
-        run = report_scenes.Run(
-            'network', [report_scenes.workload()],
-            baseline={'platform': 'bm', 'provisioning': 'pinned'})
-        run.add(report_scenes.case(report_scenes.tenant(), platform='vm',
-                                   provisioning='pinned'), {'measured': 1.0})
+        run = report_scenes.Run(baseline={
+            'platform': 'bm', 'provisioning': 'pinned'}).alone(
+                factors={'platform': 'vm', 'provisioning': 'pinned'})
         found = _caveats(run)
         self.assertEqual(1, len(found))
         self.assertIn('The baseline (bm, pinned) is not among the cases',
@@ -69,10 +67,8 @@ class CaveatsTest(unit_base.TestCase):
         self.assertIn('in 3 rounds, fewer than 5', found[0])
 
     def test_noise(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()])
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='idle'),
-                {'measured': 1.0}, spread=0.2)
-        found = _caveats(run)
+        found = _caveats(report_scenes.Run().alone(
+            factors={'scenario': 'idle'}, spread=0.2))
         self.assertIn('1 case without neighbours varies', found[0])
         self.assertIn('at worst idle', found[0])
 
@@ -80,9 +76,7 @@ class CaveatsTest(unit_base.TestCase):
         self.assertIn('1 of 11 cases', _caveats(report_scenes.levels())[0])
 
     def test_flags_and_failures(self):
-        run = report_scenes.Run('network', [report_scenes.workload()])
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
-                {'measured': 1.0}, flags=('a clock is off',))
+        run = report_scenes.Run().alone(flags=('a clock is off',))
         found = _caveats(run, failures=(bench_model.Failure(
             factors={'scenario': 'a'}, round=0, started=0.0,
             message='it broke'),))

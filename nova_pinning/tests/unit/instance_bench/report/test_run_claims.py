@@ -10,8 +10,8 @@ from hypothesis import strategies
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import answer
-from nova_pinning.instance_bench.report import equal_density
 from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -32,12 +32,8 @@ def _verdicts(run, name, **changes):
     return [claim.verdict for claim in _claims(run, name, **changes)]
 
 
-def _simple(**options):
-    run = report_scenes.Run('network', [report_scenes.workload()],
-                            rounds=3)
-    run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
-            {'measured': 1.0}, **options)
-    return run
+def _simple(tenant=None, **options):
+    return report_scenes.Run(rounds=3).alone(tenant, **options)
 
 
 class AffinitiesTest(unit_base.TestCase):
@@ -69,11 +65,7 @@ class AffinitiesTest(unit_base.TestCase):
         self.assertIn('1 thread had ended before', found.evidence)
 
     def test_one_instance_of_several_that_nobody_saw(self):
-        run = report_scenes.Run('network', [report_scenes.workload()],
-                                rounds=3)
-        run.add(
-            report_scenes.case(report_scenes.tenant(count=2), scenario='a'),
-            {'measured': 1.0})
+        run = _simple(report_scenes.tenant(count=2))
         self.assertEqual([HOLDS], _verdicts(run, 'affinities'))
         run.measurements[1] = dataclasses.replace(
             run.measurements[1],
@@ -174,16 +166,7 @@ class IsolationTest(unit_base.TestCase):
 
     def test_one_cpu_to_float_on(self):
         """Such an instance is pinned, whatever it is called."""
-        one = bench_model.InstanceSize(vcpus=1, memory_mib=1024)
-        run = report_scenes.Run('levels', [report_scenes.workload()])
-        both = (
-            report_scenes.tenant('enterprise', size=one),
-            report_scenes.tenant('shared', size=one,
-                                 guest_class=report_scenes.SHARED,
-                                 provisioning=report_scenes.VANILLA))
-        run.add(report_scenes.case(*both, scenario='both'),
-                {'enterprise': 100.0, 'shared': 101.0}, spread=0.001,
-                cpus={'enterprise': '1', 'shared': '0'})
+        run = report_scenes.one_cpu()
         for name in ('level', 'spread'):
             found, = _claims(run, name)
             self.assertIs(INCONCLUSIVE, found.verdict)
@@ -194,8 +177,7 @@ class IsolationTest(unit_base.TestCase):
     @ddt.data('level', 'spread')
     def test_what_disturbs_both_does_not_hide_the_difference(self, name):
         """Tenants of one case are compared round by round."""
-        run = report_scenes.Run('levels', [report_scenes.workload()],
-                                rounds=24)
+        run = report_scenes.Run('levels', rounds=24)
         pinned, shared = report_scenes.tenant('pinned'), report_scenes.tenant(
             'shared', provisioning=report_scenes.VANILLA,
             guest_class=report_scenes.SHARED)
@@ -269,8 +251,8 @@ class MutexTest(unit_base.TestCase):
                 for name in ('mutex-smp', 'mutex-up')]
         run = report_scenes.Run('mutex', jobs)
         for job, level in zip(jobs, (1.0, 2.0)):
-            run.add(report_scenes.case(report_scenes.tenant(workload=job.name),
-                                       workload=job.name), {'measured': level})
+            run.alone(report_scenes.tenant(workload=job.name), level,
+                      {'workload': job.name})
         self.assertEqual([DOES_NOT_HOLD], _verdicts(run, 'mutex'))
 
 
@@ -316,7 +298,7 @@ class PriorityTest(unit_base.TestCase):
                 *measurement.affinities, affinity))
             for measurement in run.measurements]
         summary = statistics.summarise(run.results())
-        self.assertEqual(4, len(equal_density.given_cpus(
+        self.assertEqual(4, len(row_pairs.given_cpus(
             summary, summary.experiment.cases[0])))
 
     def _tenant(self, weight, threads, vcpus=4):
@@ -397,8 +379,7 @@ class BareMetalTest(unit_base.TestCase):
 
     def test_floating_that_beats_pinned_refutes_nothing(self):
         # Two threads of one core against two cores.
-        run = report_scenes.Run('overhead', [report_scenes.workload()],
-                                baseline={'platform': 'bm'})
+        run = report_scenes.Run('overhead', baseline={'platform': 'bm'})
         for platform, provisioning, level in (
                 (report_scenes.BM, report_scenes.PINNED, 100.0),
                 (report_scenes.CN, report_scenes.PINNED, 99.0),

@@ -81,8 +81,8 @@ class TablesTest(unit_base.TestCase):
                 for name in ('mutex-smp', 'mutex-up')]
         run = report_scenes.Run('mutex', jobs)
         for job in jobs:
-            run.add(report_scenes.case(report_scenes.tenant(workload=job.name),
-                                       scenario=job.name), {'measured': 1.0})
+            run.alone(report_scenes.tenant(workload=job.name),
+                      factors={'scenario': job.name})
         found = _tables(run)
         self.assertEqual(1, len(found))
         self.assertEqual(2, len(found[0].rows))
@@ -156,7 +156,8 @@ class TablesTest(unit_base.TestCase):
 
     def test_network(self):
         found = _tables(report_scenes.network())[0]
-        self.assertEqual(('platform', 'emulator', 'interrupts', 'runs'),
+        self.assertEqual(('platform', 'emulator_threads', 'network_cpus',
+                          'runs'),
                          found.columns[:4])
         self.assertEqual(['–', '1.12', '–', '–', '–'],
                          [row[-1] for row in found.rows])
@@ -194,18 +195,15 @@ class TablesTest(unit_base.TestCase):
               ('vmcn', False, {'crun': '1.8'}, 'vmcn (crun in KVM)'))
     @ddt.unpack
     def test_platform(self, name, emulated, versions, words):
-        run = report_scenes.Run('network', [report_scenes.workload()],
-                                rounds=2)
-        run.add(report_scenes.case(
-            report_scenes.tenant(platform=bench_model.PlatformName(name)),
-            scenario='guest'), {'measured': 1.0})
+        run = report_scenes.Run(rounds=2).alone(
+            report_scenes.tenant(platform=bench_model.PlatformName(name)))
         found = study_tables.tables(statistics.summarise(run.results(
             dataclasses.replace(report_scenes.CONDITIONS, emulated=emulated,
                                 versions=versions))))[0]
-        self.assertEqual((words, 'guest'), found.rows[0][:2])
+        self.assertEqual((words, 'a'), found.rows[0][:2])
 
     def test_several_tenants_of_a_case(self):
-        run = report_scenes.Run('levels', [report_scenes.workload()])
+        run = report_scenes.Run('levels')
         run.add(report_scenes.case(report_scenes.tenant('a'),
                                    report_scenes.tenant('b'),
                                    scenario='both'), {'a': 1.0, 'b': 2.0})
@@ -221,10 +219,8 @@ class TablesTest(unit_base.TestCase):
                 name=name, unit='s', better=bench_model.Better.LOWER,
                 pattern=pattern) for name, pattern in (
                     ('seconds', None), ('inside', '([0-9]+)'))))
-        run = report_scenes.Run('levels', [job])
-        run.add(
-            report_scenes.case(report_scenes.tenant(workload='job'),
-                               scenario='a'), {'measured': 1.0})
+        run = report_scenes.Run('levels', [job]).alone(
+            report_scenes.tenant(workload='job'))
         self.assertEqual([False, True],
                          [table.is_detail for table in _tables(run)])
 
@@ -262,10 +258,7 @@ class OthersTest(unit_base.TestCase):
             statistics.summarise(report_scenes.mutex().results())))
 
     def test_flags(self):
-        run = report_scenes.Run('network', [report_scenes.workload()],
-                                rounds=3)
-        run.add(report_scenes.case(report_scenes.tenant(), scenario='a'),
-                {'measured': 1.0}, flags=('a clock is off',))
+        run = report_scenes.Run(rounds=3).alone(flags=('a clock is off',))
         results = run.results(failures=(bench_model.Failure(
             factors={'scenario': 'a'}, round=0, started=0.0,
             message='it broke'),))

@@ -67,10 +67,6 @@ class WordsTest(unit_base.TestCase):
                 value=2.0, low=low, high=high,
                 method=intervals.Method.STUDENT)))
 
-    def test_between(self):
-        self.assertEqual('1.000 to 2.000', words.between(1, 2))
-        self.assertEqual('–', words.between(math.nan, 2))
-
     def test_count(self):
         self.assertEqual(['0 cases', '1 case', '2,000 cases'], [
             words.count(number, 'case') for number in (0, 1, 2000)])

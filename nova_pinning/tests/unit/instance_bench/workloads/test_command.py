@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import pathlib
 import shlex
-import subprocess
 
 import ddt
-import fixtures
 import hypothesis
 from hypothesis import strategies as st
 from oslotest import base as oslotest
@@ -19,12 +16,6 @@ from nova_pinning.tests.unit import unit_base
 VALUES = command.InstanceValues(
     vcpus=4, cpus=cpuset.CpuSet([2, 3, 6, 7]), memory_mib=2048,
     programs='/opt/my programs', work='/tmp/work', peer='192.0.2.1')
-# Each would leave a file behind if the shell took it for more than text.
-HOSTILE = (
-    "';>mark;'", ';>mark;', '$(>mark)', '`>mark`', '";>mark;"', ')>mark;(',
-    "'$(>mark)'", '"$(>mark)"', '\\";>mark;\\"', '|>mark', '&>mark&',
-    '#\';>mark', "\\';>mark;\\'", 'a[$(>mark)]', '))>mark;((', '}>mark;{',
-)
 
 
 def fill(text, parameters=None, **values):
@@ -107,69 +98,3 @@ class TestNames(oslotest.BaseTestCase):
     @ddt.unpack
     def test_reference(self, value, expected):
         self.assertEqual(expected, command.reference(value))
-
-
-@ddt.ddt
-class TestMisplaced(oslotest.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.directory = self.useFixture(fixtures.TempDir()).path
-
-    def find(self, text):
-        return list(command.misplaced(text, frozenset({'n'})))
-
-    @ddt.data(
-        '{x}', 'a --b={x}/c', "'a' {x} 'b'", '"a" {x}', "'\"'{x}", "\\'{x}",
-        '\\"{x}', 'a#\\\'{x}', '$((1 + {n})) {x}',
-        '$(a {x})', '"\\""{x}', "'\\'{x}", '${{a:-{x}}}', '`a` {x}',
-        '$(( (1) )) {x}', "a'#'{x}", '{x}# {x}')
-    def test_good(self, text):
-        self.assertEqual([], self.find(text))
-
-    @ddt.data(
-        ("'{x}'", 'quotes'), ('"{x}"', 'quotes'), ('"$(a {x})"', 'quotes'),
-        ("# it's\n'{x}'", 'comment'), ("a#'{x}'", 'quotes'),
-        ('\\{x}', 'backslash'), ('${x}', 'dollar'), ('a # {x}', 'comment'),
-        ("\\\\'{x}'", 'quotes'), ('"\\"{x}"', 'quotes'),
-        ("{x}#'{x}", 'quotes'), ('`a {x}`', 'backticks'),
-        ('cat <<E\n{x}\nE', '<<'), ('$((1 + {x}))', 'not a number'),
-        ('$(((1) + (2) + {x}))', 'not a number'))
-    @ddt.unpack
-    def test_bad(self, text, said):
-        found = self.find(text)
-        self.assertEqual(1, len(found), found)
-        self.assertTrue(found[0].startswith('{x} '), found)
-        self.assertIn(said, found[0])
-
-    def assertHarmless(self, text, value):
-        """The shell takes a value for text, whatever it makes of the rest."""
-        filled = command.fill(text, {'x': value, 'n': 1}, VALUES)
-        mark = pathlib.Path(self.directory, 'mark')
-        subprocess.run(
-            ['/bin/sh', '-c', filled], cwd=self.directory, timeout=60,
-            env={'PATH': '/nonexistent'}, stdin=subprocess.DEVNULL,
-            capture_output=True, check=False)
-        found = mark.exists()
-        mark.unlink(missing_ok=True)
-        self.assertFalse(found, filled)
-
-    def test_a_value_is_no_command(self):
-        for text in ('echo {x}', ': "a"{x}\'b\' $(: {x})', ': ${{a:-{x}}}',
-                     ': $((1 + {n})) {x}'):
-            self.assertEqual([], self.find(text))
-            for value in HOSTILE:
-                self.assertHarmless(text, value)
-
-    @unit_base.settings(100)
-    @hypothesis.given(
-        parts=st.lists(st.sampled_from([
-            ' ', '"', "'", '\\', '#', '\n', '$((', '))', '$(', ')', '(', '`',
-            '<<a', 'a', '${{a:-', '}}', '{x}', '{x}', '{n}', ';', '$']),
-            max_size=12),
-        value=st.sampled_from(HOSTILE))
-    def test_what_passes_is_harmless(self, parts, value):
-        """The shell is the oracle of what its quotes are."""
-        text = ': ' + ''.join(parts)
-        hypothesis.assume('{x}' in text and not self.find(text))
-        self.assertHarmless(text, value)

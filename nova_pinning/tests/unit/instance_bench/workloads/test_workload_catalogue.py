@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shlex
 
 import ddt
 import fixtures
@@ -26,7 +27,7 @@ workloads:
     about: How fast xz is.
     programs: {xz: xz-utils}
     packages: [coreutils]
-    parameters: {megabytes: 64, level: 6, ratio: 1.5, mode: 'a b',
+    parameters: {megabytes: 64, level: 6, ratio: 1.5, mode: 'a/b',
                  threads: '{vcpus}'}
     prepare:
       - head -c {megabytes}M /dev/urandom > {work}/data
@@ -116,7 +117,7 @@ class TestParse(oslotest.BaseTestCase):
             about='How fast xz is.', programs={'xz': 'xz-utils'},
             packages=('coreutils',),
             parameters={'megabytes': 64, 'level': 6, 'ratio': 1.5,
-                        'mode': 'a b', 'threads': '{vcpus}'},
+                        'mode': 'a/b', 'threads': '{vcpus}'},
             prepare=('head -c {megabytes}M /dev/urandom > {work}/data',),
             peer='sleep {megabytes} {peer} {sources}',
             peer_programs={'sleep': 'coreutils'},
@@ -189,8 +190,6 @@ class TestParse(oslotest.BaseTestCase):
         ("peer: 'a { b'", 'own.yaml:8:11: workloads.w.peer: '),
         ("peer: 'a {b c}'", 'own.yaml:8:11: workloads.w.peer: {b c} is not '
          'a name in braces; a brace that stands for itself is written twice'),
-        ("peer: 'a \"{peer}\"'", 'own.yaml:8:11: workloads.w.peer: {peer} '
-         'stands in quotes, and values bring their own'),
         ('peer_programs: {a: b}', 'own.yaml:8:5: workloads.w.peer_programs: '
          'peer_programs goes only together with peer'),
         ('prepare: ["{sources}"]', 'own.yaml:8:15: workloads.w.prepare[0]: '
@@ -212,12 +211,13 @@ class TestParse(oslotest.BaseTestCase):
         error = self.assertRaises(errors.InputError, parse, one(text))
         self.assertIn(said, str(error))
 
-    def test_text_of_several_lines(self):
+    def test_text_that_the_shell_may_take_for_more(self):
         error = self.assertRaises(errors.InputErrors, parse, one(
             'parameters: {a: "b\\nc"}', commands='{a}'))
         self.assertEqual(
-            "own.yaml:8:21: workloads.w.parameters.a: 'b\\nc' is more than "
-            'one line', str(error))
+            "own.yaml:8:21: workloads.w.parameters.a: 'b\\nc' has other "
+            'characters than letters, digits and @%+=:,./_-; the command can '
+            'have them', str(error))
 
     @ddt.data(
         ('name: f, unit: s, better: higher', 'give it a pattern, or write '
@@ -236,16 +236,9 @@ class TestParse(oslotest.BaseTestCase):
         self.assertIn('own.yaml:7:', str(error))
         self.assertIn(said, str(error))
 
-    def test_numbers_in_arithmetic(self):
-        text = 'echo $(({a} + {b} + {vcpus} + {cpu0}))'
-        parse(one("parameters: {a: 1, b: '{vcpus}'}", commands=text))
-        error = self.assertRaises(errors.InputErrors, parse, one(
-            "parameters: {a: 1, b: 'x'}", commands=text))
-        self.assertIn('{b} stands in $((...)) and is not a number', str(error))
-
     def test_all_errors_at_once(self):
         error = self.assertRaises(errors.InputErrors, parse, one(
-            'parameters: {cpus: 1, a: 2}', commands='{x} "{cpus}"'))
+            'parameters: {cpus: 1, a: 2}', commands='{x} {cpus}'))
         self.assertEqual(
             {'workloads.w.parameters.cpus', 'workloads.w.parameters.a',
              'workloads.w.command'},
@@ -265,7 +258,8 @@ class TestParameters(oslotest.BaseTestCase):
 
     @ddt.data(
         '', 'megabytes: 1', 'threads: 3', "threads: '{vcpus}'", 'ratio: 2',
-        'ratio: 2.5', "mode: 'x'", "mode: '$(x)'", "level: '{memory_mib}'")
+        'ratio: 2.5', "mode: 'x'", "mode: ''", "mode: '{vcpus}'",
+        "level: '{memory_mib}'")
     def test_good(self, text):
         self.assertEqual([], self.find(text))
 
@@ -281,12 +275,20 @@ class TestParameters(oslotest.BaseTestCase):
         ('ratio: true', 'ratio', 'True is not a number'),
         ('mode: 5', 'mode', '5 is not text'),
         ('mode: [x]', 'mode', "['x'] is not text"),
-        ('mode: "a\\nb"', 'mode', "'a\\nb' is more than one line"))
+        ("mode: 'a b'", 'mode', 'has other characters'))
     @ddt.unpack
     def test_bad(self, text, name, said):
         (of, is_key, message, _advice), = self.find(text)
         self.assertEqual((name, 'no parameter' in said), (of, is_key))
         self.assertIn(said, message)
+
+    @ddt.data(*(chr(code) for code in range(256)))
+    def test_a_value_is_no_command(self, character):
+        """The shell is told of nothing that it would have to have quoted."""
+        for value in (character, f'a{character}', f'{character}a'):
+            is_bad = bool(list(workload_catalogue.parameter_problems(
+                self.workload, {'mode': value})))
+            self.assertEqual(shlex.quote(value) != value, is_bad, value)
 
     def test_advice(self):
         for text, advice in (('megabyte: 1', 'did you mean megabytes?'),

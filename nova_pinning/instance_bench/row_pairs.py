@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pinning buys, and what density costs, told apart.
+"""Which rows of a run are compared, for reports and for advice.
 
-A pinned instance has a CPU for each vCPU. Beside a floating one that shares
-its CPUs with two others it would win whatever pinning does, so the two are
-compared where as many vCPUs are sold for each CPU, and what more of them cost
-is a comparison of its own, of floating instances.
+What pinning buys and what density costs are told apart. A pinned instance has
+a CPU for each vCPU. Beside a floating one that shares its CPUs with two others
+it would win whatever pinning does, so the two are compared where as many vCPUs
+are sold for each CPU, and what more of them cost is a comparison of its own,
+of floating instances.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
+import re
 
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
@@ -19,6 +23,10 @@ from nova_pinning.instance_bench import statistics
 _SAME = 0.1
 # Threads beside those that an instance's work runs in.
 _NOT_ITS_OWN = ('emulator', 'vhost')
+_SMP = re.compile(r'\b(SMP|smp)\b')
+
+#: Two rows that differ in one thing.
+Pair = tuple[statistics.FigureRow, statistics.FigureRow]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +37,7 @@ class Isolation:
     :param level: how much worse off the floating one is; above 1 pinning
         gains
     :param spread: its coefficient of variation by that of the pinned one
-    :param has_one_cpu: that the floating one has a single CPU to float on,
-        and it for itself: so it is pinned in all but name
+    :param has_one_cpu: as :func:`has_one_cpu` of the floating one
     """
 
     row: statistics.FigureRow
@@ -69,9 +76,51 @@ def ratio(summary: statistics.RunSummary, row: statistics.FigureRow,
 def first_figures(
         summary: statistics.RunSummary) -> list[statistics.FigureRow]:
     """Rows of measured tenants, of their workloads' first figures."""
-    return [row for row in summary.rows if row.is_measured
-            and row.figure == summary.results.workloads[
-                row.tenant.workload].figures[0]]
+    return [row for row in summary.rows
+            if row.is_measured and summary.is_first(row)]
+
+
+def alike_but_for(
+    summary: statistics.RunSummary, factor: str,
+) -> Iterable[list[statistics.FigureRow]]:
+    """Rows of first figures, those together that differ in one factor."""
+    groups: dict[object, list[statistics.FigureRow]] = {}
+    for row in first_figures(summary):
+        groups.setdefault((
+            bench_model.case_key(_without(row.case, factor)), row.tenant.name,
+            row.tenant.workload), []).append(row)
+    return groups.values()
+
+
+def _without(case: bench_model.Case, factor: str) -> Mapping[str, str]:
+    return {name: value for name, value in case.factors.items()
+            if name != factor}
+
+
+def pinning_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
+    """What floats, and the same pinned."""
+    for rows in alike_but_for(summary, 'provisioning'):
+        pinned = [row for row in rows if row.tenant.provisioning
+                  is bench_model.Provisioning.PINNED]
+        yield from ((row, pinned[-1]) for row in rows
+                    if pinned and row.tenant.provisioning
+                    is bench_model.Provisioning.VANILLA)
+
+
+def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
+    """What ran on two CPUs (SMP), and the same on one (UP)."""
+    rows = {(row.case.key, row.figure.name): row
+            for row in first_figures(summary)}
+    for row in rows.values():
+        factors = {name: _SMP.sub(_up, value)
+                   for name, value in row.case.factors.items()}
+        other = rows.get((bench_model.case_key(factors), row.figure.name))
+        if other is not None and other is not row:
+            yield row, other
+
+
+def _up(match: re.Match[str]) -> str:
+    return 'UP' if match[0].isupper() else 'up'
 
 
 def given_cpus(summary: statistics.RunSummary, case: bench_model.Case,
@@ -82,10 +131,10 @@ def given_cpus(summary: statistics.RunSummary, case: bench_model.Case,
 
     :param tenant: None for all of the case
     """
-    name = statistics.key(case.factors)
+    name = case.key
     given = cpuset.CpuSet()
     for measurement in summary.results.measurements:
-        if statistics.key(measurement.factors) == name:
+        if measurement.key == name:
             for affinity in measurement.affinities:
                 # 'enterprise-0: vCPU 1'
                 instance, _colon, thread = affinity.thread.rpartition(': ')
@@ -158,13 +207,25 @@ def _is_alike(summary: statistics.RunSummary, row: statistics.FigureRow,
     density.
     """
     if summary.experiment.table == 'neighbours':
-        return _unpinned(row.case) == _unpinned(other.case)
+        return (_without(row.case, 'provisioning')
+                == _without(other.case, 'provisioning'))
+    return is_as_dense(summary, row, other)
+
+
+def is_as_dense(summary: statistics.RunSummary, row: statistics.FigureRow,
+                other: statistics.FigureRow) -> bool:
+    """Whether there are as many vCPUs for each CPU."""
     return abs(density(summary, row) - density(summary, other)) <= _SAME
 
 
-def _unpinned(case: bench_model.Case) -> dict[str, str]:
-    return {name: value for name, value in case.factors.items()
-            if name != 'provisioning'}
+def has_one_cpu(summary: statistics.RunSummary,
+                row: statistics.FigureRow) -> bool:
+    """Whether what floats has a single CPU to float on, and it for itself.
+
+    So it is pinned in all but name.
+    """
+    return (len(given_cpus(summary, row.case, row.tenant)) == 1
+            and density(summary, row) <= 1 + _SAME)
 
 
 def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
@@ -176,8 +237,7 @@ def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
         together=(0, 1)).stretched(summary.stretch)
     return Isolation(
         row=row, other=other, level=ratio(summary, other, row), spread=spread,
-        has_one_cpu=len(given_cpus(summary, other.case, other.tenant)) == 1
-        and density(summary, other) <= 1 + _SAME)
+        has_one_cpu=has_one_cpu(summary, other))
 
 
 def density_costs(summary: statistics.RunSummary) -> Iterator[DensityCost]:
