@@ -16,9 +16,11 @@
  */
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* So many primes are below that limit. */
 #define LIMIT 200000L
@@ -73,6 +75,8 @@ static long search(long round)
 
 int main(int count, char **words)
 {
+    /* A rank whose mpirun is killed while it starts would wait for ever. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -171,6 +171,18 @@ class TestWorkloads(base.BaseTestCase):
             self.wait_for(lambda p=process: not self.descendants(p))
         self.measure_line(workload, line)
 
+    def test_ranks_end_with_their_mpirun(self):
+        """Also before they know each other; here a shell takes its place."""
+        self.prepared('mpi-search')
+        shell = self.start(
+            'OMPI_MCA_ess_singleton_isolated=1 '
+            f'{self.values.programs}/mpi search 500 & echo $!; wait')
+        rank = shell.stdout.readline().strip()
+        # MPI has threads of its own as soon as it is set up.
+        self.wait_for(lambda: len(os.listdir(f'/proc/{rank}/task')) > 1)
+        shell.send_signal(signal.SIGKILL)
+        self.wait_for(lambda: not self.descendants(shell))
+
     @ddt.data('web', 'redis')
     def test_servers_end(self, name):
         """They go with their script, also if that has no time for it."""
