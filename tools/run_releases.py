@@ -12,6 +12,7 @@ status is 1 if anything failed.
 import argparse
 import csv
 import datetime
+import fcntl
 import json
 import os
 import pathlib
@@ -81,14 +82,32 @@ def run(name, python, suites):
     return found, done.returncode == 0
 
 
-def write(rows):
-    """Replace the table as a whole."""
-    scratch = TABLE.with_suffix('.new')
-    with scratch.open('w', newline='') as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
-        writer.writeheader()
-        writer.writerows(rows[key] for key in sorted(rows))
-    os.replace(scratch, TABLE)
+def record(release, python, counts, suites):
+    """Add what suites came to, and replace the table as a whole.
+
+    Another run may have added to it since this one began.
+    """
+    directory = os.open(TABLE.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        rows = {}
+        if TABLE.exists():
+            with TABLE.open(newline='') as file:
+                rows = {(row['release'], row['Python']): row
+                        for row in csv.DictReader(file)}
+        rows[release, python] = {
+            **dict.fromkeys(COLUMNS, '-'), **rows.get((release, python), {}),
+            'release': release, 'Python': python,
+            'date': datetime.date.today().isoformat(),
+            **{suite: cell(counts.get(suite, {})) for suite in suites}}
+        scratch = TABLE.with_suffix('.new')
+        with scratch.open('w', newline='') as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
+            writer.writeheader()
+            writer.writerows(rows[key] for key in sorted(rows))
+        os.replace(scratch, TABLE)
+    finally:
+        os.close(directory)
 
 
 def main():
@@ -105,11 +124,6 @@ def main():
               if not options.names or {name, release} & set(options.names)]
     if not chosen:
         parser.error(f'none of these is known: {", ".join(options.names)}')
-    rows = {}
-    if TABLE.exists():
-        with TABLE.open(newline='') as file:
-            rows = {(row['release'], row['Python']): row
-                    for row in csv.DictReader(file)}
     good = True
     for name in chosen:
         release, python = known[name]
@@ -126,12 +140,7 @@ def main():
         if not counts:
             print(f'{name}: nothing was run', flush=True)
             continue
-        rows[release, python] = {
-            **dict.fromkeys(COLUMNS, '-'), **rows.get((release, python), {}),
-            'release': release, 'Python': python,
-            'date': datetime.date.today().isoformat(),
-            **{suite: cell(counts.get(suite, {})) for suite in suites}}
-        write(rows)
+        record(release, python, counts, suites)
     return 0 if good else 1
 
 

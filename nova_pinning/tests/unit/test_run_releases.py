@@ -34,12 +34,15 @@ class RunReleasesTest(base.BaseTestCase):
         self.run = []
         self.discovered = []
         self.starts = 0
+        self.meanwhile = None
 
     def main(self, *arguments, counts=None, status=0):
         def run(command, **options):
             if command[1] == '-c':
                 return subprocess.CompletedProcess(
                     command, self.starts, f'/opt/bin/{command[0]}\n')
+            if self.meanwhile:
+                self.meanwhile()
             self.discovered.append(
                 command[command.index('--discover') + 1])
             self.run.append(command[command.index('-e') + 1])
@@ -95,6 +98,21 @@ class RunReleasesTest(base.BaseTestCase):
              ('3.12', '6 passed', '1 passed')],
             [(row['Python'], row['unit'], row['bench'])
              for row in self.rows()])
+
+    def test_two_at_once(self):
+        """What another run adds meanwhile stays."""
+        def other():
+            self.meanwhile = None
+            self.main('2026.2-py313', '--suite', 'unit',
+                      counts={'unit': {'passed': 3}})
+
+        self.meanwhile = other
+        self.assertEqual(0, self.main(
+            '2026.2-py312', '--suite', 'unit',
+            counts={'unit': {'passed': 2}}))
+        self.assertEqual(
+            [('3.12', '2 passed'), ('3.13', '3 passed')],
+            [(row['Python'], row['unit']) for row in self.rows()])
 
     def test_one_fails(self):
         self.assertEqual(1, self.main(
