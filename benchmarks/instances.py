@@ -48,7 +48,6 @@ OUTPUT = ROOT / 'bench-output'
 HOSTS = {
     'pinning-1': 'dedicated:1',
     'pinning-2': 'shared:0',
-    'pinning-3': 'dedicated:0-1',
 }
 #: The CPU of shared servers, which the layout of two CPUs has for the host.
 CONTROLLER_CPUS = '0'
@@ -62,8 +61,6 @@ FLAVORS = {
     'bench-shared': (1, 2048, {}),
     'bench-weight-100': (1, 1024, {'quota:cpu_shares': '100'}),
     'bench-weight-50': (1, 1024, {'quota:cpu_shares': '50'}),
-    'bench-pair': (2, 1024, PINNED),
-    'bench-single': (1, 1024, PINNED),
 }
 DISK_GIB = 4
 
@@ -127,7 +124,6 @@ LONGER = (
     Proof('network-placement', 'vm', NETWORK),
     Proof('enterprise-vs-shared', 'nova', IDLE, ('pinning-1', 'pinning-2')),
     Proof('cpu-weights', 'nova', (), ('pinning-2',)),
-    Proof('smp-mutex', 'nova', PAIRS, ('pinning-3',)),
 )
 
 
@@ -229,7 +225,8 @@ class Runner:
     :param scratch: pathlib.Path, where results are written
     :param cloud: a Cloud that is up
     :param image: pathlib.Path, what 'bench image build' has made
-    :param limit: by time.monotonic(), when all has to be done
+    :param limit: by time.monotonic(), when all has to be done; None if
+        there is no hurry
     """
 
     def __init__(self, scratch, cloud, image, limit):
@@ -268,9 +265,11 @@ class Runner:
 
         :returns: the command's exit status, None if time was up
         """
-        seconds = self.limit - time.monotonic()
-        if seconds <= 0:
-            return None
+        seconds = None
+        if self.limit is not None:
+            seconds = self.limit - time.monotonic()
+            if seconds <= 0:
+                return None
         if proof.hosts:
             self.cloud.open_only(proof.hosts)
         child = subprocess.Popen(
@@ -423,9 +422,9 @@ def main():
                         help='where minicloud keeps everything')
     parser.add_argument('--base-port', type=int, default=17800,
                         help='the first of the ports to use')
-    parser.add_argument('--seconds', type=float, default=SECONDS,
+    parser.add_argument('--seconds', type=float,
                         help='time for everything but to build the image '
-                             '(default: %(default)s)')
+                             f'(default: {SECONDS}; none for what is named)')
     parser.add_argument('--keep', action='store_true',
                         help='leave the cloud up in the end')
     options = parser.parse_args()
@@ -454,7 +453,10 @@ def in_cloud(proofs, options):
 
     :returns: a list of Judgement
     """
-    limit = time.monotonic() + options.seconds
+    seconds = options.seconds
+    if seconds is None and not options.name:
+        seconds = SECONDS
+    limit = None if seconds is None else time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         scratch = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory(prefix='bench-experiments-')))

@@ -146,12 +146,11 @@ class TestRunner(testtools.TestCase):
         self.assertEqual(4711, pid)
         self.children[-1].signals.append(number)
 
-    def runner(self, seconds=100):
+    def runner(self, limit=1100.0):
         self.useFixture(fixtures.MonkeyPatch(
             'time.monotonic', lambda: 1000.0))
         return instances.Runner(
-            pathlib.Path('/out'), self.cloud, pathlib.Path('/image'),
-            1000.0 + seconds)
+            pathlib.Path('/out'), self.cloud, pathlib.Path('/image'), limit)
 
     def run_proof(self, proof=PROOF, **options):
         return self.runner(**options).run(proof)
@@ -172,20 +171,23 @@ class TestRunner(testtools.TestCase):
 
     def test_server(self):
         self.run_proof(
-            instances.Proof('smp-mutex', 'nova', (), ('pinning-3',)))
+            instances.Proof('cpu-weights', 'nova', (), ('pinning-2',)))
         self.assertEqual(["'/a b/on-host' {host}"],
                          self.children[0].command[-1:])
         self.assertEqual(['taskset', '-c', instances.CONTROLLER_CPUS],
                          self.children[0].command[:3])
-        self.assertEqual([('pinning-3',)], self.opened)
+        self.assertEqual([('pinning-2',)], self.opened)
 
     def test_fails(self):
         self.status = 1
         self.assertEqual(1, self.run_proof())
 
     def test_no_time(self):
-        self.assertIsNone(self.run_proof(seconds=0))
+        self.assertIsNone(self.run_proof(limit=1000.0))
         self.assertEqual([], self.children)
+
+    def test_no_hurry(self):
+        self.assertEqual(0, self.run_proof(limit=None))
 
     def test_time_is_up(self):
         self.status = subprocess.TimeoutExpired('bench', 1)
@@ -224,3 +226,9 @@ class TestProofs(testtools.TestCase):
         self.assertNotEqual([], cases)
         self.assertLessEqual(set(proof.hosts), set(instances.HOSTS))
         self.assertEqual(proof.platform == 'nova', bool(proof.hosts))
+        if proof.platform == 'nova':
+            # Servers cannot reach one.
+            workloads = workload_catalogue.shipped()
+            self.assertEqual([], [
+                tenant.workload for case in cases for tenant in case.tenants
+                if workloads[tenant.workload].peer])
