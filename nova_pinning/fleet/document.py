@@ -5,7 +5,6 @@ A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
 the standard input or output. Each host and each guest is one line.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 import dataclasses
 import functools
@@ -72,7 +71,7 @@ def loads(text: str, source_name: str = '') -> snapshot.Fleet:
     if 'version' not in document.value:
         raise document.error('is not a fleet snapshot: it has no version',
                              advice=_MADE_BY)
-    _validate(document)
+    _schema().validate(document, _near)
     return decode.decode_fleet(document)
 
 
@@ -112,13 +111,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
 
 def _is_sound(value: dict[str, Any]) -> bool:
     """Whether a document that was just made can be read again."""
-    import fastjsonschema
-
-    try:
-        _fast_check()(value)
-    except fastjsonschema.JsonSchemaValueException:
-        return False
-    return all(
+    return _schema().has(value) and all(
         len({entry[key] for entry in value.get(section, ())})
         == len(value.get(section, ())) for section, key in _NAMES.items())
 
@@ -158,26 +151,8 @@ class _Document(source.YamlDocument):
 
 
 @functools.cache
-def _fast_check() -> Callable[[Any], Any]:
-    return schema.compiled(schema.shipped(__package__, _SCHEMA))
-
-
-def _validate(document: _Document) -> None:
-    """Hold a document against the schema.
-
-    The fast check says whether it is right, the slow one what is wrong. It
-    gets to see no more than what is near.
-    """
-    import fastjsonschema
-
-    try:
-        _fast_check()(document.value)
-    except fastjsonschema.JsonSchemaValueException as error:
-        schema.validate(_near(document, error.path),
-                        schema.shipped(__package__, _SCHEMA))
-        # What the two do not agree about.
-        raise errors.InputError(error.message, errors.Location(
-            document.source)) from None
+def _schema() -> schema.FastSchema:
+    return schema.FastSchema(schema.shipped(__package__, _SCHEMA))
 
 
 def _near(document: _Document, path: list[str]) -> _Document:

@@ -10,7 +10,6 @@ begins. What a crash leaves of a last line is not read, and is cut off before
 more is written.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
@@ -358,17 +357,8 @@ def _kind(line: _Line) -> str:
 
 
 def _decode(line: _Line, key: str, kind: Any) -> Any:
-    """What a line holds; the fast check says whether it is right, the slow
-    one what is wrong.
-    """
-    import fastjsonschema
-
-    try:
-        _fast_check(key, kind)(line.value)
-    except fastjsonschema.JsonSchemaValueException as error:
-        schema.validate(line, _schema(key, kind))
-        # What the two do not agree about.
-        raise line.error(error.message) from None
+    """What a line holds."""
+    _schema(key, kind).validate(line)
     try:
         return codec.decode(kind, line.value[key])
     except ValueError as error:
@@ -376,10 +366,7 @@ def _decode(line: _Line, key: str, kind: Any) -> Any:
 
 
 @functools.cache
-def _fast_check(key: str, kind: Any) -> Callable[[Any], Any]:
-    return schema.compiled(_schema(key, kind))
-
-
-def _schema(key: str, kind: Any) -> dict[str, Any]:
-    return {'type': 'object', 'additionalProperties': False,
-            'required': [key], 'properties': {key: codec.schema(kind)}}
+def _schema(key: str, kind: Any) -> schema.FastSchema:
+    return schema.FastSchema({
+        'type': 'object', 'additionalProperties': False, 'required': [key],
+        'properties': {key: codec.schema(kind)}})

@@ -8,7 +8,6 @@ reads them only where it is used: nova-scheduler does without.
 """
 
 import collections
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from nova_pinning import conf
 from nova_pinning import errors
 
 if TYPE_CHECKING:
+    from nova_pinning.document import schema
     from nova_pinning.document import source
 
 _SCHEMA = 'record-1.json'
@@ -182,7 +182,7 @@ def loads(text: str, source_name: str = '') -> ProcessRecord:
     from nova_pinning.document import json_text
 
     document = json_text.parse(text, source_name)
-    _validate(document)
+    _schema().validate(document)
     values = dict(document.value)
     del values['version']
     values['refusals'] = tuple(
@@ -193,25 +193,11 @@ def loads(text: str, source_name: str = '') -> ProcessRecord:
     return ProcessRecord(**values)
 
 
-def _validate(document: 'source.YamlDocument') -> None:
-    """The fast check says whether it is right, the slow one what is wrong."""
-    import fastjsonschema
-
-    from nova_pinning.document import schema
-
-    try:
-        _fast_check()(document.value)
-    except fastjsonschema.JsonSchemaValueException as error:
-        schema.validate(document, schema.shipped(__package__, _SCHEMA))
-        # What the two do not agree about.
-        raise document.error(error.message) from None
-
-
 @functools.cache
-def _fast_check() -> Callable[[Any], Any]:
+def _schema() -> 'schema.FastSchema':
     from nova_pinning.document import schema
 
-    return schema.compiled(schema.shipped(__package__, _SCHEMA))
+    return schema.FastSchema(schema.shipped(__package__, _SCHEMA))
 
 
 def read(
