@@ -82,9 +82,11 @@ class ExperimentRunner:
         try:
             with contextlib.ExitStack() as stack:
                 platforms = self._enter(names, stack)
-                for workload in {tenant.workload for unit in units
-                                 for tenant in unit.case.tenants}:
-                    programs.require_peer(prepared.workloads[workload])
+                for name in {tenant.workload for unit in units
+                             for tenant in unit.case.tenants}:
+                    programs.require(
+                        f'the peer of workload {name}, on this host,',
+                        prepared.workloads[name].peer_programs)
                 # Rounds ask for the same again.
                 _check(platforms, list({
                     unit.case.name: request for unit, request

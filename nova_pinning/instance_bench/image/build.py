@@ -61,8 +61,7 @@ def check(spec: ImageSpec, output: pathlib.Path) -> None:
 
     :raises errors.InputError: what is missing, and how to get it
     """
-    packages = [package for tool, package in TOOLS.items()
-                if shutil.which(tool) is None]
+    packages = [*programs.missing(TOOLS)]
     if not (disk.GRUB / 'boot.img').is_file():
         packages.append('grub-pc-bin')
     if packages:

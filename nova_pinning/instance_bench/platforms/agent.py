@@ -11,12 +11,12 @@ from collections.abc import Callable
 from collections.abc import Sequence
 import json
 import subprocess
-import time
 from typing import Any
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 
@@ -27,12 +27,10 @@ _LOOK_SECONDS = 0.2
 #: virsh itself takes some time too.
 _GRACE_SECONDS = 30
 
-#: Runs a command line, given the seconds after which it is given up.
-Run = Callable[[Sequence[str], float], subprocess.CompletedProcess[str]]
-
 
 def run(arguments: Sequence[str],
         seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a command line, which is given up after so many seconds."""
     return subprocess.run(
         arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         errors='replace', timeout=seconds, env=process.untranslated())
@@ -45,43 +43,29 @@ class Agent:
         '--connect', 'qemu:///system')
     :param domain: name of a libvirt domain that runs
     :param hint: where to look if the agent is silent, for errors
-    :param work: directory inside that commands run in
     :param word: makes an argument one that virsh can be given
     """
 
     def __init__(self, virsh: Sequence[str], domain: str, *, hint: str = '',
-                 work: str = remote.WORK, word: Callable[[str], str] = str,
-                 run: Run = run,
-                 clock: Callable[[], float] = time.monotonic,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+                 word: Callable[[str], str] = str) -> None:
         self.domain = domain
-        self._monotonic = clock
         self._virsh = tuple(virsh)
-        self._work = work
         self._hint = hint or f'see its console: virsh console {domain}'
         self._word = word
-        self._run = run
-        self._sleep = sleep
 
     def await_ready(self, seconds: float) -> None:
-        """Wait until it answers.
-
-        :raises errors.InstanceError: if it does not within so many seconds
-        """
-        limit = self._monotonic() + seconds
-        while True:
+        said = ''
+        for _look in polling.looks(seconds, _LOOK_SECONDS):
             try:
                 self.call('guest-ping', seconds=_PING_SECONDS)
                 return
             except bench_errors.InstanceError as error:
-                if self._monotonic() >= limit:
-                    raise bench_errors.InstanceError(
-                        f'the guest agent of domain {self.domain} is silent '
-                        f'after {seconds:g} s: {error}',
-                        f'{self._hint}; qemu-guest-agent has to run in it, '
-                        'and the domain to have the channel '
-                        'org.qemu.guest_agent.0') from None
-            self._sleep(_LOOK_SECONDS)
+                said = str(error)
+        raise bench_errors.InstanceError(
+            f'the guest agent of domain {self.domain} is silent after '
+            f'{seconds:g} s: {said}',
+            f'{self._hint}; qemu-guest-agent has to run in it, and the domain '
+            'to have the channel org.qemu.guest_agent.0')
 
     def call(self, name: str, arguments: dict[str, Any] | None = None,
              seconds: float = ANSWER_SECONDS) -> Any:
@@ -98,7 +82,7 @@ class Agent:
             'qemu-agent-command', '--domain', self.domain, '--timeout',
             str(max(int(seconds), 1)), '--cmd', json.dumps(message)))]
         try:
-            done = self._run(line, seconds + _GRACE_SECONDS)
+            done = run(line, seconds + _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             raise self._error(name, 'virsh does not end') from None
         except OSError as error:
@@ -125,18 +109,17 @@ class Agent:
         :raises errors.InstanceError: if it does not come
         """
         pid = self.execute(arguments, capture=False)
-        limit = self._monotonic() + ANSWER_SECONDS
-        while not self.call('guest-exec-status', {'pid': pid})['exited']:
-            if self._monotonic() >= limit:
-                raise self._error('guest-exec', f'{arguments[0]} does not end')
-            self._sleep(_LOOK_SECONDS)
+        for _look in polling.looks(ANSWER_SECONDS, _LOOK_SECONDS):
+            if self.call('guest-exec-status', {'pid': pid})['exited']:
+                return
+        raise self._error('guest-exec', f'{arguments[0]} does not end')
 
     def start(self, command: str) -> 'AgentJob':
         """Run a command of /bin/sh inside.
 
         :raises errors.InstanceError: if it cannot be started
         """
-        return AgentJob(self, remote.script(command, self._work))
+        return AgentJob(self, remote.script(command))
 
     def clock(self) -> bench_model.ClockReading:
         """The guest's clock and ours.

@@ -14,13 +14,13 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import time
 from typing import Any
 
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import polling
 
 #: The group that those of all containers are below.
 PARENT = '/nova-pinning-bench'
@@ -50,13 +50,8 @@ class CgroupLimits:
 
     @property
     def shares(self) -> int:
-        """The weight as version 1 counts it."""
-        return shares(self.weight)
-
-
-def shares(weight: int) -> int:
-    """A weight as version 1 counts it, which takes no less than 2."""
-    return max(2, weight * _USUAL_SHARES // USUAL_WEIGHT)
+        """The weight as version 1 counts it, which takes no less than 2."""
+        return max(2, self.weight * _USUAL_SHARES // USUAL_WEIGHT)
 
 
 def limits(tenant: bench_model.Tenant, cpus: cpuset.CpuSet) -> CgroupLimits:
@@ -129,15 +124,14 @@ def sweep(tree: machine_files.Tree, prefix: str) -> None:
     A process that has ended is in its group for a moment yet. What cannot be
     removed stays.
     """
-    deadline = time.monotonic() + _GONE_SECONDS
     for mount in {path for path, _kind, _options in _mounts(tree)}:
         top = tree.root / f'{mount}{PARENT}'.lstrip('/')
-        while groups := sorted(top.glob(f'{prefix}*')):
+        for _look in polling.looks(_GONE_SECONDS, 0.01):
+            groups = sorted(top.glob(f'{prefix}*'))
+            if not groups:
+                break
             for group in groups:
                 _remove(group)
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.01)
         with contextlib.suppress(OSError):
             top.rmdir()
 

@@ -8,7 +8,6 @@ host's, so that what they reach is what the host does.
 from collections.abc import Mapping
 from collections.abc import Sequence
 import pathlib
-import shutil
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -20,6 +19,7 @@ from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import local
 from nova_pinning.instance_bench.platforms import runc
 from nova_pinning.instance_bench.platforms import settings
+from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench import workspace
 
 _TRIAL = 'trial'
@@ -104,9 +104,7 @@ class ContainerPlatform(local.LocalPlatform):
         :raises nova_pinning.errors.InputError: if it cannot
         """
         version = cgroups.version(machine_files.Tree())
-        if shutil.which(runc.NAME) is None:
-            raise errors.InputError(f'{runc.NAME} is not installed', None,
-                                    f'apt-get install {runc.NAME}')
+        programs.require('a container', {runc.NAME: runc.NAME})
         runtime = runc.Runc(self._directory / runc.NAME, version)
         try:
             seen = self._trial(runtime, cpus)
@@ -141,7 +139,7 @@ class ContainerPlatform(local.LocalPlatform):
 
 def _container(
     name: str, runtime: runc.Runc, limits: cgroups.CgroupLimits,
-    directory: pathlib.Path, programs: pathlib.Path,
+    directory: pathlib.Path, built: pathlib.Path,
 ) -> ContainerInstance:
     root = directory / 'root'
     root.mkdir()
@@ -149,4 +147,4 @@ def _container(
         name=name, directory=directory, runtime=runtime, limits=limits,
         identity=f'{directory.parent.name}-{directory.name}',
         binds=runc.make_root(root) | {
-            runc.INSIDE: str(directory), runc.PROGRAMS: str(programs)})
+            runc.INSIDE: str(directory), runc.PROGRAMS: str(built)})

@@ -11,9 +11,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import shutil
 
-from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import domain_xml
 from nova_pinning.host import machine_files
@@ -44,7 +42,7 @@ _TOOLS = {'virsh': 'libvirt-clients', 'qemu-img': 'qemu-utils',
 _CONSOLE_LINES = 5
 
 
-class GuestInstance:
+class GuestInstance(remote.RemoteInstance):
     """A guest that runs.
 
     :param request: what was asked for
@@ -53,21 +51,16 @@ class GuestInstance:
     :param running: its domain
     """
 
-    programs = remote.PROGRAMS
-    work = remote.WORK
-
     def __init__(
         self, request: platform_interface.InstanceRequest,
         spec: domain.DomainSpec, libvirt: hypervisor.ComputeHypervisor,
         running: domain.TransientDomain, channel: remote.Channel,
     ) -> None:
-        self.name = request.name
-        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
-        self.peer = spec.link.host if spec.link else ''
+        super().__init__(request, channel,
+                         spec.link.host if spec.link else '')
         self._spec = spec
         self._libvirt = libvirt
         self._domain = running
-        self._channel = channel
         self._definition: domain_xml.DomainXml = domain_xml.parse(
             domain.domain_xml_of(spec))
         #: The agent that takes care of it, if the case is about that.
@@ -79,25 +72,18 @@ class GuestInstance:
         :raises bench_errors.InstanceError: if it cannot be set
         """
         if self._spec.link:
-            link.bring_up(self._spec.link, self._libvirt.run)
+            link.bring_up(self._spec.link)
             if self._spec.instance_cpus.network:
                 link.steer(machine_files.Tree(), self._spec.link, self._pid(),
                            self._spec.instance_cpus.network)
 
     def await_ready(self, seconds: float) -> None:
-        """Wait until it runs commands.
-
-        :raises bench_errors.InstanceError: if it does not
-        """
         try:
-            self._channel.await_ready(seconds)
+            super().await_ready(seconds)
         except bench_errors.InstanceError as error:
             raise bench_errors.InstanceError(
                 f'{self.name}: {error}; its console ends with: '
                 f'{_tail(self._spec.console)}', error.advice) from None
-
-    def start(self, command: str) -> platform_interface.RunningJob:
-        return self._channel.start(command)
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
         definition = self._definition
@@ -114,9 +100,6 @@ class GuestInstance:
                                           self._spec.instance_cpus.network)
         return affinities
 
-    def clock(self) -> bench_model.ClockReading:
-        return self._channel.clock()
-
     def counters(self) -> dict[str, float]:
         """Those of the vCPUs' threads and of the guest's cgroup.
 
@@ -129,7 +112,7 @@ class GuestInstance:
             counted = kernel_counters.add(
                 counted, kernel_counters.of_thread(tree, path))
         if self._spec.accelerator == 'kvm':
-            counted |= remote.counters(self._channel, self.name)
+            counted |= super().counters()
         return counted
 
     def close(self) -> None:
@@ -142,7 +125,7 @@ class GuestInstance:
                 stack.callback(self.agent.close)
 
     def _pid(self) -> int:
-        return int(self._libvirt.run((
+        return int(process.run((
             *self._libvirt.prefix, 'cat',
             f'/run/libvirt/qemu/{self._spec.name}.pid')))
 
@@ -166,13 +149,7 @@ class GuestPlatform(holder.Holder):
 
     def check(self,
               requests: Sequence[platform_interface.InstanceRequest]) -> None:
-        absent = [package for tool, package in _TOOLS.items()
-                  if shutil.which(tool) is None]
-        if absent:
-            raise errors.InputError(
-                'what guests need is not installed: ' + ', '.join(absent),
-                advice='install it with: apt-get install '
-                + ' '.join(absent))
+        programs.require('a guest', _TOOLS)
         self._check_libvirt()
         if not self._how.image:
             raise errors.InputError(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The libvirt and the kernel of a compute host, and where a domain runs."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
 import dataclasses
 import os
 import shlex
@@ -32,8 +30,6 @@ done 2>/dev/null
 true
 """
 
-Run = Callable[[Sequence[str]], str]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeHypervisor:
@@ -46,7 +42,6 @@ class ComputeHypervisor:
 
     prefix: tuple[str, ...]
     connect: str
-    run: Run = process.run
 
     @property
     def has_shell(self) -> bool:
@@ -73,7 +68,7 @@ class ComputeHypervisor:
 
         :raises errors.InstanceError: if libvirt cannot be reached
         """
-        for line in self.run((*self.virsh, 'version')).splitlines():
+        for line in process.run((*self.virsh, 'version')).splitlines():
             if line.startswith('Running hypervisor:'):
                 return line.split()[-1]
         return ''
@@ -83,7 +78,7 @@ class ComputeHypervisor:
 
         :raises errors.InstanceError: if there is none
         """
-        text = self.run((*self.virsh, 'dumpxml', self.word(name)))
+        text = process.run((*self.virsh, 'dumpxml', self.word(name)))
         try:
             return domain_xml.parse(text)
         except ValueError as error:
@@ -105,8 +100,8 @@ class ComputeHypervisor:
             return _affinities(definition, cpuset.CpuSet(),
                                self._vcpuinfo(definition), None)
         script = _THREADS.format(name=shlex.quote(definition.name))
-        lines = self.run((*self.prefix, 'sh', '-c',
-                          self.word(script))).splitlines()
+        lines = process.run((*self.prefix, 'sh', '-c',
+                             self.word(script))).splitlines()
         online = cpuset.CpuSet.parse(lines[0])
         found = qemu_process.qemu_process_of(
             0, (_thread(line) for line in lines[1:]), 0, ())
@@ -121,8 +116,8 @@ class ComputeHypervisor:
         """The CPUs of each vCPU, by the kernel of a host far away."""
         cpus_of = {}
         number = -1
-        text = self.run((*self.virsh, 'vcpuinfo', '--pretty',
-                         self.word(definition.name)))
+        text = process.run((*self.virsh, 'vcpuinfo', '--pretty',
+                            self.word(definition.name)))
         for line in text.splitlines():
             key, _colon, value = line.partition(':')
             if key == 'VCPU':
@@ -160,9 +155,7 @@ def _affinities(
     return tuple(affinities)
 
 
-def of_host(how: settings.PlatformSettings,
-            name: str,
-            run: Run = process.run) -> ComputeHypervisor:
+def of_host(how: settings.PlatformSettings, name: str) -> ComputeHypervisor:
     """The compute host of a name, as the settings say it is reached.
 
     :raises nova_pinning.errors.InputError: if they are not a command
@@ -175,4 +168,4 @@ def of_host(how: settings.PlatformSettings,
             errors.Location('--hypervisor')) from None
     return ComputeHypervisor(
         prefix=tuple(part.replace('{host}', name) for part in parts),
-        connect=how.connect.replace('{host}', name), run=run)
+        connect=how.connect.replace('{host}', name))

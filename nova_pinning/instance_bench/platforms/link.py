@@ -6,10 +6,8 @@ nobody else. The addresses are of the network that is set aside for benchmarks
 of network devices (RFC 2544).
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Sequence
 import contextlib
 import ipaddress
 import os
@@ -20,12 +18,11 @@ from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.platforms import domain
+from nova_pinning.instance_bench.platforms import process
 
 _PREFIX = 'npbench'
 _NETWORK = ipaddress.IPv4Network('198.18.0.0/15')
 _VHOST = pathlib.Path('/dev/vhost-net')
-
-Run = Callable[[Sequence[str]], object]
 
 
 def choose(taken: Collection[str]) -> domain.TapLink:
@@ -45,11 +42,11 @@ def choose(taken: Collection[str]) -> domain.TapLink:
         'see which are left over: ip link')
 
 
-def bring_up(link: domain.TapLink, run: Run) -> None:
+def bring_up(link: domain.TapLink) -> None:
     """Give this host its address on a link that libvirt has made."""
-    run(['ip', 'address', 'add', f'{link.host}/{link.prefix}', 'dev',
-         link.device])
-    run(['ip', 'link', 'set', link.device, 'up'])
+    process.run(['ip', 'address', 'add', f'{link.host}/{link.prefix}', 'dev',
+                 link.device])
+    process.run(['ip', 'link', 'set', link.device, 'up'])
 
 
 def vhost_threads(tree: machine_files.Tree, pid: int) -> list[int]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import contextlib
 import itertools
 import pathlib
-import shutil
 import time
 
 from nova_pinning import cpuset
@@ -158,7 +157,8 @@ class LocalPlatform(holder.Holder):
                     'measure it with platform vm')
         for workload in {request.workload.name: request.workload
                          for request in requests}.values():
-            programs.require(workload, _which)
+            programs.require(f'workload {workload.name}', workload.programs,
+                             process.environment('/')['PATH'])
             programs.require_builder(workload)
             self._packages |= programs.packages(workload)
 
@@ -204,10 +204,6 @@ class LocalPlatform(holder.Holder):
     def _programs(self, workload: bench_model.Workload) -> pathlib.Path:
         """Where the programs of a workload are built, once for all."""
         return self._directory / '.programs' / workload.name
-
-
-def _which(name: str) -> str | None:
-    return shutil.which(name, path=process.environment('/')['PATH'])
 
 
 def affinities_of(

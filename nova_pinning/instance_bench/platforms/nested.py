@@ -7,23 +7,19 @@ gets them into the container, by way of ``runc exec``. Its clock is the
 guest's, and its threads are among the guest's vCPUs.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
-import dataclasses
 import itertools
 import json
 import shlex
-import time
-from typing import Self
 
+from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import domain
 from nova_pinning.instance_bench.platforms import guest
 from nova_pinning.instance_bench.platforms import oci
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
-from nova_pinning.instance_bench.platforms import settings
 
 NAME = 'nova-pinning-nested'
 #: The OCI bundle, in the guest.
@@ -65,9 +61,9 @@ class NestedJob:
     :param mark: says of its processes that they are its
     """
 
-    def __init__(self, instance: 'NestedInstance',
+    def __init__(self, channel: 'ContainerChannel',
                  job: platform_interface.RunningJob, mark: str) -> None:
-        self._instance = instance
+        self._channel = channel
         self._job = job
         self._mark = mark
 
@@ -78,54 +74,47 @@ class NestedJob:
         if self._job.poll() is not None:
             return
         # To end runc would leave alone what it has started.
-        self._instance.end(self._mark)
+        self._channel.end(self._mark)
         self._job.stop()
 
 
-class NestedInstance:
-    """A container in a guest.
+class ContainerChannel:
+    """The way into a container in a guest.
 
-    :param inner: the guest
+    :param outer: the way into the guest
+    :param name: of the instance, for errors
+    :param cpus: those of the guest that it gets, None for whichever there are
     """
 
-    def __init__(self, inner: platform_interface.Instance,
-                 provisioning: bench_model.Provisioning, *,
-                 clock: Callable[[], float] = time.monotonic,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
-        self.name = inner.name
-        self.cpus = inner.cpus
-        self.programs = inner.programs
-        self.work = inner.work
-        self.peer = inner.peer
-        self._inner = inner
-        self._is_pinned = provisioning is bench_model.Provisioning.PINNED
+    def __init__(self, outer: remote.Channel, name: str,
+                 cpus: cpuset.CpuSet | None) -> None:
+        self._outer = outer
+        self._name = name
+        self._cpus = cpus
         self._numbers = itertools.count()
-        self._clock = clock
-        self._sleep = sleep
 
-    def set_up(self) -> None:
-        """Start the container.
+    def await_ready(self, seconds: float) -> None:
+        """Wait for the guest, and start the container.
 
-        :raises errors.InstanceError: if it cannot be started
+        :raises errors.InstanceError: if either does not come up
         """
+        self._outer.await_ready(seconds)
         text = json.dumps(oci.bundle(
             hostname=NAME, root='root',
             # A shell, which reaps what is orphaned.
             arguments=('/bin/sh', '-c', 'sleep infinity & wait'),
-            variables=process.environment(self.work),
-            binds={self.work: self.work}, writable=(self.work,),
-            cgroup=f'/{NAME}', resources={'cpu': {'cpus': str(self.cpus)}}
-            if self._is_pinned else {}))
+            variables=process.environment(remote.WORK),
+            binds={remote.WORK: remote.WORK}, writable=(remote.WORK,),
+            cgroup=f'/{NAME}', resources={} if self._cpus is None
+            else {'cpu': {'cpus': str(self._cpus)}}))
         self._run(_SET_UP.format(
-            bundle=BUNDLE, name=NAME, work=shlex.quote(self.work),
-            config=shlex.quote(text)), _SET_UP_SECONDS,
-            'its container cannot be started')
+            bundle=BUNDLE, name=NAME, work=remote.WORK,
+            config=shlex.quote(text)), _SET_UP_SECONDS, 'cannot be started')
 
     def start(self, command: str) -> NestedJob:
         mark = f'{_MARK}={next(self._numbers)}'
-        job = self._inner.start(
-            f'exec runc exec --env {mark} '
-            f'--cwd {shlex.quote(self.work)} {NAME} '
+        job = self._outer.start(
+            f'exec runc exec --env {mark} --cwd {remote.WORK} {NAME} '
             f'/bin/sh -c {shlex.quote(command)}')
         return NestedJob(self, job, mark)
 
@@ -135,80 +124,35 @@ class NestedInstance:
         :raises errors.InstanceError: if they do not end
         """
         self._run(_STOP.format(mark=shlex.quote(mark)), _STOP_SECONDS,
-                  'a command does not end')
-
-    def affinities(self) -> Sequence[bench_model.Affinity]:
-        return self._inner.affinities()
+                  'does not end a command')
 
     def clock(self) -> bench_model.ClockReading:
-        return self._inner.clock()
-
-    def counters(self) -> dict[str, float]:
-        return self._inner.counters()
+        return self._outer.clock()
 
     def close(self) -> None:
         # With the guest goes the container.
-        self._inner.close()
+        self._outer.close()
 
     def _run(self, command: str, seconds: float, failure: str) -> None:
         """Run a command in the guest, and wait for it."""
-        outcome = remote.wait(
-            self._inner.start(command), seconds, f'{self.name}: {failure}',
-            clock=self._clock, sleep=self._sleep)
+        failure = f'the container in {self._name} {failure}'
+        outcome = remote.wait(self._outer.start(command), seconds, failure)
         if outcome.status:
             said = outcome.stderr.strip().splitlines()[-1:] or [
                 f'status {outcome.status}']
             raise bench_errors.InstanceError(
-                f'{self.name}: {failure}: {said[0]}',
+                f'{failure}: {said[0]}',
                 'the image of the guest needs runc and control groups')
 
 
-class NestedPlatform:
-    """Guests with a container each.
+class NestedPlatform(guest.GuestPlatform):
+    """Guests with a container each."""
 
-    :param how: what the guests take
-    :param outer: makes the guests
-    """
-
-    def __init__(self, how: settings.PlatformSettings,
-                 outer: platform_interface.Platform | None = None) -> None:
-        self._outer: platform_interface.Platform = (
-            outer or guest.GuestPlatform(how))
-
-    def __enter__(self) -> Self:
-        self._outer.__enter__()
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._outer.__exit__(*details)
-
-    def check(self,
-              requests: Sequence[platform_interface.InstanceRequest]) -> None:
-        self._outer.check([_for_guest(request) for request in requests])
-
-    def launch(
-        self, requests: Sequence[platform_interface.InstanceRequest],
-    ) -> Sequence[platform_interface.Instance]:
-        guests = self._outer.launch(
-            [_for_guest(request) for request in requests])
-        instances = [NestedInstance(inner, request.tenant.provisioning)
-                     for inner, request in zip(guests, requests, strict=True)]
-        try:
-            for instance in instances:
-                instance.set_up()
-        except BaseException:
-            for instance in instances:
-                instance.close()
-            raise
-        return instances
-
-    def versions(self) -> dict[str, str]:
-        return self._outer.versions()
-
-
-def _for_guest(
-    request: platform_interface.InstanceRequest
-) -> platform_interface.InstanceRequest:
-    """The request for the guest that a container is in."""
-    return dataclasses.replace(request, tenant=dataclasses.replace(
-        request.tenant, platform=bench_model.PlatformName.GUEST))
+    def _channel(self, request: platform_interface.InstanceRequest,
+                 spec: domain.DomainSpec) -> remote.Channel:
+        is_pinned = (request.tenant.provisioning
+                     is bench_model.Provisioning.PINNED)
+        return ContainerChannel(
+            super()._channel(request, spec), request.name,
+            cpuset.CpuSet(range(request.tenant.size.vcpus))
+            if is_pinned else None)

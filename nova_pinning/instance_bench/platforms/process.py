@@ -20,11 +20,11 @@ import selectors
 import shlex
 import signal
 import subprocess
-import time
 
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import polling
 
 #: What the first process of an instance runs: it reaps what is orphaned, and
 #: ends with the pipe that is its standard input.
@@ -92,11 +92,10 @@ class ProcessJob:
         """End it with all that came of it and still has its environment."""
         if self.poll() is not None:
             return
-        deadline = time.monotonic() + _END_SECONDS
         # A process that is just replacing its program has no environment for
         # a moment, and some have none at all: these are looked at for longer.
         clear = 0
-        while time.monotonic() < deadline:
+        for _look in polling.looks(_END_SECONDS, _LOOK_SECONDS):
             environments = _environments(self._members())
             left = _having(environments, f'{_MARK}={self._mark}')
             clear = (0 if left or self._process.poll() is None
@@ -109,7 +108,6 @@ class ProcessJob:
             # has not got so far, it has to be told.
             if not left:
                 self._process.kill()
-            time.sleep(_LOOK_SECONDS)
         raise bench_errors.InstanceError(
             f'process {self._process.pid} does not end, nor do {left}',
             'kill them by hand')

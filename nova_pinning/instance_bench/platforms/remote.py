@@ -13,10 +13,12 @@ import os
 import time
 from typing import Protocol
 
+from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import polling
 
 #: Empty when an instance starts; commands run there.
 WORK = '/var/tmp/nova-pinning-bench'
@@ -63,13 +65,57 @@ _numbers = itertools.count(1)
 class Channel(Protocol):
     """How commands get into a guest."""
 
-    def await_ready(self, seconds: float) -> None: ...
+    def await_ready(self, seconds: float) -> None:
+        """Wait until it runs commands.
+
+        :raises errors.InstanceError: if it does not within so many seconds
+        """
 
     def start(self, command: str) -> platform_interface.RunningJob: ...
 
     def clock(self) -> bench_model.ClockReading: ...
 
     def close(self) -> None: ...
+
+
+class RemoteInstance:
+    """An instance that a channel leads to.
+
+    :param peer: address of this host that it reaches, '' for none
+    """
+
+    programs = PROGRAMS
+    work = WORK
+
+    def __init__(self, request: platform_interface.InstanceRequest,
+                 channel: Channel, peer: str = '') -> None:
+        self.name = request.name
+        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
+        self.peer = peer
+        self._channel = channel
+
+    def await_ready(self, seconds: float) -> None:
+        """Wait until it runs commands.
+
+        :raises errors.InstanceError: if it does not
+        """
+        self._channel.await_ready(seconds)
+
+    def start(self, command: str) -> platform_interface.RunningJob:
+        return self._channel.start(command)
+
+    def clock(self) -> bench_model.ClockReading:
+        return self._channel.clock()
+
+    def counters(self) -> dict[str, float]:
+        """What the kernel inside tells; empty if it cannot be asked."""
+        try:
+            return kernel_counters.steal(wait(
+                self.start('cat /proc/stat'), _ANSWER_SECONDS,
+                f'{self.name} does not tell of its CPUs').stdout)
+        except bench_errors.InstanceError:
+            # It is no figure, and those there are do not depend on it.
+            return {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +131,11 @@ class Script:
     stop: Sequence[str]
 
 
-def script(command: str, work: str) -> Script:
+def script(command: str) -> Script:
     """What is run for a command of /bin/sh."""
     directory = f'/dev/shm/nova-pinning-bench-{os.getpid()}-{next(_numbers)}'
     return Script(
-        start=('setsid', '--wait', '/bin/sh', '-c', _SCRIPT, 'bench', work,
+        start=('setsid', '--wait', '/bin/sh', '-c', _SCRIPT, 'bench', WORK,
                directory, command),
         stop=('/bin/sh', '-c', _STOP, 'bench', directory))
 
@@ -114,44 +160,24 @@ def outcome(name: str, status: int, stdout: str,
         stdout=printed, stderr=stderr)
 
 
-def wait(job: platform_interface.RunningJob, seconds: float, name: str, *,
-         clock: Callable[[], float] = time.monotonic,
-         sleep: Callable[[float], None] = time.sleep,
-         ) -> platform_interface.CommandOutcome:
+def wait(job: platform_interface.RunningJob, seconds: float,
+         name: str) -> platform_interface.CommandOutcome:
     """How a command ends.
 
     :param name: of what runs, for errors
     :raises errors.InstanceError: if it does not end in so many seconds; it
         has been stopped
     """
-    limit = clock() + seconds
-    while (ended := job.poll()) is None:
-        if clock() > limit:
-            job.stop()
-            raise bench_errors.InstanceError(
-                f'{name} within {seconds:g} s')
-        sleep(_LOOK_SECONDS)
-    return ended
+    for _look in polling.looks(seconds, _LOOK_SECONDS):
+        ended = job.poll()
+        if ended is not None:
+            return ended
+    job.stop()
+    raise bench_errors.InstanceError(f'{name} within {seconds:g} s')
 
 
-def counters(channel: Channel, name: str) -> dict[str, float]:
-    """What the kernel inside tells; empty if it cannot be asked.
-
-    :param name: of the instance, for errors
-    """
-    try:
-        return kernel_counters.steal(wait(
-            channel.start('cat /proc/stat'), _ANSWER_SECONDS,
-            f'{name} does not tell of its CPUs').stdout)
-    except bench_errors.InstanceError:
-        # It is no figure, and those there are do not depend on it.
-        return {}
-
-
-def handshake(name: str, ask: Callable[[], float], *,
-              now: Callable[[], float] = time.time,
-              monotonic: Callable[[], float] = time.monotonic,
-              ) -> bench_model.ClockReading:
+def handshake(name: str,
+              ask: Callable[[], float]) -> bench_model.ClockReading:
     """A guest's clock and ours: of a few handshakes the quickest.
 
     One during which our own clock was set is not taken.
@@ -163,9 +189,9 @@ def handshake(name: str, ask: Callable[[], float], *,
     """
     readings = []
     for _number in range(_HANDSHAKES):
-        began, before = monotonic(), now()
+        began, before = time.monotonic(), time.time()
         inside = ask()
-        after, passed = now(), monotonic() - began
+        after, passed = time.time(), time.monotonic() - began
         if 0 <= after - before and (
                 abs(after - before - passed) <= _SLEW * (1 + passed)):
             readings.append(bench_model.ClockReading(

@@ -16,12 +16,12 @@ import os
 import pathlib
 import re
 import subprocess
-import time
 
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import oci
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench import workspace
 
@@ -108,12 +108,13 @@ class Runc:
 
     def _wait_for(self, identity: str, started: subprocess.Popen[bytes],
                   said: pathlib.Path) -> None:
-        deadline = time.monotonic() + _SECONDS
-        while not self.first(identity):
-            if started.poll() is not None or time.monotonic() > deadline:
-                raise bench_errors.InstanceError(
-                    f'{NAME}: {_reason(said) or "it does not start"}')
-            time.sleep(0.01)
+        for _look in polling.looks(_SECONDS, 0.01):
+            if self.first(identity):
+                return
+            if started.poll() is not None:
+                break
+        raise bench_errors.InstanceError(
+            f'{NAME}: {_reason(said) or "it does not start"}')
 
 
 def clear(space: pathlib.Path) -> None:

@@ -16,7 +16,6 @@ import shutil
 import time
 from typing import Self
 
-from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import domain_xml
 from nova_pinning.instance_bench import bench_errors
@@ -25,7 +24,6 @@ from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import agent
 from nova_pinning.instance_bench.platforms import flavor_choice
 from nova_pinning.instance_bench.platforms import hypervisor
-from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
@@ -35,12 +33,6 @@ from nova_pinning.segregation import segregation_cloud
 LOG = logging.getLogger(__name__)
 
 _CLOUD_ADVICE = 'name one of clouds.yaml, or set OS_AUTH_URL and its like'
-
-
-Connect = Callable[[settings.PlatformSettings], server_cloud.ServerCloud]
-Open = Callable[[
-    settings.PlatformSettings, server_cloud.
-    BootedServer, hypervisor.ComputeHypervisor | None], remote.Channel]
 
 
 def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
@@ -83,7 +75,7 @@ def open_channel(
                       key=how.ssh_key), server.name)
 
 
-class ServerInstance:
+class ServerInstance(remote.RemoteInstance):
     """A server that runs.
 
     :param host: where it runs; None if the user may not know
@@ -95,37 +87,15 @@ class ServerInstance:
         channel: remote.Channel, host: hypervisor.ComputeHypervisor | None,
         definition: domain_xml.DomainXml | None, delete: Callable[[], None],
     ) -> None:
-        self.name = request.name
-        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
-        self.programs = remote.PROGRAMS
-        self.work = remote.WORK
-        self.peer = ''
-        self._channel = channel
+        super().__init__(request, channel)
         self._host = host
         self._definition = definition
         self._delete = delete
-
-    def await_ready(self, seconds: float) -> None:
-        """Wait until it runs commands.
-
-        :raises bench_errors.InstanceError: if it does not
-        """
-        self._channel.await_ready(seconds)
-
-    def start(self, command: str) -> platform_interface.RunningJob:
-        return self._channel.start(command)
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
         if self._host is None or self._definition is None:
             return ()
         return self._host.affinities(self._definition)
-
-    def clock(self) -> bench_model.ClockReading:
-        return self._channel.clock()
-
-    def counters(self) -> dict[str, float]:
-        """What the server itself is told; its host belongs to the cloud."""
-        return remote.counters(self._channel, self.name)
 
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -140,17 +110,8 @@ class ServerPlatform:
         channel and what goes with it, boot_seconds
     """
 
-    def __init__(
-        self, how: settings.PlatformSettings, *, connect: Connect = connect,
-        run: hypervisor.Run = process.run,
-        open_channel: Open = open_channel,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, how: settings.PlatformSettings) -> None:
         self._how = how
-        self._connect = connect
-        self._run = run
-        self._open_channel = open_channel
-        self._clock = clock
         self._opened: server_cloud.ServerCloud | None = None
         self._versions: dict[str, str] = {}
 
@@ -174,7 +135,7 @@ class ServerPlatform:
     @property
     def _cloud(self) -> server_cloud.ServerCloud:
         if self._opened is None:
-            self._opened = self._connect(self._how)
+            self._opened = connect(self._how)
         return self._opened
 
     def check(self,
@@ -242,20 +203,20 @@ class ServerPlatform:
     def launch(
         self, requests: Sequence[platform_interface.InstanceRequest],
     ) -> Sequence[platform_interface.Instance]:
-        limit = self._clock() + self._how.boot_seconds
+        limit = time.monotonic() + self._how.boot_seconds
         cloud = self._cloud
         with contextlib.ExitStack() as stack:
             try:
                 servers = self._boot(cloud, requests, stack)
                 instances = [
                     self._instance(cloud, request, cloud.await_active(
-                        server, limit - self._clock()), stack)
+                        server, limit - time.monotonic()), stack)
                     for request, server in zip(requests, servers, strict=True)]
             except errors.CloudError as error:
                 raise bench_errors.InstanceError(
                     f'cloud {cloud.name}: {error}') from error
             for instance in instances:
-                instance.await_ready(limit - self._clock())
+                instance.await_ready(limit - time.monotonic())
             stack.pop_all()
         return instances
 
@@ -292,11 +253,11 @@ class ServerPlatform:
     ) -> ServerInstance:
         host = definition = None
         if server.host:
-            host = hypervisor.of_host(self._how, server.host, self._run)
+            host = hypervisor.of_host(self._how, server.host)
             definition = host.definition(server.id)
             _check_pins(request, server, definition)
             self._versions.setdefault('qemu', host.version())
-        channel = self._open_channel(self._how, server, host)
+        channel = open_channel(self._how, server, host)
         stack.callback(channel.close)
 
         def delete() -> None:

@@ -6,14 +6,12 @@ again whatever became of the request that made them. Their metadata says which
 process made them, for whoever finds them when it has gone.
 """
 
-from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 import hashlib
 import os
 import platform
 import secrets
-import time
 from typing import Any
 
 from nova_pinning import errors
@@ -21,6 +19,7 @@ from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.segregation import segregation_cloud
 
 PREFIX = 'nova-pinning-bench'
@@ -134,15 +133,11 @@ class ServerCloud:
     :param name: how to call the cloud in messages
     """
 
-    def __init__(self, connection: Any, name: str, *,
-                 clock: Callable[[], float] = time.monotonic,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, connection: Any, name: str) -> None:
         self.name = name
         self.run = f'{PREFIX}-{secrets.token_hex(4)}'
         self.owner = myself()
         self._connection = connection
-        self._clock = clock
-        self._sleep = sleep
         with segregation_cloud.translated():
             connection.compute.default_microversion = MICROVERSION
 
@@ -223,8 +218,7 @@ class ServerCloud:
 
         :raises bench_errors.InstanceError: if it does not
         """
-        limit = self._clock() + seconds
-        while True:
+        for _look in polling.looks(seconds, _LOOK_SECONDS):
             now = self.server(server.id)
             if now.status == 'ACTIVE':
                 return now
@@ -233,11 +227,8 @@ class ServerCloud:
                     f'nova could not boot server {now.name}: '
                     f'{now.fault or "it does not say why"}',
                     f'see the log of nova-scheduler for server {now.id}')
-            if self._clock() > limit:
-                raise bench_errors.InstanceError(
-                    f'server {now.name} is {now.status} after '
-                    f'{seconds:.0f} s')
-            self._sleep(_LOOK_SECONDS)
+        raise bench_errors.InstanceError(
+            f'server {now.name} is {now.status} after {seconds:.0f} s')
 
     def delete(self, servers: Sequence[BootedServer]) -> None:
         """Delete servers, and wait until they are gone.
@@ -252,14 +243,13 @@ class ServerCloud:
             except errors.CloudError as error:
                 failed.append(f'{server.name}: {error}')
         left = {server.id for server in servers}
-        limit = self._clock() + DELETE_SECONDS
-        while left and not failed:
+        for _look in polling.looks(DELETE_SECONDS, _LOOK_SECONDS):
+            if failed or not left:
+                break
             left &= {server.id for server in self.servers()}
-            if left and self._clock() > limit:
-                failed.append(f'{len(left)} are still there after '
-                              f'{DELETE_SECONDS:.0f} s')
-            elif left:
-                self._sleep(_LOOK_SECONDS)
+        if left and not failed:
+            failed.append(f'{len(left)} are still there after '
+                          f'{DELETE_SECONDS:.0f} s')
         if failed:
             raise errors.CloudError(
                 f'servers could not be deleted: {"; ".join(failed)}')

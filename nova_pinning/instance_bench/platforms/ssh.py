@@ -5,7 +5,6 @@ One connection is made and shared, so that a command does not wait for keys to
 be exchanged. Keys of hosts that are new are kept in a file of our own.
 """
 
-from collections.abc import Callable
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -14,11 +13,11 @@ import pathlib
 import shlex
 import subprocess
 import tempfile
-import time
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import remote
 
 _LOOK_SECONDS = 0.5
@@ -34,14 +33,11 @@ class SshTarget:
     """Who is spoken to.
 
     :param key: file of a private key, '' for those that ssh finds itself
-    :param program: the OpenSSH client
     """
 
     address: str
-    user: str = 'root'
-    key: str = ''
-    port: int = 22
-    program: str = 'ssh'
+    user: str
+    key: str
 
     def __str__(self) -> str:
         return f'{self.user}@{self.address}'
@@ -52,18 +48,11 @@ class Ssh:
 
     :param target: of the guest
     :param name: of the instance, for errors
-    :param work: directory inside that commands run in
     """
 
-    def __init__(self, target: SshTarget, name: str, *,
-                 work: str = remote.WORK,
-                 clock: Callable[[], float] = time.monotonic,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, target: SshTarget, name: str) -> None:
         self.name = name
         self.target = target
-        self._monotonic = clock
-        self._sleep = sleep
-        self._work = work
         # The path of a socket may have 108 bytes.
         self._directory = tempfile.TemporaryDirectory(
             prefix='npb-ssh-', dir='/tmp')
@@ -89,27 +78,20 @@ class Ssh:
             'LogLevel': 'ERROR'}
         if target.key:
             options |= {'IdentityFile': target.key, 'IdentitiesOnly': 'yes'}
-        return [target.program, '-T', '-p', str(target.port),
+        return ['ssh', '-T',
                 *(f'-o{key}={value}' for key, value in options.items()),
                 str(target), '--', shlex.join(arguments)]
 
     def await_ready(self, seconds: float) -> None:
-        """Wait until it lets us in.
-
-        :raises errors.InstanceError: if it does not within so many seconds
-        """
-        limit = self._monotonic() + seconds
-        while True:
+        for _look in polling.looks(seconds, _LOOK_SECONDS):
             done = self.run(('true',), _CONNECT_SECONDS * 4)
             if not done.returncode:
                 return
-            if self._monotonic() >= limit:
-                raise bench_errors.InstanceError(
-                    f'{self.name}: {self.target} did not accept a login after '
-                    f'{seconds:g} s: {_said(done.stderr)}',
-                    'see whether its console shows that sshd is running, and '
-                    'whether it accepts the key')
-            self._sleep(_LOOK_SECONDS)
+        raise bench_errors.InstanceError(
+            f'{self.name}: {self.target} did not accept a login after '
+            f'{seconds:g} s: {_said(done.stderr)}',
+            'see whether its console shows that sshd is running, and whether '
+            'it accepts the key')
 
     def run(self, arguments: Sequence[str],
             seconds: float) -> subprocess.CompletedProcess[bytes]:
@@ -142,7 +124,7 @@ class Ssh:
 
         :raises errors.InstanceError: if it cannot be started
         """
-        return SshJob(self, remote.script(command, self._work))
+        return SshJob(self, remote.script(command))
 
     def clock(self) -> bench_model.ClockReading:
         """The clock inside and ours.
@@ -191,8 +173,7 @@ class SshJob:
                     stdout=out, stderr=err, start_new_session=True)
             except OSError as error:
                 raise bench_errors.InstanceError(
-                    f'{ssh.name}: {ssh.target.program}: {error.strerror}',
-                ) from None
+                    f'{ssh.name}: ssh: {error.strerror}') from None
 
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What workloads need to be there: Debian packages and our own programs."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from importlib import resources
@@ -21,8 +20,6 @@ _DPKG = 'var/lib/dpkg'
 # By what builds call, the package that has it.
 _BUILDERS = {'cc': 'gcc libc6-dev', 'mpicc': 'libopenmpi-dev gcc'}
 
-Which = Callable[[str], str | None]
-
 
 def sources() -> pathlib.Path:
     """The directory of programs in source."""
@@ -31,15 +28,30 @@ def sources() -> pathlib.Path:
 
 
 def missing(programs: Mapping[str, str],
-            which: Which = shutil.which) -> tuple[str, ...]:
+            path: str | None = None) -> tuple[str, ...]:
     """The Debian packages of the programs that are not there.
 
-    :param programs: of a workload or its peer, each with its package
-    :param which: finds a program where they are to run, as shutil.which does
+    :param programs: each with its package, or several
+    :param path: where they are looked for, None for this process's PATH
     """
-    return tuple(dict.fromkeys(
+    packages = ' '.join(
         package for names, package in programs.items()
-        if not any(which(name) for name in names.split('|'))))
+        if not any(shutil.which(name, path=path) for name in names.split('|')))
+    return tuple(dict.fromkeys(packages.split()))
+
+
+def require(what: str, programs: Mapping[str, str],
+            path: str | None = None) -> None:
+    """See that programs are there.
+
+    :param what: needs them: 'workload stream'; the rest as for missing
+    :raises errors.InputError: with the line that installs what is not
+    """
+    absent = missing(programs, path)
+    if absent:
+        raise errors.InputError(
+            f'{what} needs what is not installed: {", ".join(absent)}',
+            advice=f'install it with: apt-get install {" ".join(absent)}')
 
 
 def versions(packages: Iterable[str], root: str | os.PathLike[str] = '/',
@@ -73,33 +85,9 @@ def packages(workload: bench_model.Workload) -> frozenset[str]:
 
     With those of the compiler, if it is a program of this project.
     """
-    builder = (workload.build.split() or [''])[0]
     return frozenset(' '.join((
         *workload.programs.values(), *workload.packages,
-        _BUILDERS.get(builder, ''))).split())
-
-
-def require(workload: bench_model.Workload,
-            which: Which = shutil.which) -> None:
-    """See that the programs of a workload are there.
-
-    :raises errors.InputError: with the line that installs what is not
-    """
-    absent = missing(workload.programs, which)
-    if absent:
-        raise _not_there(f'workload {workload.name}', absent)
-
-
-def require_peer(workload: bench_model.Workload,
-                 which: Which = shutil.which) -> None:
-    """See that the programs of a workload's peer are on this host.
-
-    :raises errors.InputError: with the line that installs what is not
-    """
-    absent = missing(workload.peer_programs, which)
-    if absent:
-        raise _not_there(
-            f'the peer of workload {workload.name}, on this host,', absent)
+        *_builder(workload).values())).split())
 
 
 def require_builder(workload: bench_model.Workload) -> None:
@@ -107,10 +95,8 @@ def require_builder(workload: bench_model.Workload) -> None:
 
     :raises errors.InputError: with the line that installs it if it is not
     """
-    builder = (workload.build.split() or [''])[0]
-    if builder in _BUILDERS and shutil.which(builder) is None:
-        raise _not_there(f'building the program of workload {workload.name}',
-                         (_BUILDERS[builder],))
+    require(f'building the program of workload {workload.name}',
+            _builder(workload))
 
 
 def build(workload: bench_model.Workload,
@@ -142,8 +128,7 @@ def build(workload: bench_model.Workload,
             f'the command is {line}')
 
 
-def _not_there(what: str, packages: tuple[str, ...]) -> errors.InputError:
-    listed = ' '.join(dict.fromkeys(' '.join(packages).split()))
-    return errors.InputError(
-        f'{what} needs what is not installed: {listed.replace(" ", ", ")}',
-        advice=f'install it with: apt-get install {listed}')
+def _builder(workload: bench_model.Workload) -> dict[str, str]:
+    """The compiler that a workload's program needs, if it is one of C."""
+    name = (workload.build.split() or [''])[0]
+    return {name: _BUILDERS[name]} if name in _BUILDERS else {}

@@ -18,9 +18,10 @@ from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import guest
 from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import workload_catalogue
-from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
 IMAGE = os.environ.get('NOVA_PINNING_BENCH_IMAGE', '')
 TOOLS = ('libvirtd', 'virsh', 'qemu-system-x86_64', 'qemu-img', 'nsenter')
@@ -85,14 +86,8 @@ class GuestTestCase(testtools.TestCase):
         cpu, = list(os.sched_getaffinity(0))[-1:]
         image = image_manifest.read(IMAGE)
         workload = workload_catalogue.shipped()[image.workloads[0]]
-        tenant = bench_model.Tenant(
-            name='t', role=bench_model.Role.MEASURED, workload=workload.name,
-            platform=bench_model.PlatformName.GUEST,
-            provisioning=bench_model.Provisioning.PINNED,
-            guest_class=hostclass.HostClass.DEDICATED,
-            size=bench_model.InstanceSize(vcpus=1, memory_mib=512), weight=50)
-        return platform_interface.InstanceRequest(
-            name='t-0', tenant=tenant, workload=workload,
+        return platform_fakes.request(
+            workload=workload, weight=50,
             instance_cpus=platform_interface.InstanceCpus(
                 vcpus=(cpuset.CpuSet([cpu]),), emulator=cpuset.CpuSet([cpu])))
 
@@ -116,7 +111,7 @@ class GuestTestCase(testtools.TestCase):
                              [affinity.thread for affinity in affinities])
             for affinity in affinities:
                 self.assertTrue(affinity.is_in_force, affinity)
-            shares = libvirt.run((*libvirt.virsh, 'schedinfo', self.domain(
+            shares = process.run((*libvirt.virsh, 'schedinfo', self.domain(
                 libvirt)))
             self.assertRegex(shares, r'cpu_shares *: 50\b')
 
@@ -159,4 +154,4 @@ class GuestTestCase(testtools.TestCase):
             self.assertGreater(after[name], before[name])
 
     def domain(self, libvirt):
-        return libvirt.run((*libvirt.virsh, 'list', '--name')).strip()
+        return process.run((*libvirt.virsh, 'list', '--name')).strip()

@@ -206,7 +206,7 @@ class BuildTestCase(testtools.TestCase):
         with contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.object(
                 build.shutil, 'which',
-                lambda tool: None if tool in absent else f'/bin/{tool}'))
+                lambda tool, path: None if tool in absent else tool))
             stack.enter_context(mock.patch.object(
                 disk, 'GRUB', self.home))
             stack.enter_context(mock.patch.object(

@@ -5,6 +5,9 @@ import os
 import pathlib
 
 import ddt
+import fixtures
+
+from nova_pinning.instance_bench.platforms import remote
 
 
 @ddt.ddt
@@ -13,6 +16,11 @@ class ChannelContract:
 
     They begin with :meth:`ended`, how a job that comes to its end ends.
     """
+
+    def setUp(self):
+        super().setUp()
+        self.work = self.useFixture(fixtures.TempDir()).path
+        self.useFixture(fixtures.MockPatchObject(remote, 'WORK', self.work))
 
     @ddt.data(
         ('echo a; echo b >&2', 0, 'a\n', 'b\n'),

@@ -3,8 +3,11 @@
 
 import dataclasses
 
+import fixtures
+
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 
 WORKLOAD = bench_model.Workload(
@@ -30,6 +33,20 @@ def request(number=0, workload=WORKLOAD, instance_cpus=None, **changes):
 def outcome(status=0, stdout='', stderr=''):
     return platform_interface.CommandOutcome(
         status=status, stdout=stdout, stderr=stderr)
+
+
+class PassingTime(fixtures.Fixture):
+    """Time that passes only while somebody waits to look again."""
+
+    def _setUp(self):
+        self.now = 0.0
+        self.useFixture(fixtures.MockPatchObject(polling, 'time', self))
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
 
 
 class Job:

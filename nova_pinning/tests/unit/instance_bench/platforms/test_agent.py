@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import base64
-import itertools
 import json
 import shlex
 import subprocess
@@ -13,7 +12,9 @@ import testtools
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.tests.unit.instance_bench.platforms import channel_contract
+from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
 VIRSH = ('virsh', '--connect', 'test')
 
@@ -79,12 +80,10 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.work = self.useFixture(fixtures.TempDir()).path
         self.virsh = FakeVirsh(self)
-        ticks = itertools.count()
-        self.channel = agent.Agent(
-            VIRSH, 'one', work=self.work, run=self.virsh,
-            clock=lambda: float(next(ticks)), sleep=lambda seconds: None)
+        self.useFixture(fixtures.MockPatchObject(agent, 'run', self.virsh))
+        self.useFixture(platform_fakes.PassingTime())
+        self.channel = agent.Agent(VIRSH, 'one')
 
     def ended(self, job):
         self.waits = True
@@ -151,7 +150,7 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
     def test_words(self):
         self.virsh.fault = FileNotFoundError(2, 'No such file')
         channel = agent.Agent(
-            ('ssh', 'h', 'virsh'), 'one', run=self.virsh, word=shlex.quote)
+            ('ssh', 'h', 'virsh'), 'one', word=shlex.quote)
         self.assertRaises(bench_errors.InstanceError, channel.execute,
                           ["it's", '$HOME'], True)
         *_before, message = shlex.split(' '.join(self.virsh.lines[-1]))
@@ -161,8 +160,8 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
 
     def test_cut_off(self):
         self.waits = True
+        self.useFixture(fixtures.MockPatchObject(
+            remote, 'WORK', '/proc/none'))
         error = self.assertRaises(
-            bench_errors.InstanceError,
-            agent.Agent(VIRSH, 'one', work='/proc/none',
-                        run=self.virsh).start('true').poll)
+            bench_errors.InstanceError, self.channel.start('true').poll)
         self.assertIn('could not be started', str(error))

@@ -165,7 +165,7 @@ class CheckTestCase(testtools.TestCase):
             dataclasses.replace(IMAGE, workloads=('sysbench-cpu',), packages={
                 'sysbench': '1.0', 'other': '2'})))
         for patch in (
-                fixtures.MockPatch('shutil.which', lambda name: name),
+                fixtures.MockPatch('shutil.which', return_value='there'),
                 fixtures.MockPatchObject(
                     hypervisor.ComputeHypervisor, 'version',
                     lambda _libvirt: '7.2')):

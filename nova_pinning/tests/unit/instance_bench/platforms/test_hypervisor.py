@@ -23,8 +23,9 @@ from nova_pinning.tests.unit.instance_bench.platforms import virsh_fakes
 class TestHypervisor(testtools.TestCase):
 
     def host(self, answers, **how):
+        self.useFixture(fixtures.MockPatchObject(process, 'run', answers))
         return hypervisor.of_host(
-            settings.PlatformSettings(**how), 'compute-1', answers)
+            settings.PlatformSettings(**how), 'compute-1')
 
     def affinities(self, answers, **how):
         host = self.host(answers, **how)
@@ -139,14 +140,13 @@ class TestHypervisor(testtools.TestCase):
             # As libvirt writes it, without an end of line.
             file.write(str(os.getpid()))
 
-        def run(command):
+        def run(command, run=process.run):
             *first, script = command
             self.assertEqual(['sh', '-c'], list(first))
-            return process.run([*first, script.replace(
+            return run([*first, script.replace(
                 '/run/libvirt/qemu', directory)])
 
-        host = hypervisor.ComputeHypervisor(
-            prefix=(), connect='qemu:///system', run=run)
+        host = self.host(run)
         definition = virsh_fakes.VirshHost(pins='').xml.replace(
             'instance-00000001', 'a b')
         allowed = cpuset.CpuSet(os.sched_getaffinity(0))

@@ -3,6 +3,7 @@
 import itertools
 import os
 import subprocess
+from unittest import mock
 
 import fixtures
 
@@ -17,14 +18,17 @@ class TestScript(unit_base.TestCase):
 
     def test_one_that_is_stopped_before_it_starts(self):
         work = self.useFixture(fixtures.TempDir()).path
-        made = remote.script('touch started', work)
+        self.useFixture(fixtures.MockPatchObject(remote, 'WORK', work))
+        made = remote.script('touch started')
         self.addCleanup(os.rmdir, made.stop[-1])
         subprocess.run(made.stop, check=True, timeout=60)
         done = subprocess.run(made.start, capture_output=True, timeout=60)
         self.assertEqual((1, []), (done.returncode, os.listdir(work)))
 
     def test_no_room(self):
-        line = remote.script('true', '/proc/none').start
+        self.useFixture(fixtures.MockPatchObject(
+            remote, 'WORK', '/proc/none'))
+        line = remote.script('true').start
         done = subprocess.run(line, capture_output=True, text=True,
                               timeout=60)
         self.assertRaises(
@@ -42,9 +46,8 @@ class TestScript(unit_base.TestCase):
 class TestWait(unit_base.TestCase):
 
     def wait(self, job):
-        ticks = itertools.count()
-        return remote.wait(job, 5, 'it', clock=lambda: next(ticks),
-                           sleep=lambda seconds: None)
+        self.useFixture(platform_fakes.PassingTime())
+        return remote.wait(job, 5, 'it')
 
     def test_its_end(self):
         self.assertEqual(3, self.wait(platform_fakes.Job(2, status=3)).status)
@@ -78,10 +81,15 @@ class World:
         self.set += next(self._steps)
         return inside
 
+    def time(self):
+        return self.set + self.elapsed
+
+    def monotonic(self):
+        return self.elapsed
+
     def reading(self):
-        return remote.handshake(
-            'guest-0', self.ask, now=lambda: self.set + self.elapsed,
-            monotonic=lambda: self.elapsed)
+        with mock.patch.object(remote, 'time', self):
+            return remote.handshake('guest-0', self.ask)
 
 
 class TestHandshake(unit_base.TestCase):

@@ -13,6 +13,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import server
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
@@ -141,22 +142,25 @@ class ServerTestCase(testtools.TestCase):
         self.xml = PIN
         self.floats = ''
 
+    def run_command(self, command):
+        host = virsh_fakes.VirshHost(
+            self.floats, self.xml, [('CPU 0/KVM', '2'), ('qemu', '2')])
+        host.xml = host.xml.replace('>2</vcpu>', '>1</vcpu>')
+        if 'dumpxml' in command:
+            self.asked.append(command[-1])
+        return host(command)
+
+    def open_channel(self, how, active, host):
+        self.channels.append(Channel(active.name in self.silent))
+        return self.channels[-1]
+
     def platform(self, **how):
-        def run(command):
-            host = virsh_fakes.VirshHost(
-                self.floats, self.xml, [('CPU 0/KVM', '2'), ('qemu', '2')])
-            host.xml = host.xml.replace('>2</vcpu>', '>1</vcpu>')
-            if 'dumpxml' in command:
-                self.asked.append(command[-1])
-            return host(command)
-
-        def open_channel(how, active, host):
-            self.channels.append(Channel(active.name in self.silent))
-            return self.channels[-1]
-
-        return server.ServerPlatform(
-            settings.PlatformSettings(**how), connect=lambda how: self.cloud,
-            run=run, open_channel=open_channel)
+        for module, name, fake in (
+                (server, 'connect', lambda how: self.cloud),
+                (server, 'open_channel', self.open_channel),
+                (process, 'run', self.run_command)):
+            self.useFixture(fixtures.MockPatchObject(module, name, fake))
+        return server.ServerPlatform(settings.PlatformSettings(**how))
 
 
 @ddt.ddt

@@ -12,6 +12,7 @@ import testtools
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import server_cloud
+from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
 
 def shown(name, status='ACTIVE', **more):
@@ -59,14 +60,9 @@ class CloudTestCase(testtools.TestCase):
 
     def cloud(self, *servers):
         self.compute = Compute(*servers)
-        self.now = 0.0
-
-        def sleep(seconds):
-            self.now += seconds
-
+        self.time = self.useFixture(platform_fakes.PassingTime())
         return server_cloud.ServerCloud(
-            types.SimpleNamespace(compute=self.compute), 'here',
-            clock=lambda: self.now, sleep=sleep)
+            types.SimpleNamespace(compute=self.compute), 'here')
 
 
 class TestCloud(CloudTestCase):
@@ -122,7 +118,7 @@ class TestCloud(CloudTestCase):
         self.compute.stays = 3
         nova.delete(nova.servers())
         self.assertEqual({}, self.compute.there)
-        self.assertLess(0, self.now)
+        self.assertLess(0, self.time.now)
 
     def test_delete_takes_too_long(self):
         nova = self.cloud(shown('nova-pinning-bench-1-a'))

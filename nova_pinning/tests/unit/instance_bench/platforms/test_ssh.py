@@ -32,13 +32,11 @@ class SshTestCase(channel_contract.ChannelContract, testtools.TestCase):
         program.write_text(PROGRAM.format(
             log=self.home / 'log', broken=self.home / 'broken'))
         program.chmod(0o755)
-        self.work = str(self.home / 'work')
-        os.mkdir(self.work)
+        self.useFixture(fixtures.EnvironmentVariable(
+            'PATH', f'{self.home}:{os.environ["PATH"]}'))
         self.channel = ssh.Ssh(
-            ssh.SshTarget(address='192.0.2.1', key='/key',
-                          program=str(program)),
-            'one', work=self.work,
-            sleep=lambda seconds: os.sched_yield())
+            ssh.SshTarget(address='192.0.2.1', user='root', key='/key'),
+            'one')
         self.addCleanup(self.channel.close)
 
     def ended(self, job):
@@ -82,8 +80,6 @@ class SshTestCase(channel_contract.ChannelContract, testtools.TestCase):
         self.assertFalse(self.channel.directory.exists())
 
     def test_no_program(self):
-        absent = ssh.Ssh(ssh.SshTarget(address='a', program='/nonexistent'),
-                         'x')
-        self.addCleanup(absent.close)
-        self.assertRaises(bench_errors.InstanceError, absent.await_ready, 0)
-        self.assertRaises(bench_errors.InstanceError, absent.start, 'true')
+        self.useFixture(fixtures.EnvironmentVariable('PATH', '/nonexistent'))
+        for use in (self.channel.await_ready, 0), (self.channel.start, 'true'):
+            self.assertRaises(bench_errors.InstanceError, *use)

@@ -29,40 +29,38 @@ def workload(**values):
         command='true', figures=(), **values)
 
 
+@ddt.ddt
 class TestMissing(oslotest.BaseTestCase):
 
-    def test_each_package_once(self):
-        found = {'a': 'one', 'b': 'two', 'c': 'one', 'd': 'three'}
-        self.assertEqual((), programs.missing(found, lambda name: name))
-        self.assertEqual(
-            ('one', 'three'),
-            programs.missing(found, lambda name: 'b' if name == 'b' else None))
+    def path(self, *names):
+        """Where only programs of these names are."""
+        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name in names:
+            (home / name).touch(0o755)
+        return str(home)
 
-    def test_one_of_several_will_do(self):
-        found = {'x9|x8|x': 'x'}
-        for there in ('x9', 'x8', 'x'):
-            self.assertEqual((), programs.missing(
-                found, {there: '/usr/bin/x'}.get))
-        self.assertEqual(('x',), programs.missing(found, {}.get))
+    @ddt.data(
+        ({'a': 'one', 'b': 'two', 'c': 'one'}, 'abc', ()),
+        # Each package once.
+        ({'a': 'one', 'b': 'two', 'c': 'one', 'd': 'three one'}, 'b',
+         ('one', 'three')),
+        # One of several will do.
+        ({'c|b|a': 'x'}, 'a', ()), ({'c|b|a': 'x'}, 'c', ()),
+        ({'c|b|a': 'x'}, 'd', ('x',)))
+    @ddt.unpack
+    def test_packages(self, needed, there, expected):
+        self.assertEqual(expected, programs.missing(
+            needed, self.path(*there)))
 
     def test_require(self):
-        found = workload(programs={'a': 'one', 'b': 'two'})
-        programs.require(found, lambda name: name)
+        needed = {'a': 'one', 'b': 'two'}
+        programs.require('all', needed, self.path('a', 'b'))
         error = self.assertRaises(
-            errors.InputError, programs.require, found, {}.get)
+            errors.InputError, programs.require, 'workload w', needed,
+            self.path())
         self.assertEqual(
             'workload w needs what is not installed: one, two; install it '
             'with: apt-get install one two', str(error))
-
-    def test_require_peer(self):
-        found = workload(programs={'a': 'one'}, peer_programs={'b': 'two'})
-        programs.require_peer(found, {'b': '/usr/bin/b'}.get)
-        error = self.assertRaises(
-            errors.InputError, programs.require_peer, found, {}.get)
-        self.assertEqual(
-            'the peer of workload w, on this host, needs what is not '
-            'installed: two; install it with: apt-get install two',
-            str(error))
 
 
 class TestVersions(oslotest.BaseTestCase):
