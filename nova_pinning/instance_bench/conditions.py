@@ -34,15 +34,11 @@ _VIRTUAL = ('QEMU', 'KVM', 'VMware', 'VirtualBox', 'Xen', 'OpenStack',
 _MODEL_KEYS = ('model name', 'cpu', 'processor 0', 'Processor')
 
 
-def gather(layout: cpu_layout.CpuLayout, root: str = '/',
-           versions: Mapping[str, str] | None = None,
-           emulated: bool = False) -> bench_model.Conditions:
-    """Look at the host.
+def gather(layout: cpu_layout.CpuLayout,
+           root: str = '/') -> bench_model.Conditions:
+    """Look at the host; of versions only nova-pinning's and Python's.
 
     :param layout: what its CPUs are for
-    :param versions: of the programs that matter, as platforms tell them;
-        nova-pinning's and Python's own are added
-    :param emulated: whether guests run without hardware virtualisation
     :raises nova_pinning.errors.InputError: if this is not a machine
     """
     tree = machine_files.Tree(root)
@@ -56,8 +52,7 @@ def gather(layout: cpu_layout.CpuLayout, root: str = '/',
         kernel=machine.system.kernel, governor=_governor(machine),
         smt=machine.system.smt, load=load_now,
         mitigations=machine.system.mitigations, layout=layout.as_mapping(),
-        versions=_own_versions() | dict(versions or {}),
-        virtualised=virtualised, emulated=emulated,
+        versions=_own_versions(), virtualised=virtualised,
         findings=tuple(_findings(
             tree, layout, machine, virtualised, load_now)))
 

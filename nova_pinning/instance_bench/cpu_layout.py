@@ -155,19 +155,6 @@ def of_host(machine: host_model.HostDescription) -> CpuLayout:
         note='there is no plan for this host, and a default layout was used')
 
 
-def instance_count(layout: CpuLayout, guest_class: hostclass.HostClass,
-                   provisioning: bench_model.Provisioning, vcpus: int) -> int:
-    """How many instances fill the CPUs of a class.
-
-    Of those that float there is always room for one, if there are any CPUs at
-    all: two vCPUs on one CPU are slow, but they run.
-    """
-    cpus = len(layout.of(guest_class))
-    if provisioning is bench_model.Provisioning.PINNED:
-        return cpus // vcpus
-    return max(cpus // vcpus, min(cpus, 1))
-
-
 def instance_cpus(
     layout: CpuLayout, tenants: Sequence[bench_model.Tenant]
 ) -> Mapping[str, tuple[platform_interface.InstanceCpus, ...]]:

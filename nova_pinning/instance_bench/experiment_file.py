@@ -253,8 +253,7 @@ class _ExperimentReader:
                 if len(values) > 1:
                     self._fail(
                         f'{axis} has several values here and is not an axis '
-                        f'of '
-                        'the experiment', (*path, axis),
+                        'of the experiment', (*path, axis),
                         f'give the experiment an axis {axis}')
                 fixed[axis] = values[0]
         return fixed

@@ -23,9 +23,7 @@ from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
-DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
-PINNED = bench_model.Provisioning.PINNED
 VANILLA = bench_model.Provisioning.VANILLA
 
 cpus = cpuset.CpuSet.parse
@@ -251,11 +249,11 @@ class PlacesTestCase(unit_base.TestCase):
 
     @hypothesis.given(strategies.data())
     @unit_base.settings(40)
-    def test_capacity_is_what_fits(self, data):
+    def test_as_many_as_fit(self, data):
         here = cpu_layout.of_host(data.draw(host_samples.any_host()))
         guest_class = data.draw(strategies.sampled_from(hostclass.HostClass))
         vcpus = data.draw(strategies.integers(1, 9))
-        count = cpu_layout.instance_count(here, guest_class, PINNED, vcpus)
+        count = len(here.of(guest_class)) // vcpus
         one = tenant(vcpus=vcpus, guest_class=guest_class)
 
         found = cpu_layout.instance_cpus(here, [dataclasses.replace(
@@ -283,12 +281,3 @@ class PlacesTestCase(unit_base.TestCase):
                 self.assertTrue(any(
                     place.cpus.issubset(group) for group in groups))
                 break
-
-    @ddt.data(
-        (DEDICATED, PINNED, 2, 3), (DEDICATED, PINNED, 7, 0),
-        (DEDICATED, VANILLA, 7, 1), (DEDICATED, VANILLA, 3, 2),
-        (SHARED, VANILLA, 1, 0), (SHARED, PINNED, 1, 0))
-    @ddt.unpack
-    def test_capacity(self, guest_class, provisioning, vcpus, expected):
-        self.assertEqual(expected, cpu_layout.instance_count(
-            made('2-7'), guest_class, provisioning, vcpus))

@@ -10,8 +10,8 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.workloads import figures
 from nova_pinning.instance_bench.workloads import workload_catalogue
 
-# What the programs printed when they were run; of fio's what it has of reads,
-# writes and trims.
+# What the programs printed when they were run; of fio's what it has of reads
+# and writes.
 OUTPUTS = pathlib.Path(__file__).parent / 'outputs'
 _OUTSIDE_SECONDS = 4.5
 _SEEN = {
