@@ -12,6 +12,7 @@ import re
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import session
 from nova_pinning.model import hostclass
@@ -45,6 +46,11 @@ def tenant(name='enterprise', vcpus=1, memory_mib=1024, **changes):
         **changes})
 
 
+def container(name='enterprise', **changes):
+    return tenant(name, **{
+        'platform': bench_model.PlatformName.CONTAINER, **changes})
+
+
 CONDITIONS = bench_model.Conditions(
     cpu_model='Fake 1', topology='1 socket', cpus=8, memory_mib=65536,
     kernel='6.1', governor='', smt='off', load=0.25, mitigations={},
@@ -61,6 +67,22 @@ LAYOUT = cpu_layout.CpuLayout(
     cores=tuple(map(cpus, ('0-1', '2-3', '4-5', '6-7'))),
     l3_domains=(cpus('0-3'), cpus('4-7')), nodes=(cpus('0-7'),),
     memory_mib=65536)
+
+
+def case(name, *tenants, skipped=''):
+    return bench_model.Case(
+        factors={'scenario': name}, skipped=skipped,
+        tenants=tenants or (container(),))
+
+
+def trial(*cases, workloads=WORKLOADS, **changes):
+    """An experiment that is small, and ready to be run."""
+    return experiment_file.Prepared(
+        experiment=bench_model.Experiment(**{
+            'name': 'trial', 'about': 'Tries.', 'table': 'levels',
+            'cases': cases, 'baseline': {}, 'repetitions': 2, 'rounds': 1,
+            **changes}),
+        layout=LAYOUT, workloads=workloads)
 
 
 class World:

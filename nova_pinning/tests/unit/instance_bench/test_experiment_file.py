@@ -54,13 +54,15 @@ class TestCase(unit_base.TestCase):
         super().setUp()
         self.dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
-    def read(self, document, on=bench_fakes.LAYOUT, **options):
+    def prepared(self, document, on=bench_fakes.LAYOUT, **options):
         path = self.dir / 'trial.yaml'
-        path.write_text(document if isinstance(document, str)
-                        else yaml.safe_dump(document, sort_keys=False))
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
         return experiment_file.read(
             path, on, bench_fakes.WORKLOADS,
-            experiment_file.ExperimentOptions(**options)).experiment
+            experiment_file.ExperimentOptions(**options))
+
+    def read(self, *arguments, **options):
+        return self.prepared(*arguments, **options).experiment
 
     def wrong(self, document, **options):
         return str(self.assertRaises(errors.InputError, self.read, document,
@@ -196,21 +198,18 @@ class TestRead(TestCase):
                         'count': 'fill'}]))
         self.assertEqual(count, found.cases[0].tenants[0].count)
 
-    def test_fill_beside_others(self):
+    @ddt.data(
+        ({'count': 3}, [3, 1]),
+        # Those of another class have other CPUs.
+        ({'count': 2, 'class': 'shared', 'provisioning': ['pinned']}, [2, 4]))
+    @ddt.unpack
+    def test_fill_beside_others(self, scenario, counts):
         found = self.read(trial(scenarios=[{
-            'name': 'full', 'count': 3, 'neighbours': {
-                'count': 'fill', 'class': 'dedicated'}}]))
-        self.assertEqual([3, 1], [tenant.count for tenant
+            'name': 'full', **scenario,
+            'neighbours': {'count': 'fill', 'class': 'dedicated'}}]))
+        self.assertEqual(counts, [tenant.count for tenant
                                   in found.cases[0].tenants])
         self.assertEqual('', found.cases[0].skipped)
-
-    def test_fill_beside_others_of_another_class(self):
-        found = self.read(trial(scenarios=[{
-            'name': 'full', 'class': 'shared', 'provisioning': ['pinned'],
-            'count': 2, 'neighbours': {'count': 'fill',
-                                       'class': 'dedicated'}}]))
-        self.assertEqual([2, 4], [tenant.count for tenant
-                                  in found.cases[0].tenants])
 
     @ddt.data(
         ({'size': [{'vcpus': 5, 'memory_mib': 64}]}, {},
@@ -264,26 +263,20 @@ class TestRead(TestCase):
             [1, 1, 2], [case.tenants[0].parameters['threads']
                         for case in found.cases])
 
-    def test_all_cpus(self):
-        path = self.dir / 'trial.yaml'
-        path.write_text(yaml.safe_dump(trial(cpus='all')))
-        found = experiment_file.read(path, bench_fakes.LAYOUT,
-                                     bench_fakes.WORKLOADS)
-        self.assertEqual(bench_fakes.LAYOUT.undivided(), found.layout)
-        planned = cpu_layout.CpuLayout(**{
-            name: getattr(bench_fakes.LAYOUT, name)
-            for name in ('host', 'shared', 'dedicated', 'cores',
-                         'l3_domains', 'nodes', 'memory_mib')},
-            planned=object())
-        found = experiment_file.read(path, planned, bench_fakes.WORKLOADS)
-        self.assertEqual(planned, found.layout)
+    @ddt.data(('layout', bench_fakes.LAYOUT),
+              ('all', bench_fakes.LAYOUT.undivided()),
+              ('one', bench_fakes.LAYOUT.of_one_cpu()))
+    @ddt.unpack
+    def test_cpus(self, cpus, expected):
+        """A plan says what they are for, whatever the experiment says."""
+        document = trial(cpus=cpus)
+        self.assertEqual(expected, self.prepared(document).layout)
+        planned = dataclasses.replace(bench_fakes.LAYOUT, planned=object())
+        self.assertEqual(planned, self.prepared(document, planned).layout)
 
     def test_workloads_are_those_used(self):
-        path = self.dir / 'trial.yaml'
-        path.write_text(yaml.safe_dump(trial()))
-        found = experiment_file.read(path, bench_fakes.LAYOUT,
-                                     bench_fakes.WORKLOADS)
-        self.assertEqual({'spin': bench_fakes.WORKLOAD}, found.workloads)
+        self.assertEqual({'spin': bench_fakes.WORKLOAD},
+                         self.prepared(trial()).workloads)
 
 
 @ddt.ddt
@@ -428,14 +421,6 @@ class TestShipped(unit_base.TestCase):
             workload_catalogue.shipped()).experiment
         self.assertEqual(6, len(found.cases))
         self.assertFalse(any(case.skipped for case in found.cases))
-
-    def test_all_are_there(self):
-        self.assertEqual(
-            ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
-             'latency', 'multitask', 'neighbours', 'network-cache',
-             'network-placement', 'overhead-ladder',
-             'platform-overhead', 'self-test', 'siblings', 'smp-mutex'),
-            experiment_file.shipped())
 
     @ddt.idata(experiment_file.shipped())
     def test_on_a_large_host(self, name):

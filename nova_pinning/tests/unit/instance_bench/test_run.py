@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import run
 from nova_pinning.instance_bench import schedule
@@ -21,38 +20,19 @@ from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
-
-def tenant(name='enterprise', **changes):
-    return bench_fakes.tenant(name, **{
-        'platform': bench_model.PlatformName.CONTAINER, **changes})
-
-
+case = bench_fakes.case
+tenant = bench_fakes.container
+trial = bench_fakes.trial
 NEIGHBOURS = tenant('neighbours', role=bench_model.Role.NEIGHBOUR, count=2)
-
-
-def case(name, *tenants, skipped=''):
-    return bench_model.Case(factors={'scenario': name},
-                            tenants=tenants or (tenant(),), skipped=skipped)
-
-
-def trial(*cases, **changes):
-    return experiment_file.Prepared(
-        experiment=bench_model.Experiment(**{
-            'name': 'trial', 'about': 'Tries.', 'table': 'levels',
-            'cases': cases, 'baseline': {}, 'repetitions': 2, 'rounds': 1,
-            **changes}),
-        layout=bench_fakes.LAYOUT, workloads=bench_fakes.WORKLOADS)
 
 
 class Watcher:
 
     def __init__(self):
         self.told = []
-        self.left = []
 
     def begin(self, unit, seconds_left):
         self.told.append(('begin', unit.case.name))
-        self.left.append(seconds_left)
 
     def step(self, text):
         self.told.append(('step', text))
@@ -101,6 +81,22 @@ class TestCase(unit_base.TestCase):
         return results_file.resumed(self.path, self.prepared.experiment,
                                     self.prepared.workloads)
 
+    def measure(self, world, *tenants, **changes):
+        """The measurement of an experiment that is one repetition."""
+        summary = self.run_it(trial(case('one', *tenants), repetitions=1,
+                                    **changes), world)
+        self.assertEqual(run.RunTotals(measured=1, failed=0), summary)
+        found, = self.results().measurements
+        return found
+
+    def failure_of(self, world, *tenants, **changes):
+        """What is said of an experiment that fails in its one case."""
+        summary = self.run_it(trial(case('one', *tenants), **changes), world)
+        self.assertEqual(run.RunTotals(measured=0, failed=1), summary)
+        self.assertEqual(set(), world.alive)
+        failure, = self.results().failures
+        return failure.message
+
     def done(self):
         """How often there is a measurement of what."""
         return collections.Counter(
@@ -129,8 +125,7 @@ class TestRun(TestCase):
     def test_a_measurement(self):
         world = bench_fakes.World()
         world.offsets['enterprise-0'] = 3600
-        self.run_it(trial(case('one'), repetitions=1), world)
-        found, = self.results().measurements
+        found = self.measure(world)
         reading, = found.readings
         self.assertEqual(bench_model.Reading(
             tenant='enterprise', instance='enterprise-0',
@@ -165,37 +160,28 @@ class TestRun(TestCase):
         self.assertTrue(1.01 < found.rate < 1.03, found.rate)
         self.assertLess(found.uncertainty, 0.001)
 
-    def test_what_counts_while_all_run(self):
-        """Instances that are measured together go on for as long."""
+    @ddt.data((False, 5), (True, 1))
+    @ddt.unpack
+    def test_instances_that_are_measured_together(self, is_race, runs):
+        """They go on for as long, but in a race."""
         world = bench_fakes.World()
         world.takes = 4
-        self.run_it(trial(case('one', tenant(count=2)), repetitions=1,
-                          window_seconds=20.0), world)
-        found, = self.results().measurements
-        self.assertEqual([5, 5], [
-            reading.runs for reading in found.readings])
-
-    def test_a_race(self):
-        world = bench_fakes.World()
-        self.run_it(trial(case('one', tenant(count=2)), repetitions=1,
-                          is_race=True), world)
-        found, = self.results().measurements
-        self.assertEqual([1, 1], [
+        found = self.measure(world, tenant(count=2), window_seconds=20.0,
+                             is_race=is_race)
+        self.assertEqual([runs] * 2, [
             reading.runs for reading in found.readings])
 
     def test_a_window_that_is_too_short(self):
-        world = bench_fakes.World()
-
         def told(job, run):
             late = 5 if job.instance.name.endswith('1') else 0
             return tell(job, (run[0] + late, run[1] + late))
 
         tell = bench_fakes.Job.told
         with mock.patch.object(bench_fakes.Job, 'told', told):
-            self.run_it(trial(case('one', tenant(count=2)), repetitions=1,
-                              window_seconds=1.0), world)
-        self.assertIn('no run of its command lies within the 5.0 s',
-                      self.results().failures[0].message)
+            self.assertIn(
+                'no run of its command lies within the 5.0 s',
+                self.failure_of(bench_fakes.World(), tenant(count=2),
+                                window_seconds=1.0))
 
     def test_conditions_once_a_session(self):
         prepared = trial(case('one'), case('two'), repetitions=1)
@@ -385,32 +371,22 @@ class TestRun(TestCase):
         world = bench_fakes.World()
         world.printed = outcome.pop('stdout', world.printed)
         world.outcome = outcome
-        prepared = trial(case('one'))
-        workload = dataclasses.replace(bench_fakes.WORKLOAD, prepare=())
-        prepared = dataclasses.replace(prepared, workloads={'spin': workload})
-        self.assertEqual(1, self.run_it(prepared, world).failed)
-        self.assertIn(said, self.results().failures[0].message)
-        self.assertEqual((), self.results().measurements)
+        self.assertIn(said, self.failure_of(world, workloads={
+            'spin': dataclasses.replace(bench_fakes.WORKLOAD, prepare=())}))
 
     def test_a_command_that_does_not_end(self):
         world = bench_fakes.World()
-        with fixtures.MonkeyPatch(
-                'nova_pinning.tests.unit.instance_bench.bench_fakes.Job.poll',
-                lambda job: None):
-            self.assertEqual(1, self.run_it(trial(case('one')), world).failed)
-        self.assertIn('has not ended after 60 s; give it less to do',
-                      self.results().failures[0].message)
-        self.assertEqual(set(), world.alive)
+        with mock.patch.object(bench_fakes.Job, 'poll', return_value=None):
+            self.assertIn('has not ended after 60 s; give it less to do',
+                          self.failure_of(world))
         self.assertLess(world.time, 1000 + 62)
 
     def test_a_neighbour_that_ends(self):
         world = bench_fakes.World()
         world.dies = 'neighbours-1'
-        self.assertEqual(1, self.run_it(
-            trial(case('one', tenant(), NEIGHBOURS)), world).failed)
         self.assertIn('the load of neighbour neighbours-1 has ended, status '
-                      '1: no such thing', self.results().failures[0].message)
-        self.assertEqual((), self.results().measurements)
+                      '1: no such thing',
+                      self.failure_of(world, tenant(), NEIGHBOURS))
 
     def test_a_neighbour_that_ends_later(self):
         """What was measured while it ended is not kept."""
@@ -427,22 +403,17 @@ class TestRun(TestCase):
         self.assertEqual([1], [measurement.repetition for measurement
                                in self.results().measurements])
 
-    def test_what_makes_it_doubtful(self):
+    @ddt.data(
+        ('4-6', 'enterprise-0: process 1 (spin) might run on CPUs 4-6 and '
+         'not on 4 only'),
+        ('', 'enterprise-0: where it ran could not be seen'))
+    @ddt.unpack
+    def test_what_makes_it_doubtful(self, seen, said):
         world = bench_fakes.World()
-        world.seen = bench_fakes.cpus('4-6')
-        self.run_it(trial(case('one'), repetitions=1), world)
-        self.assertEqual((
-            'enterprise-0: process 1 (spin) might run on CPUs 4-6 and not on '
-            '4 only',), self.results().measurements[0].flags)
-
-    def test_affinities_that_are_not_seen(self):
-        world = bench_fakes.World()
-        world.seen = bench_fakes.cpus('')
-        self.run_it(trial(case('one'), repetitions=1), world)
-        found, = self.results().measurements
-        self.assertEqual(('enterprise-0: where it ran could not be seen',),
-                         found.flags)
-        self.assertEqual((), found.affinities)
+        world.seen = bench_fakes.cpus(seen)
+        found = self.measure(world)
+        self.assertEqual((said,), found.flags)
+        self.assertEqual(bool(seen), bool(found.affinities))
 
     def test_an_affinity_that_was_not_in_force_once(self):
         world = bench_fakes.World()
@@ -455,8 +426,7 @@ class TestRun(TestCase):
                 seen=bench_fakes.cpus('5' if len(looks) == 2 else '4'))]
 
         with mock.patch.object(bench_fakes.Instance, 'affinities', seen):
-            self.run_it(trial(case('one'), warm_ups=0, repetitions=1), world)
-        found, = self.results().measurements
+            found = self.measure(world, warm_ups=0)
         self.assertEqual('4-5', str(found.affinities[0].seen))
         self.assertEqual(1, len(found.flags))
         self.assertGreater(len(looks), 3)
@@ -465,33 +435,28 @@ class TestRun(TestCase):
         world = bench_fakes.World()
         begun = world.time
         world.takes, world.look_takes = 50, 0.25
-        summary = self.run_it(
-            trial(case('one'), warm_ups=0, repetitions=1), world)
-        self.assertEqual(1, summary.measured)
+        self.measure(world, warm_ups=0)
         self.assertLess(world.steps.count('poll') * world.look_takes,
                         (world.time - begun) / 4)
 
     def test_looking_costs_little(self):
         """Neither polls nor looks at affinities grow with the time."""
         world = bench_fakes.World()
-        self.run_it(trial(case('one'), warm_ups=0, repetitions=1), world)
+        self.measure(world, warm_ups=0)
         self.assertLess(world.steps.count('affinities'), 10)
         self.assertLess(world.steps.count('poll'), 400)
 
     def test_an_instance_that_does_not_close(self):
         world = bench_fakes.World()
-        with mock.patch.object(bench_fakes.Instance, 'close',
-                               self._fail_to_close):
+        with mock.patch.object(
+                bench_fakes.Instance, 'close',
+                side_effect=bench_errors.InstanceError('stuck')):
             summary = self.run_it(trial(case('one'), case('two')), world)
         # All was measured, and both are told.
         self.assertEqual(run.RunTotals(measured=4, failed=2), summary)
         self.assertIn('stuck; see what',
                       self.results().failures[0].message)
         self.assertEqual(set(), world.alive)
-
-    @staticmethod
-    def _fail_to_close(instance):
-        raise bench_errors.InstanceError('stuck')
 
     def test_nothing_left_to_do(self):
         prepared = trial(case('one'))
@@ -530,17 +495,9 @@ class TestRun(TestCase):
               errors.CloudError('gone'),
               errors.InputError('gone'))
     def test_what_platforms_raise(self, fault):
-        world = bench_fakes.World()
-        platform = bench_fakes.Platform(world, 'cn')
-
-        def launch(requests):
-            raise fault
-
-        platform.launch = launch
-        summary = self.run_it(trial(case('one'), case('two')), world,
-                              lambda name: platform)
-        self.assertEqual(run.RunTotals(measured=0, failed=2), summary)
-        self.assertEqual('gone', self.results().failures[0].message)
+        with mock.patch.object(bench_fakes.Platform, 'launch',
+                               side_effect=fault):
+            self.assertEqual('gone', self.failure_of(bench_fakes.World()))
 
 
 class TestInterrupts(TestCase):
@@ -606,72 +563,3 @@ class TestInterrupts(TestCase):
         self.assertEqual(resumed, [
             (measurement.round, measurement.factors, measurement.repetition)
             for measurement in self.results().measurements])
-
-
-class TestSchedule(unit_base.TestCase):
-
-    @unit_base.settings(50)
-    @hypothesis.given(st.integers(0, 99), st.integers(1, 12),
-                      st.integers(1, 4))
-    def test_order(self, seed, cases, rounds):
-        prepared = trial(*(case(str(number)) for number in range(cases)),
-                         rounds=rounds, seed=seed)
-        before = bench_model.Results(
-            experiment=prepared.experiment, workloads=prepared.workloads,
-            conditions=(), measurements=())
-        found = schedule.units(before, lambda case: True)
-        # Round by round, all cases in each.
-        self.assertEqual(
-            [(number, {str(one) for one in range(cases)})
-             for number in range(1, rounds + 1)],
-            [(number, {unit.case.name for unit in found[
-                (number - 1) * cases:number * cases]})
-             for number in range(1, rounds + 1)])
-        self.assertEqual(sorted(unit.round for unit in found),
-                         [unit.round for unit in found])
-        self.assertEqual(found, schedule.units(before, lambda case: True))
-        # Those left out do not change the order of the others.
-        some = schedule.units(before, lambda case: int(case.name) % 2)
-        self.assertEqual([unit for unit in found
-                          if int(unit.case.name) % 2], list(some))
-
-    def test_orders_differ(self):
-        orders = {
-            tuple(unit.case.name for unit in schedule.units(
-                bench_model.Results(
-                    experiment=trial(*map(case, 'abcdefgh'),
-                                     seed=seed).experiment,
-                    workloads=bench_fakes.WORKLOADS, conditions=(),
-                    measurements=()), lambda case: True))
-            for seed in range(10)}
-        self.assertGreater(len(orders), 8)
-
-    def test_seconds(self):
-        prepared = trial(
-            case('one'), case('short', tenant(parameters={'duration': 1})),
-            case('beside others', tenant(), NEIGHBOURS),
-            case('two', tenant(count=2)),
-            repetitions=9, settle_seconds=5.0, window_seconds=20.0)
-        found = schedule.units(bench_model.Results(
-            experiment=prepared.experiment, workloads=prepared.workloads,
-            conditions=(), measurements=()), lambda case: True)
-        self.assertEqual(
-            {'one': 2 + 100, 'short': 2 + 10, 'beside others': 2 + 5 + 100,
-             'two': 2 + 100 + 9 * 20},
-            {unit.case.name: unit.seconds for unit in found})
-
-    def test_estimates_learn(self):
-        def unit(platform, seconds):
-            return schedule.CaseRound(
-                case=case('x', tenant(platform=platform)), round=1,
-                repetitions=(1,), seconds=seconds)
-
-        bare, guest = (unit(bench_model.PlatformName.BARE_METAL, 10),
-                       unit(bench_model.PlatformName.GUEST, 20))
-        estimate = schedule.TimeEstimate()
-        self.assertEqual(30, estimate.seconds(bare, guest))
-        estimate.learn(bare, 20)
-        self.assertEqual(60, estimate.seconds(bare, guest))
-        estimate.learn(guest, 100)
-        self.assertEqual(120, estimate.seconds(bare, guest))
-        self.assertEqual(0, estimate.seconds())
