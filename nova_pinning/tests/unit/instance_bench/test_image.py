@@ -50,6 +50,12 @@ class ManifestTestCase(testtools.TestCase):
 @ddt.ddt
 class RootTestCase(testtools.TestCase):
 
+    def setUp(self):
+        super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name in ('etc', 'sbin', 'root'):
+            (self.home / name).mkdir()
+
     def test_packages(self):
         found = image_root.packages(
             [workload_catalogue.shipped()['sysbench-cpu']])
@@ -79,7 +85,7 @@ class RootTestCase(testtools.TestCase):
                                    'Acquire::Languages "none";\n'))
 
     def test_left_overs(self):
-        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        home = self.home
         for name in ('etc/apt/sources.list.d/a.sources', 'etc/ssh/ssh_host_a',
                      'etc/ssh/sshd_config', 'var/log/apt/term.log',
                      'boot/initrd.img-6.1', 'boot/vmlinuz'):
@@ -94,9 +100,7 @@ class RootTestCase(testtools.TestCase):
 
     @ddt.data('', 'ssh-ed25519 AAAA me')
     def test_place_own(self, key):
-        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name in ('etc', 'sbin', 'root'):
-            (home / name).mkdir()
+        home = self.home
         image_root.place_own(home, key)
         self.assertTrue(os.access(home / image_root.HOME / 'boot', os.X_OK))
         self.assertEqual('/bin/busybox', os.readlink(home / 'sbin/init'))
@@ -106,9 +110,7 @@ class RootTestCase(testtools.TestCase):
             self.assertEqual(0o600, keys.stat().st_mode & 0o777)
 
     def test_links_do_not_lead_out_of_the_root(self):
-        home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name in ('etc', 'sbin', 'root'):
-            (home / name).mkdir()
+        home = self.home
         outside = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         links = ('sbin/shutdown', 'sbin/init', 'etc/inittab')
         for name in links:

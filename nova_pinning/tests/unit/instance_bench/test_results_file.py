@@ -101,9 +101,11 @@ class TestResults(unit_base.TestCase):
         self.path = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path) / 'results.jsonl'
 
-    def _write(self, *lines, experiment=_EXPERIMENT, workloads=_WORKLOADS):
-        with results_file.ResultsWriter(self.path, experiment,
-                                        workloads) as writer:
+    def _writer(self, experiment=_EXPERIMENT, workloads=_WORKLOADS):
+        return results_file.ResultsWriter(self.path, experiment, workloads)
+
+    def _write(self, *lines, **what):
+        with self._writer(**what) as writer:
             for line in lines:
                 writer.add(line)
             return writer.before
@@ -135,8 +137,7 @@ class TestResults(unit_base.TestCase):
             failures=(_FAILURE,)), found)
 
     def test_each_line_is_on_the_disk_before_the_next(self):
-        with results_file.ResultsWriter(self.path, _EXPERIMENT,
-                                        _WORKLOADS) as writer:
+        with self._writer() as writer:
             for number in range(3):
                 writer.add(_measurement(number))
                 self.assertEqual(
@@ -171,28 +172,25 @@ class TestResults(unit_base.TestCase):
         self.assertEqual(2, len(results_file.read(self.path).measurements))
 
     @ddt.data(
-        ({'seed': 2}, 'seed'), ({'repetitions': 3}, 'repetitions'),
-        ({'cases': (), 'name': 'other'}, 'name, cases'))
+        ({'seed': 2}, _WORKLOADS, 'seed'),
+        ({'repetitions': 3}, _WORKLOADS, 'repetitions'),
+        ({'cases': (), 'name': 'other'}, _WORKLOADS, 'name, cases'),
+        ({}, {'peered': bench_fakes.PEERED}, 'workloads'))
     @ddt.unpack
-    def test_another_experiment(self, change, named):
+    def test_another_experiment(self, change, workloads, named):
         self._write(_measurement(1))
         before = self.path.read_bytes()
-        error = self.assertRaises(
-            errors.InputError, self._write,
-            experiment=dataclasses.replace(_EXPERIMENT, **change))
-        self.assertIn(f'differ from this run: {named}', str(error))
-        self.assertIn('results.jsonl', str(error))
+        other = dataclasses.replace(_EXPERIMENT, **change)
+        for call in (lambda: self._writer(other, workloads),
+                     lambda: results_file.resumed(self.path, other,
+                                                  workloads)):
+            error = self.assertRaises(errors.InputError, call)
+            self.assertIn(f'differ from this run: {named}', str(error))
+            self.assertIn('results.jsonl', str(error))
         self.assertEqual(before, self.path.read_bytes())
 
-    def test_other_workloads(self):
-        self._head()
-        error = self.assertRaises(errors.InputError, self._write,
-                                  workloads={'peered': bench_fakes.PEERED})
-        self.assertIn('differ from this run: workloads', str(error))
-
     def test_a_second_writer(self):
-        with results_file.ResultsWriter(self.path, _EXPERIMENT,
-                                        _WORKLOADS) as writer:
+        with self._writer() as writer:
             error = self.assertRaises(errors.InputError, self._write)
             writer.add(_FAILURE)
         self.assertIn('another run is writing', str(error))
@@ -210,7 +208,7 @@ class TestResults(unit_base.TestCase):
     def test_a_file_that_was_removed_meanwhile(self):
         """The other run ends between that this one opens and locks."""
         lock = results_file.fcntl.flock
-        first = results_file.ResultsWriter(self.path, _EXPERIMENT, _WORKLOADS)
+        first = self._writer()
 
         def late(file, how):
             first.__exit__()
@@ -232,16 +230,13 @@ class TestResults(unit_base.TestCase):
         self.assertTrue(self.path.exists())
 
     def test_resumed(self):
-        def resumed(experiment=_EXPERIMENT):
-            return results_file.resumed(self.path, experiment, _WORKLOADS)
+        def resumed():
+            return results_file.resumed(self.path, _EXPERIMENT, _WORKLOADS)
 
         self.assertEqual((), resumed().measurements)
         self.assertFalse(self.path.exists())
         self._write(_measurement(1))
         self.assertEqual((_measurement(1),), resumed().measurements)
-        other = dataclasses.replace(_EXPERIMENT, seed=2)
-        error = self.assertRaises(errors.InputError, resumed, other)
-        self.assertIn('differ from this run: seed', str(error))
 
     @ddt.data(b'something of mine', b'something\nof mine', b'{}\nhalf',
               b'{"head": 3}\nhalf', b'\xff\xfe\n')
@@ -339,8 +334,7 @@ class TestResults(unit_base.TestCase):
                 return write(file, data[:9])
             raise full
 
-        with results_file.ResultsWriter(self.path, _EXPERIMENT,
-                                        _WORKLOADS) as writer:
+        with self._writer() as writer:
             with fixtures.MonkeyPatch(
                     'os.fsync' if what == 'fsync' else 'os.write',
                     half if what == 'half' else fail):
@@ -356,8 +350,7 @@ class TestResults(unit_base.TestCase):
             for measurement in results_file.read(self.path).measurements])
 
     def test_numbers_that_json_has_not(self):
-        with results_file.ResultsWriter(self.path, _EXPERIMENT,
-                                        _WORKLOADS) as writer:
+        with self._writer() as writer:
             writer.add(_FAILURE)
             self.assertRaises(
                 ValueError, writer.add, dataclasses.replace(

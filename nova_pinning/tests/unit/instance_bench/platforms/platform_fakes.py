@@ -5,6 +5,7 @@ import dataclasses
 
 import fixtures
 
+from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
@@ -47,6 +48,35 @@ class PassingTime(fixtures.Fixture):
 
     def sleep(self, seconds):
         self.now += seconds
+
+
+class Channel:
+    """A way into an instance; tells what was run in it.
+
+    :param jobs: what comes of the first commands
+    """
+
+    def __init__(self, *jobs, is_silent=False):
+        self.jobs = iter(jobs)
+        self.is_silent = is_silent
+        self.waited = []
+        self.commands = []
+        self.closed = 0
+
+    def await_ready(self, seconds):
+        self.waited.append(seconds)
+        if self.is_silent:
+            raise bench_errors.InstanceError('silent')
+
+    def start(self, command):
+        self.commands.append(command)
+        return next(self.jobs, Job())
+
+    def clock(self):
+        return 'clock'
+
+    def close(self):
+        self.closed += 1
 
 
 class Job:

@@ -201,6 +201,7 @@ class FakeProcess:
         return ''
 
 
+@ddt.ddt
 class RuntimesTestCase(unit_base.TestCase):
 
     def setUp(self):
@@ -251,25 +252,18 @@ class RuntimesTestCase(unit_base.TestCase):
             ('exec', '--env', 'A=b c', 'one-0'),
             runc.Runc(pathlib.Path('/s'), 1).exec('one-0', {'A': 'b c'})[3:])
 
-    def test_one_that_does_not_start(self):
-        fake = self.use(FakeProcess(said=(
-            b'time="now" level=error msg="no such cgroup"\n'), status=1))
-        runtime = runc.Runc(self.bundle / 'state', 1)
-
+    @ddt.data(
+        (b'time="now" level=error msg="no such cgroup"\n', 'no such cgroup'),
+        (b'', 'it does not start'))
+    @ddt.unpack
+    def test_one_that_does_not_start(self, said, reason):
+        fake = self.use(FakeProcess(said=said, status=1))
         error = self.assertRaises(
-            bench_errors.InstanceError, runtime.start, 'one-0', self.bundle,
+            bench_errors.InstanceError,
+            runc.Runc(self.bundle / 'state', 1).start, 'one-0', self.bundle,
             self.binds, LIMITS)
-
-        self.assertEqual('runc: no such cgroup', str(error))
+        self.assertEqual(f'runc: {reason}', str(error))
         self.assertIn('delete', fake.ran[-1])
-
-    def test_one_that_says_nothing(self):
-        self.use(FakeProcess(status=1))
-        runtime = runc.Runc(self.bundle / 'state', 1)
-        error = self.assertRaises(
-            bench_errors.InstanceError, runtime.start, 'one-0', self.bundle,
-            self.binds, LIMITS)
-        self.assertEqual('runc: it does not start', str(error))
 
 
 @ddt.ddt

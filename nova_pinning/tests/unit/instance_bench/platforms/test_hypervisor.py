@@ -111,20 +111,14 @@ class TestHypervisor(testtools.TestCase):
              ('emulator', '2,5', '2,7', False)],
             self.affinities(answers))
 
-    def test_floating(self):
-        answers = virsh_fakes.VirshHost(" cpuset='0-1'", '', [
-            ('CPU 0/KVM', '0-1'), ('CPU 1/KVM', '0'), ('qemu', '0-1')])
+    @ddt.data((" cpuset='0-1'", '0-1'), ('', '0-7'))
+    @ddt.unpack
+    def test_floating(self, floats, over):
+        answers = virsh_fakes.VirshHost(floats, '', [
+            ('CPU 0/KVM', over), ('CPU 1/KVM', '0'), ('qemu', over)])
         self.assertEqual(
-            [('vCPU 0', '0-1', '0-1', True),
-             ('vCPU 1', '0-1', '0', True),
-             ('emulator', '0-1', '0-1', True)],
-            self.affinities(answers))
-
-    def test_floating_over_all(self):
-        answers = virsh_fakes.VirshHost(
-            pins='', threads=[('CPU 0/KVM', '0-7')])
-        self.assertEqual(('vCPU 0', '0-7', '0-7', True),
-                         self.affinities(answers)[0])
+            [('vCPU 0', over, over, True), ('vCPU 1', over, '0', True),
+             ('emulator', over, over, True)], self.affinities(answers))
 
     def test_only_libvirt_leads_there(self):
         self.assertEqual(

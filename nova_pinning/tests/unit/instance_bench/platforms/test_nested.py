@@ -16,32 +16,9 @@ from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
 
-class GuestChannel:
-    """The way into a guest; tells what was run in it."""
-
-    def __init__(self, *jobs):
-        self.jobs = iter(jobs)
-        self.waited = []
-        self.commands = []
-        self.is_closed = False
-
-    def await_ready(self, seconds):
-        self.waited.append(seconds)
-
-    def start(self, command):
-        self.commands.append(command)
-        return next(self.jobs, platform_fakes.Job())
-
-    def clock(self):
-        return 'clock'
-
-    def close(self):
-        self.is_closed = True
-
-
 def container(*jobs, provisioning=bench_model.Provisioning.PINNED):
     """The ways into a guest and into its container."""
-    outer = GuestChannel(*jobs)
+    outer = platform_fakes.Channel(*jobs)
     wanted = platform_fakes.request(
         provisioning=provisioning,
         size=bench_model.InstanceSize(vcpus=2, memory_mib=512))
@@ -58,7 +35,7 @@ class TestContainerChannel(testtools.TestCase):
         outer, channel = container()
         self.assertEqual('clock', channel.clock())
         channel.close()
-        self.assertTrue(outer.is_closed)
+        self.assertEqual(1, outer.closed)
 
     @ddt.data((bench_model.Provisioning.PINNED, '0-1'),
               (bench_model.Provisioning.VANILLA, None))

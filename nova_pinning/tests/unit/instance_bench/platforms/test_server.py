@@ -30,6 +30,12 @@ FLAVORS = (
 PIN = "<vcpupin vcpu='0' cpuset='2'/><emulatorpin cpuset='2'/>"
 
 
+def booted(identity='i', name='s', host='', addresses=()):
+    return server_cloud.BootedServer(
+        id=identity, name=name, status='ACTIVE', host=host,
+        addresses=addresses, fault='', owner=None)
+
+
 class Cloud:
     """A cloud in which nothing takes any time.
 
@@ -40,12 +46,11 @@ class Cloud:
     run = 'nova-pinning-bench-1'
 
     def __init__(self, image=server_cloud.Image('i', 'bench', True, True),
-                 networks=None, sees_hosts=True, fails=(), status='ACTIVE'):
+                 networks=None, sees_hosts=True, fails=()):
         self._image = image
         self._networks = networks or {}
         self._sees_hosts = sees_hosts
         self._fails = fails
-        self._status = status
         self._numbers = itertools.count()
         self.there = {}
         self.asked = []
@@ -73,9 +78,7 @@ class Cloud:
         self._try('boot')
         number = next(self._numbers)
         self.asked.append((instance, flavor_id, image_id, network_id))
-        made = server_cloud.BootedServer(
-            id=f's{number}', name=f'{self.run}-{instance}', status='BUILD',
-            host='', addresses=(), fault='', owner=None)
+        made = booted(f's{number}', f'{self.run}-{instance}')
         self.there[made.id] = made
         if f'boot-{number}' in self._fails:
             # The answer was lost, but the server is made.
@@ -84,11 +87,10 @@ class Cloud:
 
     def await_active(self, wanted, seconds):
         self._try('await_active')
-        host = 'compute-1' if self._sees_hosts else ''
-        return server_cloud.BootedServer(
-            id=wanted.id, name=wanted.name, status='ACTIVE', host=host,
-            addresses=('10.0.0.5',) if self._networks else (), fault='',
-            owner=None)
+        return booted(
+            wanted.id, wanted.name,
+            host='compute-1' if self._sees_hosts else '',
+            addresses=('10.0.0.5',) if self._networks else ())
 
     def delete(self, servers):
         self._try('delete')
@@ -109,24 +111,6 @@ class Cloud:
 
     def close(self):
         self.is_closed = True
-
-
-class Channel:
-    def __init__(self, is_silent=False):
-        self.is_silent = is_silent
-        self.commands = []
-        self.closed = 0
-
-    def await_ready(self, seconds):
-        if self.is_silent:
-            raise bench_errors.InstanceError('silent')
-
-    def start(self, command):
-        self.commands.append(command)
-        return platform_fakes.Job()
-
-    def close(self):
-        self.closed += 1
 
 
 class ServerTestCase(testtools.TestCase):
@@ -151,7 +135,8 @@ class ServerTestCase(testtools.TestCase):
         return host(command)
 
     def open_channel(self, how, active, host):
-        self.channels.append(Channel(active.name in self.silent))
+        self.channels.append(platform_fakes.Channel(
+            is_silent=active.name in self.silent))
         return self.channels[-1]
 
     def platform(self, **how):
@@ -348,26 +333,22 @@ class TestLaunch(ServerTestCase):
 
 class TestChannel(testtools.TestCase):
 
-    def server(self, addresses=()):
-        return server_cloud.BootedServer(
-            id='i', name='s', status='ACTIVE', host='h', addresses=addresses,
-            fault='', owner=None)
-
     def test_agent(self):
         how = settings.PlatformSettings()
         host = server.hypervisor.of_host(how, 'h')
-        found = server.open_channel(how, self.server(), host)
+        found = server.open_channel(how, booted(), host)
         self.assertIsInstance(found, agent.Agent)
         self.assertEqual('i', found.domain)
         self.assertRaises(bench_errors.InstanceError, server.open_channel,
-                          how, self.server(), None)
+                          how, booted(), None)
 
     def test_ssh(self):
         how = settings.PlatformSettings(channel=settings.ChannelKind.SSH,
                                         ssh_user='u')
-        found = server.open_channel(how, self.server(('10.0.0.5',)), None)
+        found = server.open_channel(
+            how, booted(addresses=('10.0.0.5',)), None)
         self.addCleanup(found.close)
         self.assertIsInstance(found, ssh.Ssh)
         self.assertEqual('u@10.0.0.5', str(found.target))
         self.assertRaises(bench_errors.InstanceError, server.open_channel,
-                          how, self.server(), None)
+                          how, booted(), None)
