@@ -47,7 +47,7 @@ def gather(layout: cpu_layout.CpuLayout,
     virtualised = _virtualised(tree, info)
     load_now = load(root)
     return bench_model.Conditions(
-        cpu_model=_cpu_model(tree, info, machine), topology=_topology(machine),
+        cpu_model=_cpu_model(info, machine), topology=_topology(machine),
         cpus=len(machine.cpus), memory_mib=layout.memory_mib,
         kernel=machine.system.kernel, governor=_governor(machine),
         smt=machine.system.smt, load=load_now,
@@ -97,7 +97,7 @@ def _check(tree: machine_files.Tree,
                    f'{finding.message}')
 
 
-def _cpu_model(tree: machine_files.Tree, info: Mapping[str, str],
+def _cpu_model(info: Mapping[str, str],
                machine: host_model.HostDescription) -> str:
     return next(filter(None, map(info.get, _MODEL_KEYS)),
                 machine.cpu_model.model or machine.cpu_model.arch)

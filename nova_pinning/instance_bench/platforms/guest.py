@@ -264,9 +264,7 @@ class GuestPlatform(holder.Holder):
         if self._how.channel is settings.ChannelKind.AGENT:
             return agent.Agent(self._libvirt.virsh, spec.name)
         assert spec.link is not None
-        return ssh.Ssh(ssh.SshTarget(
-            address=spec.link.guest, user=self._how.ssh_user,
-            key=self._how.ssh_key), request.name)
+        return ssh.Ssh(self._how, spec.link.guest, request.name)
 
 
 def _needs_link(request: platform_interface.InstanceRequest,

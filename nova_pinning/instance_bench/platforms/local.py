@@ -132,14 +132,10 @@ class LocalInstance:
 
 
 class LocalPlatform(holder.Holder):
-    """Starts instances, and keeps their files.
+    """Starts instances, and keeps their files; nothing has to be set."""
 
-    :param how: what the command line says of platforms
-    """
-
-    def __init__(self, how: settings.PlatformSettings) -> None:
+    def __init__(self, _how: settings.PlatformSettings) -> None:
         super().__init__()
-        self._settings = how
         self._packages: frozenset[str] = frozenset()
 
     def check(self,

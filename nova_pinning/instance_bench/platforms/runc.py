@@ -91,7 +91,7 @@ class Runc:
         """Its first process, by the host's ids; 0 if there is none."""
         try:
             state = json.loads(process.run(
-                [*self._command, 'state', identity], _SECONDS))
+                [*self._command, 'state', identity]))
         except bench_errors.BenchError:
             return 0
         return int(state['pid']) if state['status'] == 'running' else 0
@@ -100,8 +100,7 @@ class Runc:
         """End and forget it; nothing if there is none."""
         # Without one it fails, and says so.
         with contextlib.suppress(bench_errors.BenchError):
-            process.run([*self._command, 'delete', '--force', identity],
-                        _SECONDS)
+            process.run([*self._command, 'delete', '--force', identity])
 
     def version(self) -> str:
         return process.run([NAME, '--version']).split()[2]

@@ -69,10 +69,7 @@ def open_channel(
         raise bench_errors.InstanceError(
             f'server {server.name} has no address',
             'give the servers a network')
-    return ssh.Ssh(
-        ssh.SshTarget(address=server.addresses[0],
-                      user=how.ssh_user,
-                      key=how.ssh_key), server.name)
+    return ssh.Ssh(how, server.addresses[0], server.name)
 
 
 class ServerInstance(remote.RemoteInstance):

@@ -7,7 +7,6 @@ be exchanged. Keys of hosts that are new are kept in a file of our own.
 
 from collections.abc import Sequence
 import contextlib
-import dataclasses
 import os
 import pathlib
 import shlex
@@ -19,6 +18,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import remote
+from nova_pinning.instance_bench.platforms import settings
 
 _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 60.0
@@ -28,31 +28,20 @@ _CLOCK_SECONDS = 60.0
 _OWN_STATUS = 255
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SshTarget:
-    """Who is spoken to.
-
-    :param key: file of a private key, '' for those that ssh finds itself
-    """
-
-    address: str
-    user: str
-    key: str
-
-    def __str__(self) -> str:
-        return f'{self.user}@{self.address}'
-
-
 class Ssh:
     """A guest that OpenSSH leads to.
 
-    :param target: of the guest
+    :param how: ssh_user, and ssh_key, '' for those that ssh finds itself
+    :param address: of the guest
     :param name: of the instance, for errors
+    :ivar target: who is spoken to: 'root@198.18.0.2'
     """
 
-    def __init__(self, target: SshTarget, name: str) -> None:
+    def __init__(self, how: settings.PlatformSettings, address: str,
+                 name: str) -> None:
         self.name = name
-        self.target = target
+        self.target = f'{how.ssh_user}@{address}'
+        self._key = how.ssh_key
         # The path of a socket may have 108 bytes.
         self._directory = tempfile.TemporaryDirectory(
             prefix='npb-ssh-', dir='/tmp')
@@ -64,7 +53,7 @@ class Ssh:
 
     def command(self, arguments: Sequence[str]) -> list[str]:
         """How ssh is called to run something inside."""
-        target, directory = self.target, self._directory.name
+        directory = self._directory.name
         options = {
             'BatchMode': 'yes',
             'ControlMaster': 'auto',
@@ -76,11 +65,11 @@ class Ssh:
             'ConnectTimeout': str(_CONNECT_SECONDS),
             'ServerAliveInterval': '15',
             'LogLevel': 'ERROR'}
-        if target.key:
-            options |= {'IdentityFile': target.key, 'IdentitiesOnly': 'yes'}
+        if self._key:
+            options |= {'IdentityFile': self._key, 'IdentitiesOnly': 'yes'}
         return ['ssh', '-T',
                 *(f'-o{key}={value}' for key, value in options.items()),
-                str(target), '--', shlex.join(arguments)]
+                self.target, '--', shlex.join(arguments)]
 
     def await_ready(self, seconds: float) -> None:
         for _look in polling.looks(seconds, _LOOK_SECONDS):
@@ -147,7 +136,7 @@ class Ssh:
         if not os.path.isdir(self._directory.name):
             return
         line = self.command(())
-        at = line.index(str(self.target))
+        at = line.index(self.target)
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run([*line[:at], '-O', 'exit', line[at]],
                            stdin=subprocess.DEVNULL,

@@ -528,11 +528,3 @@ class TestShipped(unit_base.TestCase):
         found = self._read(path, host(16)).experiment
         self.assertEqual(2 * 2 * 2, len(found.cases))
         self.assertEqual([], [case for case in found.cases if case.skipped])
-
-    def test_platform_overhead_names_what_is_too_large(self):
-        found = self._read('platform-overhead', host(8)).experiment
-        self.assertEqual({'2', '4', '8'}, {
-            case.factors['size'] for case in found.cases if not case.skipped})
-        self.assertEqual({'16', '32', '64'}, {
-            case.factors['size'] for case in found.cases if case.skipped})
-        self.assertEqual(5 * 4 * 2 * 6, len(found.cases))

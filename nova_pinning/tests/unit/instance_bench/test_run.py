@@ -544,22 +544,3 @@ class TestInterrupts(TestCase):
         self.run_it(self.PREPARED, self._world())
         self.assertEqual({1}, set(self.done().values()))
         self.assertEqual(8, len(self.done()))
-
-    def test_what_was_measured_is_not_measured_again(self):
-        world = self._world(KeyboardInterrupt(), self._steps() // 2)
-        self.assertRaises(KeyboardInterrupt, self.run_it, self.PREPARED,
-                          world)
-        before = self.results().measurements
-        self.assertNotEqual((), before)
-        self.run_it(self.PREPARED)
-        self.assertEqual(before,
-                         self.results().measurements[:len(before)])
-        # The order of the cases is that of a run that was not interrupted.
-        resumed = [(measurement.round, measurement.factors,
-                    measurement.repetition)
-                   for measurement in self.results().measurements]
-        self.path.unlink()
-        self.run_it(self.PREPARED)
-        self.assertEqual(resumed, [
-            (measurement.round, measurement.factors, measurement.repetition)
-            for measurement in self.results().measurements])

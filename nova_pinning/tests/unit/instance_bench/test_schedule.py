@@ -13,10 +13,10 @@ tenant = bench_fakes.container
 trial = bench_fakes.trial
 
 
-def units(prepared, is_chosen=lambda case: True):
+def units(prepared, is_chosen=lambda case: True, measurements=()):
     return schedule.units(bench_model.Results(
         experiment=prepared.experiment, workloads=prepared.workloads,
-        conditions=(), measurements=()), is_chosen)
+        conditions=(), measurements=measurements), is_chosen)
 
 
 class TestSchedule(unit_base.TestCase):
@@ -26,7 +26,7 @@ class TestSchedule(unit_base.TestCase):
                       st.integers(1, 4))
     def test_order(self, seed, cases, rounds):
         prepared = trial(*(case(str(number)) for number in range(cases)),
-                         rounds=rounds, seed=seed)
+                         repetitions=1, rounds=rounds, seed=seed)
         found = units(prepared)
         # Round by round, all cases in each.
         self.assertEqual(
@@ -38,10 +38,15 @@ class TestSchedule(unit_base.TestCase):
         self.assertEqual(sorted(unit.round for unit in found),
                          [unit.round for unit in found])
         self.assertEqual(found, units(prepared))
-        # Those left out do not change the order of the others.
+        # Those left out, or done, do not change the order of the others.
         some = units(prepared, lambda case: int(case.name) % 2)
         self.assertEqual([unit for unit in found
                           if int(unit.case.name) % 2], list(some))
+        self.assertEqual(found[1::2], units(prepared, measurements=[
+            bench_model.Measurement(
+                factors=unit.case.factors, round=unit.round, repetition=1,
+                started=0.0, load=0.0, readings=())
+            for unit in found[::2]]))
 
     def test_orders_differ(self):
         orders = {

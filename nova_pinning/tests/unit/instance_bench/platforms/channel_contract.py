@@ -3,10 +3,12 @@
 
 import os
 import pathlib
+from unittest import mock
 
 import ddt
 import fixtures
 
+from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import remote
 
 
@@ -41,6 +43,13 @@ class ChannelContract:
         outcome = self.ended(self.channel.start('if'))
         self.assertNotEqual(0, outcome.status)
         self.assertIn('yntax', outcome.stderr)
+
+    def test_no_room(self):
+        with mock.patch.object(remote, 'WORK', '/proc/none'):
+            job = self.channel.start('true')
+        error = self.assertRaises(
+            bench_errors.InstanceError, self.ended, job)
+        self.assertIn('could not be started', str(error))
 
     def test_runs_in_work(self):
         self.assertEqual(f'{self.work}\n', self.ended(

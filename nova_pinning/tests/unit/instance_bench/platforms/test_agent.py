@@ -12,7 +12,6 @@ import testtools
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import agent
-from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.tests.unit.instance_bench.platforms import channel_contract
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
@@ -157,11 +156,3 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
         self.assertEqual(["it's", ['$HOME']], [
             json.loads(message)['arguments'][name]
             for name in ('path', 'arg')])
-
-    def test_cut_off(self):
-        self.waits = True
-        self.useFixture(fixtures.MockPatchObject(
-            remote, 'WORK', '/proc/none'))
-        error = self.assertRaises(
-            bench_errors.InstanceError, self.channel.start('true').poll)
-        self.assertIn('could not be started', str(error))

@@ -25,16 +25,6 @@ class TestScript(unit_base.TestCase):
         done = subprocess.run(made.start, capture_output=True, timeout=60)
         self.assertEqual((1, []), (done.returncode, os.listdir(work)))
 
-    def test_no_room(self):
-        self.useFixture(fixtures.MockPatchObject(
-            remote, 'WORK', '/proc/none'))
-        line = remote.script('true').start
-        done = subprocess.run(line, capture_output=True, text=True,
-                              timeout=60)
-        self.assertRaises(
-            bench_errors.InstanceError, remote.outcome, 'guest-0',
-            done.returncode, done.stdout, done.stderr)
-
     def test_cut_off(self):
         for status, printed in (0, ''), (255, '0\nout'), (0, 'what\n'):
             error = self.assertRaises(

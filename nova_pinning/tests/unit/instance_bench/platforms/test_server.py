@@ -349,6 +349,6 @@ class TestChannel(testtools.TestCase):
             how, booted(addresses=('10.0.0.5',)), None)
         self.addCleanup(found.close)
         self.assertIsInstance(found, ssh.Ssh)
-        self.assertEqual('u@10.0.0.5', str(found.target))
+        self.assertEqual('u@10.0.0.5', found.target)
         self.assertRaises(bench_errors.InstanceError, server.open_channel,
                           how, booted(), None)

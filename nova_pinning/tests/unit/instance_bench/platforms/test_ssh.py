@@ -8,6 +8,7 @@ import fixtures
 import testtools
 
 from nova_pinning.instance_bench import bench_errors
+from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.platforms import ssh
 from nova_pinning.tests.unit.instance_bench.platforms import channel_contract
 
@@ -34,9 +35,8 @@ class SshTestCase(channel_contract.ChannelContract, testtools.TestCase):
         program.chmod(0o755)
         self.useFixture(fixtures.EnvironmentVariable(
             'PATH', f'{self.home}:{os.environ["PATH"]}'))
-        self.channel = ssh.Ssh(
-            ssh.SshTarget(address='192.0.2.1', user='root', key='/key'),
-            'one')
+        self.channel = ssh.Ssh(settings.PlatformSettings(ssh_key='/key'),
+                               '192.0.2.1', 'one')
         self.addCleanup(self.channel.close)
 
     def ended(self, job):

@@ -126,10 +126,3 @@ class TestRead(oslotest.BaseTestCase):
             f'w: there is no f in what it printed, which ends with: {end}',
             str(error))
         self.assertEqual('the pattern is x=(.*)', error.advice)
-
-    @ddt.data(('x', '0 groups'), ('(a)(b)', '2 groups'),
-              ('(', 'not a regular expression'))
-    @ddt.unpack
-    def test_bad_patterns(self, pattern, said):
-        error = self.assertRaises(ValueError, figures.compiled, pattern)
-        self.assertIn(said, str(error))
