@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import time
 
+import ddt
 import fixtures
 import hypothesis
 from hypothesis import strategies as st
@@ -66,14 +67,12 @@ class TestScript(unit_base.TestCase):
                          timed_runs.without_times(done.stdout))
 
     def test_starts_when_it_is_told(self):
-        start = time.time() + 0.2
-        run, = timed_runs.parse(self.run_it(':', start=start).stdout)
-        self.assertGreaterEqual(run.started, start - 1e-6)
-
-    def test_a_start_that_is_past(self):
-        before = time.time()
-        run, = timed_runs.parse(self.run_it(':', start=before - 5).stdout)
-        self.assertGreaterEqual(run.started, before)
+        """At once if that is past."""
+        for later in 0.2, -5:
+            before = time.time()
+            run, = timed_runs.parse(self.run_it(
+                ':', start=before + later).stdout)
+            self.assertGreaterEqual(run.started, before + max(later, 0) - 1e-6)
 
     def test_a_command_that_fails(self):
         done = self.run_it('echo a; exit 7', seconds=60)
@@ -102,6 +101,7 @@ class TestParse(unit_base.TestCase):
                 self.assertIn(said, str(error))
 
 
+@ddt.ddt
 class TestCounted(unit_base.TestCase):
 
     def test_while_all_run(self):
@@ -112,16 +112,15 @@ class TestCounted(unit_base.TestCase):
         self.assertEqual([[4], [1, 3, 5, 7, 9]],
                          [[run.started for run in own] for own in found])
 
-    def test_clocks_that_are_not_alike(self):
+    @ddt.data(
+        # Clocks that are not alike.
+        (runs((0, 2), (2, 4), (4, 6), (6, 8), offset=-7200.0), 4),
+        # A hair too late.
+        (runs((0.01, 4.01), (4.01, 8.01)), 2))
+    @ddt.unpack
+    def test_all_count(self, other, count):
         one = runs((0, 4), (4, 8))
-        other = runs((0, 2), (2, 4), (4, 6), (6, 8), offset=-7200.0)
-        self.assertEqual([2, 4], [
-            len(own) for own in timed_runs.counted((one, other), False)])
-
-    def test_a_hair_too_late(self):
-        one = runs((0, 4), (4, 8))
-        other = runs((0.01, 4.01), (4.01, 8.01), name='other')
-        self.assertEqual([2, 2], [
+        self.assertEqual([2, count], [
             len(own) for own in timed_runs.counted((one, other), False)])
 
     def test_all_of_a_race(self):

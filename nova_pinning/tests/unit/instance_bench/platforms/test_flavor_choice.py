@@ -65,22 +65,18 @@ class TestChoose(testtools.TestCase):
             flavor('half', quota__cpu_shares='50'),
             flavor('floating', pinning__class='dedicated')))
 
-    def test_plainest(self):
-        self.assertEqual('b', choose(
-            platform_fakes.tenant(), pinned('a', hw__mem_page_size='large'),
-            pinned('c'), pinned('b')))
-
-    def test_usual_weight_named(self):
-        self.assertEqual('f', choose(
-            shared(), flavor(quota__cpu_shares='100')))
-
-    def test_a_weight_is_of_each_vcpu(self):
-        """As the shipped catalogue has it, so that its flavors will do."""
-        wanted = shared(size=bench_model.InstanceSize(
-            vcpus=2, memory_mib=512))
-        self.assertEqual('b', choose(
-            wanted, flavor('a', vcpus=2, quota__cpu_shares='100'),
-            flavor('b', vcpus=2, quota__cpu_shares='200')))
+    @ddt.data(
+        # The plainest.
+        (platform_fakes.tenant(), pinned('a', hw__mem_page_size='large'),
+         pinned('c'), pinned('b')),
+        # One that names the usual weight.
+        (shared(), flavor('b', quota__cpu_shares='100')),
+        # A weight is of each vCPU, as the shipped catalogue has it.
+        (shared(size=bench_model.InstanceSize(vcpus=2, memory_mib=512)),
+         flavor('a', vcpus=2, quota__cpu_shares='100'),
+         flavor('b', vcpus=2, quota__cpu_shares='200')))
+    def test_among_several(self, wanted_and_flavors):
+        self.assertEqual('b', choose(*wanted_and_flavors))
 
     def test_usual_weight_beside_another(self):
         wanted = shared()
