@@ -124,17 +124,25 @@ def of_cgroup(tree: machine_files.Tree, pid: int) -> dict[str, float]:
     return counted
 
 
+def cgroup_mounts(
+        tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:
+    """Where hierarchies of control groups are, their kinds and options."""
+    for line in (tree.text('/proc/mounts') or '').splitlines():
+        _source, path, kind, options, *_numbers = line.split()
+        if kind in ('cgroup', 'cgroup2'):
+            yield path, kind, options.split(',')
+
+
 def _cgroups(tree: machine_files.Tree, pid: int) -> Iterator[str]:
     """Directories of a process's cgroups that count CPU time or pressure."""
     own = {}
     for line in (tree.text(f'/proc/{pid}/cgroup') or '').splitlines():
         _number, controllers, path = line.split(':', 2)
         own[controllers] = path.removesuffix('/emulator')
-    for line in (tree.text('/proc/mounts') or '').splitlines():
-        _source, mount, kind, options, *_numbers = line.split()
+    for mount, kind, options in cgroup_mounts(tree):
         if kind == 'cgroup2':
             path = own.get('', '')
-        elif kind == 'cgroup' and 'cpu' in options.split(','):
+        elif 'cpu' in options:
             path = next((path for names, path in own.items()
                          if 'cpu' in names.split(',')), '')
         else:

@@ -8,7 +8,6 @@ ratios; so under version 2 the weight is written as it is. See the kernel's
 Documentation/admin-guide/cgroup-v2.rst and the OCI runtime specification.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import dataclasses
@@ -20,6 +19,7 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench.platforms import polling
 
 #: The group that those of all containers are below.
@@ -79,7 +79,7 @@ def version(tree: machine_files.Tree) -> int:
     mounts: dict[str, str] = {}
     version = 2
     read_only = set()
-    for path, kind, options in _mounts(tree):
+    for path, kind, options in kernel_counters.cgroup_mounts(tree):
         if kind == 'cgroup':
             controllers = set(options).intersection(_NEEDED)
             version = 1 if 'cpu' in controllers else version
@@ -124,7 +124,7 @@ def sweep(tree: machine_files.Tree, prefix: str) -> None:
     A process that has ended is in its group for a moment yet. What cannot be
     removed stays.
     """
-    for mount in {path for path, _kind, _options in _mounts(tree)}:
+    for mount, _kind, _options in kernel_counters.cgroup_mounts(tree):
         top = tree.root / f'{mount}{PARENT}'.lstrip('/')
         for _look in polling.looks(_GONE_SECONDS, 0.01):
             groups = sorted(top.glob(f'{prefix}*'))
@@ -140,14 +140,6 @@ def _remove(group: pathlib.Path) -> None:
     for path, _names, _files in os.walk(group, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(path)
-
-
-def _mounts(tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:
-    """Where hierarchies are, of which kind, and with which options."""
-    for line in (tree.text('/proc/mounts') or '').splitlines():
-        _source, path, kind, options, *_numbers = line.split()
-        if kind in ('cgroup', 'cgroup2'):
-            yield path, kind, options.split(',')
 
 
 def _check(tree: machine_files.Tree, mounts: Mapping[str, str],

@@ -84,7 +84,7 @@ class ProcessJob:
             return None
         if self._outcome is None:
             self._outcome = platform_interface.CommandOutcome(
-                status=128 - status if status in _SIGNALS else status,
+                status=exit_status(status),
                 stdout=self._read('stdout'), stderr=self._read('stderr'))
         return self._outcome
 
@@ -118,6 +118,16 @@ class ProcessJob:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MOST_OUTPUT))
             return file.read().decode(errors='replace')
+
+
+def exit_status(status: int) -> int:
+    """That of a command by what the shell says: negative for a signal."""
+    return 128 - status if status in _SIGNALS else status
+
+
+def said(text: str) -> str:
+    """What a program has printed about its failure, in one line."""
+    return ' '.join(text.split()) or 'it does not say why'
 
 
 def environment(work: str) -> dict[str, str]:
@@ -217,8 +227,7 @@ def run(command: Sequence[str], seconds: float = 60.0) -> str:
         raise bench_errors.InstanceError(
             f'{shlex.join(command)}: {error}') from error
     if done.returncode:
-        said = ' '.join(done.stderr.split()) or 'it does not say why'
         raise bench_errors.InstanceError(
             f'{shlex.join(command)} ended with status {done.returncode}: '
-            f'{said}')
+            f'{said(done.stderr)}')
     return done.stdout

@@ -19,6 +19,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
+from nova_pinning.instance_bench.platforms import process
 
 #: Empty when an instance starts; commands run there.
 WORK = '/var/tmp/nova-pinning-bench'
@@ -34,7 +35,6 @@ _HANDSHAKES = 5
 _SLEW = 0.001
 _LOOK_SECONDS = 0.1
 _ANSWER_SECONDS = 60.0
-_SIGNALS = range(129, 193)
 # The first line says how the command ended. The status of all of it is 0 when
 # everything has been printed.
 _SCRIPT = """
@@ -152,12 +152,10 @@ def outcome(name: str, status: int, stdout: str,
     if status or not head.isdecimal():
         raise bench_errors.InstanceError(
             f'{name}: a command was cut off, or could not be started: '
-            f'{" ".join(stderr.split()) or "it does not say why"}',
+            f'{process.said(stderr)}',
             'the guest needs setsid, and space in /dev/shm')
-    number = int(head)
     return platform_interface.CommandOutcome(
-        status=128 - number if number in _SIGNALS else number,
-        stdout=printed, stderr=stderr)
+        status=process.exit_status(int(head)), stdout=printed, stderr=stderr)
 
 
 def wait(job: platform_interface.RunningJob, seconds: float,

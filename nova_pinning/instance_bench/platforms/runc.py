@@ -7,7 +7,6 @@ host's network, and limits. Its first process ends with its standard input,
 and the container with it.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -85,7 +84,9 @@ class Runc:
     def exec(self, identity: str,
              variables: Mapping[str, str]) -> Sequence[str]:
         """What to put before a command so that it runs in it."""
-        return (*self._command, 'exec', *_environment(variables), identity)
+        return (*self._command, 'exec',
+                *(f'--env={name}={value}'
+                  for name, value in variables.items()), identity)
 
     def first(self, identity: str) -> int:
         """Its first process, by the host's ids; 0 if there is none."""
@@ -159,9 +160,3 @@ def _reason(said: pathlib.Path) -> str:
     # What it says last is what came of it, and not always the cause.
     return '; '.join(match[1] if (match := _LOGGED.search(line)) else line
                      for line in lines[-_MOST_LINES:])
-
-
-def _environment(variables: Mapping[str, str]) -> Iterator[str]:
-    for name, value in variables.items():
-        yield '--env'
-        yield f'{name}={value}'

@@ -12,11 +12,13 @@ import pathlib
 import shlex
 import subprocess
 import tempfile
+import typing
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import settings
 
@@ -78,18 +80,17 @@ class Ssh:
                 return
         raise bench_errors.InstanceError(
             f'{self.name}: {self.target} did not accept a login after '
-            f'{seconds:g} s: {_said(done.stderr)}',
+            f'{seconds:g} s: {process.said(done.stderr)}',
             'see whether its console shows that sshd is running, and whether '
             'it accepts the key')
 
     def run(self, arguments: Sequence[str],
-            seconds: float) -> subprocess.CompletedProcess[bytes]:
+            seconds: float) -> subprocess.CompletedProcess[str]:
         """Run something inside, and wait for its end."""
         line = self.command(arguments)
         # The first ssh leaves the shared connection behind, which would hold
         # a pipe open.
-        with (tempfile.TemporaryFile(dir=self.directory) as printed,
-              tempfile.TemporaryFile(dir=self.directory) as said):
+        with self._file() as printed, self._file() as said:
             try:
                 done = subprocess.run(
                     line, stdin=subprocess.DEVNULL, stdout=printed,
@@ -97,7 +98,7 @@ class Ssh:
                 status = done.returncode
             except subprocess.TimeoutExpired:
                 return subprocess.CompletedProcess(
-                    line, _OWN_STATUS, b'', b'it does not answer')
+                    line, _OWN_STATUS, '', 'it does not answer')
             except OSError as error:
                 raise bench_errors.InstanceError(
                     f'{line[0]}: {error.strerror}',
@@ -107,6 +108,10 @@ class Ssh:
             said.seek(0)
             return subprocess.CompletedProcess(
                 line, status, printed.read(), said.read())
+
+    def _file(self) -> typing.IO[str]:
+        return tempfile.TemporaryFile(
+            'w+', errors='replace', dir=self.directory)
 
     def start(self, command: str) -> 'SshJob':
         """Run a command of /bin/sh inside.
@@ -129,7 +134,7 @@ class Ssh:
         except ValueError:
             raise bench_errors.InstanceError(
                 f'{self.name}: {self.target} does not tell its time: '
-                f'{_said(done.stderr)}') from None
+                f'{process.said(done.stderr)}') from None
 
     def close(self) -> None:
         """End the shared connection."""
@@ -181,8 +186,3 @@ class SshJob:
             self._ssh.run(self._script.stop, _STOP_SECONDS)
             self._process.kill()
             self._process.wait()
-
-
-def _said(stderr: bytes) -> str:
-    return ' '.join(stderr.decode(errors='replace').split()) or (
-        'it does not say why')

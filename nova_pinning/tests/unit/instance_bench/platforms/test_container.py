@@ -249,7 +249,7 @@ class RuntimesTestCase(unit_base.TestCase):
 
     def test_exec(self):
         self.assertEqual(
-            ('exec', '--env', 'A=b c', 'one-0'),
+            ('exec', '--env=A=b c', 'one-0'),
             runc.Runc(pathlib.Path('/s'), 1).exec('one-0', {'A': 'b c'})[3:])
 
     @ddt.data(
