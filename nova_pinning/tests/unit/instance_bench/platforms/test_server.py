@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import itertools
 import os
 
 import ddt
@@ -19,6 +18,7 @@ from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.platforms import ssh
 from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.instance_bench.platforms import cloud_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import virsh_fakes
 
@@ -30,96 +30,14 @@ FLAVORS = (
 PIN = "<vcpupin vcpu='0' cpuset='2'/><emulatorpin cpuset='2'/>"
 
 
-def booted(identity='i', name='s', host='', addresses=()):
-    return server_cloud.BootedServer(
-        id=identity, name=name, status='ACTIVE', host=host,
-        addresses=addresses, fault='', owner=None)
-
-
-class Cloud:
-    """A cloud in which nothing takes any time.
-
-    :cvar fails: names of methods that raise
-    """
-
-    name = 'here'
-    run = 'nova-pinning-bench-1'
-
-    def __init__(self, image=server_cloud.Image('i', 'bench', True, True),
-                 networks=None, sees_hosts=True, fails=()):
-        self._image = image
-        self._networks = networks or {}
-        self._sees_hosts = sees_hosts
-        self._fails = fails
-        self._numbers = itertools.count()
-        self.there = {}
-        self.asked = []
-        self.swept = 0
-        self.is_closed = False
-
-    def _try(self, name):
-        if name in self._fails:
-            raise errors.CloudError(f'{name} fails')
-
-    def image(self, name):
-        self._try('image')
-        return self._image
-
-    def network(self, name):
-        return self._networks.get(name)
-
-    def flavors(self):
-        return FLAVORS
-
-    def sees_hosts(self):
-        return self._sees_hosts
-
-    def boot(self, instance, flavor_id, image_id, network_id):
-        self._try('boot')
-        number = next(self._numbers)
-        self.asked.append((instance, flavor_id, image_id, network_id))
-        made = booted(f's{number}', f'{self.run}-{instance}')
-        self.there[made.id] = made
-        if f'boot-{number}' in self._fails:
-            # The answer was lost, but the server is made.
-            raise errors.CloudError('time-out')
-        return made
-
-    def await_active(self, wanted, seconds):
-        self._try('await_active')
-        return booted(
-            wanted.id, wanted.name,
-            host='compute-1' if self._sees_hosts else '',
-            addresses=('10.0.0.5',) if self._networks else ())
-
-    def delete(self, servers):
-        self._try('delete')
-        for one in servers:
-            self.there.pop(one.id, None)
-
-    def delete_own(self):
-        self._try('delete_own')
-        self.there.clear()
-
-    def sweep(self):
-        self.swept += 1
-        return 0
-
-    def version(self):
-        self._try('version')
-        return '2.98'
-
-    def close(self):
-        self.is_closed = True
-
-
 class ServerTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.MonkeyPatch(
             'shutil.which', lambda name: f'/usr/bin/{name}'))
-        self.cloud = Cloud()
+        self.useFixture(platform_fakes.PassingTime())
+        self.cloud = cloud_fakes.Connection()
         self.channels = []
         self.asked = []
         self.silent = ()
@@ -136,39 +54,47 @@ class ServerTestCase(testtools.TestCase):
 
     def open_channel(self, how, active, host):
         self.channels.append(platform_fakes.Channel(
-            is_silent=active.name in self.silent))
+            is_silent=active.name.endswith(self.silent)))
         return self.channels[-1]
 
     def platform(self, **how):
-        for module, name, fake in (
-                (server, 'connect', lambda how: self.cloud),
+        for place, name, fake in (
+                (server, 'connect', lambda how: server_cloud.ServerCloud(
+                    self.cloud, 'here')),
+                (server_cloud.ServerCloud, 'flavors', lambda cloud: FLAVORS),
                 (server, 'open_channel', self.open_channel),
                 (process, 'run', self.run_command)):
-            self.useFixture(fixtures.MockPatchObject(module, name, fake))
+            self.useFixture(fixtures.MockPatchObject(place, name, fake))
         return server.ServerPlatform(settings.PlatformSettings(**how))
 
 
 @ddt.ddt
 class TestCheck(ServerTestCase):
 
+    def setUp(self):
+        super().setUp()
+        self.sweep = self.useFixture(fixtures.MockPatchObject(
+            server_cloud.ServerCloud, 'sweep', return_value=0)).mock
+
     def problems(self, *requests, **how):
         with self.platform(**how) as platform:
             error = self.assertRaises(
                 errors.InputError, platform.check,
                 requests or [platform_fakes.request()])
-        self.assertEqual(0, self.cloud.swept)
+        self.sweep.assert_not_called()
         return str(error).splitlines()
 
     def test_good(self):
         with self.platform() as platform:
             platform.check(
                 [platform_fakes.request(0), platform_fakes.request(1)])
-        self.assertEqual(1, self.cloud.swept)
+        self.sweep.assert_called_once_with()
         self.assertTrue(self.cloud.is_closed)
 
     def test_good_over_ssh(self):
-        self.cloud = Cloud(server_cloud.Image('i', 'bench', True, False),
-                           {'net': 'n1'}, sees_hosts=False)
+        self.cloud = cloud_fakes.Connection(
+            image=cloud_fakes.image(hw_qemu_guest_agent=None),
+            networks={'net': 'n1'}, sees_hosts=False)
         with self.platform(channel=settings.ChannelKind.SSH,
                            server_network='net') as platform:
             platform.check([platform_fakes.request()])
@@ -186,28 +112,28 @@ class TestCheck(ServerTestCase):
         self.assertIn('OS_AUTH_URL', str(error))
 
     def test_no_cloud(self):
-        self.cloud = Cloud(fails=('image',))
+        self.cloud = cloud_fakes.Connection(fails=('find_image',))
         problem, = self.problems(cloud='far')
         self.assertEqual(
-            'cloud far: image fails; name one of clouds.yaml, or set '
+            'cloud far: find_image fails; name one of clouds.yaml, or set '
             'OS_AUTH_URL and its like', problem)
 
     @ddt.data(
         (None, "the cloud has no image 'bench'; upload what"),
-        (server_cloud.Image('i', 'bench', False, True),
+        (cloud_fakes.image(status='queued'),
          "image 'bench' is not active"),
-        (server_cloud.Image('i', 'bench', True, False),
+        (cloud_fakes.image(hw_qemu_guest_agent=None),
          "image 'bench' does not say that it has a QEMU guest agent; if it "
          'has one: openstack image set --property hw_qemu_guest_agent=yes '
          'bench'))
     @ddt.unpack
     def test_image(self, image, expected):
-        self.cloud = Cloud(image)
+        self.cloud = cloud_fakes.Connection(image=image)
         problem, = self.problems(server_image='bench')
         self.assertIn(expected, problem)
 
     def test_all_at_once(self):
-        self.cloud = Cloud(None, sees_hosts=False)
+        self.cloud = cloud_fakes.Connection(image=None, sees_hosts=False)
         self.useFixture(fixtures.MonkeyPatch(
             'shutil.which', lambda name: None))
         found = self.problems(
@@ -235,13 +161,16 @@ class TestLaunch(ServerTestCase):
             requests = [platform_fakes.request(0), platform_fakes.request(1)]
             first, second = platform.launch(requests)
             self.assertEqual(
-                [('enterprise-0', 'f1', 'i', ''),
-                 ('enterprise-1', 'f1', 'i', '')], self.cloud.asked)
+                [('enterprise-0', 'f1', 'i', 'none'),
+                 ('enterprise-1', 'f1', 'i', 'none')],
+                [(asked['name'].split('-', 4)[-1], asked['flavor_id'],
+                  asked['image_id'], asked['networks'])
+                 for asked in self.cloud.asked])
             self.assertEqual(('enterprise-0', '0', ''),
                              (first.name, str(first.cpus), first.peer))
             first.start('true')
             self.assertEqual(['true'], self.channels[0].commands)
-            self.assertEqual(['s0', 's1'], self.asked)
+            self.assertEqual(list(self.cloud.there), self.asked)
             self.assertEqual(
                 [('vCPU 0', '2', '2', True), ('emulator', '2', '2', True)],
                 virsh_fakes.seen(second.affinities()))
@@ -249,50 +178,50 @@ class TestLaunch(ServerTestCase):
                              platform.versions())
             first.close()
             first.close()
-            self.assertEqual(['s1'], list(self.cloud.there))
+            self.assertEqual(self.asked[1:], list(self.cloud.there))
         self.assertEqual({}, self.cloud.there)
 
     def test_host_not_known(self):
-        self.cloud = Cloud(sees_hosts=False)
+        self.cloud = cloud_fakes.Connection(sees_hosts=False)
         with self.platform() as platform:
             only, = platform.launch([platform_fakes.request()])
             self.assertEqual((), only.affinities())
 
     def test_network_of_servers(self):
-        self.cloud = Cloud(networks={'net': 'n1'})
+        self.cloud = cloud_fakes.Connection(networks={'net': 'n1'})
         with self.platform(server_network='net') as platform:
             platform.launch([platform_fakes.request()])
-        self.assertEqual('n1', self.cloud.asked[0][3])
+        self.assertEqual([{'uuid': 'n1'}], self.cloud.asked[0]['networks'])
 
     def launch_fails(self, *requests):
         with self.platform() as platform:
             error = self.assertRaises(
                 bench_errors.InstanceError, platform.launch, requests or [
                     platform_fakes.request(0), platform_fakes.request(1)])
-            left = dict(self.cloud.there)
+            left = list(self.cloud.there)
         self.assertEqual({}, self.cloud.there)
         self.assertTrue(self.cloud.is_closed)
         return str(error), left
 
     def test_not_booted(self):
-        self.cloud = Cloud(fails=('await_active',))
-        self.assertEqual(('cloud here: await_active fails', {}),
+        self.cloud = cloud_fakes.Connection(fails=('get_server',))
+        self.assertEqual(('cloud here: get_server fails', []),
                          self.launch_fails())
 
     def test_answer_lost(self):
         # What nobody knows of is found by its name in the end.
-        self.cloud = Cloud(fails=('boot-1',))
-        error, left = self.launch_fails()
-        self.assertEqual(('cloud here: time-out', ['s1']),
-                         (error, list(left)))
+        self.cloud = cloud_fakes.Connection(fails=('create_server-2',))
+        error, (left,) = self.launch_fails()
+        self.assertEqual('cloud here: create_server-2 fails', error)
+        self.assertIn('enterprise-1', left)
 
     def test_silent(self):
-        self.silent = ('nova-pinning-bench-1-enterprise-1',)
-        self.assertEqual(('silent', {}), self.launch_fails())
+        self.silent = 'enterprise-1'
+        self.assertEqual(('silent', []), self.launch_fails())
         self.assertEqual([1, 1], [channel.closed for channel in self.channels])
 
     def test_image_gone(self):
-        self.cloud = Cloud(None)
+        self.cloud = cloud_fakes.Connection(image=None)
         self.assertIn('is gone', self.launch_fails()[0])
 
     def test_not_pinned(self):
@@ -308,7 +237,7 @@ class TestLaunch(ServerTestCase):
     def test_interrupted(self):
         def interrupt(*_unused):
             raise KeyboardInterrupt
-        self.cloud.await_active = interrupt
+        self.cloud.get_server = interrupt
         try:
             with self.platform() as platform:
                 platform.launch([platform_fakes.request()])
@@ -317,38 +246,43 @@ class TestLaunch(ServerTestCase):
         self.assertEqual({}, self.cloud.there)
 
     def test_cannot_be_deleted(self):
-        self.cloud = Cloud(fails=('delete', 'delete_own'))
+        self.cloud = cloud_fakes.Connection(fails=('delete_server',))
         with testtools.ExpectedException(
-                bench_errors.BenchError, 'cloud here: delete_own fails'):
+                bench_errors.BenchError,
+                'cloud here: servers could not be deleted'):
             with self.platform() as platform:
                 only, = platform.launch([platform_fakes.request()])
                 self.assertRaises(bench_errors.BenchError, only.close)
         self.assertTrue(self.cloud.is_closed)
 
     def test_versions_without_cloud(self):
-        self.cloud = Cloud(fails=('version',))
+        self.cloud = cloud_fakes.Connection(fails=('get_endpoint_data',))
         with self.platform() as platform:
             self.assertEqual({}, platform.versions())
 
 
 class TestChannel(testtools.TestCase):
 
+    def server(self, addresses=()):
+        return server_cloud.BootedServer(
+            id='i', name='s', status='ACTIVE', host='h', addresses=addresses,
+            fault='', owner=None)
+
     def test_agent(self):
         how = settings.PlatformSettings()
         host = server.hypervisor.of_host(how, 'h')
-        found = server.open_channel(how, booted(), host)
+        found = server.open_channel(how, self.server(), host)
         self.assertIsInstance(found, agent.Agent)
         self.assertEqual('i', found.domain)
         self.assertRaises(bench_errors.InstanceError, server.open_channel,
-                          how, booted(), None)
+                          how, self.server(), None)
 
     def test_ssh(self):
         how = settings.PlatformSettings(channel=settings.ChannelKind.SSH,
                                         ssh_user='u')
-        found = server.open_channel(
-            how, booted(addresses=('10.0.0.5',)), None)
+        found = server.open_channel(how, self.server(('10.0.0.5',)), None)
         self.addCleanup(found.close)
         self.assertIsInstance(found, ssh.Ssh)
         self.assertEqual('u@10.0.0.5', found.target)
         self.assertRaises(bench_errors.InstanceError, server.open_channel,
-                          how, booted(), None)
+                          how, self.server(), None)

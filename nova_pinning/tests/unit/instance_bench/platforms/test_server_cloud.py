@@ -2,67 +2,24 @@
 
 import os
 import pathlib
-import types
 
 import ddt
 import fixtures
-from openstack import exceptions
 import testtools
 
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import server_cloud
+from nova_pinning.tests.unit.instance_bench.platforms import cloud_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
-
-
-def shown(name, status='ACTIVE', **more):
-    """A server as openstacksdk has it."""
-    return types.SimpleNamespace(**{
-        'id': f'id-{name}', 'name': name, 'status': status,
-        'compute_host': None, 'addresses': None, 'fault': None,
-        'metadata': {}, **more})
-
-
-class Compute:
-    """The compute API of openstacksdk, as far as it is used."""
-
-    def __init__(self, *servers):
-        self.there = {server.id: server for server in servers}
-        self.answers = []
-        self.deleted = []
-        self.stays = 0
-
-    def servers(self, details, name):
-        if self.stays and self.deleted:
-            self.stays -= 1
-        elif not self.stays:
-            for one in self.deleted:
-                self.there.pop(one, None)
-        return list(self.there.values())
-
-    def get_server(self, server_id):
-        return self.answers.pop(0)
-
-    def delete_server(self, server_id):
-        if server_id == 'id-stuck':
-            raise exceptions.HttpException('no')
-        self.deleted.append(server_id)
-
-    def create_server(self, **asked):
-        self.asked = asked
-        return shown(asked['name'], 'BUILD', metadata=asked['metadata'])
-
-    def hypervisors(self):
-        raise exceptions.ForbiddenException('no', http_status=403)
 
 
 class CloudTestCase(testtools.TestCase):
 
-    def cloud(self, *servers):
-        self.compute = Compute(*servers)
+    def cloud(self, *servers, **how):
+        self.compute = cloud_fakes.Connection(*servers, **how)
         self.time = self.useFixture(platform_fakes.PassingTime())
-        return server_cloud.ServerCloud(
-            types.SimpleNamespace(compute=self.compute), 'here')
+        return server_cloud.ServerCloud(self.compute, 'here')
 
 
 class TestCloud(CloudTestCase):
@@ -71,10 +28,10 @@ class TestCloud(CloudTestCase):
         nova = self.cloud()
         made = nova.boot('a-0', 'f', 'i', '')
         self.assertEqual(f'{nova.run}-a-0', made.name)
-        self.assertEqual('none', self.compute.asked['networks'])
+        self.assertEqual('none', self.compute.asked[-1]['networks'])
         self.assertEqual(nova.owner, made.owner)
         nova.boot('a-0', 'f', 'i', 'n')
-        self.assertEqual([{'uuid': 'n'}], self.compute.asked['networks'])
+        self.assertEqual([{'uuid': 'n'}], self.compute.asked[-1]['networks'])
 
     def test_runs_differ(self):
         self.assertNotEqual(self.cloud().run, self.cloud().run)
@@ -86,7 +43,7 @@ class TestCloud(CloudTestCase):
 
     def test_active(self):
         found = self.await_active(
-            shown('a', 'BUILD'), shown(
+            cloud_fakes.server('a', 'BUILD'), cloud_fakes.server(
                 'a', compute_host='h',
                 addresses={'net': [{'addr': '10.0.0.1'}]}))
         self.assertEqual(('h', ('10.0.0.1',)),
@@ -95,48 +52,50 @@ class TestCloud(CloudTestCase):
     def test_error(self):
         error = self.assertRaises(
             bench_errors.InstanceError, self.await_active,
-            shown('a', 'ERROR', fault={'message': 'No valid host'}))
+            cloud_fakes.server(
+                'a', 'ERROR', fault={'message': 'No valid host'}))
         self.assertIn('could not boot server a: No valid host', str(error))
 
     def test_late(self):
         error = self.assertRaises(
             bench_errors.InstanceError, self.await_active,
-            *[shown('a', 'BUILD')] * 100)
+            *[cloud_fakes.server('a', 'BUILD')] * 100)
         self.assertEqual('server a is BUILD after 10 s', str(error))
 
     def test_may_not_see_hosts(self):
-        self.assertFalse(self.cloud().sees_hosts())
+        self.assertFalse(self.cloud(sees_hosts=False).sees_hosts())
 
     def test_only_ours(self):
-        nova = self.cloud(shown('nova-pinning-bench-1-a'),
-                          shown('x-nova-pinning-bench-1'))
+        nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'),
+                          cloud_fakes.server('x-nova-pinning-bench-1'))
         self.assertEqual(['nova-pinning-bench-1-a'],
                          [server.name for server in nova.servers()])
 
     def test_delete_waits(self):
-        nova = self.cloud(shown('nova-pinning-bench-1-a'))
+        nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'))
         self.compute.stays = 3
         nova.delete(nova.servers())
         self.assertEqual({}, self.compute.there)
         self.assertLess(0, self.time.now)
 
     def test_delete_takes_too_long(self):
-        nova = self.cloud(shown('nova-pinning-bench-1-a'))
+        nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'))
         self.compute.stays = 1000
         error = self.assertRaises(
             errors.CloudError, nova.delete, nova.servers())
         self.assertIn('1 are still there after 120 s', str(error))
 
     def test_one_cannot_be_deleted(self):
-        nova = self.cloud(shown('nova-pinning-bench-1-a', id='id-stuck'),
-                          shown('nova-pinning-bench-1-b'))
+        nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'),
+                          cloud_fakes.server('nova-pinning-bench-1-b'),
+                          fails=('id-nova-pinning-bench-1-a',))
         self.assertRaises(errors.CloudError, nova.delete, nova.servers())
         self.assertEqual(['id-nova-pinning-bench-1-b'], self.compute.deleted)
 
     def test_delete_own(self):
         nova = self.cloud()
         for name in (f'{nova.run}-a', 'nova-pinning-bench-1-a'):
-            self.compute.there[f'id-{name}'] = shown(name)
+            self.compute.there[f'id-{name}'] = cloud_fakes.server(name)
         nova.delete_own()
         self.assertEqual([f'id-{nova.run}-a'], self.compute.deleted)
 
@@ -150,7 +109,7 @@ class TestCloud(CloudTestCase):
             'odd': 'what is this', 'none': ''}
         for name, text in names.items():
             name = f'nova-pinning-bench-1-{name}'
-            self.compute.there[f'id-{name}'] = shown(
+            self.compute.there[f'id-{name}'] = cloud_fakes.server(
                 name, metadata={server_cloud.OWNER_KEY: text} if text else {})
         self.assertEqual(1, nova.sweep())
         self.assertEqual(['id-nova-pinning-bench-1-gone'],
@@ -200,20 +159,13 @@ class TestOwner(testtools.TestCase):
 @ddt.ddt
 class TestImage(CloudTestCase):
 
-    def image(self, found):
-        nova = self.cloud()
-        nova._connection.image = types.SimpleNamespace(
-            find_image=lambda name, ignore_missing: found)
-        return nova.image('bench')
-
     def test_none(self):
-        self.assertIsNone(self.image(None))
+        self.assertIsNone(self.cloud(image=None).image('bench'))
 
     @ddt.data(('yes', True), (True, True), ('no', False), (None, False))
     @ddt.unpack
     def test_agent(self, value, has_agent):
         self.assertEqual(
             server_cloud.Image('i', 'bench', True, has_agent),
-            self.image(types.SimpleNamespace(
-                id='i', name='bench', status='active',
-                hw_qemu_guest_agent=value)))
+            self.cloud(image=cloud_fakes.image(
+                hw_qemu_guest_agent=value)).image('bench'))
