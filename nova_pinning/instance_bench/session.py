@@ -178,7 +178,7 @@ class CaseSession:
             for number in range(1, self._experiment.warm_ups + 1):
                 self._step(f'warm-up {number}')
                 self._run_all([_Command(member, member.fill(
-                    member.workload.command)) for member in measured], (), [])
+                    member.workload.command)) for member in measured])
                 check()
             for repetition in self._unit.repetitions:
                 self._step(f'repetition {repetition}')
@@ -225,7 +225,7 @@ class CaseSession:
         for commands in itertools.zip_longest(
                 *(member.workload.prepare for member in members)):
             self._run_all([_Command(member, member.fill(text)) for member, text
-                           in zip(members, commands) if text], (), [])
+                           in zip(members, commands) if text])
 
     def _peers(self, members: Sequence[_Member],
                stack: contextlib.ExitStack) -> list[CheckedPeer]:
@@ -254,22 +254,19 @@ class CaseSession:
     def _repetition(self, number: int, measured: Sequence[_Member],
                     members: Sequence[_Member]) -> bench_model.Measurement:
         started, load = self._edges.now(), self._edges.load()
-        seen = _SeenAffinities()
-        utilisation: list[bench_model.UtilisationSample] = []
         before = [member.instance.counters() for member in measured]
         with self._edges.observe(self._cpus()) as host_counters:
-            outcomes = self._run_all(
-                self._timed(measured), members, utilisation, seen)
+            outcomes, watch = self._run_all(self._timed(measured), members)
         after = [member.instance.counters() for member in measured]
         readings = self._readings(measured, outcomes, [
             _difference(*pair) for pair in zip(before, after)])
         return bench_model.Measurement(
             factors=self._unit.case.factors, round=self._unit.round,
             repetition=number, started=started, load=load, readings=readings,
-            affinities=seen.affinities, counters=dict(host_counters),
-            utilisation=tuple(utilisation), flags=tuple(_flags(
-                seen.affinities, [member.instance.name
-                                  for member in members])))
+            affinities=watch.affinities, counters=dict(host_counters),
+            utilisation=tuple(watch.utilisation), flags=tuple(_flags(
+                watch.affinities, [member.instance.name
+                                   for member in members])))
 
     def _cpus(self) -> cpuset.CpuSet:
         """Those of the host that instances run on."""
@@ -317,14 +314,11 @@ class CaseSession:
         return tuple(readings)
 
     def _run_all(
-        self, commands: Sequence[_Command], watched: Sequence[_Member],
-        utilisation: list[bench_model.UtilisationSample],
-        seen: '_SeenAffinities | None' = None,
-    ) -> list[platform_interface.CommandOutcome]:
+        self, commands: Sequence[_Command], watched: Sequence[_Member] = (),
+    ) -> tuple[list[platform_interface.CommandOutcome], '_Watch']:
         """Run commands at the same time, until all have ended.
 
-        :param watched: whose affinities are looked at meanwhile
-        :param utilisation: what CPUs do meanwhile is added to it
+        :param watched: what is looked at meanwhile
         """
         with contextlib.ExitStack() as stack:
             jobs = []
@@ -332,19 +326,15 @@ class CaseSession:
                 job = one.member.instance.start(one.script or one.text)
                 stack.callback(self._ending, job.stop)
                 jobs.append(job)
-            return self._wait(commands, jobs, watched,
-                              seen or _SeenAffinities(), utilisation)
+            watch = _Watch(self._edges, watched)
+            return self._wait(commands, jobs, watch), watch
 
     def _wait(
         self, commands: Sequence[_Command],
-        jobs: Sequence[platform_interface.RunningJob],
-        watched: Sequence[_Member], seen: '_SeenAffinities',
-        utilisation: list[bench_model.UtilisationSample],
+        jobs: Sequence[platform_interface.RunningJob], watch: '_Watch',
     ) -> list[platform_interface.CommandOutcome]:
         edges = self._edges
         begun = edges.monotonic()
-        next_look = _FIRST_AFFINITY_SECONDS
-        busy = _BusyCpus(edges, begun) if watched else None
         ended: dict[int, platform_interface.CommandOutcome] = {}
         while True:
             looked = edges.monotonic()
@@ -365,60 +355,63 @@ class CaseSession:
                     f'{commands[late]} has not ended after '
                     f'{self._deadline_seconds:g} s',
                     'give it less to do, or more time with --deadline')
-            if busy is not None:
-                utilisation.extend(busy.look(now))
-            if watched and passed >= next_look:
-                next_look = 2 * passed
-                for instance in (member.instance for member in watched):
-                    seen.add(instance.name, instance.affinities())
+            watch.look()
             pause = min(max(passed * _LOOK_PART, _LEAST_LOOK_SECONDS),
                         _MOST_LOOK_SECONDS)
             edges.sleep(max(pause, min(_LOOK_REST * (now - looked),
                                        _MOST_REST_SECONDS)))
 
 
-class _BusyCpus:
-    """What part of the time each CPU of the host is busy."""
+class _Watch:
+    """What is seen of instances, and of the host's CPUs, while commands run.
 
-    def __init__(self, edges: Edges, begun: float) -> None:
-        self._busy = edges.busy
-        self._begun = self._then = begun
-        self._before = edges.busy()
+    :param members: the instances; without any nothing is looked at
+    :ivar utilisation: what part of the time each CPU was busy
+    """
 
-    def look(self, now: float) -> Iterator[bench_model.UtilisationSample]:
-        """A sample, if it is time for one."""
-        if now - self._then < _UTILISATION_SECONDS:
+    def __init__(self, edges: Edges, members: Sequence[_Member]) -> None:
+        self.utilisation: list[bench_model.UtilisationSample] = []
+        self._edges = edges
+        self._members = members
+        self._affinities: dict[str, bench_model.Affinity] = {}
+        self._next_seconds = _FIRST_AFFINITY_SECONDS
+        self._begun = self._then = edges.monotonic()
+        self._busy = edges.busy() if members else {}
+
+    @property
+    def affinities(self) -> tuple[bench_model.Affinity, ...]:
+        """As several looks have found them: the widest of each."""
+        return tuple(self._affinities.values())
+
+    def look(self) -> None:
+        """Look at whatever it is time for."""
+        if not self._members:
             return
-        seconds, after = now - self._then, self._busy()
-        yield bench_model.UtilisationSample(
+        now = self._edges.monotonic()
+        if now - self._then >= _UTILISATION_SECONDS:
+            self._sample(now)
+        if now - self._begun >= self._next_seconds:
+            self._next_seconds = 2 * (now - self._begun)
+            for instance in (member.instance for member in self._members):
+                for affinity in instance.affinities():
+                    self._add(f'{instance.name}: {affinity.thread}', affinity)
+
+    def _sample(self, now: float) -> None:
+        seconds, after = now - self._then, self._edges.busy()
+        self.utilisation.append(bench_model.UtilisationSample(
             seconds=now - self._begun, busy={
                 str(cpu): round(min(max(
-                    (spent - self._before.get(cpu, spent)) / seconds, 0.0),
-                    1.0), 3) for cpu, spent in after.items()})
-        self._then, self._before = now, after
+                    (spent - self._busy.get(cpu, spent)) / seconds, 0.0),
+                    1.0), 3) for cpu, spent in after.items()}))
+        self._then, self._busy = now, after
 
-
-class _SeenAffinities:
-    """Affinities as several looks have found them: the widest of each."""
-
-    def __init__(self) -> None:
-        self._affinities: dict[str, bench_model.Affinity] = {}
-
-    def add(self, instance: str,
-            affinities: Sequence[bench_model.Affinity]) -> None:
-        for affinity in affinities:
-            # What has ended meanwhile is nowhere.
-            if not affinity.seen:
-                continue
-            name = f'{instance}: {affinity.thread}'
+    def _add(self, name: str, affinity: bench_model.Affinity) -> None:
+        # What has ended meanwhile is nowhere.
+        if affinity.seen:
             before = self._affinities.get(name)
             self._affinities[name] = dataclasses.replace(
                 affinity, thread=name,
                 seen=affinity.seen | before.seen if before else affinity.seen)
-
-    @property
-    def affinities(self) -> tuple[bench_model.Affinity, ...]:
-        return tuple(self._affinities.values())
 
 
 def _flags(affinities: Sequence[bench_model.Affinity],

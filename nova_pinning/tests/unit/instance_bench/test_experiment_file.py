@@ -247,11 +247,14 @@ class TestRead(TestCase):
             '--shared-cpus, or leave --plan out' if planned else ''),
             found.cases[0].skipped)
 
-    def test_a_cloud_is_not_this_host(self):
-        found = self.read(trial(axes={
-            'platform': ['nova'],
-            'size': [{'vcpus': 50, 'memory_mib': 1 << 20}]}))
+    @ddt.data({}, {'class': 'shared', 'count': 'fill'})
+    def test_a_cloud_is_not_this_host(self, scenario):
+        found = self.read(trial(
+            axes={'platform': ['nova'],
+                  'size': [{'vcpus': 50, 'memory_mib': 1 << 20}]},
+            scenarios=[{'name': 'large', **scenario}]))
         self.assertEqual('', found.cases[0].skipped)
+        self.assertEqual(1, found.cases[0].tenants[0].count)
 
     def test_what_is_the_same_here(self):
         found = self.read(trial(axes={'threads': [
