@@ -6,6 +6,7 @@ the file. What fails is one case; others go on.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -103,15 +104,11 @@ class ExperimentRunner:
                stack: contextlib.ExitStack) -> _Platforms:
         """Open platforms, which stay open over the run."""
         platforms = {}
-        troubles: list[errors.InputError] = []
+        troubles: dict[str, errors.InputError] = {}
         for name in names:
-            try:
+            with _noting(troubles, name):
                 platforms[name] = stack.enter_context(self.make(name))
-            except errors.InputError as error:
-                troubles.append(error)
-            except (bench_errors.BenchError, errors.CloudError) as error:
-                troubles.append(_told(name, error))
-        bench_errors.raise_all(troubles)
+        bench_errors.raise_all(tuple(troubles.values()))
         return platforms
 
     def _measure(
@@ -220,25 +217,26 @@ def _check(
         for name, platform in platforms.items():
             here = [request for request in own
                     if request.tenant.platform is name]
-            if not here:
-                continue
-            try:
-                platform.check(here)
-            except errors.InputErrors as error:
-                troubles |= {str(problem): problem for problem in error.errors}
-            except errors.InputError as error:
-                troubles[str(error)] = error
-            except (bench_errors.BenchError, errors.CloudError) as error:
-                told = _told(name, error)
-                troubles[str(told)] = told
-    bench_errors.raise_all(list(troubles.values()))
+            if here:
+                with _noting(troubles, name):
+                    platform.check(here)
+    bench_errors.raise_all(tuple(troubles.values()))
 
 
-def _told(name: bench_model.PlatformName,
-          error: bench_errors.BenchError | errors.CloudError,
-          ) -> errors.InputError:
-    return errors.InputError(
-        f'platform {name}: {error}', advice=getattr(error, 'advice', ''))
+@contextlib.contextmanager
+def _noting(troubles: dict[str, errors.InputError],
+            name: bench_model.PlatformName) -> Iterator[None]:
+    """Note what is wrong with a platform, each trouble once."""
+    try:
+        yield
+    except errors.InputErrors as error:
+        troubles |= {str(problem): problem for problem in error.errors}
+    except errors.InputError as error:
+        troubles[str(error)] = error
+    except (bench_errors.BenchError, errors.CloudError) as error:
+        told = errors.InputError(
+            f'platform {name}: {error}', advice=getattr(error, 'advice', ''))
+        troubles[str(told)] = told
 
 
 def _message(error: Exception) -> str:
