@@ -9,6 +9,7 @@ from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
+from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 
 WORKLOAD = bench_model.Workload(
@@ -17,6 +18,9 @@ WORKLOAD = bench_model.Workload(
     command='sleep 1', figures=())
 TENANT = bench_fakes.tenant(memory_mib=512, workload='sleep',
                             platform=bench_model.PlatformName.NOVA)
+#: What a tenant is that shares CPUs with others.
+FLOATING = {'provisioning': bench_model.Provisioning.VANILLA,
+            'guest_class': hostclass.HostClass.SHARED}
 
 
 def tenant(**changes):

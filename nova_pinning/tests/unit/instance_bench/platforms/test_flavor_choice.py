@@ -22,9 +22,7 @@ def flavor(name='f', vcpus=1, memory_mib=512, **extra_specs):
 
 
 def shared(**changes):
-    return platform_fakes.tenant(**{
-        'provisioning': bench_model.Provisioning.VANILLA,
-        'guest_class': hostclass.HostClass.SHARED, **changes})
+    return platform_fakes.tenant(**{**platform_fakes.FLOATING, **changes})
 
 
 def pinned(name='f', **more):

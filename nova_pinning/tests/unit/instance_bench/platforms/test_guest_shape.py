@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests of the bench beside those that nova makes of the same flavors."""
 
-import dataclasses
 import pathlib
 
 import ddt
@@ -19,7 +18,6 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import domain
 from nova_pinning.instance_bench.platforms import guest_shape
-from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
 CPUS = cpuset.CpuSet.parse
@@ -35,16 +33,12 @@ ALIKE = ('vcpus', 'floats_over', 'vcpu_pins', 'emulator_pin', 'topology',
          'cells', 'memory_nodes', 'memory_mode', 'huge_pages', 'shares')
 
 
-def tenant_of(flavor, **changes):
+def tenant_of(flavor):
     is_dedicated = flavor.extra_specs['hw:cpu_policy'] == 'dedicated'
-    return platform_fakes.tenant(**{
-        'platform': bench_model.PlatformName.GUEST,
-        'provisioning': bench_model.Provisioning.PINNED if is_dedicated
-        else bench_model.Provisioning.VANILLA,
-        'guest_class': hostclass.HostClass.DEDICATED if is_dedicated
-        else hostclass.HostClass.SHARED,
-        'size': bench_model.InstanceSize(
-            vcpus=flavor.vcpus, memory_mib=flavor.memory_mib)} | changes)
+    return platform_fakes.tenant(
+        size=bench_model.InstanceSize(
+            vcpus=flavor.vcpus, memory_mib=flavor.memory_mib),
+        **{} if is_dedicated else platform_fakes.FLOATING)
 
 
 def places_of(found):
@@ -137,16 +131,12 @@ class HostTestCase(testtools.TestCase):
             self.write(f'cpu/cpu{cpu}/topology/thread_siblings_list',
                        f'{first}-{first + threads - 1}')
 
-    def shape(self, *vcpus, vanilla=False, memory_mib=512, **changes):
+    def shape(self, *vcpus, memory_mib=512, **changes):
         places = platform_interface.InstanceCpus(
             vcpus=tuple(map(CPUS, vcpus)), emulator=CPUS(vcpus[0]))
         tenant = platform_fakes.tenant(
             size=bench_model.InstanceSize(vcpus=len(vcpus),
                                           memory_mib=memory_mib), **changes)
-        if vanilla:
-            tenant = dataclasses.replace(
-                tenant, provisioning=bench_model.Provisioning.VANILLA,
-                guest_class=hostclass.HostClass.SHARED)
         return guest_shape.for_tenant(tenant, places, self.tree)
 
     @ddt.data(
@@ -182,7 +172,7 @@ class HostTestCase(testtools.TestCase):
 
     def test_vanilla(self):
         self.node(0, '0-3', {2048: 4096}, threads=2)
-        shape = self.shape('0-3', '0-3', vanilla=True, weight=50)
+        shape = self.shape('0-3', '0-3', weight=50, **platform_fakes.FLOATING)
         self.assertEqual(guest_shape.GuestShape(
             topology=domain_xml.DomainTopology(1, 2, 1), shares=100), shape)
 

@@ -17,7 +17,6 @@ from nova_pinning.instance_bench.platforms import server
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.platforms import ssh
-from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench.platforms import cloud_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import virsh_fakes
@@ -229,10 +228,8 @@ class TestLaunch(ServerTestCase):
         self.assertIn('enterprise-0 are not pinned', self.launch_fails()[0])
 
     def test_pinned_nevertheless(self):
-        requests = [platform_fakes.request(
-            provisioning=bench_model.Provisioning.VANILLA,
-            guest_class=hostclass.HostClass.SHARED)]
-        self.assertIn('are pinned, although', self.launch_fails(*requests)[0])
+        self.assertIn('are pinned, although', self.launch_fails(
+            platform_fakes.request(**platform_fakes.FLOATING))[0])
 
     def test_interrupted(self):
         def interrupt(*_unused):
