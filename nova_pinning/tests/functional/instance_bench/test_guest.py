@@ -9,6 +9,7 @@ import subprocess
 import time
 import unittest
 
+import ddt
 import fixtures
 import testtools
 
@@ -18,6 +19,7 @@ from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import guest
 from nova_pinning.instance_bench.platforms import hypervisor
+from nova_pinning.instance_bench.platforms import nested
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import workload_catalogue
@@ -76,6 +78,7 @@ class Libvirt(fixtures.Fixture):
             self.process.wait()
 
 
+@ddt.ddt
 @unittest.skipUnless(
     IMAGE and os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
     'needs root, QEMU, libvirtd, and $NOVA_PINNING_BENCH_IMAGE: a directory '
@@ -97,11 +100,13 @@ class GuestTestCase(testtools.TestCase):
             time.sleep(0.2)
         return outcome
 
-    def test_commands_in_a_guest(self):
+    @ddt.data(guest.GuestPlatform, nested.NestedPlatform)
+    def test_commands(self, kind):
+        """In guests, and in containers of guests."""
         libvirt = self.useFixture(Libvirt()).reached
         how = settings.PlatformSettings(image=IMAGE, accelerator='tcg',
                                         boot_seconds=BOOT_SECONDS)
-        with guest.GuestPlatform(how, libvirt) as platform:
+        with kind(how, libvirt) as platform:
             requests = [self.request()]
             platform.check(requests)
             instance, = platform.launch(requests)
@@ -128,8 +133,8 @@ class GuestTestCase(testtools.TestCase):
             job = instance.start('sleep 1000 & sleep 2000')
             self.assertIsNone(job.poll())
             job.stop()
-            self.assertEqual(
-                '', self.run_inside(instance, 'pgrep sleep').stdout)
+            self.assertEqual('', self.run_inside(
+                instance, 'pgrep -f "sleep [12]000"').stdout)
         self.assertEqual('', self.domain(libvirt))
 
     def check_clock(self, instance):

@@ -10,8 +10,8 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.workloads import figures
 from nova_pinning.instance_bench.workloads import workload_catalogue
 
-# What the programs printed when they were run; of fio's what it has of reads
-# and writes.
+# What the programs printed when they were run; of fio's the figures that are
+# read, and those that look like them.
 OUTPUTS = pathlib.Path(__file__).parent / 'outputs'
 # Those whose outputs have the form of another's.
 _LIKE = {'fio-latency': 'fio-read',
