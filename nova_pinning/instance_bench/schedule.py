@@ -70,30 +70,21 @@ def units(
 
 
 class TimeEstimate:
-    """How long is left; learns from what was done.
+    """How long is left; learns how much longer units take than was expected.
 
-    What is known of a platform is how much longer units on it take than was
-    expected. Until a unit of it is done, those of the others say it.
+    They come in any order, so what was done is soon a sample of all of them.
     """
 
     def __init__(self) -> None:
-        self._took: dict[frozenset[bench_model.PlatformName], float] = {}
-        self._expected: dict[frozenset[bench_model.PlatformName], float] = {}
+        self._took = self._expected = 0.0
 
     def learn(self, unit: CaseRound, seconds: float) -> None:
-        key = unit.platforms
-        self._took[key] = self._took.get(key, 0.0) + seconds
-        self._expected[key] = self._expected.get(key, 0.0) + unit.seconds
+        self._took += seconds
+        self._expected += unit.seconds
 
     def seconds(self, *left: CaseRound) -> float:
-        return sum(unit.seconds * self._ratio(unit.platforms) for unit in left)
-
-    def _ratio(self, key: frozenset[bench_model.PlatformName]) -> float:
-        if key in self._took:
-            return self._took[key] / self._expected[key]
-        if self._took:
-            return sum(self._took.values()) / sum(self._expected.values())
-        return 1.0
+        ratio = self._took / self._expected if self._expected else 1.0
+        return ratio * sum(unit.seconds for unit in left)
 
 
 def _seconds(before: bench_model.Results, case: bench_model.Case,
