@@ -5,6 +5,7 @@ The format: https://libvirt.org/formatdomain.html
 """
 
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import pathlib
 import shlex
@@ -19,10 +20,7 @@ from nova_pinning.instance_bench.platforms import guest_shape
 from nova_pinning.instance_bench.platforms import process
 
 _AGENT = 'org.qemu.guest_agent.0'
-_END_SECONDS = 30.0
 _ANSWER_SECONDS = 300.0
-_PROMPT = 'virsh # '
-_MARK = 'this was all'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,68 +173,54 @@ class TransientDomain:
 
     def __init__(self, virsh: Sequence[str], name: str,
                  definition: pathlib.Path) -> None:
-        self.name = name
+        self._destroy = (*virsh, 'destroy', '--domain', name)
         try:
             self._virsh = subprocess.Popen(
                 # Its output is buffered unless it goes to a terminal.
-                ['stdbuf', '--output=L', *virsh, '--quiet'],
+                ['stdbuf', '--output=L', *virsh],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 env=process.untranslated())
         except OSError as error:
             raise bench_errors.InstanceError(
                 f'{virsh[0]}: {error.strerror}') from None
-        try:
-            said = self._do(
-                f'create --file {shlex.quote(str(definition))} --autodestroy')
-        except BaseException:
-            self.close()
-            raise
-        if any(line.startswith('error:') for line in said):
-            self.close()
-            raise bench_errors.InstanceError(
-                f'libvirt cannot start domain {name}: ' + ' '.join(
-                    line.removeprefix('error: ') for line in said),
-                f'see /var/log/libvirt/qemu/{name}.log')
-
-    def close(self) -> None:
-        """End it; can be repeated."""
-        if self._virsh.poll() is None:
-            self._do(f'destroy --domain {shlex.quote(self.name)}')
-            assert self._virsh.stdin is not None
-            try:
-                self._virsh.stdin.close()
-                self._virsh.wait(_END_SECONDS)
-            except (OSError, subprocess.TimeoutExpired):
-                self._virsh.kill()
-                self._virsh.wait()
-        if self._virsh.stdout:
-            self._virsh.stdout.close()
-
-    def _do(self, command: str) -> list[str]:
-        """Have virsh carry out a command.
-
-        :returns: the lines it says
-        """
-        stdin, stdout = self._virsh.stdin, self._virsh.stdout
-        assert stdin is not None and stdout is not None
-        said: list[str] = []
         # Of a libvirt that hangs nobody would ever hear again.
         timer = threading.Timer(_ANSWER_SECONDS, self._virsh.kill)
         timer.start()
         try:
-            # echo does not end its line, the next command does.
-            stdin.write(f'{command}\necho {_MARK}\npwd\n')
-            stdin.flush()
-            for line in stdout:
-                # Commands are echoed, behind the prompt.
-                text = line.removeprefix(_PROMPT).strip()
-                if text.startswith(_MARK):
-                    return said
-                if text and not line.startswith(_PROMPT):
-                    said.append(text)
-        except OSError:
-            pass
+            self._create(name, definition)
+        except BaseException:
+            self.close()
+            raise
         finally:
             timer.cancel()
-        return [*said, 'error: virsh has ended']
+
+    def close(self) -> None:
+        """End it; can be repeated."""
+        if self._virsh.poll() is None:
+            # It may have ended by itself.
+            with contextlib.suppress(bench_errors.InstanceError):
+                process.run(self._destroy)
+        # What virsh has not read is lost.
+        with contextlib.suppress(BrokenPipeError), self._virsh:
+            self._virsh.kill()
+
+    def _create(self, name: str, definition: pathlib.Path) -> None:
+        stdin, stdout = self._virsh.stdin, self._virsh.stdout
+        assert stdin is not None and stdout is not None
+        said = []
+        with contextlib.suppress(OSError):
+            stdin.write(f'create --file {shlex.quote(str(definition))} '
+                        '--autodestroy\n')
+            stdin.flush()
+            for line in stdout:
+                if ' created from ' in line:
+                    return
+                if 'error: ' in line:
+                    said.append(line.partition('error: ')[2].strip())
+                    # It says the rest of it, and ends.
+                    stdin.close()
+        raise bench_errors.InstanceError(
+            f'libvirt cannot start domain {name}: '
+            f'{" ".join(said) or "virsh has ended"}',
+            f'see /var/log/libvirt/qemu/{name}.log')
