@@ -43,6 +43,7 @@ from nova_pinning import signals
 _INTERRUPTED = 130
 _MAX_SEED = 2 ** 63 - 1
 _MAX_REPETITIONS = 10_000
+_MAX_WINDOW_SECONDS = 3600
 _MAX_SECONDS = 24 * 60 * 60
 #: Of cases that are left out for the same reason.
 _NAMES_SHOWN = 2
@@ -156,6 +157,11 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
                         'instances, which narrows intervals more than '
                         'repetitions do; what the experiment says unless '
                         'given')
+    parser.add_argument('--window', metavar='SECONDS',
+                        type=common_options.number(1, _MAX_WINDOW_SECONDS),
+                        help='for how long instances that are measured '
+                        'together repeat their command; what the experiment '
+                        'says unless given')
     parser.add_argument('--workloads', metavar='FILE', action='append',
                         default=[],
                         help='workloads of your own; may be given several '
@@ -171,13 +177,12 @@ def prepare(name: str,
     return experiment_file.read(
         name, cpu_layout.load(parsed_args.plan),
         workload_catalogue.load(parsed_args.workloads),
-        experiment_file.ExperimentOptions(platforms=tuple(
-            map(bench_model.PlatformName,
-                dict.fromkeys(parsed_args.platform or ()))),
-                                          is_short=parsed_args.short,
-                                          seed=parsed_args.seed,
-                                          repetitions=parsed_args.repetitions,
-                                          rounds=parsed_args.rounds))
+        experiment_file.ExperimentOptions(
+            platforms=tuple(map(bench_model.PlatformName,
+                                dict.fromkeys(parsed_args.platform or ()))),
+            is_short=parsed_args.short, seed=parsed_args.seed,
+            repetitions=parsed_args.repetitions, rounds=parsed_args.rounds,
+            window_seconds=parsed_args.window))
 
 
 def _chosen(experiment: bench_model.Experiment,

@@ -53,6 +53,7 @@ class ExperimentOptions:
     seed: int | None = None
     repetitions: int | None = None
     rounds: int | None = None
+    window_seconds: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +157,8 @@ class _ExperimentReader:
             baseline=baseline,
             seed=self._setting('seed', 1, self._options.seed),
             is_race=self._value.get('race', False),
-            window_seconds=float(self._setting('window_seconds', 30.0)),
+            window_seconds=float(self._setting(
+                'window_seconds', 30.0, self._options.window_seconds)),
             warm_ups=self._setting('warm_ups', 1),
             repetitions=self._setting('repetitions', 2,
                                       self._options.repetitions),

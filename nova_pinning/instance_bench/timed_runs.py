@@ -145,8 +145,7 @@ def counted(instances: Sequence[InstanceRuns],
                 f'{instance.name}: no run of its command lies within the '
                 f'{max(end - begin, 0.0):.1f} s in which all instances ran; '
                 f'one takes {instance.runs[0].seconds:.1f} s',
-                'give the experiment a longer window_seconds, or the '
-                'workload less to do')
+                'give it a longer --window, or the workload less to do')
     return chosen
 
 

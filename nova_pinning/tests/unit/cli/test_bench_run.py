@@ -362,12 +362,14 @@ class TestRun(TestCase):
                          len(results_file.read(self.output).measurements))
         self.assertEqual(['bm', 'vm'], self.platforms)
 
-    def test_rounds_and_repetitions(self):
-        done = self.run_bench('--rounds', '3', '--repetitions', '1')
+    def test_rounds_repetitions_and_window(self):
+        done = self.run_bench('--rounds', '3', '--repetitions', '1',
+                              '--window', '7')
         self.assertEqual(0, done.status)
+        found = results_file.read(self.output)
+        self.assertEqual(7.0, found.experiment.window_seconds)
         self.assertEqual([1, 1, 2, 2, 3, 3], [
-            measurement.round
-            for measurement in results_file.read(self.output).measurements])
+            measurement.round for measurement in found.measurements])
 
     def test_default_output(self):
         self.useFixture(fixtures.MonkeyPatch(

@@ -134,7 +134,7 @@ class TestCounted(unit_base.TestCase):
             False)
         self.assertIn('one: no run of its command lies within the 2.0 s',
                       str(error))
-        self.assertIn('window_seconds', error.advice)
+        self.assertIn('--window', error.advice)
 
     @unit_base.settings(200)
     @hypothesis.given(st.lists(st.tuples(
