@@ -3,7 +3,6 @@
 
 import argparse
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -115,14 +114,13 @@ class Advise(display.Lister):
         stretch = max((self_test.calibrate(result).stretch
                        for result in read.values() if _is_self_test(result)),
                       default=1.0)
-        own = {path: result for path, result in read.items()
-               if not _is_self_test(result)}
-        results = list(own.values())
-        question = ask(parsed_args, results)
-        for path, result in own.items():
-            if not any(own_results.is_about(result, tenant, question)
-                       for tenant in _measured(result)):
-                print(f'{path}: not used: {_not_about(result, question)}',
+        own = {path: statistics.summarise(result, stretch)
+               for path, result in read.items() if not _is_self_test(result)}
+        question = ask(parsed_args, own.values())
+        for path, run in own.items():
+            if not any(own_results.is_about(run.results, row.tenant, question)
+                       for row in run.rows):
+                print(f'{path}: not used: {_not_about(run, question)}',
                       file=sys.stderr)
         flavors = catalogue.load(
             parsed_args.catalogue or shipped_catalogue()).flavors
@@ -130,8 +128,7 @@ class Advise(display.Lister):
         advice = advisor.advise(
             question, flavors=flavors, refused=refused(
                 flavors, question.host) if question.host and is_guest else {},
-            summaries=[statistics.summarise(result, stretch)
-                       for result in results])
+            summaries=list(own.values()))
         return display.Answer(
             ('topic', 'answer', 'low', 'high', 'unit', 'why', 'strength',
              'holds', 'sources'),
@@ -140,13 +137,13 @@ class Advise(display.Lister):
 
 
 def ask(parsed_args: argparse.Namespace,
-        results: Iterable[bench_model.Results]) -> advice_model.Question:
+        runs: Iterable[statistics.RunSummary]) -> advice_model.Question:
     """What the options ask.
 
     :raises errors.InputError: if there is no such workload
     """
     known = dict(itertools.chain.from_iterable(
-        result.workloads.items() for result in results))
+        run.results.workloads.items() for run in runs))
     known |= workload_catalogue.load(parsed_args.workloads)
     name = parsed_args.workload
     if name in known:
@@ -188,20 +185,10 @@ def _is_self_test(result: bench_model.Results) -> bool:
     return result.experiment.table == self_test.TABLE
 
 
-def _measured(results: bench_model.Results) -> Iterator[bench_model.Tenant]:
-    """The tenants that there are figures of."""
-    done = {measurement.key
-            for measurement in results.measurements}
-    for case in results.experiment.cases:
-        if case.key in done:
-            yield from (tenant for tenant in case.tenants
-                        if tenant.role is bench_model.Role.MEASURED)
-
-
-def _not_about(results: bench_model.Results,
+def _not_about(run: statistics.RunSummary,
                question: advice_model.Question) -> str:
     """What results are of, and what is asked about."""
-    tenants = list(_measured(results))
+    tenants = [row.tenant for row in run.rows if row.is_measured]
     what = 'nothing'
     if tenants:
         what = ' on '.join(words.listed(sorted(names)) for names in (
@@ -212,17 +199,17 @@ def _not_about(results: bench_model.Results,
             f'{question.platform}')
 
 
-def shipped_catalogue(roots: Sequence[pathlib.Path] = _ROOTS) -> str:
+def shipped_catalogue() -> str:
     """The catalogue that is taken if none is named.
 
     :raises errors.InputError: if there is none
     """
-    for root in roots:
+    for root in _ROOTS:
         if (root / _CATALOGUE).is_file():
             return str(root / _CATALOGUE)
     raise errors.InputError(
         f'there is no {_CATALOGUE} in any of '
-        f'{", ".join(map(str, roots))}', errors.Location('--catalogue'),
+        f'{", ".join(map(str, _ROOTS))}', errors.Location('--catalogue'),
         'name a catalogue')
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import contextlib
 from importlib import metadata
 import json
-import math
 
 import rich.console
 
@@ -111,14 +110,12 @@ class ReportBench(base_command.FileCommand):
 
 def _part(text: str) -> float:
     """A type for argparse."""
-    try:
+    with contextlib.suppress(ValueError):
         share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share < 1:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a fraction of one, such as 0.02')
-    return share
+        if 0 <= share < 1:
+            return share
+    raise argparse.ArgumentTypeError(
+        f'{text!r} is not a fraction of one, such as 0.02')
 
 
 def _check_is_page(path: str) -> None:
@@ -141,23 +138,22 @@ def _parts(parsed_args: argparse.Namespace) -> list[page.Part]:
         none of the experiments
     """
     calibration = None
-    options = {}
     if parsed_args.self_test is not None:
         calibration = _calibration(parsed_args.self_test)
-        options['stretch'] = calibration.stretch
+    stretch = calibration.stretch if calibration else 1.0
     old = None
     if parsed_args.baseline is not None:
         old = statistics.summarise(results_file.read(parsed_args.baseline),
-                                   **options)
+                                   stretch)
     parts = []
     for path in parsed_args.results:
-        summary = statistics.summarise(results_file.read(path), **options)
-        is_same = (old is not None
-                   and old.experiment.name == summary.experiment.name)
-        parts.append(page.Part(
-            path, summary, run_claims.claims(summary),
-            run_comparison.compare(summary, old, parsed_args.tolerance)
-            if is_same and old is not None else None, calibration))
+        summary = statistics.summarise(results_file.read(path), stretch)
+        comparison = None
+        if old and old.experiment.name == summary.experiment.name:
+            comparison = run_comparison.compare(summary, old,
+                                                parsed_args.tolerance)
+        parts.append(page.Part(path, summary, run_claims.claims(summary),
+                               comparison, calibration))
     if old is not None:
         _check_compared(parts, old, parsed_args.baseline)
     return parts
@@ -232,10 +228,7 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
                    page.earlier_caveats(part), console)
         _show_comparison(part.comparison, console, has_tables)
     if has_tables:
-        for table in study_tables.tables(summary):
-            if not table.is_detail:
-                _show_table(table, console)
-        for table in page.details(summary):
+        for table in (*study_tables.tables(summary), *page.details(summary)):
             if not table.is_detail:
                 _show_table(table, console)
         console.print()

@@ -10,9 +10,11 @@ which clusters simply add up to.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import enum
+import itertools
 import math
 from typing import Any
 import warnings
@@ -61,16 +63,6 @@ class Sample:
     @property
     def values(self) -> tuple[float, ...]:
         return tuple(value for cluster in self.clusters for value in cluster)
-
-
-#: Plain numbers are taken for independent of each other.
-Values = Sample | Sequence[float]
-
-
-def sample(values: Values) -> Sample:
-    if isinstance(values, Sample):
-        return values
-    return Sample(clusters=tuple((float(value),) for value in values))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,34 +205,15 @@ class _SampleGroup:
                 for index, centre in enumerate(self._centres)]
 
 
-class _SampleGroups:
-    """All samples of a statistic, each in one group."""
-
-    def __init__(self, samples: Sequence[Sample],
-                 together: Sequence[int]) -> None:
-        alone = [(index,) for index in range(len(samples))
-                 if index not in together]
-        self._indices = [tuple(together), *alone] if together else alone
-        self.groups = [_SampleGroup([samples[index] for index in indices])
-                       for indices in self._indices]
-
-    def ordered(self, totals: Sequence[Sequence[Totals]]) -> list[Totals]:
-        """Those of each group, in the order of the samples."""
-        by_index = {index: totals_
-                    for indices, group in zip(self._indices, totals)
-                    for index, totals_ in zip(indices, group)}
-        return [by_index[index] for index in sorted(by_index)]
-
-
 def interval(samples: Sequence[Sample], statistic: Statistic, *,
              seed: int = 1, is_positive: bool = False,
              least: int = LEAST_RESAMPLED,
              confidence: float = CONFIDENCE,
-             together: Sequence[int] = ()) -> Interval:
+             is_paired: bool = False) -> Interval:
     """A statistic of samples.
 
-    They are independent of each other, but for those whose clusters are the
-    same rounds: these are resampled together.
+    They are independent of each other, or their clusters are the same rounds:
+    then these are resampled together.
 
     Clusters are resampled if there are enough, and if the confidence does
     not take more resamples than are made. Else the jackknife's standard error
@@ -251,25 +224,26 @@ def interval(samples: Sequence[Sample], statistic: Statistic, *,
     :param least: clusters of each sample that are enough to resample
     :param seed: the same seed and values give the same interval, whatever
         order they are in
-    :param together: places of samples with numbers that share clusters
+    :param is_paired: that clusters of the same number are of the same round
     """
     import numpy
 
-    every = _SampleGroups(samples, together)
+    groups = [_SampleGroup(of_group) for of_group in (
+        [samples] if is_paired else [[sample] for sample in samples])]
     with numpy.errstate(all='ignore'):
-        value = float(statistic(every.ordered(
-            [group.totals() for group in every.groups])))
+        value = float(statistic(_joined(
+            [group.totals() for group in groups])))
         if not math.isfinite(value):
             return _unknown(value)
-        fewest = min(group.fewest for group in every.groups)
+        fewest = min(group.fewest for group in groups)
         if fewest < 2:
             return _unknown(value)
-        if all(group.is_flat for group in every.groups):
+        if all(group.is_flat for group in groups):
             return Interval(value=value, low=value, high=value,
                             method=Method.EQUAL)
         if fewest < least or confidence > CONFIDENCE:
-            return _student(every, statistic, value, is_positive, confidence)
-        return _bootstrap(every, statistic, value, seed)
+            return _student(groups, statistic, value, is_positive, confidence)
+        return _bootstrap(groups, statistic, value, seed)
 
 
 def _unknown(value: float) -> Interval:
@@ -277,7 +251,11 @@ def _unknown(value: float) -> Interval:
                     low=math.nan, high=math.nan, method=Method.NONE)
 
 
-def _student(every: _SampleGroups, statistic: Statistic,
+def _joined(totals: Iterable[Sequence[Totals]]) -> list[Totals]:
+    return list(itertools.chain.from_iterable(totals))
+
+
+def _student(groups: Sequence[_SampleGroup], statistic: Statistic,
              value: float, is_positive: bool,
              confidence: float) -> Interval:
     """From the jackknife: leave each cluster out in turn."""
@@ -286,12 +264,12 @@ def _student(every: _SampleGroups, statistic: Statistic,
 
     if is_positive and value <= 0:
         return _unknown(value)
-    whole = [group.totals() for group in every.groups]
+    whole = [group.totals() for group in groups]
     variances = []
-    for index, group in enumerate(every.groups):
+    for index, group in enumerate(groups):
         totals = [*whole]
         totals[index] = group.leave_one_out()
-        left = statistic(every.ordered(totals))
+        left = statistic(_joined(totals))
         if is_positive:
             left = numpy.log(left)
         variances.append(float(
@@ -305,7 +283,7 @@ def _student(every: _SampleGroups, statistic: Statistic,
     # Welch and Satterthwaite's degrees of freedom.
     freedom = 1 / math.fsum(
         (part / variance) ** 2 / (group.clusters - 1)
-        for part, group in zip(variances, every.groups))
+        for part, group in zip(variances, groups))
     # From the upper end, where nothing is lost to rounding.
     reach = float(stats.t.isf((1 - confidence) / 2, freedom)
                   ) * math.sqrt(variance)
@@ -317,17 +295,16 @@ def _student(every: _SampleGroups, statistic: Statistic,
                     method=Method.STUDENT)
 
 
-def _bootstrap(every: _SampleGroups, statistic: Statistic,
+def _bootstrap(groups: Sequence[_SampleGroup], statistic: Statistic,
                value: float, seed: int) -> Interval:
     import numpy
     from scipy import stats
 
     def of_indices(*indices: Any, axis: int = -1) -> Any:
-        return statistic(every.ordered([
-            group.totals(chosen)
-            for group, chosen in zip(every.groups, indices)]))
+        return statistic(_joined(
+            group.totals(chosen) for group, chosen in zip(groups, indices)))
 
-    data = [numpy.arange(group.clusters) for group in every.groups]
+    data = [numpy.arange(group.clusters) for group in groups]
     for method, name in ((Method.BCA, 'BCa'),
                          (Method.PERCENTILE, 'percentile')):
         with warnings.catch_warnings():

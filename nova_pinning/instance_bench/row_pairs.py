@@ -100,11 +100,9 @@ def _without(case: bench_model.Case, factor: str) -> Mapping[str, str]:
 def pinning_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
     """What floats, and the same pinned."""
     for rows in alike_but_for(summary, 'provisioning'):
-        pinned = [row for row in rows if row.tenant.provisioning
-                  is bench_model.Provisioning.PINNED]
+        pinned = [row for row in rows if row.is_pinned]
         yield from ((row, pinned[-1]) for row in rows
-                    if pinned and row.tenant.provisioning
-                    is bench_model.Provisioning.VANILLA)
+                    if pinned and not row.is_pinned)
 
 
 def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
@@ -144,11 +142,10 @@ def given_cpus(summary: statistics.RunSummary, case: bench_model.Case,
                     given |= affinity.asked
             if given:
                 return given
-    if not summary.results.conditions:
+    if summary.conditions is None:
         return given
-    layout = summary.results.conditions[-1].layout
-    return layout.get(str((tenant or case.tenants[0]).guest_class),
-                      cpuset.CpuSet())
+    return summary.conditions.layout.get(
+        str((tenant or case.tenants[0]).guest_class), cpuset.CpuSet())
 
 
 def density(summary: statistics.RunSummary,
@@ -175,11 +172,9 @@ def isolations(summary: statistics.RunSummary) -> Iterator[Isolation]:
     """
     found: dict[object, list[Isolation]] = {}
     rows = first_figures(summary)
-    floating = [row for row in rows if row.tenant.provisioning
-                is bench_model.Provisioning.VANILLA]
+    floating = [row for row in rows if not row.is_pinned]
     for row in rows:
-        if (row.tenant.provisioning is bench_model.Provisioning.PINNED
-                and row.has_neighbours):
+        if row.is_pinned and row.has_neighbours:
             found.setdefault(_kind(row), []).append(_isolation(summary, row, (
                 max((other for other in floating if _kind(row) == _kind(other)
                      and _is_alike(summary, row, other)),
@@ -233,8 +228,8 @@ def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
     if other is None:
         return Isolation(row=row, other=None)
     spread = statistics.variation_ratio(
-        other.estimate.sample, row.estimate.sample, summary.experiment.seed,
-        together=(0, 1)).stretched(summary.stretch)
+        other.estimate.sample, row.estimate.sample,
+        summary.experiment.seed).stretched(summary.stretch)
     return Isolation(
         row=row, other=other, level=ratio(summary, other, row), spread=spread,
         has_one_cpu=has_one_cpu(summary, other))
@@ -247,9 +242,9 @@ def density_costs(summary: statistics.RunSummary) -> Iterator[DensityCost]:
     """
     pairs: dict[object, list[tuple[float, statistics.FigureRow]]] = {}
     for row in first_figures(summary):
-        if (row.tenant.provisioning is bench_model.Provisioning.VANILLA
-                and all(tenant.role is bench_model.Role.MEASURED
-                        for tenant in row.case.tenants)):
+        if not row.is_pinned and all(
+                tenant.role is bench_model.Role.MEASURED
+                for tenant in row.case.tenants):
             pairs.setdefault(_kind(row), []).append(
                 (density(summary, row), row))
     for rows in pairs.values():

@@ -41,11 +41,6 @@ class FigureChange:
         return self.verdict in (ChangeVerdict.REGRESSION,
                                 ChangeVerdict.IMPROVEMENT)
 
-    @property
-    def change(self) -> float:
-        """How much worse, as a part of the old: 0.1 is a tenth."""
-        return self.ratio.value - 1
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -61,7 +56,6 @@ class Comparison:
     """
 
     old: statistics.RunSummary
-
     changes: tuple[FigureChange, ...]
     only_old: tuple[str, ...]
     only_new: tuple[str, ...]

@@ -23,26 +23,22 @@ _FENCE = 1.5
 _COMPARES_WORKLOADS = ('mutex', 'multitask')
 # Values below which quartiles say nothing.
 _LEAST_FENCED = 4
+# Sizes that a line needs, lest it go through all points whatever they are.
+_LEAST_SIZES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FigureEstimate:
     """What a sample says; the unit is the figure's.
 
-    :param low: of the mean's 95% confidence interval, nan if there are too
-        few values for one
-    :param deviation: standard deviation, nan of a single value
+    :param interval: of the mean, with 95% confidence
     :param variation: coefficient of variation, deviation by mean
     :param outliers: values outside Tukey's fences; they count like all
         others
     """
 
     sample: intervals.Sample
-    mean: float
-    low: float
-    high: float
-    method: intervals.Method
-    deviation: float
+    interval: intervals.Interval
     variation: intervals.Interval
     outliers: tuple[float, ...]
 
@@ -55,6 +51,15 @@ class FigureEstimate:
         return len(self.sample.values)
 
     @property
+    def mean(self) -> float:
+        return self.interval.value
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, nan of a single value."""
+        return self.variation.value * abs(self.mean)
+
+    @property
     def minimum(self) -> float:
         return min(self.sample.values)
 
@@ -62,27 +67,20 @@ class FigureEstimate:
     def maximum(self) -> float:
         return max(self.sample.values)
 
-    @property
-    def interval(self) -> intervals.Interval:
-        return intervals.Interval(value=self.mean, low=self.low,
-                                  high=self.high, method=self.method)
 
-
-def estimate(values: intervals.Values, seed: int = 1) -> FigureEstimate:
+def estimate(sample: intervals.Sample, seed: int = 1) -> FigureEstimate:
     """The mean of at least one value, and its spread."""
-    sample = intervals.sample(values)
     least = min(sample.values)
     mean = intervals.interval([sample], intervals.mean, seed=seed,
                               is_positive=least > 0)
-    variation = intervals.interval(
-        [sample], intervals.variation, seed=seed, is_positive=True,
-        least=intervals.LEAST_RESAMPLED_SPREAD)
+    if least == 0:
+        # There are no logarithms of zeros, but nothing is below either.
+        mean = dataclasses.replace(mean, low=max(mean.low, 0.0))
     return FigureEstimate(
-        sample=sample, mean=mean.value,
-        # Among zeros there are no logarithms, but nothing below either.
-        low=max(mean.low, 0.0) if least == 0 else mean.low, high=mean.high,
-        method=mean.method, deviation=variation.value * abs(mean.value),
-        variation=variation, outliers=outliers(sample.values))
+        sample=sample, interval=mean, outliers=outliers(sample.values),
+        variation=intervals.interval(
+            [sample], intervals.variation, seed=seed, is_positive=True,
+            least=intervals.LEAST_RESAMPLED_SPREAD))
 
 
 def outliers(values: Sequence[float]) -> tuple[float, ...]:
@@ -97,34 +95,33 @@ def outliers(values: Sequence[float]) -> tuple[float, ...]:
                  if not lower - reach <= value <= upper + reach)
 
 
-def ratio(values: intervals.Values, baseline: intervals.Values,
+def ratio(sample: intervals.Sample, baseline: intervals.Sample,
           seed: int = 1, better: bench_model.Better = bench_model.Better.LOWER,
           confidence: float = intervals.CONFIDENCE,
           is_paired: bool = False) -> intervals.Interval:
-    """How much worse values are than a baseline's: above 1 is worse.
+    """How much worse a sample is than a baseline's: above 1 is worse.
 
     :param is_paired: that both are of the same rounds, so that what a round
         does to both is not taken for a difference
     """
-    pair = [intervals.sample(values), intervals.sample(baseline)]
+    pair = [sample, baseline]
     if better is bench_model.Better.HIGHER:
         pair.reverse()
     return intervals.interval(pair, intervals.ratio, seed=seed,
                               is_positive=True, confidence=confidence,
-                              together=(0, 1) if is_paired else ())
+                              is_paired=is_paired)
 
 
-def variation_ratio(values: intervals.Values, baseline: intervals.Values,
-                    seed: int = 1, together: Sequence[int] = (),
-                    ) -> intervals.Interval:
+def variation_ratio(sample: intervals.Sample, baseline: intervals.Sample,
+                    seed: int = 1) -> intervals.Interval:
     """One coefficient of variation by another: above 1 is less stable.
 
-    :param together: as :func:`intervals.interval` takes it
+    Both samples are of the same rounds.
     """
     return intervals.interval(
-        [intervals.sample(values), intervals.sample(baseline)],
-        intervals.variation_ratio, seed=seed, is_positive=True,
-        least=intervals.LEAST_RESAMPLED_SPREAD, together=together)
+        [sample, baseline], intervals.variation_ratio, seed=seed,
+        is_positive=True, least=intervals.LEAST_RESAMPLED_SPREAD,
+        is_paired=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +156,11 @@ class FigureRow:
     def is_measured(self) -> bool:
         return self.tenant.role is bench_model.Role.MEASURED
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its vCPUs have CPUs of their own, and do not float."""
+        return self.tenant.provisioning is bench_model.Provisioning.PINNED
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
@@ -177,10 +179,15 @@ class RunSummary:
         return self.results.experiment
 
     @property
+    def conditions(self) -> bench_model.Conditions | None:
+        """Those of the last session, None if nobody knows them."""
+        conditions = self.results.conditions
+        return conditions[-1] if conditions else None
+
+    @property
     def host_cpus(self) -> int:
         """How many CPUs the host has, 0 if nobody knows."""
-        conditions = self.results.conditions
-        return conditions[-1].cpus if conditions else 0
+        return self.conditions.cpus if self.conditions else 0
 
     def is_first(self, row: FigureRow) -> bool:
         """Whether it is of its workload's first figure."""
@@ -283,23 +290,22 @@ def _compared(row: FigureRow, rows: Sequence[FigureRow],
     """The row with what it is next to its baseline and without neighbours."""
     changes: dict[str, Any] = {}
     better = row.figure.better
-    values = row.estimate.sample
+    sample = row.estimate.sample
     base = _baseline(row, rows, experiment)
     if base is not None:
         changes.update(
             baseline=base.case.name,
-            overhead=ratio(values, base.estimate.sample, experiment.seed,
+            overhead=ratio(sample, base.estimate.sample, experiment.seed,
                            better, is_paired=True).stretched(stretch))
     quiet = _without_neighbours(row, rows, experiment)
     if quiet is not None:
         before = quiet.estimate.sample
         changes.update(
             quiet=quiet.case.name,
-            slowdown=ratio(values, before, experiment.seed, better,
+            slowdown=ratio(sample, before, experiment.seed, better,
                            is_paired=True).stretched(stretch),
             instability=variation_ratio(
-                values, before, experiment.seed,
-                together=(0, 1)).stretched(stretch))
+                sample, before, experiment.seed).stretched(stretch))
     return dataclasses.replace(row, **changes)
 
 
@@ -378,31 +384,19 @@ class Split:
     squares, the first is what would be left on ever larger instances, the
     second what an instance of one vCPU has on top.
 
+    :param name: workload, platform and provisioning
     :param platform: overhead ratio less 1, so 0.1 is a tenth
-    :param points: vCPUs, CHR (vCPUs by CPUs of the host) and overhead ratio
-    :param residual: the largest distance of a point from the line
+    :param residual: the largest distance of a size's ratio from the line
     """
 
     name: tuple[str, ...]
     platform: intervals.Interval
     by_size: intervals.Interval
-    points: tuple[tuple[int, float, intervals.Interval], ...]
     residual: float
 
-    def at(self, vcpus: float) -> float:
-        """The overhead ratio that the line has for a size."""
-        return 1 + self.platform.value + self.by_size.value / vcpus
 
-
-#: Sizes that a line needs, lest it go through all points whatever they are.
-LEAST_SIZES = 3
-
-
-def split(summary: RunSummary, cpus: int) -> tuple[Split, ...]:
-    """Overheads of what was measured in three sizes and more.
-
-    :param cpus: of the host
-    """
+def split(summary: RunSummary) -> tuple[Split, ...]:
+    """Overheads of what was measured in three sizes and more."""
     by_name: dict[tuple[str, ...], list[FigureRow]] = {}
     for row in summary.rows:
         if row.overhead is not None and summary.is_first(row):
@@ -412,14 +406,14 @@ def split(summary: RunSummary, cpus: int) -> tuple[Split, ...]:
     splits = []
     for name, rows in by_name.items():
         sizes = {row.tenant.size.vcpus for row in rows}
-        if len(sizes) == len(rows) >= LEAST_SIZES:
-            splits.append(_split(name, sorted(
-                rows, key=lambda row: row.tenant.size.vcpus), summary, cpus))
+        if len(sizes) == len(rows) >= _LEAST_SIZES:
+            splits.append(_split(name[:3], sorted(
+                rows, key=lambda row: row.tenant.size.vcpus), summary))
     return tuple(splits)
 
 
 def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
-           summary: RunSummary, cpus: int) -> Split:
+           summary: RunSummary) -> Split:
     bases = [base for row in rows if (base := _baseline(
         row, summary.rows, summary.experiment)) is not None]
     # Sizes may share a baseline, which is then resampled as one.
@@ -442,13 +436,10 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
         intervals.interval(samples, lambda totals: line(totals)[part],
                            seed=summary.experiment.seed)
         for part in range(2))
-    points = tuple((size, size / cpus, row.overhead) for size, row in zip(
-        sizes, rows) if row.overhead is not None)
     return Split(
-        name=name[:3], platform=platform, by_size=by_size, points=points,
-        residual=max(abs(
-            ratio.value - 1 - platform.value - by_size.value / size)
-            for size, _chr, ratio in points))
+        name=name, platform=platform, by_size=by_size, residual=max(
+            abs(row.overhead.value - 1 - platform.value - by_size.value / size)
+            for size, row in zip(sizes, rows) if row.overhead is not None))
 
 
 def _least_squares(xs: Sequence[float], ys: Sequence[Any]) -> tuple[Any, Any]:
@@ -471,10 +462,13 @@ class Finish:
         repetition's two times being a pair
     """
 
-    case: bench_model.Case
     heavy: FigureRow
     light: FigureRow
     ratio: FigureEstimate
+
+    @property
+    def case(self) -> bench_model.Case:
+        return self.heavy.case
 
 
 def finishes(summary: RunSummary) -> tuple[Finish, ...]:
@@ -495,9 +489,11 @@ def finishes(summary: RunSummary) -> tuple[Finish, ...]:
             continue
         sample = _paired(measured[heavy.case.key], heavy, light)
         if sample is not None:
+            found = estimate(sample, summary.experiment.seed)
             pairs.append(Finish(
-                case=heavy.case, heavy=heavy, light=light,
-                ratio=estimate(sample, summary.experiment.seed)))
+                heavy=heavy, light=light, ratio=dataclasses.replace(
+                    found,
+                    interval=found.interval.stretched(summary.stretch))))
     return tuple(pairs)
 
 

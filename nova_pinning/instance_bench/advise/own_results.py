@@ -148,14 +148,16 @@ def _said(topic: str, compared: list[_Compared]) -> advice_model.AdviceLine:
 
 def _where(run: statistics.RunSummary, row: statistics.FigureRow) -> str:
     """What figures were taken on, and what is doubtful about them."""
-    here = run.results.conditions[-1:]
-    host = f' on {run.host_cpus} CPUs' if here else ''
-    return ', '.join(text for text, is_so in (
-        (f'{run.experiment.name}{host}', True),
-        ('guests that were emulated', any(one.emulated for one in here)),
-        ('a host that is a guest itself',
-         any(one.virtualised for one in here)),
-        ('with doubtful measurements', row.flagged)) if is_so)
+    texts = [run.experiment.name]
+    if run.conditions is not None:
+        texts[0] += f' on {run.host_cpus} CPUs'
+        if run.conditions.emulated:
+            texts.append('guests that were emulated')
+        if run.conditions.virtualised:
+            texts.append('a host that is a guest itself')
+    if row.flagged:
+        texts.append('with doubtful measurements')
+    return ', '.join(texts)
 
 
 def _least_size(

@@ -30,9 +30,7 @@ def table(
         cpus = summary.host_cpus
         if summary.experiment.table not in _KINDS or not cpus:
             continue
-        for group in run_tables.groups(summary):
-            if not run_tables.is_main(summary, group):
-                continue
+        for group in run_tables.main_groups(summary):
             for row in group:
                 if row.overhead is not None:
                     # A later file wins, as a later run of the same host.

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
@@ -13,8 +12,6 @@ from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
-_PINNED = bench_model.Provisioning.PINNED
-_VANILLA = bench_model.Provisioning.VANILLA
 _Pair = tuple[statistics.FigureRow, intervals.Interval]
 
 
@@ -54,7 +51,9 @@ def answer(summary: statistics.RunSummary) -> Answer:
 
 def _isolation(summary: statistics.RunSummary) -> Answer | None:
     isolations = list(row_pairs.isolations(summary))
-    pairs = [(one.row, one.level, one.spread) for one in isolations
+    rows = [one.row for one in isolations if one.other is not None]
+    pairs = [(_name(one.row, rows), one.level, one.spread)
+             for one in isolations
              if one.level is not None and one.spread is not None]
     costs = list(row_pairs.density_costs(summary))
     bars, more = [], []
@@ -62,9 +61,8 @@ def _isolation(summary: statistics.RunSummary) -> Answer | None:
                 'floating instance had as many vCPUs for each CPU as a pinned '
                 'one has.')
     if pairs:
-        gains = '; '.join(
-            f'{words.change(level)} for {_name(summary, row, pairs)}'
-            for row, level, _spread in pairs)
+        gains = '; '.join(f'{words.change(level)} for {name}'
+                          for name, level, _spread in pairs)
         sentence = ('Beside neighbours, with as many vCPUs for each CPU, '
                     f'pinning {gains}.')
         if all(one.has_one_cpu for one in isolations):
@@ -74,14 +72,12 @@ def _isolation(summary: statistics.RunSummary) -> Answer | None:
                         'name.')
             more.append(f'There pinning {gains}.')
         more.append('Floating instances vary by this many times as much: '
-                    + '; '.join(f'{_name(summary, row, pairs)} '
-                                f'{words.ratio(spread)}'
-                                for row, _level, spread in pairs) + '.')
-    for row, level, spread in pairs:
-        label = _name(summary, row, pairs)
-        bars += [Bar(label=f'{label}: level', kind='pinning gains',
+                    + '; '.join(f'{name} {words.ratio(spread)}'
+                                for name, _level, spread in pairs) + '.')
+    for name, level, spread in pairs:
+        bars += [Bar(label=f'{name}: level', kind='pinning gains',
                      ratio=level),
-                 Bar(label=f'{label}: spread', kind='floating varies more',
+                 Bar(label=f'{name}: spread', kind='floating varies more',
                      ratio=spread)]
     if costs:
         more.append('What density costs is apart from that: ' + '; '.join(
@@ -95,26 +91,26 @@ def _isolation(summary: statistics.RunSummary) -> Answer | None:
                   axis='floating by pinned, many by few; above 1: worse')
 
 
-def _name(summary: statistics.RunSummary, row: statistics.FigureRow,
-          pairs: Sequence[tuple[statistics.FigureRow, object, object]]) -> str:
+def _name(row: statistics.FigureRow,
+          rows: Sequence[statistics.FigureRow]) -> str:
     """A workload's name, with the case if it alone is not enough."""
     workload = row.tenant.workload
-    alike = [other for other, *_rest in pairs
-             if other.tenant.workload == workload]
-    if len(alike) < 2:
+    cases = [other.case for other in rows if other.tenant.workload == workload]
+    if len(cases) < 2:
         return workload
-    names = [name for name in statistics.varying(
-        [other.case for other in alike]) if name != 'workload']
-    return f'{workload} ({", ".join(row.case.factors.get(name, "") for name in names)})'  # noqa: E501
+    factors = ', '.join(
+        row.case.factors.get(name, '') for name in statistics.varying(cases)
+        if name != 'workload')
+    return f'{workload} ({factors})'
 
 
 def _neighbours(summary: statistics.RunSummary) -> Answer | None:
     rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := slowdown(row)) is not None]
     worst = [max(of_kind, key=lambda pair: pair[1].value)
-             for kind in (_PINNED, _VANILLA)
+             for is_pinned in (True, False)
              if (of_kind := [pair for pair in rows
-                             if pair[0].tenant.provisioning is kind])]
+                             if pair[0].is_pinned is is_pinned])]
     if not worst:
         return None
     sentence = '; '.join(
@@ -142,7 +138,7 @@ def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
 
 
 def _kind(row: statistics.FigureRow) -> str:
-    return ('pinned' if row.tenant.provisioning is _PINNED else 'floating')
+    return 'pinned' if row.is_pinned else 'floating'
 
 
 def _mutex(summary: statistics.RunSummary) -> Answer | None:
@@ -175,8 +171,7 @@ def _priority(summary: statistics.RunSummary) -> Answer | None:
         return None
     bars = tuple(Bar(
         label=_label(summary, finish.heavy), kind='heavier by lighter',
-        ratio=finish.ratio.interval.stretched(summary.stretch))
-        for finish in finishes)
+        ratio=finish.ratio.interval) for finish in finishes)
     first = finishes[0]
     return Answer(
         sentence=f'With weights {first.heavy.tenant.weight} and '

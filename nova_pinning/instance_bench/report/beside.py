@@ -5,6 +5,7 @@ They stand in columns of their own, which say so, and enter nothing else.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import re
 
 from nova_pinning.instance_bench import bench_model
@@ -19,13 +20,26 @@ _GUESTS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
 _SMP = re.compile(r'\b(smp|up)\b', re.IGNORECASE)
 
 
-def columns(table: str, row: statistics.FigureRow) -> dict[str, str]:
+def columns(
+    table: str, rows: Sequence[statistics.FigureRow],
+) -> tuple[list[dict[str, str]], str]:
+    """What is published for rows, of each by the headings, and from where.
+
+    All have the same headings; there may be none.
+    """
+    cells = [_cells(table, row) for row in rows]
+    names = dict.fromkeys(name for of_row in cells for name in of_row)
+    return ([{name: of_row.get(name, words.NONE) for name in names}
+             for of_row in cells],
+            note(table, rows[0].tenant.workload) if names else '')
+
+
+def _cells(table: str, row: statistics.FigureRow) -> dict[str, str]:
     """What is published for a row, by the heading; may be nothing."""
     found = published.beside(table, row.tenant.workload)
-    place = _PLACES.get(table)
-    if found is None or place is None:
+    if found is None or table not in _PLACES:
         return {}
-    name = place(row)
+    name = _PLACES[table](row)
     if name not in found.rows:
         return {}
     if table == 'ladder':
@@ -46,14 +60,15 @@ def note(table: str, workload: str) -> str:
     found = published.beside(table, workload)
     if found is None:
         return ''
-    text = f' Published: {found.source}; {found.note}.'
+    text = f'Published: {found.source}; {found.note}.'
     if found.disagrees:
         text += f' The source disagrees with itself: {found.disagrees}.'
     return text
 
 
-def rung(tenant: bench_model.Tenant) -> str:
+def _rung(row: statistics.FigureRow) -> str:
     """Threads, so that hosts of other sizes compare: '1', or '1.5x'."""
+    tenant = row.tenant
     threads = run_claims.tenant_threads(tenant)
     return ('1' if threads == 1
             else f'{threads / (tenant.size.vcpus * tenant.count):.2g}x')
@@ -83,8 +98,7 @@ def _levels(row: statistics.FigureRow) -> str:
     """What stood without load in a guest of its own."""
     if row.has_neighbours or row.tenant.platform not in _GUESTS:
         return ''
-    return ('enterprise' if row.tenant.provisioning
-            is bench_model.Provisioning.PINNED else 'shared')
+    return 'enterprise' if row.is_pinned else 'shared'
 
 
 def _mutex(row: statistics.FigureRow) -> str:
@@ -104,5 +118,4 @@ def _network(row: statistics.FigureRow) -> str:
 
 _PLACES: dict[str, Callable[[statistics.FigureRow], str]] = {
     'levels': _levels, 'mutex': _mutex, 'network': _network,
-    'priority': lambda row: rung(row.tenant),
-    'ladder': lambda row: rung(row.tenant)}
+    'priority': _rung, 'ladder': _rung}

@@ -7,6 +7,7 @@ are.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -58,7 +59,6 @@ class Chart:
 
     title: str
     svg: str
-    note: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,12 +86,10 @@ def draw(summary: statistics.RunSummary, prefix: str) -> tuple[Chart, ...]:
 
 def _drawn(summary: statistics.RunSummary) -> list[Chart]:
     kind = summary.experiment.table
-    groups = [group for group in run_tables.groups(summary)
-              if run_tables.is_main(summary, group)]
-    styles = _styles(summary.rows)
+    styles = _styles(map(run_tables.series, summary.rows))
     cpus = summary.host_cpus
     charts = []
-    for group in groups:
+    for group in run_tables.main_groups(summary):
         rows = [row for row in group if row.overhead is not None]
         if kind == 'overhead' and len({
                 row.tenant.size.vcpus for row in rows}) > 1:
@@ -105,7 +103,7 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
             charts.append(_lines(
                 summary, rows, styles,
                 lambda row: run_claims.tenant_threads(row.tenant), 'threads',
-                run_tables.title(tuple(rows))))
+                run_tables.title(rows)))
         else:
             charts.append(_strip(group, styles))
     if kind == 'levels':
@@ -113,13 +111,13 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
     return charts
 
 
-def picture(found: answer.Answer, prefix: str) -> Chart | None:
-    """The answer's, None if there is nothing to draw."""
+def picture(found: answer.Answer, prefix: str) -> str:
+    """The answer's as SVG to stand in HTML, '' if there is nothing to draw."""
     import matplotlib
 
     bars = [bar for bar in found.bars if bar.ratio.value > 0]
     if not bars:
-        return None
+        return ''
     note = ''
     if len(bars) > _MOST_BARS:
         note = f' ({_MOST_BARS} of {len(bars)}, those furthest from 1)'
@@ -127,8 +125,7 @@ def picture(found: answer.Answer, prefix: str) -> Chart | None:
         bars = [bar for bar in bars if _distance(bar) >= least]
     with chart_svg.settings(), matplotlib.rc_context(_SETTINGS):
         svg = _ratios(bars, found.axis + note)
-    return Chart(title='The answer',
-                 svg=_inline(svg, f'{prefix}-answer-', found.sentence))
+    return _inline(svg, f'{prefix}-answer-', found.sentence)
 
 
 def _distance(bar: answer.Bar) -> float:
@@ -142,11 +139,9 @@ def _ratios(bars: Sequence[answer.Bar], axis: str) -> str:
     figure = _figure(len(bars), narrow=True)
     axes = figure.add_subplot()
     axes.axvline(1, color=_INK, linewidth=1)
-    kinds = list(dict.fromkeys(bar.kind for bar in bars))
-    styles = [_Style(colour, marker, '-')
-              for colour, marker in zip(_SERIES, _MARKERS)]
+    styles = _styles(bar.kind for bar in bars)
     for index, bar in enumerate(bars):
-        style = styles[kinds.index(bar.kind) % len(styles)]
+        style = styles[bar.kind]
         if bar.ratio.is_known and not bar.ratio.is_vague:
             axes.plot([bar.ratio.low, bar.ratio.high], [index, index], '-',
                       color=style.colour, linewidth=2.4)
@@ -165,18 +160,17 @@ def _ratios(bars: Sequence[answer.Bar], axis: str) -> str:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.set_xlabel(textwrap.fill(axis, _LABEL))
-    if len(kinds) > 1:
-        _legend(figure, [(kind, styles[number % len(styles)])
-                         for number, kind in enumerate(kinds)], 2)
+    if len(styles) > 1:
+        _legend(figure, styles, 2)
     return chart_svg.render(figure)
 
 
-def _styles(rows: Sequence[statistics.FigureRow]) -> dict[str, _Style]:
-    names = dict.fromkeys(map(run_tables.series, rows))
+def _styles(names: Iterable[str]) -> dict[str, _Style]:
+    """Of each name its own, as far as there are any."""
     return {name: _Style(_SERIES[index % len(_SERIES)],
                          _MARKERS[index % len(_MARKERS)],
                          _LINES[index % len(_LINES)])
-            for index, name in enumerate(names)}
+            for index, name in enumerate(dict.fromkeys(names))}
 
 
 def _figure(rows: int, height: float | None = None,
@@ -197,13 +191,13 @@ def _wrapped(label: Sequence[str]) -> str:
     return textwrap.fill(', '.join(filter(None, label)), _LABEL)
 
 
-def _dots(axes: Any, height: float, values: Sequence[float],
-          estimate: statistics.FigureEstimate, style: _Style) -> None:
+def _dots(axes: Any, height: float, estimate: statistics.FigureEstimate,
+          style: _Style) -> None:
     """All values, outliers crossed out, and their mean with its interval."""
     outliers = set(estimate.outliers)
     for is_outlier in (False, True):
         chosen = [(value, height + _jitter(number))
-                  for number, value in enumerate(values)
+                  for number, value in enumerate(estimate.values)
                   if (value in outliers) is is_outlier]
         if chosen:
             axes.plot(*zip(*chosen), 'x' if is_outlier else 'o',
@@ -211,8 +205,9 @@ def _dots(axes: Any, height: float, values: Sequence[float],
                       alpha=1 if is_outlier else 0.75,
                       markeredgewidth=1.2 if is_outlier else 0,
                       linestyle='none')
-    if estimate.interval.is_known:
-        axes.plot([estimate.low, estimate.high], [height, height], '-',
+    interval = estimate.interval
+    if interval.is_known:
+        axes.plot([interval.low, interval.high], [height, height], '-',
                   color=_INK, linewidth=2.2, solid_capstyle='butt')
     axes.plot([estimate.mean], [height], style.marker, color=style.colour,
               markeredgecolor=_INK, markersize=7)
@@ -229,17 +224,16 @@ def _strip(group: run_tables.Group, styles: dict[str, _Style]) -> Chart:
     axes = figure.add_subplot()
     labels = [_wrapped(label) for label in run_tables.labels(group)]
     for index, row in enumerate(group):
-        _dots(axes, index, row.estimate.values, row.estimate,
-              styles[run_tables.series(row)])
+        _dots(axes, index, row.estimate, styles[run_tables.series(row)])
         axes.annotate(
             words.number(row.estimate.mean), (1.01, index),
             xycoords=('axes fraction', 'data'), va='center')
     _rows(axes, labels)
     what = group[0].figure
     axes.set_xlabel(f'{what.name}, {what.unit} ({what.better} is better)')
-    shown = list(dict.fromkeys(map(run_tables.series, group)))
+    shown = {name: styles[name] for name in map(run_tables.series, group)}
     if len(shown) > 1:
-        _legend(figure, [(name, styles[name]) for name in shown])
+        _legend(figure, shown)
     return Chart(title=run_tables.title(group), svg=chart_svg.render(figure))
 
 
@@ -249,8 +243,8 @@ def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
     Of each case the last measurement: where several CPUs are for the same,
     the mean of them, and from the idlest to the busiest.
     """
-    conditions = summary.results.conditions
-    layout = {name: cpus for name, cpus in conditions[-1].layout.items()
+    conditions = summary.conditions
+    layout = {name: cpus for name, cpus in conditions.layout.items()
               if cpus and name != 'host'} if conditions else {}
     last = {measurement.key: measurement
             for measurement in summary.results.measurements
@@ -264,17 +258,14 @@ def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
         for index, (case, axes) in enumerate(zip(
                 cases, figure.subplots(len(cases), sharex=True,
                                        squeeze=False)[:, 0])):
-            _busy(axes, last[case.key].utilisation,
-                  layout)
+            _busy(axes, last[case.key].utilisation, layout)
             axes.set_title(summary.name(case), loc='left', fontsize='small')
             if not index:
                 axes.legend(fontsize='small')
         axes.set_xlabel('seconds')
         yield Chart(
             title=f'{workload}: how busy CPUs were, %',
-            svg=chart_svg.render(figure), note='The last measurement of each '
-            'case. Of several CPUs for the same the mean, and the range from '
-            'the idlest to the busiest.')
+            svg=chart_svg.render(figure))
 
 
 def _busy(axes: Any, samples: Sequence[bench_model.UtilisationSample],
@@ -307,14 +298,14 @@ def _rows(axes: Any, labels: Sequence[str]) -> None:
     axes.xaxis.set_major_formatter(lambda value, _position: f'{value:,.10g}')
 
 
-def _legend(figure: Any, series: Sequence[tuple[str, _Style]],
+def _legend(figure: Any, series: Mapping[str, _Style],
             columns: int = 4) -> None:
     from matplotlib import lines
 
     figure.legend(handles=[
         lines.Line2D([], [], color=style.colour, marker=style.marker,
                      markeredgecolor=_INK, linestyle='none', label=name)
-        for name, style in series], loc='outside lower center',
+        for name, style in series.items()], loc='outside lower center',
         ncols=min(len(series), columns))
 
 

@@ -2,6 +2,7 @@
 """Results for programs: JSON, version 1."""
 
 from collections.abc import Sequence
+import dataclasses
 import math
 from typing import Any
 
@@ -10,7 +11,6 @@ from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_caveats
-from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import statistics
@@ -39,7 +39,7 @@ def _part(part: page.Part) -> dict[str, Any]:
             'largest': part.calibration.largest,
             'stretch': part.calibration.stretch},
         'warnings': list(run_caveats.caveats(summary)),
-        'claims': [_claim(claim) for claim in part.claims],
+        'claims': list(map(dataclasses.asdict, part.claims)),
         'figures': [_row(summary, row) for row in summary.rows],
         'finishes': [{
             'case': dict(finish.case.factors),
@@ -54,8 +54,7 @@ def _part(part: page.Part) -> dict[str, Any]:
             'with_platform': _interval(split.platform),
             'by_size': _interval(split.by_size),
             'residual': _number(split.residual)
-        } for split in statistics.split(
-            summary, summary.host_cpus)],
+        } for split in statistics.split(summary)],
         'skipped': [{
             'case': dict(case.factors), 'reason': case.skipped
         } for case in summary.experiment.cases if case.skipped],
@@ -67,15 +66,6 @@ def _part(part: page.Part) -> dict[str, Any]:
     return entry
 
 
-def _claim(run_claim: run_claims.RunClaim) -> dict[str, Any]:
-    return {
-        'name': run_claim.name,
-        'subject': run_claim.subject,
-        'statement': run_claim.statement,
-        'verdict': str(run_claim.verdict),
-        'evidence': run_claim.evidence}
-
-
 def _row(summary: statistics.RunSummary,
          row: statistics.FigureRow) -> dict[str, Any]:
     estimate = row.estimate
@@ -85,8 +75,9 @@ def _row(summary: statistics.RunSummary,
         'workload': row.tenant.workload, 'figure': row.figure.name,
         'unit': row.figure.unit, 'better': str(row.figure.better),
         'count': estimate.count, 'mean': _number(estimate.mean),
-        'low': _number(estimate.low), 'high': _number(estimate.high),
-        'method': str(estimate.method),
+        'low': _number(estimate.interval.low),
+        'high': _number(estimate.interval.high),
+        'method': str(estimate.interval.method),
         'deviation': _number(estimate.deviation),
         'variation': _interval(estimate.variation),
         'minimum': estimate.minimum, 'maximum': estimate.maximum,

@@ -74,8 +74,8 @@ def counters(summary: statistics.RunSummary) -> run_tables.ReportTable | None:
         return None
     return run_tables.named(
         summary, [row for row, _runs in found],
-        [(_label(name), [_counted(name, runs) for _row, runs in found])
-         for name in names], title='What the kernel counted, medians',
+        [{_label(name): _counted(name, runs) for name in names}
+         for _row, runs in found], title='What the kernel counted, medians',
         note='Of one instance in one repetition; times in seconds.',
         is_detail=True)
 

@@ -335,7 +335,8 @@ def _commands(results: bench_model.Results) -> list[tuple[str, str]]:
 
 def method(summary: statistics.RunSummary) -> str:
     """How this run's intervals were found."""
-    methods = dict.fromkeys(row.estimate.method for row in summary.rows)
+    methods = dict.fromkeys(
+        row.estimate.interval.method for row in summary.rows)
     return ' '.join((
         'Intervals have 95% confidence, by: ' + (
             ', '.join(methods) or 'none') + '.',

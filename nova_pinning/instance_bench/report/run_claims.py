@@ -36,7 +36,7 @@ _NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
              'for each CPU')
 # Platforms with a thread of the host for each vCPU.
 _BY_VCPUS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
-_L3_DOMAINS = re.compile(r'\b(\d+) L3 domains?\b')
+_ONE_L3 = re.compile(r'\b1 L3 domain\b')
 
 
 class ClaimVerdict(enum.StrEnum):
@@ -56,19 +56,18 @@ class RunClaim:
     """
 
     name: str
+    subject: str = ''
     statement: str
     verdict: ClaimVerdict
     evidence: str
-    subject: str = ''
 
 
 def claims(summary: statistics.RunSummary) -> tuple[RunClaim, ...]:
     """All that the run can be held to."""
-    run_claims = [_affinities(summary.results.measurements),
-                  _clocks(summary.results.clocks), _complete(summary)]
-    for own in _OF_TABLE.get(summary.experiment.table, ()):
-        run_claims.extend(own(summary))
-    return tuple(run_claims)
+    own = _OF_TABLE.get(summary.experiment.table)
+    return (_affinities(summary.results.measurements),
+            _clocks(summary.results.clocks), _complete(summary),
+            *(own(summary) if own else ()))
 
 
 def counted(run_claims: Iterable[RunClaim]) -> str:
@@ -291,7 +290,7 @@ def _priority(summary: statistics.RunSummary) -> Iterator[RunClaim]:
             continue
         expected = expected_ratio(finish.heavy.tenant, finish.light.tenant,
                                   cpus)
-        interval = finish.ratio.interval.stretched(summary.stretch)
+        interval = finish.ratio.interval
         low, high = expected - BAND, expected + BAND
         verdict = ClaimVerdict.INCONCLUSIVE
         if interval.is_known:
@@ -375,7 +374,8 @@ def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
 
 def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Guests with nova-pinning agent against the same without."""
-    domains = _l3_domains(summary.results.conditions)
+    has_one_l3 = summary.conditions is not None and _ONE_L3.search(
+        summary.conditions.topology)
     for row in row_pairs.first_figures(summary):
         if (row.tenant.agent in (None, bench_model.AgentScheme.NONE)
                 or row.overhead is None):
@@ -383,7 +383,7 @@ def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         evidence = ('what it gets without, by what it gets with it '
                     f'{words.ratio(row.overhead)}')
         verdict = above(row.overhead.inverse, 1)
-        if domains == 1:
+        if has_one_l3:
             verdict = ClaimVerdict.INCONCLUSIVE
             evidence += ('; this host has one L3 domain, where everything '
                          'shares the cache anyway')
@@ -393,20 +393,8 @@ def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
                       'than without', evidence=evidence)
 
 
-def _l3_domains(conditions: Sequence[bench_model.Conditions]) -> int:
-    """How many the host has; 0 if that was not written down."""
-    match = _L3_DOMAINS.search(conditions[-1].topology if conditions else '')
-    return int(match[1]) if match else 0
-
-
-_OF_TABLE: dict[str, tuple[
-    Callable[[statistics.RunSummary], Iterator[RunClaim]], ...]] = {
-        'levels': (_isolation,),
-        'neighbours': (_neighbours,),
-        'mutex': (_mutex,),
-        'priority': (_priority,),
-        'ladder': (_bare_metal,),
-        'overhead': (_bare_metal,),
-        'network': (_agent,),
-        'self-test': (_self_test,),
-}
+_OF_TABLE: dict[str, Callable[[statistics.RunSummary],
+                              Iterator[RunClaim]]] = {
+    'levels': _isolation, 'neighbours': _neighbours, 'mutex': _mutex,
+    'priority': _priority, 'ladder': _bare_metal, 'overhead': _bare_metal,
+    'network': _agent, 'self-test': _self_test}

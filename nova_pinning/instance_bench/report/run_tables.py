@@ -2,6 +2,7 @@
 """Tables of a run, in the layout in which such figures are published."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
@@ -36,31 +37,22 @@ class ReportTable:
 
 
 #: Columns of figures: the heading, and the cell of a row.
-_Cell = Callable[[statistics.FigureRow], str]
-_MEAN: tuple[str, _Cell] = (
-    'average', lambda row: words.number(row.estimate.mean))
-_DEVIATION: tuple[str, _Cell] = (
-    'deviation', lambda row: words.number(row.estimate.deviation, 3))
-_MINIMUM: tuple[str, _Cell] = (
-    'min', lambda row: words.number(row.estimate.minimum))
-_MAXIMUM: tuple[str, _Cell] = (
-    'max', lambda row: words.number(row.estimate.maximum))
-_RUNS: tuple[str, _Cell] = ('runs', lambda row: f'{row.estimate.count:,}')
-_INTERVAL: tuple[str, _Cell] = (
-    '95% interval', lambda row: words.interval(row.estimate.interval))
-_VARIATION: tuple[str, _Cell] = (
-    'variation', lambda row: words.percents(row.estimate.variation))
-_OVERHEAD: tuple[str, _Cell] = (
-    'against baseline', lambda row: words.ratio(row.overhead))
-_SLOWDOWN: tuple[str, _Cell] = (
-    'under neighbours', lambda row: words.ratio(row.slowdown))
+FIGURES: Mapping[str, Callable[[statistics.FigureRow], str]] = {
+    'runs': lambda row: f'{row.estimate.count:,}',
+    'average': lambda row: words.number(row.estimate.mean),
+    'deviation': lambda row: words.number(row.estimate.deviation, 3),
+    '95% interval': lambda row: words.interval(row.estimate.interval),
+    'variation': lambda row: words.percents(row.estimate.variation),
+    'min': lambda row: words.number(row.estimate.minimum),
+    'max': lambda row: words.number(row.estimate.maximum),
+    'against baseline': lambda row: words.ratio(row.overhead),
+    'under neighbours': lambda row: words.ratio(row.slowdown)}
 
 # What is published stands after the last of its like.
-_PUBLISHED: tuple[str, _Cell] = (beside.PREFIX, lambda row: '')
-_OTHERS = (_RUNS, _MEAN, _INTERVAL, _VARIATION, _MINIMUM, _MAXIMUM, _OVERHEAD,
-           _PUBLISHED, _SLOWDOWN)
-_MUTEX = (_RUNS, _MEAN, _DEVIATION, _MINIMUM, _MAXIMUM, _PUBLISHED, _INTERVAL,
-          _OVERHEAD)
+_OTHERS = ('runs', 'average', '95% interval', 'variation', 'min', 'max',
+           'against baseline', beside.PREFIX, 'under neighbours')
+_MUTEX = ('runs', 'average', 'deviation', 'min', 'max', beside.PREFIX,
+          '95% interval', 'against baseline')
 
 #: Columns that a narrow terminal can do without, first to last.
 DISPENSABLE = ('min', 'max', 'its deviation', 'deviation', '95% interval',
@@ -95,7 +87,12 @@ def is_main(summary: statistics.RunSummary, group: Group) -> bool:
     return (first.unit, first.better) == (figure.unit, figure.better)
 
 
-def title(group: Group) -> str:
+def main_groups(summary: statistics.RunSummary) -> list[Group]:
+    """Those that :func:`is_main` is true of."""
+    return [group for group in groups(summary) if is_main(summary, group)]
+
+
+def title(group: Sequence[statistics.FigureRow]) -> str:
     """'stream: copy in MB/s, higher is better'."""
     figure = group[0].figure
     workloads = dict.fromkeys(row.tenant.workload for row in group)
@@ -104,85 +101,66 @@ def title(group: Group) -> str:
 
 
 def labels(rows: Sequence[statistics.FigureRow]) -> list[tuple[str, ...]]:
-    """What tells rows apart: the factors that vary, and the tenant's name.
+    """What tells rows apart, and their platform at the end."""
+    return list(zip(*_heads(rows).values(),
+                    (str(row.tenant.platform) for row in rows)))
 
-    The name is there only if a case has several tenants, the platform always.
+
+def _heads(rows: Sequence[statistics.FigureRow]) -> dict[str, list[str]]:
+    """What tells rows apart but for their platform, by the heading.
+
+    The factors that vary, and the tenant's name if a case has several.
     """
-    factors = [name for name in statistics.varying([row.case for row in rows])
-               if name != 'platform']
-    several = _has_several(rows)
-    return [(*(row.case.factors.get(name, '') for name in factors),
-             *((row.tenant.name,) if several else ()),
-             str(row.tenant.platform)) for row in rows]
-
-
-def _has_several(rows: Sequence[statistics.FigureRow]) -> bool:
-    cases = [row.case.key for row in rows]
-    return len(cases) > len(set(cases))
+    cases = [row.case for row in rows]
+    heads = {name: [case.factors.get(name, '') for case in cases]
+             for name in statistics.varying(cases) if name != 'platform'}
+    if len({case.key for case in cases}) < len(cases):
+        heads['tenant'] = [row.tenant.name for row in rows]
+    return heads
 
 
 def named(summary: statistics.RunSummary,
           rows: Sequence[statistics.FigureRow],
-          figures: Sequence[tuple[str, Sequence[str]]], *, title: str,
+          cells: Sequence[Mapping[str, str]], *, title: str,
           note: str = '', is_detail: bool = False) -> ReportTable:
     """A table with what tells rows apart at their left, and their platform.
 
-    :param figures: headings, each with a cell for each row; what no row has
-        is left out
+    :param rows: at least one
+    :param cells: of each row by the headings, which are the same for all; a
+        column that no row has anything in is left out
     """
-    cases = [row.case for row in rows]
-    names = [name for name in statistics.varying(cases)
-             if name != 'platform']
-    heads = {
-        'platform': [platform(summary, row.tenant) for row in rows],
-        **{name: [case.factors.get(name, '') for case in cases]
-           for name in names}}
-    if _has_several(rows):
-        heads['tenant'] = [row.tenant.name for row in rows]
-    figures = [(name, cells) for name, cells in figures
-               if any(cell not in ('', words.NONE) for cell in cells)]
+    heads = {'platform': [platform(summary, row.tenant) for row in rows],
+             **_heads(rows)}
+    figures = [name for name in cells[0] if any(
+        of_row[name] not in ('', words.NONE) for of_row in cells)]
     return ReportTable(
-        title=title, columns=(*heads, *(name for name, _cells in figures)),
-        rows=tuple(zip(*heads.values(), *(cells for _name, cells in figures))),
-        numbers=frozenset(name for name, _cells in figures), note=note,
-        is_detail=is_detail)
+        title=title, columns=(*heads, *figures), rows=tuple(
+            (*names, *(of_row[name] for name in figures))
+            for names, of_row in zip(zip(*heads.values()), cells)),
+        numbers=frozenset(figures), note=note, is_detail=is_detail)
 
 
 def platform(summary: statistics.RunSummary,
              tenant: bench_model.Tenant) -> str:
     """'vm (KVM)': what the row ran on, whatever its scenario is called."""
-    conditions = summary.results.conditions
-    return words.platform(tenant.platform,
-                          conditions[-1] if conditions else None)
+    return words.platform(tenant.platform, summary.conditions)
 
 
 def of_group(summary: statistics.RunSummary, group: Group,
              is_detail: bool) -> ReportTable:
     """Each row's levels, with what is published beside them."""
     kind = summary.experiment.table
-    figures, note = [], ''
-    for name, cell in _MUTEX if kind == 'mutex' else _OTHERS:
-        if name != beside.PREFIX:
-            figures.append((name, [cell(row) for row in group]))
-        elif kind in ('levels', 'mutex', 'network') and is_main(summary,
-                                                                group):
-            more, note = published_columns(kind, group)
-            figures += more
-    return named(summary, group, figures, title=title(group), note=note,
+    published: Sequence[Mapping[str, str]] = [{}] * len(group)
+    note = ''
+    if kind in ('levels', 'mutex', 'network') and is_main(summary, group):
+        published, note = beside.columns(kind, group)
+    cells: list[dict[str, str]] = [{} for _row in group]
+    for name in _MUTEX if kind == 'mutex' else _OTHERS:
+        for row, theirs, of_row in zip(group, published, cells):
+            of_row.update(theirs if name == beside.PREFIX
+                          else {name: FIGURES[name](row)})
+    return named(summary, group, cells, title=title(group), note=note,
                  is_detail=is_detail)
-
-
-def published_columns(
-    kind: str, rows: Sequence[statistics.FigureRow]
-) -> tuple[list[tuple[str, list[str]]], str]:
-    """Columns of published figures beside rows, and where they are from."""
-    cells = [beside.columns(kind, row) for row in rows]
-    names = dict.fromkeys(name for of_row in cells for name in of_row)
-    if not names:
-        return [], ''
-    return ([(name, [of_row.get(name, words.NONE) for of_row in cells])
-             for name in names],
-            beside.note(kind, rows[0].tenant.workload).strip())
 
 
 def series(row: statistics.FigureRow) -> str:
@@ -217,7 +195,7 @@ def changes(comparison: run_comparison.Comparison,
 
 
 def _change(change: run_comparison.FigureChange) -> str:
-    text = f'{100 * change.change:+.1f}%'
+    text = f'{100 * (change.ratio.value - 1):+.1f}%'
     if change.verdict is not run_comparison.ChangeVerdict.UNKNOWN:
         text += (f' ({100 * (change.ratio.low - 1):+.1f}% to '
                  f'{100 * (change.ratio.high - 1):+.1f}%)')

@@ -27,6 +27,8 @@ _CHR = {bench_model.WorkloadClass.CPU: 'cpu',
         bench_model.WorkloadClass.DISK: 'io',
         bench_model.WorkloadClass.NOSQL: 'very io'}
 
+_Tables = Iterator[run_tables.ReportTable]
+
 
 def tables(
     summary: statistics.RunSummary
@@ -41,33 +43,23 @@ def tables(
         if (is_main := run_tables.is_main(summary, group)) is wanted))
 
 
-def _priority(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _priority(summary: statistics.RunSummary) -> _Tables:
     finishes = statistics.finishes(summary)
     if not finishes:
         return
     unit = finishes[0].heavy.figure.unit
     rows = [finish.heavy for finish in finishes]
-    cpus = [len(row_pairs.given_cpus(summary, row.case)) for row in rows]
-    more, note = run_tables.published_columns('priority', rows)
+    published_cells, note = beside.columns('priority', rows)
     yield run_tables.named(
-        summary, rows, [
-            ('weights', [f'{finish.heavy.tenant.weight} : '
-                         f'{finish.light.tenant.weight}'
-                         for finish in finishes]),
-            ('runs', [f'{finish.ratio.count:,}' for finish in finishes]),
-            (f'heavier done, {unit}', [words.number(
-                finish.heavy.estimate.mean) for finish in finishes]),
-            (f'lighter done, {unit}', [words.number(
-                finish.light.estimate.mean) for finish in finishes]),
-            ('ratio', [words.ratio(finish.ratio.interval.stretched(
-                summary.stretch)) for finish in finishes]),
-            ('by the weights', [
-                f'{run_claims.expected_ratio(finish.heavy.tenant, finish.light.tenant, number):.2f}'  # noqa: E501
-                if number else words.NONE
-                for finish, number in zip(finishes, cpus)]),
-            *more],
+        summary, rows, [{
+            'weights': f'{finish.heavy.tenant.weight} : '
+                       f'{finish.light.tenant.weight}',
+            'runs': f'{finish.ratio.count:,}',
+            f'heavier done, {unit}': words.number(finish.heavy.estimate.mean),
+            f'lighter done, {unit}': words.number(finish.light.estimate.mean),
+            'ratio': words.ratio(finish.ratio.interval),
+            'by the weights': _by_weights(summary, finish), **theirs}
+            for finish, theirs in zip(finishes, published_cells)],
         title='Finish times, and their ratio',
         note='The ratio is of each repetition’s two times. By the weights: '
              'what shares of CPU time in proportion to the weights come to, '
@@ -75,42 +67,44 @@ def _priority(
              f'use. {note}')
 
 
-def _ladder(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _by_weights(summary: statistics.RunSummary,
+                finish: statistics.Finish) -> str:
+    cpus = len(row_pairs.given_cpus(summary, finish.case))
+    if not cpus:
+        return words.NONE
+    expected = run_claims.expected_ratio(finish.heavy.tenant,
+                                         finish.light.tenant, cpus)
+    return f'{expected:.2f}'
+
+
+def _ladder(summary: statistics.RunSummary) -> _Tables:
     """Baseline and others side by side, a row for each rung."""
-    for group in run_tables.groups(summary):
+    for group in run_tables.main_groups(summary):
         bases = {row.case.name: row for row in group}
-        pairs = [(row, bases[row.baseline]) for row in group
-                 if row.overhead is not None and row.baseline in bases]
-        if not pairs or not run_tables.is_main(summary, group):
+        rows = [row for row in group
+                if row.overhead is not None and row.baseline in bases]
+        if not rows:
             continue
-        rows = [row for row, _base in pairs]
-        more, note = run_tables.published_columns('ladder', rows)
+        published_cells, note = beside.columns('ladder', rows)
+        figures = run_tables.FIGURES
         yield run_tables.named(
-            summary, rows, [
-                ('runs', [f'{row.estimate.count:,}' for row in rows]),
-                ('baseline', [words.number(base.estimate.mean)
-                              for _row, base in pairs]),
-                ('its deviation', [words.number(base.estimate.deviation, 3)
-                                   for _row, base in pairs]),
-                ('measured', [words.number(row.estimate.mean)
-                              for row in rows]),
-                ('deviation', [words.number(row.estimate.deviation, 3)
-                               for row in rows]),
-                ('ratio', [words.ratio(row.overhead) for row in rows]),
-                *more],
+            summary, rows, [{
+                'runs': figures['runs'](row),
+                'baseline': figures['average'](bases[row.baseline]),
+                'its deviation': figures['deviation'](bases[row.baseline]),
+                'measured': figures['average'](row),
+                'deviation': figures['deviation'](row),
+                'ratio': figures['against baseline'](row), **theirs}
+                for row, theirs in zip(rows, published_cells)],
             title=run_tables.title(group), note=f'{_WORSE} {note}')
 
 
-def _overhead(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _overhead(summary: statistics.RunSummary) -> _Tables:
     """Sizes downwards, platforms with their provisioning across."""
     cpus = summary.host_cpus
-    for group in run_tables.groups(summary):
+    for group in run_tables.main_groups(summary):
         rows = [row for row in group if row.overhead is not None]
-        if not rows or not run_tables.is_main(summary, group):
+        if not rows:
             continue
         other = [name for name in statistics.varying(
             [row.case for row in rows]) if name not in (
@@ -138,7 +132,7 @@ def _overhead(
             note='Against the baseline of the same size, with 95% '
                  'confidence; above 1 is worse. CHR is the ratio of an '
                  f'instance’s CPUs to the host’s. {note}')
-    yield from _split(summary, cpus)
+    yield from _split(summary)
     yield from _practices(summary)
 
 
@@ -152,12 +146,11 @@ def _best_chr(workload: bench_model.Workload,
     low, high = (end or 0.0 for end in found.rows[kind])
     return ({f'{beside.PREFIX}best CHR, {low:g} to {high:g}': [
         'in it' if low <= ratio <= high else words.NONE
-        for ratio in ratios]}, beside.note('overhead', workload.name).strip())
+        for ratio in ratios]}, beside.note('overhead', workload.name))
 
 
-def _split(summary: statistics.RunSummary,
-           cpus: int) -> Iterator[run_tables.ReportTable]:
-    splits = statistics.split(summary, cpus) if cpus else ()
+def _split(summary: statistics.RunSummary) -> _Tables:
+    splits = statistics.split(summary)
     if splits:
         columns = ('workload', 'platform', 'provisioning', 'with the platform',
                    'with size, at 1 vCPU', 'largest residual')
@@ -176,9 +169,7 @@ def _split(summary: statistics.RunSummary,
                  'the parts themselves says that no such line fits.')
 
 
-def _practices(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _practices(summary: statistics.RunSummary) -> _Tables:
     """Published best practices, and whether they would be right here."""
     pairs = [(row, ratio, _CHR.get(summary.results.workloads[
         row.tenant.workload].workload_class)) for row, ratio
@@ -222,9 +213,7 @@ def _small(summary: statistics.RunSummary) -> Iterator[intervals.Interval]:
     by_workload: dict[str, list[statistics.FigureRow]] = {}
     for row in row_pairs.first_figures(summary):
         if (row.tenant.platform is bench_model.PlatformName.CONTAINER
-                and row.tenant.provisioning
-                is bench_model.Provisioning.VANILLA
-                and row.overhead is not None):
+                and not row.is_pinned and row.overhead is not None):
             by_workload.setdefault(row.tenant.workload, []).append(row)
     for rows in by_workload.values():
         rows.sort(key=lambda row: row.tenant.size.vcpus)
@@ -236,9 +225,7 @@ def _small(summary: statistics.RunSummary) -> Iterator[intervals.Interval]:
                 high=small.high / large.low, method=small.method)
 
 
-def _multitask(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _multitask(summary: statistics.RunSummary) -> _Tables:
     """The times that jobs took, workloads across."""
     first = row_pairs.first_figures(summary)
     jobs = tuple(dict.fromkeys(row.tenant.workload for row in first))
@@ -285,9 +272,7 @@ def _level(row: statistics.FigureRow | None) -> str:
     return text
 
 
-def _latency(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _latency(summary: statistics.RunSummary) -> _Tables:
     """Percentiles across: means of the runs', but for the largest of all."""
     for workload in dict.fromkeys(row.tenant.workload for row in summary.rows):
         rows = [row for row in summary.rows
@@ -307,10 +292,10 @@ def _latency(
                 else found.estimate.mean)
 
         yield run_tables.named(
-            summary, first, [
-                ('runs', [f'{row.estimate.count:,}' for row in first]),
-                *((figure, [cell(row, figure) for row in first])
-                  for figure in figures)],
+            summary, first, [{
+                'runs': run_tables.FIGURES['runs'](row),
+                **{figure: cell(row, figure) for figure in figures}}
+                for row in first],
             title=f'{workload}: latency in {unit}',
             note='Percentiles are averages of the runs’; max is the largest '
                  'of all runs.')
@@ -326,9 +311,7 @@ def _percentile(figure: str) -> float:
         return 0.0
 
 
-def _neighbours(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _neighbours(summary: statistics.RunSummary) -> _Tables:
     """Victims downwards, aggressors across."""
     rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := answer.slowdown(row)) is not None]
@@ -357,9 +340,7 @@ def _neighbours(
         note='Against the same without a neighbour; above 1 is worse.')
 
 
-def _self_test(
-    summary: statistics.RunSummary
-) -> Iterator[run_tables.ReportTable]:
+def _self_test(summary: statistics.RunSummary) -> _Tables:
     found = self_test.calibrate(summary.results)
     columns = ('comparisons', 'include 1.0', 'share', 'largest ratio',
                'intervals stretched by')
@@ -381,8 +362,7 @@ def _self_test(
                                      key=lambda one: one.reach)))
 
 
-_OF_TABLE: dict[str, Callable[[statistics.RunSummary],
-                              Iterator[run_tables.ReportTable]]] = {
+_OF_TABLE: dict[str, Callable[[statistics.RunSummary], _Tables]] = {
     'priority': _priority, 'ladder': _ladder, 'overhead': _overhead,
     'multitask': _multitask, 'latency': _latency, 'neighbours': _neighbours,
     'self-test': _self_test}

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import json
 import pathlib
 from unittest import mock
 
+import ddt
+
 from nova_pinning.cli import advise
 from nova_pinning import errors
 from nova_pinning.instance_bench.advise import advice_model
-from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import self_test
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 
 
+@ddt.ddt
 class AdviseTest(cli_case.TestCase):
 
     def setUp(self):
@@ -34,13 +35,10 @@ class AdviseTest(cli_case.TestCase):
 
     def results(self):
         """Of a workload that nobody else has."""
-        results = report_scenes.isolation(
-            work=report_scenes.workload('primes'), spread=0.01).results()
         path = str(self.dir / 'results.jsonl')
-        with results_file.ResultsWriter(path, results.experiment,
-                                        results.workloads) as writer:
-            for one in (*results.conditions, *results.measurements):
-                writer.add(one)
+        report_scenes.write(report_scenes.isolation(
+            work=report_scenes.workload('primes'), spread=0.01).results(),
+            path)
         return path
 
     def test_table(self):
@@ -129,22 +127,16 @@ workloads:
             ('class', ['dedicated'], 'own results'), tuple(
                 found['advice'][0][key]
                 for key in ('topic', 'answers', 'strength')))
-        done = self.advise('--workload', 'primes', '--results', path)
-        self.assertIn('own results', done.out)
 
     def test_results_that_a_self_test_widens(self):
         path = self.results()
         argv = '--workload', 'primes', '--results', path
         self.assertIn('own results', self.advise(*argv).out)
         tested = str(self.dir / 'self-test.jsonl')
-        results = results_file.read(path)
+        report_scenes.write(report_scenes.copies(rounds=1).results(), tested)
         calibration = self_test.Calibration(comparisons=(), stretch=60.0)
-        with (mock.patch.object(self_test, 'calibrate',
-                                return_value=calibration) as calibrate,
-              results_file.ResultsWriter(tested, dataclasses.replace(
-                  results.experiment, table=self_test.TABLE),
-                  results.workloads) as writer):
-            writer.add(results.measurements[0])
+        with mock.patch.object(self_test, 'calibrate',
+                               return_value=calibration) as calibrate:
             done = self.advise(*argv, tested)
         self.assertEqual((0, ''), (done.status, done.err))
         calibrate.assert_called_once()
@@ -181,37 +173,36 @@ workloads:
             # Which is for results alone.
             self.assertEqual(0, self.advise('--workload', 'cpu').status)
 
-    def test_databases(self):
-        for name in ('mysql', 'PostgreSQL'):
-            done = self.advise('--workload', name)
-            self.assertEqual(2, done.status)
-            self.assertIn('a relational database is of class disk', done.err)
-
     def test_redis_is_no_cassandra(self):
         for workload, expected in (('redis', (2, 4)),
                                    ('nosql', (None, None))):
             size = self.as_json('--workload', workload)['advice'][1]
             self.assertEqual(expected, (size['low'], size['high']))
 
-    def test_unknown_workload(self):
-        done = self.advise('--workload', 'sysbench-cpus')
-        self.assertEqual(2, done.status)
-        self.assertIn('there is no workload, and no class of them, called '
-                      'sysbench-cpus; did you mean sysbench-cpu', done.err)
-
-    def test_bad_input(self):
-        for argv in (('--host', 'nothing.yaml'), ('--results', 'nothing'),
-                     ('--catalogue', 'nothing.yaml'),
-                     ('--load', 'nothing'), ('--platform', 'bm')):
-            done = self.advise('--workload', 'cpu', *argv)
-            self.assertEqual((2, ''), (done.status, done.out))
-            self.assertIn('nothing' if argv[1] != 'bm' else 'bm', done.err)
+    @ddt.data(
+        ('mysql', (), 'a relational database is of class disk'),
+        ('PostgreSQL', (), 'a relational database is of class disk'),
+        ('sysbench-cpus', (), 'there is no workload, and no class of them, '
+         'called sysbench-cpus; did you mean sysbench-cpu'),
+        *(('cpu', argv, argv[1]) for argv in (
+            ('--host', 'nothing.yaml'), ('--results', 'nothing'),
+            ('--catalogue', 'nothing.yaml'), ('--load', 'nothing'),
+            ('--platform', 'bm'))))
+    @ddt.unpack
+    def test_refused(self, workload, argv, expected):
+        done = self.advise('--workload', workload, *argv)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(expected, done.err)
 
     def test_workload_is_required(self):
         self.assertEqual(2, self.advise().status)
 
 
 class ShippedCatalogueTest(cli_case.TestCase):
+
+    def found(self, *roots):
+        with mock.patch.object(advise, '_ROOTS', roots):
+            return advise.shipped_catalogue()
 
     def test_first_that_is_there(self):
         roots = [self.dir / 'a', self.dir / 'b', self.dir / 'c']
@@ -220,13 +211,11 @@ class ShippedCatalogueTest(cli_case.TestCase):
             directory.mkdir(parents=True)
             (directory / 'flavors.yaml').write_text('')
         self.assertEqual(str(roots[1] / 'etc/nova-pinning/flavors.yaml'),
-                         advise.shipped_catalogue(roots))
+                         self.found(*roots))
 
     def test_none(self):
-        error = self.assertRaises(
-            errors.InputError, advise.shipped_catalogue,
-            [pathlib.Path(self.dir)])
+        error = self.assertRaises(errors.InputError, self.found, self.dir)
         self.assertIn('name a catalogue', str(error))
 
     def test_of_this_checkout(self):
-        self.assertTrue(advise.shipped_catalogue(advise._ROOTS[-1:]))
+        self.assertTrue(self.found(advise._ROOTS[-1]))

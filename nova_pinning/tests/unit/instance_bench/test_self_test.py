@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import math
 import random
 
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import self_test
 from nova_pinning.tests.unit.instance_bench import bench_fakes
+from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
 
@@ -99,19 +100,14 @@ class TestCalibrate(unit_base.TestCase):
 class TestStretched(unit_base.TestCase):
 
     def test_stretched(self):
-        interval = intervals.Interval(value=2.0, low=1.0, high=4.0,
-                                      method=intervals.Method.STUDENT)
+        interval = report_scenes.interval(2.0, 1.0, 4.0)
         found = interval.stretched(2)
         self.assertEqual(2.0, found.value)
         self.assertAlmostEqual(0.5, found.low)
         self.assertAlmostEqual(8.0, found.high)
         self.assertEqual(interval, interval.stretched(1))
-
-    def test_without_end(self):
-        """What a self-test asks for whose copies differ without spread."""
-        interval = intervals.Interval(value=2.0, low=2.0, high=4.0,
-                                      method=intervals.Method.STUDENT)
+        # What a self-test asks for whose copies differ without spread.
         for factor in (1e9, math.inf):
-            found = interval.stretched(factor)
+            found = dataclasses.replace(interval, low=2.0).stretched(factor)
             self.assertEqual(2.0, found.low)
             self.assertGreater(found.high, 1e300)

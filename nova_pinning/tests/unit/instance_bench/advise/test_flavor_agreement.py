@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import operator
 
 import ddt
 
@@ -17,81 +16,46 @@ from nova_pinning.tests.unit.instance_bench.advise import advise_scenes
 from nova_pinning.tests.unit import unit_base
 
 FLAVORS = catalogue.load(cli_case.CATALOGUE).flavors
-#: The values of extra specs that are what an answer says, None for none: once
-#: more, key by key, as nova's documents have them.
-SAYING = {
-    ('class', 'dedicated'): {
-        'hw:cpu_policy': ('dedicated',),
-        'pinning:class': (None, 'dedicated', 'nonsense')},
-    ('class', 'shared'): {
-        'hw:cpu_policy': (None, 'shared'),
-        'pinning:class': (None, 'shared', 'nonsense')},
-    ('emulator', 'on-vcpus'): {'hw:emulator_threads_policy': (None,)},
-    ('emulator', 'share'): {'hw:emulator_threads_policy': ('share',)},
-    ('emulator', 'isolate'): {'hw:emulator_threads_policy': ('isolate',)},
-    ('multiqueue', 'on'): {'hw:vif_multiqueue_enabled': ('true', 'yes')},
-    ('multiqueue', 'off'): {'hw:vif_multiqueue_enabled': (None, 'False')},
-    ('pages', 'huge'): {'hw:mem_page_size': ('large', '2048', '1GB')},
-    ('pages', 'small'): {'hw:mem_page_size': (None, 'small', '4')},
-    ('cells', 'none'): {
-        'hw:numa_nodes': (None,), 'hw:mem_page_size': (None,),
-        'hw:cpu_policy': (None, 'shared')},
-    ('cells', 'fewest'): {'hw:numa_nodes': (None, '1')},
-    ('threads', 'prefer'): {'hw:cpu_thread_policy': (None, 'prefer')},
-    ('threads', 'require'): {'hw:cpu_thread_policy': ('require',)},
-    ('threads', 'isolate'): {'hw:cpu_thread_policy': ('isolate',)},
-    ('realtime', 'on'): {'hw:cpu_realtime': ('true', 'yes')},
-    ('realtime', 'off'): {'hw:cpu_realtime': (None, 'no')}}
-#: Other values that there are.
-OTHERS = {'hw:cpu_policy': ('mixed',), 'hw:mem_page_size': ('any',),
-          'hw:numa_nodes': ('2',), 'pci_passthrough:alias': ('nvme:1',)}
+PINNED = {'hw:cpu_policy': 'dedicated'}
+#: Extra specs, and what they say as nova's documents have it.
+SAYING = (
+    ({}, {'class': 'shared', 'emulator': 'on-vcpus', 'multiqueue': 'off',
+          'pages': 'small', 'cells': 'none', 'threads': 'prefer',
+          'realtime': 'off'}),
+    ({'hw:cpu_policy': 'shared'}, {'class': 'shared', 'cells': 'none'}),
+    ({'hw:cpu_policy': 'mixed'}, {'class': 'another'}),
+    ({'pinning:class': 'shared'}, {'class': 'shared'}),
+    ({'pinning:class': 'nonsense'}, {'class': 'shared'}),
+    ({'pinning:class': 'dedicated'}, {'class': 'another'}),
+    (PINNED, {'class': 'dedicated', 'cells': 'fewest'}),
+    ({**PINNED, 'pinning:class': 'dedicated'}, {'class': 'dedicated'}),
+    ({**PINNED, 'pinning:class': 'nonsense'}, {'class': 'dedicated'}),
+    ({**PINNED, 'pinning:class': 'shared'}, {'class': 'another'}),
+    ({'hw:emulator_threads_policy': 'share'}, {'emulator': 'share'}),
+    ({'hw:emulator_threads_policy': 'isolate'}, {'emulator': 'isolate'}),
+    ({'hw:vif_multiqueue_enabled': 'true'}, {'multiqueue': 'on'}),
+    ({'hw:vif_multiqueue_enabled': 'yes'}, {'multiqueue': 'on'}),
+    ({'hw:vif_multiqueue_enabled': 'False'}, {'multiqueue': 'off'}),
+    ({'hw:mem_page_size': 'large'}, {'pages': 'huge', 'cells': 'fewest'}),
+    ({'hw:mem_page_size': '2048'}, {'pages': 'huge'}),
+    ({'hw:mem_page_size': '1GB'}, {'pages': 'huge'}),
+    ({'hw:mem_page_size': 'small'}, {'pages': 'small', 'cells': 'fewest'}),
+    ({'hw:mem_page_size': '4'}, {'pages': 'small'}),
+    ({'hw:mem_page_size': 'any'}, {'pages': 'any'}),
+    ({'hw:numa_nodes': '1'}, {'cells': 'fewest'}),
+    ({'hw:numa_nodes': '2'}, {'cells': '2 where 1 would do'}),
+    ({'hw:cpu_thread_policy': 'prefer'}, {'threads': 'prefer'}),
+    ({'hw:cpu_thread_policy': 'require'}, {'threads': 'require'}),
+    ({'hw:cpu_thread_policy': 'isolate'}, {'threads': 'isolate'}),
+    ({'hw:cpu_realtime': 'true'}, {'realtime': 'on'}),
+    ({'hw:cpu_realtime': 'yes'}, {'realtime': 'on'}),
+    ({'hw:cpu_realtime': 'no'}, {'realtime': 'off'}))
 
 
-def says(flavor, line):
-    """Whether a flavor is what a line of advice says."""
-    if line.topic == 'size':
-        return line.low is None or (
-            line.low <= flavor.vcpus <= (line.high or flavor.vcpus))
-
-    def has(answer):
-        return all(flavor.extra_specs.get(key) in values for key, values
-                   in SAYING[line.topic, answer].items())
-
-    if line.answers == ('fewest',):
-        # Pinning and pages give a guest one cell as well.
-        return has('fewest') and any(
-            flavor.extra_specs.get(key) not in values
-            for key, values in SAYING['cells', 'none'].items())
-    return any(map(has, line.answers))
-
-
-def make_flavor(vcpus=2, memory_mib=1024, **specs):
+def make_flavor(specs, vcpus=2, memory_mib=1024, name=''):
     return flavor_model.Flavor(
-        name=f'f{vcpus}', vcpus=vcpus, memory_mib=memory_mib, extra_specs={
-            key.replace('__', ':'): value for key, value in specs.items()})
-
-
-def _flavors(lines):
-    """All that are as advised, and all that differ from one by an extra spec.
-    """
-    values = {}
-    for specs in (*SAYING.values(), OTHERS):
-        for key, some in specs.items():
-            values.setdefault(key, {None: None}).update(dict.fromkeys(some))
-    bases = [
-        functools.reduce(operator.or_, (
-            SAYING[line.topic, answer] for line, answer in zip(lines, chosen)))
-        for chosen in itertools.product(*(
-            line.answers for line in lines if line.topic != 'size'))]
-    changes = [{}, *({key: (value,)} for key, some in values.items()
-                     for value in some)]
-    kinds = itertools.product(bases, changes, (1, 3))
-    return [
-        flavor_model.Flavor(
-            name=f'f{number}', vcpus=vcpus, memory_mib=1024, extra_specs={
-                key: some[0] for key, some in (base | change).items()
-                if some[0]})
-        for number, (base, change, vcpus) in enumerate(kinds)]
+        name=name or f'f{vcpus}', vcpus=vcpus, memory_mib=memory_mib,
+        extra_specs=specs)
 
 
 @functools.cache
@@ -107,37 +71,57 @@ def _advise(load, host=None, flavors=FLAVORS):
 
 
 @ddt.ddt
+class FlavorValuesTest(unit_base.TestCase):
+
+    @ddt.data(*SAYING)
+    @ddt.unpack
+    def test_extra_specs(self, specs, expected):
+        found = flavor_agreement.flavor_values(make_flavor(specs))
+        self.assertEqual(expected, {topic: found[topic] for topic in expected})
+
+    def test_each_answer_is_one_that_flavors_have(self):
+        """Another would rule all of them out."""
+        values = {pair for _specs, said in SAYING for pair in said.items()}
+        for topic, rules in advisor.rules().items():
+            for _conditions, line in rules:
+                self.assertLessEqual(
+                    {(topic, answer) for answer in line.answers}, values)
+
+    @ddt.data((41, 1024, 'fewest'), (40, 1024, '2 where 1 would do'),
+              (2, 400 * 1024, 'fewest'))
+    @ddt.unpack
+    def test_cells_that_a_host_needs(self, vcpus, memory_mib, expected):
+        self.assertEqual(expected, flavor_agreement.flavor_values(
+            make_flavor({'hw:numa_nodes': '2'}, vcpus, memory_mib),
+            advise_scenes.HOSTS['xeon-80-dedicated'])['cells'])
+
+
+@ddt.ddt
 class AgreementTest(unit_base.TestCase):
 
-    @ddt.data(*itertools.product(
-        advice_model.WorkloadBound, (False, True), ('', 'redis')))
-    @ddt.unpack
-    def test_those_that_say_the_same_are_named(self, load, steady, workload):
-        question = advise_scenes.ask(load, 'nova', steady, workload=workload)
-        lines = advisor.advise(question).lines
-        flavors = _flavors([one for one in lines if one.topic != 'size'])
-        advice = advisor.advise(question, flavors=flavors,
-                                refused={'f0': 'no room'})
-        expected = {
-            flavor.name for flavor in flavors
-            if 'pci_passthrough:alias' not in flavor.extra_specs
-            and all(says(flavor, line) for line in lines)}
-        self.assertTrue(expected)
-        self.assertEqual(expected - {'f0'}, set(advice.flavors))
-        self.assertTrue(advice.why)
+    def test_those_that_agree_with_all_answers(self):
+        agreeing = {**PINNED, 'hw:mem_page_size': 'large',
+                    'hw:cpu_thread_policy': 'require'}
+        names = _advise('memory', flavors=[
+            make_flavor({**agreeing, **change}, name=f'f{number}')
+            for number, change in enumerate((
+                {'hw:vif_multiqueue_enabled': 'true'}, {},
+                {'hw:cpu_policy': 'mixed'},
+                {'hw:emulator_threads_policy': 'isolate'},
+                {'hw:mem_page_size': 'small'}, {'hw:numa_nodes': '2'},
+                {'hw:cpu_thread_policy': 'prefer'},
+                {'hw:cpu_realtime': 'yes'},
+                {'pci_passthrough:alias': 'nvme:1'}))]).flavors
+        # That without queues has more of the preferred values.
+        self.assertEqual(('f1', 'f0'), names)
 
     @ddt.data(*itertools.product(advice_model.WorkloadBound,
                                  advise_scenes.HOSTS))
     @ddt.unpack
-    def test_shipped_flavors(self, load, host):
+    def test_none_that_is_refused(self, load, host):
         advice = _advise(load, host)
-        for flavor in FLAVORS:
-            if flavor.name in advice.flavors:
-                self.assertNotIn(flavor.name, _refused(host))
-                # How many cells are the fewest depends on the host.
-                self.assertTrue(all(says(flavor, line)
-                                    for line in advice.lines
-                                    if line.topic != 'cells'), flavor.name)
+        self.assertEqual(set(), {*advice.flavors} & _refused(host).keys())
+        self.assertTrue(advice.why)
 
     def test_of_a_container_nothing(self):
         advice = advisor.advise(advise_scenes.ask('cpu', 'cn'),
@@ -162,36 +146,17 @@ class AgreementTest(unit_base.TestCase):
         self.assertEqual('shared.large comes nearest; in the way: '
                          'size 1 vCPU, it has 2', advice.why)
         advice = advisor.advise(
-            advise_scenes.ask('cpu'), flavors=[make_flavor()],
+            advise_scenes.ask('cpu'), flavors=[make_flavor({})],
             refused={'f2': 'no room'})
         self.assertEqual('f2 comes nearest; in the way: no room', advice.why)
         # Of the class above all.
         advice = _advise('memory', flavors=[
-            make_flavor(2, hw__mem_page_size='large',
-                        hw__cpu_thread_policy='require'),
-            make_flavor(4, hw__cpu_policy='dedicated')])
+            make_flavor({'hw:mem_page_size': 'large',
+                         'hw:cpu_thread_policy': 'require'}),
+            make_flavor(PINNED, 4)])
         self.assertEqual(
             'f4 comes nearest; in the way: memory pages huge, it has small; '
             'thread policy require or isolate, it has prefer', advice.why)
         advice = _advise('cpu', flavors=[
-            make_flavor(pci_passthrough__alias='gpu:1')])
+            make_flavor({'pci_passthrough:alias': 'gpu:1'})])
         self.assertEqual('there are no flavors without devices', advice.why)
-
-    @ddt.data(
-        ({'hw__numa_nodes': '2'}, 'cells', '2 where 1 would do'),
-        ({'hw__mem_page_size': 'any'}, 'pages', 'any'),
-        ({'hw__cpu_policy': 'mixed'}, 'class', 'another'),
-        ({'hw__cpu_policy': 'dedicated', 'pinning__class': 'shared'},
-         'class', 'another'))
-    @ddt.unpack
-    def test_values_that_are_no_answer(self, specs, topic, expected):
-        self.assertEqual(expected, flavor_agreement.flavor_values(
-            make_flavor(**specs))[topic])
-
-    @ddt.data((41, 1024, 'fewest'), (40, 1024, '2 where 1 would do'),
-              (2, 400 * 1024, 'fewest'))
-    @ddt.unpack
-    def test_cells_that_a_host_needs(self, vcpus, memory_mib, expected):
-        self.assertEqual(expected, flavor_agreement.flavor_values(
-            make_flavor(vcpus, memory_mib, hw__numa_nodes='2'),
-            advise_scenes.HOSTS['xeon-80-dedicated'])['cells'])

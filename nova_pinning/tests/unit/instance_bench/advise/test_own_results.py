@@ -18,20 +18,7 @@ def _advise(*runs, load='cpu', stretch=1.0, conditions=None, **question):
     """:param runs: scenes"""
     return advisor.advise(
         advise_scenes.ask(load, **question), summaries=[
-            statistics.summarise(run.results(
-                conditions or report_scenes.CONDITIONS), stretch)
-            for run in runs])
-
-
-def _mutex(on_one, on_two, spread=0.001):
-    jobs = [dataclasses.replace(
-        report_scenes.workload(name, ('seconds', 's', 'lower')),
-        workload_class=LOCKS) for name in ('mutex-up', 'mutex-smp')]
-    run = report_scenes.Run('mutex', jobs)
-    for job, level in zip(jobs, (on_one, on_two)):
-        run.alone(report_scenes.tenant(workload=job.name), level,
-                  {'workload': job.name}, spread=spread)
-    return run
+            run.summary(stretch, **conditions or {}) for run in runs])
 
 
 @ddt.ddt
@@ -111,10 +98,8 @@ class OwnResultsTest(unit_base.TestCase):
         run = report_scenes.overhead(platform=0.5)
         line = self.check(_advise(run), 'class', 'dedicated')
         self.assertIn('vm / pinned / 16', line.why)
-        run.cases[:] = [case for case in run.cases
-                        if case.factors['size'] != '16']
-        self.assertEqual('', self.check(
-            _advise(run), 'class', '').remark)
+        run.keep(lambda factors: factors['size'] != '16')
+        self.assertEqual('', self.check(_advise(run), 'class', '').remark)
 
     @ddt.data(
         ({'emulated': True}, 'guests that were emulated'),
@@ -122,9 +107,8 @@ class OwnResultsTest(unit_base.TestCase):
     @ddt.unpack
     def test_where(self, changes, expected):
         line = self.check(_advise(
-            report_scenes.isolation(name='run'),
-            conditions=dataclasses.replace(report_scenes.CONDITIONS,
-                                           **changes)), 'class', 'dedicated')
+            report_scenes.isolation(name='run'), conditions=changes),
+            'class', 'dedicated')
         self.assertEqual(f'run on 16 CPUs, {expected}', line.holds)
 
     def test_conditions_that_are_not_known(self):
@@ -159,9 +143,8 @@ class OwnResultsTest(unit_base.TestCase):
         self.assertEqual(not expected, 'do not decide' in line.remark)
 
     def test_emulator_on_vcpus(self):
-        run = report_scenes.network()
-        run.cases[:] = [case for case in run.cases
-                        if case.factors['network_cpus'] == 'vcpus']
+        run = report_scenes.network().keep(
+            lambda factors: factors['network_cpus'] == 'vcpus')
         line = self.check(_advise(run, load='network'), 'emulator', 'share')
         self.assertIn('share is 1.1', line.why)
         self.assertIn('as good as on-vcpus', line.why)
@@ -185,13 +168,12 @@ class OwnResultsTest(unit_base.TestCase):
         self.assertEqual('as large as it needs', str(line))
         self.assertIn('own results do not decide: with 8 vCPUs', line.remark)
         cpus = len(advise_scenes.HOSTS[host].cpus)
-        self.check(_advise(run, host=host, conditions=dataclasses.replace(
-            report_scenes.CONDITIONS, cpus=cpus)), 'size', '8 or more vCPUs')
+        self.check(_advise(run, host=host, conditions={'cpus': cpus}),
+                   'size', '8 or more vCPUs')
 
     def test_one_size_says_nothing(self):
-        run = report_scenes.overhead()
-        run.cases[:] = [case for case in run.cases
-                        if case.factors['size'] == '2']
+        run = report_scenes.overhead().keep(
+            lambda factors: factors['size'] == '2')
         self.assertEqual('', self.check(_advise(run), 'size', '').remark)
 
     @ddt.data((20.0, 60.0, '1 vCPU'), (60.0, 20.0, '2 vCPUs'))
@@ -199,14 +181,15 @@ class OwnResultsTest(unit_base.TestCase):
     def test_lock_bound(self, on_one, on_two, expected):
         for workload in ('mutex-up', 'mutex-smp', ''):
             self.check(_advise(
-                _mutex(on_one, on_two), load='lock-bound', workload=workload,
-                workload_class=LOCKS), 'size', expected)
+                report_scenes.two_jobs(on_one, on_two, spread=0.001),
+                load='lock-bound', workload=workload, workload_class=LOCKS),
+                'size', expected)
 
     @ddt.data((20.0, 0.1), (20.2, 0.001))
     @ddt.unpack
     def test_lock_bound_is_not_decided(self, on_two, spread):
-        line = self.check(_advise(_mutex(20.0, on_two, spread),
-                                  load='lock-bound', workload_class=LOCKS),
-                          'size', '')
+        line = self.check(_advise(
+            report_scenes.two_jobs(20.0, on_two, spread=spread),
+            load='lock-bound', workload_class=LOCKS), 'size', '')
         self.assertEqual('1 vCPU', str(line))
         self.assertIn('own results do not decide: 1 is', line.remark)

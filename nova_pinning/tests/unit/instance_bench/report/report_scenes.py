@@ -10,7 +10,9 @@ import fixtures
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import self_test
+from nova_pinning.instance_bench import statistics
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 
@@ -33,6 +35,17 @@ CONDITIONS = bench_model.Conditions(
     versions={'qemu': '9.1.0', 'sysbench': '1.0.20'})
 
 
+def sample(values):
+    """Values that are independent of each other."""
+    return intervals.Sample(clusters=tuple(
+        (float(value),) for value in values))
+
+
+def interval(value, low, high):
+    return intervals.Interval(value=value, low=low, high=high,
+                              method=intervals.Method.STUDENT)
+
+
 def workload(name='sysbench-cpu', *figures):
     """figures: name, unit and which is better, each."""
     return bench_model.Workload(
@@ -45,8 +58,8 @@ def workload(name='sysbench-cpu', *figures):
             or (('events', '1/s', 'higher'),)))
 
 
-def tenant(name='measured', **changes):
-    return bench_fakes.tenant(name, 2, 2048, **{
+def tenant(name='measured', vcpus=2, **changes):
+    return bench_fakes.tenant(name, vcpus, 2048, **{
         'workload': 'sysbench-cpu', **changes})
 
 
@@ -65,17 +78,16 @@ def _clock(time, ahead):
 
 
 class Run:
-    """Results in the making: 12 rounds, or one of so many repetitions."""
+    """Results in the making, of a repetition in each round."""
 
     def __init__(self, table='network', workloads=None, *, name='', seed=1,
-                 repetitions=1, rounds=None, baseline=None):
+                 rounds=12, baseline=None):
         self._random = random.Random(f'{table} {seed}')
         self._workloads = {
             one.name: one for one in workloads or [workload()]}
         self._table = table
         self._name = name or f'an-experiment-of-{table}'
-        self._repetitions = repetitions
-        self._rounds = rounds or (12 if repetitions == 1 else 1)
+        self._rounds = rounds
         self._baseline = baseline or {}
         self.cases = []
         self.measurements = []
@@ -94,15 +106,14 @@ class Run:
         self.cases.append(case)
         if case.skipped:
             return
-        for round_, repetition in itertools.product(
-                range(self._rounds), range(self._repetitions)):
+        for number in range(self._rounds):
             readings = []
             for tenant in case.tenants:
                 if tenant.name in levels:
                     readings.extend(self._readings(
                         tenant, levels[tenant.name], spread))
             self.measurements.append(bench_model.Measurement(
-                factors=case.factors, round=round_, repetition=repetition,
+                factors=case.factors, round=number, repetition=0,
                 started=1.75e9 + 60 * len(self.measurements), load=0.2,
                 readings=tuple(readings), flags=flags,
                 affinities=tuple(bench_model.Affinity(
@@ -130,6 +141,12 @@ class Run:
                  **how)
         return self
 
+    def keep(self, is_kept):
+        """Forget other measurements than those of some cases' factors."""
+        self.measurements[:] = [one for one in self.measurements
+                                if is_kept(one.factors)]
+        return self
+
     def _readings(self, tenant, level, spread):
         if isinstance(spread, dict):
             spread = spread[tenant.name]
@@ -146,16 +163,30 @@ class Run:
                 counters={'run_delay_seconds': 0.02 + 0.001 * number,
                           'migrations': 3.0})
 
-    def results(self, conditions=CONDITIONS, failures=()):
+    def results(self, failures=(), **conditions):
+        """:param conditions: those that are not as in CONDITIONS"""
         return bench_model.Results(
             experiment=bench_model.Experiment(
                 name=self._name, about='It shows what it shows.',
                 table=self._table, cases=tuple(self.cases),
-                baseline=self._baseline, repetitions=self._repetitions,
-                rounds=self._rounds),
-            workloads=self._workloads, conditions=(conditions,),
+                baseline=self._baseline, repetitions=1, rounds=self._rounds),
+            workloads=self._workloads,
+            conditions=(dataclasses.replace(CONDITIONS, **conditions),),
             measurements=tuple(self.measurements), failures=failures,
             clocks=tuple(self.clocks))
+
+    def summary(self, stretch=1.0, **options):
+        """:param options: as results has them"""
+        return statistics.summarise(self.results(**options), stretch)
+
+
+def write(results, path):
+    """A file of results, as a run would have written it."""
+    with results_file.ResultsWriter(path, results.experiment,
+                                    results.workloads) as writer:
+        for line in (*results.conditions, *results.measurements,
+                     *results.clocks):
+            writer.add(line)
 
 
 def levels(slow=0.8, floating_spread=0.15, **options):
@@ -216,11 +247,10 @@ def isolation(slow=0.8, spread=0.001, times=1, work=None, better='higher',
 
 def one_cpu():
     """Instances of a vCPU, of which the floating one has one CPU as well."""
-    one = bench_model.InstanceSize(vcpus=1, memory_mib=1024)
     run = Run('levels')
     run.add(case(
-        tenant('enterprise', size=one),
-        tenant('shared', size=one, guest_class=SHARED, provisioning=VANILLA),
+        tenant('enterprise', 1),
+        tenant('shared', 1, guest_class=SHARED, provisioning=VANILLA),
         scenario='both'), {'enterprise': 100.0, 'shared': 101.0},
         spread=0.001, cpus={'enterprise': '1', 'shared': '0'})
     return run
@@ -230,14 +260,27 @@ def mutex(**options):
     contend = workload('mutex', ('seconds', 's', 'lower'))
     run = Run('mutex', [contend], baseline={'scenario': 'host SMP'},
               **options)
-    for scenario, platform, level in (
-            ('host SMP', BM, 3.1), ('host UP', BM, 1.2),
-            ('guest of 2 CPUs, SMP', VM, 7.4),
-            ('guest of 2 CPUs, UP', VM, 1.4), ('guest of 1 CPU', VM, 1.35)):
-        size = bench_model.InstanceSize(
-            vcpus=1 if '1 CPU' in scenario else 2, memory_mib=2048)
-        run.alone(tenant(platform=platform, workload='mutex', size=size),
+    for scenario, platform, vcpus, level in (
+            ('host SMP', BM, 2, 3.1), ('host UP', BM, 2, 1.2),
+            ('guest of 2 CPUs, SMP', VM, 2, 7.4),
+            ('guest of 2 CPUs, UP', VM, 2, 1.4),
+            ('guest of 1 CPU', VM, 1, 1.35)):
+        run.alone(tenant(vcpus=vcpus, platform=platform, workload='mutex'),
                   level, {'scenario': scenario}, spread=0.04)
+    return run
+
+
+def two_jobs(on_one=1.0, on_two=2.0, table='mutex', spread=0.01, **options):
+    """Workloads are what differs: threads at a mutex on one CPU, and on two.
+    """
+    jobs = [dataclasses.replace(
+        workload(name, ('seconds', 's', 'lower')),
+        workload_class=bench_model.WorkloadClass.SYNCHRONISATION)
+        for name in ('mutex-up', 'mutex-smp')]
+    run = Run(table, jobs, **options)
+    for job, level in zip(jobs, (on_one, on_two)):
+        run.alone(tenant(workload=job.name), level, {'workload': job.name},
+                  spread=spread)
     return run
 
 
@@ -246,11 +289,10 @@ def priority(ratio=0.75, spread=0.01, platform=CN, **options):
     run = Run('priority', [fixed], **options)
     for threads, light, part in ((1, 20.0, 1.0), (4, 12.0, ratio),
                                  (6, 12.3, ratio)):
-        size = bench_model.InstanceSize(vcpus=4, memory_mib=2048)
-        both = [tenant(name, weight=weight, provisioning=VANILLA,
-                       platform=platform,
-                       guest_class=SHARED, workload='sysbench-cpu-fixed',
-                       size=size, parameters={'threads': threads})
+        both = [tenant(name, 4, weight=weight, provisioning=VANILLA,
+                       platform=platform, guest_class=SHARED,
+                       workload='sysbench-cpu-fixed',
+                       parameters={'threads': threads})
                 for name, weight in (('heavy', 100), ('light', 50))]
         run.add(case(*both, threads=str(threads)),
                 {'heavy': light * part, 'light': light}, spread=spread)
@@ -268,9 +310,8 @@ def ladder(**options):
         level = 400.0 * min(threads, 8) * (
             1 if platform is BM else 0.97 - 0.01 * threads)
         run.alone(
-            tenant(platform=platform, workload=name,
-                   parameters={'threads': threads},
-                   size=bench_model.InstanceSize(vcpus=8, memory_mib=2048)),
+            tenant(vcpus=8, platform=platform, workload=name,
+                   parameters={'threads': threads}),
             level, {'workload': name, 'platform': str(platform),
                     'threads': str(threads)}, spread=0.015)
     return run
@@ -287,15 +328,13 @@ def overhead(platform=0.05, by_size=0.6, **options):
             for kind, part in (((BM, VANILLA), 0), ((BM, PINNED), -0.05),
                                ((CN, VANILLA), 0.6), ((CN, PINNED), 0.2),
                                ((VM, VANILLA), 1.2), ((VM, PINNED), 1))):
-        run.add(case(
-            tenant(platform=name, provisioning=provisioning,
-                   workload='ffmpeg', size=bench_model.InstanceSize(
-                       vcpus=size, memory_mib=1024 * size)),
-            workload='ffmpeg', platform=str(name),
-            provisioning=str(provisioning), size=str(size)),
-            {'measured': level}, spread=0.01, cpus={
-                'measured': '0-15' if provisioning is VANILLA
-                else f'0-{size - 1}'})
+        run.alone(
+            tenant(vcpus=size, platform=name, provisioning=provisioning,
+                   workload='ffmpeg'),
+            level, {'workload': 'ffmpeg', 'platform': str(name),
+                    'provisioning': str(provisioning), 'size': str(size)},
+            cpus={'measured': '0-15' if provisioning is VANILLA
+                  else f'0-{size - 1}'})
     return run
 
 
@@ -308,11 +347,11 @@ def multitask(**options):
             ('ffmpeg', BM, VANILLA, 30.0), ('ffmpeg-many', BM, VANILLA, 41.0),
             ('ffmpeg', CN, VANILLA, 31.0), ('ffmpeg-many', CN, VANILLA, 55.0),
             ('ffmpeg', CN, PINNED, 30.2), ('ffmpeg-many', CN, PINNED, 43.0)):
-        run.add(case(
+        run.alone(
             tenant(platform=platform, provisioning=provisioning,
-                   workload=job), job=job, platform=str(platform),
-            provisioning=str(provisioning)), {'measured': level},
-            spread=0.02)
+                   workload=job),
+            level, {'job': job, 'platform': str(platform),
+                    'provisioning': str(provisioning)}, spread=0.02)
     return run
 
 
@@ -324,12 +363,12 @@ def network(isolate=31.4, better='higher', **options):
             ('share', 'same-cache', 31.0), ('share', 'other-cache', 24.0),
             ('share', 'vcpus', 17.0), ('isolate', 'same-cache', isolate),
             ('vcpus', 'vcpus', 15.0)):
-        guest = tenant(workload='iperf3',
-                       network_cpus=bench_model.NetworkCpus(interrupts),
-                       emulator_threads=bench_model.EmulatorThreads(emulator))
-        run.add(case(guest, emulator_threads=emulator,
-                     network_cpus=interrupts),
-                {'measured': level}, spread=0.03)
+        run.alone(
+            tenant(workload='iperf3',
+                   network_cpus=bench_model.NetworkCpus(interrupts),
+                   emulator_threads=bench_model.EmulatorThreads(emulator)),
+            level, {'emulator_threads': emulator, 'network_cpus': interrupts},
+            spread=0.03)
     return run
 
 
@@ -348,9 +387,9 @@ def latency(**options):
         'cyclictest', ('p99.999', 'us', 'lower'), ('mean', 'us', 'lower'),
         ('max', 'us', 'lower'))], **options)
     for provisioning, level in ((PINNED, 20.0), (VANILLA, 90.0)):
-        run.add(case(tenant(workload='cyclictest', provisioning=provisioning),
-                     workload='cyclictest', provisioning=str(provisioning)),
-                {'measured': level}, spread=0.05)
+        run.alone(tenant(workload='cyclictest', provisioning=provisioning),
+                  level, {'workload': 'cyclictest',
+                          'provisioning': str(provisioning)}, spread=0.05)
     return run
 
 
@@ -389,9 +428,8 @@ def calibration(comparisons=100, including_one=96, stretch=1.0):
     """A self-test's answer; the largest ratio is 1.4."""
     return self_test.Calibration(stretch=stretch, comparisons=tuple(
         self_test.CopyComparison(
-            name=f'case {number}', figure='events', ratio=intervals.Interval(
-                value=1.4, low=0.9 if number < including_one else 1.1,
-                high=2.0, method=intervals.Method.STUDENT))
+            name=f'case {number}', figure='events', ratio=interval(
+                1.4, 0.9 if number < including_one else 1.1, 2.0))
         for number in range(comparisons)))
 
 

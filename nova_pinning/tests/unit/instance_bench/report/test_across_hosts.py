@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instances of one size on hosts of different sizes."""
 
-import dataclasses
-
 from oslotest import base
 
 from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
-from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 
 
 def _summary(cpus, run=None, **conditions):
-    run = run or report_scenes.overhead()
-    return statistics.summarise(run.results(dataclasses.replace(
-        report_scenes.CONDITIONS, cpus=cpus, **conditions)))
+    return (run or report_scenes.overhead()).summary(cpus=cpus, **conditions)
 
 
 class TestTable(base.BaseTestCase):

@@ -4,7 +4,6 @@
 import dataclasses
 
 from nova_pinning.instance_bench.report import outlier_reasons
-from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
@@ -30,7 +29,7 @@ def _run(slow=5, counters=None, host=None):
 
 
 def _why(run):
-    found = outlier_reasons.table(statistics.summarise(run.results()))
+    found = outlier_reasons.table(run.summary())
     return [row[-1] for row in found.rows]
 
 
@@ -59,16 +58,13 @@ class OutlierReasonsTest(unit_base.TestCase):
                 dataclasses.replace(reading, counters={})
                 for reading in one.readings)) for one in run.measurements]
         self.assertEqual(['nothing was counted'], _why(run))
-        self.assertIsNone(outlier_reasons.counters(
-            statistics.summarise(run.results())))
+        self.assertIsNone(outlier_reasons.counters(run.summary()))
 
     def test_no_outliers(self):
-        self.assertIsNone(outlier_reasons.table(
-            statistics.summarise(_run(slow=99).results())))
+        self.assertIsNone(outlier_reasons.table(_run(slow=99).summary()))
 
     def test_medians(self):
-        found = outlier_reasons.counters(
-            statistics.summarise(_run().results()))
+        found = outlier_reasons.counters(_run().summary())
         self.assertEqual(('platform', 'scenario', 'run delay', 'migrations',
                           'host steal', 'host mhz'), found.columns)
         self.assertEqual((('vm (KVM)', 'a', '0.0200', '3.50', '0.00550',

@@ -18,69 +18,69 @@ from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import run_comparison
-from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
 
-def _part(run, old=None):
-    summary = statistics.summarise(run.results())
-    comparison = old and run_comparison.compare(
-        summary, statistics.summarise(old.results()))
+def _part(run, old=None, **conditions):
+    summary = run.summary(**conditions)
+    comparison = old and run_comparison.compare(summary, old.summary())
     return page.Part('results.jsonl', summary, run_claims.claims(summary),
                      comparison)
 
 
+def _root(*parts):
+    return html.document_fromstring(page.render(parts, '1.0'))
+
+
 def _page(*runs):
-    text = page.render([_part(run) for run in runs], '1.0')
-    return text, html.document_fromstring(text)
+    return _root(*map(_part, runs))
 
 
 @ddt.ddt
 class PageTest(unit_base.TestCase):
 
-    @ddt.data(*report_scenes.ALL)
-    def test_kind(self, kind):
+    @ddt.data(('levels', 4), ('mutex', 2), ('priority', 2), ('ladder', 3),
+              ('overhead', 2), ('multitask', 3), ('network', 2),
+              ('latency', 4), ('neighbours', 3), ('self-test', 1))
+    @ddt.unpack
+    def test_kind(self, kind, pictures):
+        """The page of each is whole, and loads nothing."""
         self.useFixture(report_scenes.SelfTest())
-        text, root = _page(report_scenes.ALL[kind](rounds=3))
+        part = _part(report_scenes.ALL[kind](rounds=3))
+        # Names in pictures are to be unique, however often they are shown.
+        text = page.render([part, part], '1.0')
         self.assertTrue(text.startswith('<!DOCTYPE html>'))
+        self.assertNotRegex(text, r'@import|src=|url\((?!#)|<\?xml')
+        # All colours are the page's own.
+        self.assertNotRegex(text, '#0[12]01[0-9a-f]{2}')
+        root = html.document_fromstring(text)
         self.assertEqual([], root.xpath(
             '//script | //link | //img | //iframe | //object'))
+        self.assertEqual(2, len(root.xpath('//section')))
+        self.assertEqual(['#part-1', '#part-2'],
+                         root.xpath('//nav//a/@href'))
         ids = root.xpath('//@id')
         self.assertEqual(len(set(ids)), len(ids))
         for reference in re.findall(r'(?:href="|url\()#([^")]+)', text):
             self.assertIn(reference, ids)
-        self.assertTrue(root.xpath('//*[local-name()="svg"]'))
-        self.assertNotIn('<?xml', text)
-        # All colours are the page's own.
-        self.assertNotRegex(text, '#0[12]01[0-9a-f]{2}')
-
-    def test_nothing_is_loaded(self):
-        text, root = _page(report_scenes.levels(rounds=3))
-        self.assertNotRegex(text, r'@import|src=|url\((?!#)')
         # Links to sources are there to be followed, if wanted.
         for link in root.xpath('//a/@href'):
             self.assertRegex(link, '^(#|https?://)')
+        # The charts, and the answer's.
+        self.assertEqual(2 * pictures, len(root.xpath(
+            '//figure//*[local-name()="svg"]')))
 
     def test_text_is_escaped(self):
         run = report_scenes.Run(rounds=2, name='<script>alert(1)</script>')
         run.alone(factors={'scenario': '<b>&"\''})
         run.alone(factors={'scenario': '$\\frac{1}{2}$'}, flags=('<i>',))
-        _text, root = _page(run)
+        root = _page(run)
         self.assertEqual([], root.xpath('//script | //i | //td//b'))
         self.assertIn('<b>&"\'', root.xpath('//td/span/text()'))
 
-    def test_several(self):
-        text, root = _page(report_scenes.mutex(rounds=3),
-                           report_scenes.mutex(rounds=3))
-        self.assertEqual(2, len(root.xpath('//section')))
-        ids = root.xpath('//@id')
-        self.assertEqual(len(set(ids)), len(ids))
-        self.assertEqual(['#part-1', '#part-2'],
-                         root.xpath('//nav//a/@href'))
-
     def test_answer_comes_first(self):
-        _text, root = _page(report_scenes.levels(rounds=3))
+        root = _page(report_scenes.levels(rounds=3))
         text = root.text_content()
         places = [text.index(one) for one in (
             'What density costs is apart', '⚠',
@@ -92,7 +92,7 @@ class PageTest(unit_base.TestCase):
         self.assertIn('? inconclusive', text)
 
     def test_published_figures_are_apart(self):
-        _text, root = _page(report_scenes.priority(rounds=3))
+        root = _page(report_scenes.priority(rounds=3))
         table = published.beside('priority', '')
         self.assertIn(table.source.url,
                       root.xpath('//aside')[0].text_content())
@@ -104,7 +104,7 @@ class PageTest(unit_base.TestCase):
         self.assertNotIn('85.923', root.text_content())
 
     def test_figures_that_have_no_row(self):
-        _text, root = _page(report_scenes.mutex(rounds=3))
+        root = _page(report_scenes.mutex(rounds=3))
         inside = root.xpath('//aside')[0].text_content()
         for figure in published.figures('mutex'):
             self.assertIn(figure.what, ' '.join(inside.split()))
@@ -115,13 +115,12 @@ class PageTest(unit_base.TestCase):
                 ('cpu-priority', 'Published elsewhere, for reference'),
                 ('my-own', 'Published elsewhere of comparable experiments, '
                            'for reference')):
-            _text, root = _page(
-                report_scenes.priority(rounds=3, name=name))
+            root = _page(report_scenes.priority(rounds=3, name=name))
             self.assertEqual([title], root.xpath('//aside/h3/text()'))
 
     def test_names(self):
         def part(run, source):
-            return page.Part(source, statistics.summarise(run.results()), ())
+            return page.Part(source, run.summary(), ())
 
         guests = report_scenes.Run().alone()
         processes = report_scenes.Run().alone(
@@ -146,55 +145,46 @@ class PageTest(unit_base.TestCase):
         self.assertNotIn('here.',
                          page.extent(report_scenes.overhead().results()))
 
-    def test_kernel_words(self):
-        results = report_scenes.mutex(rounds=2).results(
-            dataclasses.replace(report_scenes.CONDITIONS, smt='notsupported'))
-        text = page.render([page.Part('a', statistics.summarise(
-            results), ())], '1')
-        self.assertIn('<dt>SMT</dt><dd>not supported</dd>', text)
-
-    def test_doubts_of_the_earlier_run(self):
-        old = report_scenes.levels(rounds=2)
-        part = _part(report_scenes.levels(), old)
-        text = html.document_fromstring(
-            page.render([part], '1')).text_content()
-        self.assertIn('Each case was measured in 2 rounds',
-                      text.partition('Of the earlier run')[2])
-        self.assertIn('Each case was measured in 2 rounds', ' '.join(
-            document.report_document([part])['results'][0]['comparison'][
-                'warnings']))
-
     def test_comparison(self):
-        part = _part(report_scenes.levels(0.4), report_scenes.levels(0.6))
-        text = html.document_fromstring(
-            page.render([part], '1')).text_content()
+        part = _part(report_scenes.levels(0.4),
+                     report_scenes.levels(0.8, rounds=3))
+        text = _root(part).text_content()
         self.assertIn('28 figures compared', text)
         self.assertIn('✗ regression', text)
+        # Doubts of the earlier run that the later one has not.
+        doubt = 'Each case was measured in 3 rounds'
+        self.assertIn(doubt, text.partition('Of the earlier run')[2])
+        found = document.report_document([part])['results'][0]['comparison']
+        self.assertIn(doubt, ' '.join(found['warnings']))
 
     def test_conditions(self):
-        _text, root = _page(report_scenes.mutex(rounds=3))
+        root = _root(_part(report_scenes.mutex(rounds=2), smt='notsupported'))
         found = dict(zip(root.xpath('//dl[1]/dt/text()'),
                          root.xpath('//dl[1]/dd/text()')))
         self.assertEqual('A CPU <of> "ours"', found['CPU'])
         self.assertEqual('4-11', found['CPUs, dedicated'])
+        self.assertEqual('not supported', found['SMT'])
+
+    def test_conditions_that_are_not_known(self):
+        part = _part(report_scenes.mutex(rounds=2))
+        part = dataclasses.replace(part, summary=dataclasses.replace(
+            part.summary, results=dataclasses.replace(
+                part.summary.results, conditions=())))
+        self.assertIn('an-experiment-of-mutex', _root(part).text_content())
 
     def test_each_run_with_its_host(self):
-        runs = [report_scenes.mutex(rounds=2), report_scenes.network(rounds=2)]
-        parts = [_part(run) for run in runs]
-        parts[1] = dataclasses.replace(parts[1], summary=statistics.summarise(
-            runs[1].results(dataclasses.replace(
-                report_scenes.CONDITIONS, virtualised='Acme Cloud'))))
+        root = _root(_part(report_scenes.mutex(rounds=2)), _part(
+            report_scenes.network(rounds=2), virtualised='Acme Cloud'))
         rows = [[cell.text_content().strip() for cell in row.xpath('td')]
-                for row in html.document_fromstring(page.render(
-                    parts, '1')).xpath('//div[@id="runs"]//tbody/tr')]
+                for row in root.xpath('//div[@id="runs"]//tbody/tr')]
         self.assertEqual(['bare metal', 'a hypervisor: Acme Cloud'],
                          [row[7] for row in rows])
         self.assertEqual(['bm (process), vm (KVM)', 'vm (KVM)'],
                          [row[3] for row in rows])
 
     def test_most_telling_run_is_the_headline(self):
-        _text, root = _page(report_scenes.mutex(rounds=3),
-                            report_scenes.levels(rounds=3))
+        root = _page(report_scenes.mutex(rounds=3),
+                     report_scenes.levels(rounds=3))
         self.assertIn('Beside neighbours', root.xpath(
             '//header/p[@class="answer"]/text()')[0])
         self.assertIn('take turns at a mutex',
@@ -207,19 +197,24 @@ class PageTest(unit_base.TestCase):
         self.assertIn(
             '96 of 100 identical comparisons on this machine include 1.0, the '
             'largest ratio being 1.40; intervals stretched by 1.30.',
-            html.document_fromstring(page.render([part], '1')).text_content())
+            _root(part).text_content())
         self.assertEqual(96, document.report_document([part])['results'][0][
             'self_test']['including_one'])
+
+    def test_method(self):
+        run = report_scenes.Run(rounds=2).alone()
+        found = page.method(run.summary())
+        self.assertIn("by: Student's t.", found)
+        self.assertIn('whole rounds', found)
 
     def test_nothing_measured(self):
         run = report_scenes.overhead(rounds=1)
         run.measurements.clear()
-        text = _page(run)[1].text_content()
-        self.assertIn('Nothing has been measured', text)
+        self.assertIn('Nothing has been measured', _page(run).text_content())
 
     def test_same_each_time(self):
-        self.assertEqual(_page(report_scenes.priority(rounds=3))[0],
-                         _page(report_scenes.priority(rounds=3))[0])
+        part = _part(report_scenes.priority(rounds=3))
+        self.assertEqual(page.render([part], '1'), page.render([part], '1'))
 
     @ddt.data(('jinja2', 'bench'), ('matplotlib', 'plots'))
     @ddt.unpack
@@ -231,17 +226,7 @@ class PageTest(unit_base.TestCase):
         self.assertIn(f'nova-pinning[{extra}]', error.advice)
 
 
-@ddt.ddt
 class ChartsTest(unit_base.TestCase):
-
-    @ddt.data(('levels', 3), ('mutex', 1), ('priority', 1), ('ladder', 2),
-              ('overhead', 1), ('multitask', 2), ('network', 1),
-              ('latency', 3), ('neighbours', 2), ('self-test', 1))
-    @ddt.unpack
-    def test_number(self, kind, number):
-        found = charts.draw(statistics.summarise(
-            report_scenes.ALL[kind](rounds=3).results()), 'a')
-        self.assertEqual(number, len(found))
 
     def test_utilisation(self):
         """A chart for each workload: a row a case, a line for each use."""
@@ -253,7 +238,7 @@ class ChartsTest(unit_base.TestCase):
                         str(cpu): 0.5 for cpu in range(12)})
                 for second in range(1, 4)))
             for measurement in run.measurements]
-        summary = statistics.summarise(run.results())
+        summary = run.summary()
         found = [chart for chart in charts.draw(summary, 'a')
                  if 'how busy' in chart.title]
         self.assertEqual(
@@ -263,15 +248,12 @@ class ChartsTest(unit_base.TestCase):
             self.assertIn(f'{name} CPUs', found[0].svg)
 
     def test_series_differ_by_more_than_colour(self):
-        rows = statistics.summarise(
-            report_scenes.overhead(rounds=2).results()).rows
-        styles = charts._styles(rows).values()
+        styles = charts._styles('abcdef').values()
         self.assertEqual(6, len({style.marker for style in styles}))
         self.assertEqual(6, len({str(style.line) for style in styles}))
 
     def test_series_are_named_at_their_lines(self):
-        chart = charts.draw(statistics.summarise(
-            report_scenes.overhead(rounds=3).results()), 'a')[0]
+        chart = charts.draw(report_scenes.overhead(rounds=3).summary(), 'a')[0]
         for name in ('cn vanilla', 'cn pinned', 'vm vanilla', 'vm pinned'):
             self.assertIn(f'>{name}<', chart.svg)
 
@@ -318,20 +300,3 @@ class DocumentTest(unit_base.TestCase):
         self.assertIn('regression', {
             one['verdict'] for one in found['comparison']['changes']})
         self.assertEqual(1, len(found['skipped']))
-
-
-class MethodTest(unit_base.TestCase):
-
-    def test_said(self):
-        run = report_scenes.Run(rounds=2, repetitions=3).alone().alone(
-            factors={'scenario': 'b'})
-        found = page.method(statistics.summarise(run.results()))
-        self.assertIn("by: Student's t.", found)
-        self.assertIn('whole rounds', found)
-
-    def test_conditions_of_no_host(self):
-        results = dataclasses.replace(report_scenes.mutex(
-            rounds=2).results(), conditions=())
-        summary = statistics.summarise(results)
-        text = page.render([page.Part('a', summary, ())], '1')
-        self.assertIn('an-experiment-of-mutex', text)

@@ -14,9 +14,7 @@ from nova_pinning.tests.unit import unit_base
 
 
 def _caveats(run, failures=(), **conditions):
-    results = run.results(
-        dataclasses.replace(report_scenes.CONDITIONS, **conditions), failures)
-    return run_caveats.caveats(statistics.summarise(results))
+    return run_caveats.caveats(run.summary(failures=failures, **conditions))
 
 
 @ddt.ddt

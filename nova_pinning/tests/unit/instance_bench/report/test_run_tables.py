@@ -9,13 +9,12 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import run_comparison
-from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
 
 def _tables(run):
-    return study_tables.tables(statistics.summarise(run.results()))
+    return study_tables.tables(run.summary())
 
 
 @ddt.ddt
@@ -77,15 +76,8 @@ class TablesTest(unit_base.TestCase):
         self.assertIn('Egorov', found.note)
 
     def test_mutexes_of_several_workloads_are_one_table(self):
-        jobs = [report_scenes.workload(name, ('seconds', 's', 'lower'))
-                for name in ('mutex-smp', 'mutex-up')]
-        run = report_scenes.Run('mutex', jobs)
-        for job in jobs:
-            run.alone(report_scenes.tenant(workload=job.name),
-                      factors={'scenario': job.name})
-        found = _tables(run)
-        self.assertEqual(1, len(found))
-        self.assertEqual(2, len(found[0].rows))
+        found, = _tables(report_scenes.two_jobs())
+        self.assertEqual(2, len(found.rows))
 
     def test_priority(self):
         found = _tables(report_scenes.priority())[0]
@@ -197,9 +189,8 @@ class TablesTest(unit_base.TestCase):
     def test_platform(self, name, emulated, versions, words):
         run = report_scenes.Run(rounds=2).alone(
             report_scenes.tenant(platform=bench_model.PlatformName(name)))
-        found = study_tables.tables(statistics.summarise(run.results(
-            dataclasses.replace(report_scenes.CONDITIONS, emulated=emulated,
-                                versions=versions))))[0]
+        found = study_tables.tables(run.summary(
+            emulated=emulated, versions=versions))[0]
         self.assertEqual((words, 'a'), found.rows[0][:2])
 
     def test_several_tenants_of_a_case(self):
@@ -241,7 +232,7 @@ class OthersTest(unit_base.TestCase):
                          (found.columns, found.rows))
 
     def test_changes_worst_first(self):
-        old, new = (statistics.summarise(report_scenes.levels(slow).results())
+        old, new = (report_scenes.levels(slow).summary()
                     for slow in (0.6, 0.4))
         found = run_tables.changes(run_comparison.compare(new, old))
         self.assertEqual('regression', found.rows[0][-1])
@@ -249,13 +240,11 @@ class OthersTest(unit_base.TestCase):
         self.assertRegex(found.rows[0][5], r'^\+\d+\.\d% \(\+.* to \+.*\)$')
 
     def test_skipped(self):
-        found = run_tables.skipped(
-            statistics.summarise(report_scenes.levels().results()))
+        found = run_tables.skipped(report_scenes.levels().summary())
         self.assertEqual((('needs 32 CPUs, there are 16',
                            'enterprise fills the host / stream'),),
                          found.rows)
-        self.assertIsNone(run_tables.skipped(
-            statistics.summarise(report_scenes.mutex().results())))
+        self.assertIsNone(run_tables.skipped(report_scenes.mutex().summary()))
 
     def test_flags(self):
         run = report_scenes.Run(rounds=3).alone(flags=('a clock is off',))

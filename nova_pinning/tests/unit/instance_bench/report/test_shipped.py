@@ -8,7 +8,6 @@ from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import study_tables
-from nova_pinning.instance_bench import statistics
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -71,7 +70,7 @@ class ShippedTest(unit_base.TestCase):
 
     @ddt.data(*_OWN)
     def test_reported(self, name):
-        summary = statistics.summarise(_run(name).results())
+        summary = _run(name).summary()
         found = study_tables.tables(summary)
         self.assertTrue(found)
         self.assertEqual({*_GENERAL, *_OWN[name]},
