@@ -31,7 +31,6 @@ from nova_pinning import errors
 
 if TYPE_CHECKING:
     from nova_pinning.document import schema
-    from nova_pinning.document import source
 
 _SCHEMA = 'record-1.json'
 #: The files of all processes.
