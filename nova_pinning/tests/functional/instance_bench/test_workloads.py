@@ -195,9 +195,8 @@ class TestWorkloads(base.BaseTestCase):
 
     def test_redis_has_no_password(self):
         """So it has no commands that would be the worse for it."""
+        workload, _merged = self.prepared('redis')
         port = self.free_port()
-        workload = workload_catalogue.shipped()['redis']
-        programs.build(workload, self.values.programs)
         _head, server = workload.command.split('sh -c', 1)
         process = self.start(
             f'cd {self.values.work}; export ADDRESS=127.0.0.1 PORT={port}; '
