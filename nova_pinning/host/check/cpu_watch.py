@@ -108,15 +108,20 @@ def watch(
     threads = _Threads(tree, cpus)
     before = dict(_counts(tree, cpus))
     is_inside = hidden_work.is_inside(tree)
-    busy = hidden_work.busy_seconds(tree, cpus) if is_inside else {}
     started = ended = clock()
     threads.look()
+    # The whole machine's times are taken between the first look and the last,
+    # or what a thread runs while it is looked at would count as unseen.
+    busy_before = busy = (
+        hidden_work.busy_seconds(tree, cpus) if is_inside else {})
     looks, is_cut = 1, False
     try:
         took = clock() - started
         while (left := started + seconds - clock()) > 0:
             sleep(min(left, max(INTERVAL_SECONDS, _REST * took)))
             begun = clock()
+            if is_inside:
+                busy = hidden_work.busy_seconds(tree, cpus)
             threads.look()
             ended = clock()
             took, looks = ended - begun, looks + 1
@@ -128,8 +133,7 @@ def watch(
         cpus, ended - started, looks, runs,
         tuple(_arrivals(tree, cpus, before)), tuple(_unread(tree)), is_cut,
         hidden_work.unseen_seconds(
-            busy, hidden_work.busy_seconds(tree, cpus),
-            [run.seconds for run in runs]) if is_inside else {})
+            busy_before, busy, [run.seconds for run in runs]))
 
 
 @contextlib.contextmanager
