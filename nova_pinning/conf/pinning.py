@@ -120,7 +120,8 @@ slow claims are acceptable.
 How many seconds a request may spend in all on what can take long: the search
 for sets of host cells near PCI devices and networks, and nova's own fit for
 ``check_nova_claim``. A host that was not looked at to the end when the time
-is up is refused, with a reason that says so. 0: no limit.
+is up is refused, with a reason that says so. If no host is left for that, such
+hosts are looked at for as long again. 0: no limit.
 
 Raise it if requests are refused for that reason; nova-conductor waits for an
 answer as long as ``rpc_response_timeout`` says.

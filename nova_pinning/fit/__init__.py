@@ -74,6 +74,7 @@ from nova_pinning.fit._cells import set_check
 from nova_pinning.fit._decide import comes_alone
 from nova_pinning.fit._decide import decide
 from nova_pinning.fit._decide import Decision
+from nova_pinning.fit._decide import is_cut_off
 from nova_pinning.fit._pins import pin
 from nova_pinning.fit._pins import pin_cell
 from nova_pinning.fit._sizing import allowed_pools
@@ -102,6 +103,7 @@ __all__ = [
     'decide',
     'fit_guest',
     'free_pools',
+    'is_cut_off',
     'pin',
     'pin_cell',
     'set_check']

@@ -25,6 +25,11 @@ def comes_alone(drawback: model.Refusal) -> bool:
     return drawback.reason is model.Reason.NOVA_AGAIN_WRONG
 
 
+def is_cut_off(refusal: model.Refusal) -> bool:
+    """Whether a host was not looked at to the end, for that takes long."""
+    return refusal.reason in (model.Reason.NOVA_SLOW, model.Reason.BUDGET)
+
+
 class Decision:
     """A guest on a host.
 

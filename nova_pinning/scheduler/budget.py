@@ -2,6 +2,8 @@
 """How long a request may take with what can take long."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import time
 
 
@@ -13,7 +15,8 @@ class RequestBudget:
     :ivar is_exceeded: whether anything was told that the time is up
     """
 
-    __slots__ = ('_clock', '_seconds', '_spent', '_started', 'is_exceeded')
+    __slots__ = ('_clock', '_limit', '_seconds', '_spent', '_started',
+                 'is_exceeded')
 
     def __init__(self, seconds: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -21,7 +24,17 @@ class RequestBudget:
         self._clock = clock
         self._spent = 0.0
         self._started: float | None = None
+        self._limit = seconds
         self.is_exceeded = False
+
+    @contextlib.contextmanager
+    def for_second_tier(self) -> Iterator[None]:
+        """Give hosts of that tier as long again."""
+        self._limit = 2 * self._seconds
+        try:
+            yield
+        finally:
+            self._limit = self._seconds
 
     def resume(self) -> None:
         """Count the time from now on."""
@@ -40,7 +53,7 @@ class RequestBudget:
             return False
         self.resume()
         assert self._started is not None
-        if self._spent + self._clock() - self._started <= self._seconds:
+        if self._spent + self._clock() - self._started <= self._limit:
             return False
         self.is_exceeded = True
         return True

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import copy
 from typing import Any
 
+import nova.conf
 from nova.scheduler import filters
 from oslo_log import log as logging
 
@@ -75,20 +76,45 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
 
         Nova takes alternates from the same hosts. So those on which a second
         attempt could be accepted though it is wrong come one at a time and
-        after all others: then there is no second attempt.
+        after all others: then there is no second attempt. For several
+        instances nova asks for alternates apart, so all of them come.
         """
         harmless, harmful = [], []
-        for host_state in second:
-            outcome = fitting.fit_on_host(host_state, request, is_patient=True)
-            if not isinstance(outcome, fitting.FittedGuest):
-                continue
-            drawback = outcome.drawback
+        for host_state, placement in self._fitted(second, request):
+            drawback = placement.drawback
             # A Refusal counts as false.
             if drawback is not None and fit.comes_alone(drawback):
                 harmful.append(host_state)
             else:
                 harmless.append(host_state)
-        return harmless or harmful[:1]
+        return harmless or (harmful if request.is_several else harmful[:1])
+
+    @staticmethod
+    def _fitted(
+        second: Sequence[Any], request: requests.PinningRequest,
+    ) -> list[tuple[Any, fitting.FittedGuest]]:
+        """Hosts of the second tier on which the guest fits.
+
+        Those that take long to look at are looked at only until there are as
+        many as nova may try.
+        """
+        fitted, cut_off = [], []
+        for host_state in second:
+            outcome = fitting.fit_on_host(host_state, request)
+            if isinstance(outcome, fitting.FittedGuest):
+                fitted.append((host_state, outcome))
+            else:
+                cut_off.append(host_state)
+        enough = request.instances + nova.conf.CONF.scheduler.max_attempts - 1
+        with request.budget.for_second_tier():
+            for host_state in cut_off:
+                if len(fitted) >= enough:
+                    break
+                outcome = fitting.fit_on_host(
+                    host_state, request, is_patient=True)
+                if isinstance(outcome, fitting.FittedGuest):
+                    fitted.append((host_state, outcome))
+        return fitted
 
     def observe(
         self, host_states: Sequence[Any], spec_obj: Any,

@@ -81,8 +81,8 @@ def fit_on_host(
     one of them is looked at again.
 
     :param host_state: nova.scheduler.host_manager.HostState; not changed
-    :param is_patient: whether to ask nova for longer than its claim may take,
-        where that is why the host was refused
+    :param is_patient: whether to look at the host to the end, where it was
+        refused for want of time
     :returns: None if the guest asks for no NUMA topology
     """
     if request.spec_topology is None:
@@ -92,7 +92,8 @@ def fit_on_host(
         host = request.hosts[host_state] = _ScheduledHost(host_state)
     else:
         host.notice(host_state, request)
-        if is_patient and is_slow(host.outcome):
+        if (is_patient and isinstance(host.outcome, Refusal)
+                and fit.is_cut_off(host.outcome)):
             host.outcome = None
     outcome: FittedGuest | Refusal | None = host.outcome
     if outcome is None:
@@ -102,17 +103,11 @@ def fit_on_host(
 
 def last_fit(host_state: Any,
              request: requests.PinningRequest) -> FittedGuest | None:
-    """What :func:`place` found last, if it was a place."""
+    """What :func:`fit_on_host` found last, if the guest fits."""
     host = request.hosts.get(host_state)
     if host is not None and isinstance(host.outcome, FittedGuest):
         return host.outcome
     return None
-
-
-def is_slow(outcome: FittedGuest | Refusal | None) -> bool:
-    """Whether nova was not asked to the end, for its claim takes too long."""
-    return (isinstance(outcome, Refusal) and
-            outcome.reason is Reason.NOVA_SLOW)
 
 
 class _ScheduledHost:

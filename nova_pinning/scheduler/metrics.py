@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-
-
 """What nova-scheduler counts and times of the filters and weighers.
 
 Each process has one recorder, which does nothing unless ``[pinning]
@@ -173,7 +171,7 @@ class MetricsRecorder:
 
 
 def _harmless(method: Callable[..., None]) -> Callable[..., None]:
-    """Have a method of Writing never raise."""
+    """Have a method of WritingRecorder never raise."""
     @functools.wraps(method)
     def tell(self: 'WritingRecorder', *args: Any, **kwargs: Any) -> None:
         try:
@@ -202,7 +200,8 @@ class WritingRecorder(MetricsRecorder):
         self.self_test_passed = self_test_passed
         self._has_complained = False
         self._error_kinds: set[tuple[str, str]] = set()
-        self._versions = _version('nova'), _version('nova-pinning')
+        self._versions = package_version('nova'), package_version(
+            'nova-pinning')
         self._registry = prometheus_client.CollectorRegistry()
         kinds = {'counter': prometheus_client.Counter,
                  'histogram': prometheus_client.Histogram}
@@ -341,7 +340,8 @@ def _reason(reason: str) -> str:
     return reason if reason in _REASONS else _OTHER
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """'unknown' of one that was not installed as a package."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -13,6 +13,7 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from nova_pinning import conf
+from nova_pinning import fit
 from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
@@ -81,7 +82,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
     def second_choice(
         self, second: Sequence[Any], request: requests.PinningRequest,
     ) -> Sequence[Any]:
-        """Those of the second tier that pass where the first is empty.
+        """Those of the second tier that pass where the first does not do.
 
         :param second: HostStates
         """
@@ -125,7 +126,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             host_states = list(filter_obj_list)
             self._look(host_states, spec_obj, request, round_)
             self._observe(host_states, spec_obj, round_.refused)
-            self._measure(round_, time.perf_counter() - started)
+            self._measure(request, round_, time.perf_counter() - started)
             yield from host_states
             return
         for host_state in filter_obj_list:
@@ -133,7 +134,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
                 yield host_state
         if request is not None:
             yield from self._second_tier(spec_obj, request, round_)
-        self._measure(round_, time.perf_counter() - started)
+        self._measure(request, round_, time.perf_counter() - started)
         self._conclude(spec_obj, request, round_)
 
     def _look(
@@ -145,7 +146,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             self._passes_first(host_state, spec_obj, request, round_)
         if request is None:
             return
-        chosen = [] if round_.passed else self._chosen(
+        chosen = [] if self._is_enough(round_, request) else self._chosen(
             round_.second, request, round_.refused)
         for host_state in round_.second:
             name = host_state.host
@@ -165,7 +166,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         refusal, is_sound = self._judge(host_state, spec_obj, request)
         if refusal is not None:
             round_.refused.add(host_state.host, refusal)
-            if refusal.reason is Reason.NOVA_SLOW:
+            if fit.is_cut_off(refusal):
                 round_.second.append(host_state)
             return False
         if is_sound and request is not None:
@@ -180,39 +181,59 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
     def _second_tier(
         self, spec_obj: Any, request: requests.PinningRequest, round_: _Round,
     ) -> Iterator[Any]:
-        """Hosts with a drawback, where no other is left.
+        """Hosts with a drawback, where there are not enough others.
 
         Nova hands the hosts that are left for one instance on to the next.
-        So those that were left aside then are looked at again, unless
-        the filters before this one may by now say no to them. As alternates,
+        So those that were left aside then are looked at again, unless they
+        are not where the first instance is and have to be. As alternates,
         which nova asks for after the last of several instances, they are no
         good.
         """
         if self._has_host(spec_obj, request):
             return
+        new = set(round_.second)
         aside = [host_state for host_state in request.left_aside
-                 if host_state not in round_.second]
-        if round_.passed:
+                 if host_state not in new]
+        if self._is_enough(round_, request):
             request.left_aside[:] = [*aside, *round_.second]
             self._count_drawbacks(round_.second, request, False)
             return
         second = list(round_.second)
-        if request.may_return:
+        if request.group_policy != 'affinity':
             second += aside
         chosen = self._chosen(second, request, round_.refused)
+        taken = set(chosen)
         request.left_aside[:] = [
             host_state for host_state in [*aside, *round_.second]
-            if host_state not in chosen]
-        if chosen:
-            self._count_drawbacks(chosen, request, True)
+            if host_state not in taken]
+        drawbacks = self._count_drawbacks(chosen, request, True)
+        # One that had no time before may turn out to have none.
+        if drawbacks:
             LOG.info('Instance %s goes on a host of second choice, since none '
-                     'of the first is left: %s', instance_of(spec_obj),
-                     self._drawbacks(chosen, request))
+                     'of the first is left: %s'
+                     if not round_.passed else
+                     'Instance %s may go on a host of second choice, since '
+                     'there are too few of the first for its server group: '
+                     '%s', instance_of(spec_obj), drawbacks)
         for host_state in chosen:
             round_.refused.discard(host_state.host)
             round_.passed += 1
             self.accept(host_state, request)
             yield host_state
+
+    def _is_enough(self, round_: _Round,
+                   request: requests.PinningRequest) -> bool:
+        """Whether the hosts of the first tier do, for now.
+
+        Where each instance may need a host of its own, the filter for that
+        comes before this one, and leaves none once those are used up. Nova
+        does not ask this one then.
+        """
+        needed = 1
+        if request.group_policy == 'anti-affinity':
+            needed = request.instances - sum(
+                name == self._name for name, _instance in request.placed)
+        return round_.passed >= max(1, needed)
 
     def _chosen(
         self, second: Sequence[Any], request: requests.PinningRequest,
@@ -226,9 +247,10 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             return []
         try:
             chosen = self.second_choice(second, request)
+            taken = set(chosen)
             for host_state in second:
                 name = host_state.host
-                if host_state in chosen or refused.refusal(name) is None:
+                if host_state in taken or refused.refusal(name) is None:
                     continue
                 refusal = self.refusal(host_state, request)
                 if refusal is not None:
@@ -250,15 +272,21 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
 
     def _count_drawbacks(self, host_states: Iterable[Any],
                          request: requests.PinningRequest,
-                         is_used: bool) -> None:
+                         is_used: bool) -> tally.RefusalTally:
         recorder = metrics.recorder()
-        for reason, count in self._drawbacks(
-                host_states, request).counts.items():
+        drawbacks = self._drawbacks(host_states, request)
+        for reason, count in drawbacks.counts.items():
             recorder.held_back(reason, count, is_used)
+        return drawbacks
 
-    def _measure(self, round_: _Round, seconds: float) -> None:
-        metrics.recorder().filtered(
+    def _measure(self, request: requests.PinningRequest | None,
+                 round_: _Round, seconds: float) -> None:
+        recorder = metrics.recorder()
+        recorder.filtered(
             self._name, round_.passed, round_.refused.counts, seconds)
+        if request is not None and request.budget.is_exceeded:
+            recorder.budget_exceeded()
+            request.budget.is_exceeded = False
 
     def _conclude(
         self,
@@ -277,9 +305,6 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             has_passed = self._has_host(spec_obj, request)
             if round_.passed:
                 request.placed.add((self._name, instance))
-            if request.budget.is_exceeded:
-                metrics.recorder().budget_exceeded()
-                request.budget.is_exceeded = False
         tallies[self._name] = round_.refused
         if not round_.refused or round_.passed:
             return

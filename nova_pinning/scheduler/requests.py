@@ -66,9 +66,9 @@ class PinningRequest:
     :param requires_shared_cpus: whether nova-compute fails to start the guest
         where emulator threads have no shared CPUs to run on
     :param packs_cells: as nova-scheduler is configured
-    :param is_several: whether it asks for several instances
-    :param may_return: whether a host that was left aside for one instance may
-        serve another of the request
+    :param is_move: whether it moves an instance that there is already
+    :param instances: how many it asks for
+    :param group_policy: of the server group that they are in, None without
     :param recent_mix: of pinned guests, this one included, as it was when
         its first instance was noted; None before that
     :param options: group [pinning], read once: to look up an option takes
@@ -92,8 +92,9 @@ class PinningRequest:
     requires_threads: bool
     requires_shared_cpus: bool
     packs_cells: bool
-    is_several: bool
-    may_return: bool
+    is_move: bool
+    instances: int
+    group_policy: str | None
     recent_mix: mix.Mix | None
     options: PinningOptions
     budget: budget.RequestBudget
@@ -105,6 +106,11 @@ class PinningRequest:
     placed: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     left_aside: list[Any] = dataclasses.field(default_factory=list)
     _traits: traits_reader.TraitsView | None = None
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it asks for several instances."""
+        return self.instances > 1
 
     @property
     def traits(self) -> traits_reader.TraitsView:
@@ -144,6 +150,7 @@ def _read(spec_obj: Any) -> PinningRequest:
     guest, guest_refusal = _guest(spec_obj.numa_topology, network_metadata)
     pci_requests = spec_obj.pci_requests
     now = current_options()
+    is_move = _is_move(spec_obj)
     time_left = budget.RequestBudget(now.request_budget_seconds)
     predictor = claims.ClaimPredictor(guest, network_metadata, time_left)
     return PinningRequest(
@@ -156,15 +163,22 @@ def _read(spec_obj: Any) -> PinningRequest:
         requires_threads=_requires_threads(spec_obj),
         requires_shared_cpus=_requires_shared_cpus(spec_obj),
         packs_cells=numa.packs_cells(),
-        is_several=nova_objects.given(spec_obj, 'num_instances', 1) > 1,
-        may_return=not _wants_affinity(spec_obj),
+        is_move=is_move,
+        # Of a move, it is the number that the instance once came with.
+        instances=1 if is_move else nova_objects.given(
+            spec_obj, 'num_instances', 1),
+        group_policy=_group_policy(spec_obj),
         recent_mix=None,
         options=now,
         budget=time_left,
         claims=predictor,
         bounds=fit.ClaimBounds(
             max_seconds=now.nova_claim_max_seconds,
-            is_retried=_is_retried(spec_obj),
+            # Nova tries other hosts with what an aborted claim has left. Not
+            # where it tries once only, and not for moves, whose claims make
+            # the guest's topology anew.
+            is_retried=nova.conf.CONF.scheduler.max_attempts > 1
+            and not is_move,
             is_over=time_left.is_over,
             ask_nova=predictor.predict if now.check_nova_claim else None,
             forgets_pages=guest is not None and nova_claim.forgets_pages()))
@@ -232,34 +246,30 @@ def _note_change(reloaded: cfg.ConfigOpts, _changed: Any) -> None:
         LOG.error('nova-scheduler has read its configuration again, but an '
                   'option of [pinning] is wrong; those that were right last '
                   'still apply: %s', error)
-        if _good_options is not None:
+        good = _good_options
+        if good is not None:
             for name in _OPTION_NAMES:
-                reloaded.set_override(
-                    name, getattr(_good_options, name), 'pinning')
+                reloaded.set_override(name, getattr(good, name), 'pinning')
             _is_overridden = True
 
 
 conf.CONF.register_mutate_hook(_note_change)
 
 
-def _is_retried(spec_obj: Any) -> bool:
-    """Whether nova tries other hosts with what an aborted claim has left.
+def _is_move(spec_obj: Any) -> bool:
+    """Whether the instance is there already.
 
-    Not where it tries once only, and not for moves, whose claims make the
-    guest's topology anew. Moves are told by the cell that nova-conductor
-    restricts them to (nova.conductor.tasks.migrate.MigrationTask.
+    Told by the cell that nova-conductor restricts it to
+    (nova.conductor.tasks.migrate.MigrationTask.
     _set_requested_destination_cell, and the like for other moves).
     """
-    if nova.conf.CONF.scheduler.max_attempts < 2:
-        return False
     destination = nova_objects.given(spec_obj, 'requested_destination')
-    return not (destination and nova_objects.given(destination, 'cell'))
+    return bool(destination and nova_objects.given(destination, 'cell'))
 
 
-def _wants_affinity(spec_obj: Any) -> bool:
-    """Whether its instances have to be where the first one is."""
+def _group_policy(spec_obj: Any) -> str | None:
     group = nova_objects.given(spec_obj, 'instance_group')
-    return bool(group) and nova_objects.given(group, 'policy') == 'affinity'
+    return nova_objects.given(group, 'policy') if group else None
 
 
 def _guest_class(
@@ -314,7 +324,8 @@ def _requires_shared_cpus(spec_obj: Any) -> bool:
 def note_instance(spec_obj: Any, request: PinningRequest) -> None:
     """Count the instance that is scheduled now into the recent mix.
 
-    An instance counts once, so filters and weighers may all say so.
+    An instance counts once, so filters and weighers may all say so. One that
+    is moved has been asked for before, perhaps long ago.
 
     :param spec_obj: nova.objects.RequestSpec; for each instance of a request
         for several, nova sets its instance_uuid
@@ -324,7 +335,7 @@ def note_instance(spec_obj: Any, request: PinningRequest) -> None:
         return
     recent = mix.recent()
     instance = nova_objects.given(spec_obj, 'instance_uuid')
-    if instance:
+    if instance and not request.is_move:
         recent.add(instance, request.guest)
     if request.recent_mix is None:
         request.recent_mix = recent.mix()

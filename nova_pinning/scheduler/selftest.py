@@ -7,7 +7,6 @@ into it, and then what the filter predicts would not come true.
 """
 
 import functools
-from importlib import metadata
 from typing import NamedTuple
 
 from nova import objects
@@ -53,7 +52,7 @@ def at_start_up() -> SelfTestResult:
         LOG.log(
             logging.INFO if is_tested else logging.WARNING,
             'nova-pinning %s on nova %s, which it is %s: self-test passed, %d '
-            'cases', metadata.version('nova-pinning'), version, known,
+            'cases', metrics.package_version('nova-pinning'), version, known,
             result.checked)
         return result
     LOG.error(
@@ -62,14 +61,14 @@ def at_start_up() -> SelfTestResult:
         'are judged as [pinning] on_error says. Put NUMATopologyFilter in the '
         'place of PinnedTopologyFilter, or install a version that is tested '
         'with this nova, and report these: %s',
-        metadata.version('nova-pinning'), version, known,
+        metrics.package_version('nova-pinning'), version, known,
         len(result.failures), result.checked, '; '.join(result.failures))
     return result
 
 
 def nova_version() -> tuple[str, bool]:
     """The version of nova, and whether this one is tested with it."""
-    version = metadata.version('nova')
+    version = metrics.package_version('nova')
     release = nova_release.of_nova_version(version)
     return version, release in nova_release.TESTED
 

@@ -39,6 +39,7 @@ class RefusalTally:
         self._counts[reason] -= 1
         self._counts += collections.Counter()
         if self._examples[reason][0] == host_name:
+            del self._examples[reason]
             for other in self._refusals.items():
                 if other[1].reason is reason:
                     self._examples[reason] = other

@@ -22,6 +22,7 @@ import dataclasses
 import os
 import threading
 import time
+from typing import NamedTuple
 
 from keystoneauth1 import loading as ks_loading
 from nova import utils
@@ -83,6 +84,18 @@ class TraitsView:
     were_read: bool = True
 
 
+class _GoodRead(NamedTuple):
+    """What one read has found.
+
+    :param begun: when, by the reader's clock
+    :param tell_classes: whether the traits of any host do
+    """
+
+    begun: float
+    marks: Mapping[str, ProviderMarks]
+    tell_classes: bool
+
+
 #: For a scheduler that does not read traits.
 _NOTHING = TraitsView()
 
@@ -117,9 +130,8 @@ class TraitsReader:
         self._awaited_since = clock()
         self._hurried: threading.Thread | None = None
         self._client: client.PlacementClient | None = None
-        #: When the last good read began, and what it found.
-        self._last: tuple[float, Mapping[str, ProviderMarks]] | None = None
-        self._tell_classes = False
+        #: The last good one, replaced as a whole.
+        self._last: _GoodRead | None = None
         self._error = ''
         self._reading = threading.Lock()
         self._hurrying = threading.Lock()
@@ -151,7 +163,7 @@ class TraitsReader:
                 0.0, self._awaited_since + self._settings.first_wait_seconds
                 - self._clock()))
         last = self._last
-        return TraitsView(last[1] if last else {}, self._staleness(),
+        return TraitsView(last.marks if last else {}, self._staleness(last),
                           last is not None)
 
     def _try_again(self) -> None:
@@ -175,7 +187,7 @@ class TraitsReader:
     def age_seconds(self) -> float | None:
         """How long ago the last good read began, None if there was none."""
         last = self._last
-        return None if last is None else self._clock() - last[0]
+        return None if last is None else self._clock() - last.begun
 
     def refresh(self) -> bool:
         """Read now, in the calling thread. Never raises.
@@ -186,9 +198,8 @@ class TraitsReader:
             begun = self._clock()
             try:
                 marks = self._read()
-                self._tell_classes = any(
-                    mark.classes for mark in marks.values())
-                self._last = begun, marks
+                self._last = _GoodRead(begun, marks, any(
+                    mark.classes for mark in marks.values()))
             except Exception as error:
                 self._note_failure(error)
                 return False
@@ -212,18 +223,18 @@ class TraitsReader:
         return {provider: _marks(traits)
                 for provider, traits in by_provider.items()}
 
-    def _staleness(self) -> str:
+    def _staleness(self, last: _GoodRead | None) -> str:
         """Why what was read last cannot be relied on; '' if it may."""
         limit = self._settings.max_age_seconds
         if not limit:
             return ''
-        if self._last is None:
+        if last is None:
             said = 'not read since nova-scheduler was started'
-        elif not self._tell_classes:
+        elif not last.tell_classes:
             # No host had any: what tells their classes is something else.
             return ''
         else:
-            age = self._clock() - self._last[0]
+            age = self._clock() - last.begun
             if age <= limit:
                 return ''
             said = f'last read {age:.0f} s ago'
@@ -239,7 +250,8 @@ class TraitsReader:
         if self._stopping.is_set():
             return
         now = self._clock()
-        is_stale = bool(self._staleness())
+        last = self._last
+        is_stale = bool(self._staleness(last))
         is_first = self._failing_since is None
         if is_first:
             self._failing_since = now
@@ -248,10 +260,10 @@ class TraitsReader:
             return
         self._warned_at, self._warned_stale = now, is_stale
         what = 'None have been read so far'
-        if self._last is not None:
-            what = f'Those read {now - self._last[0]:.0f} s ago are used'
+        if last is not None:
+            what = f'Those read {now - last.begun:.0f} s ago are used'
         if is_stale:
-            telling = ('no aggregate names' if self._last is not None else
+            telling = ('no aggregate names' if last is not None else
                        'neither an aggregate nor their topology tells')
             what += (', and dedicated guests are refused on hosts whose class '
                      f'{telling}: [pinning] traits_max_age_seconds is '

@@ -43,6 +43,17 @@ class TestBudget(base.BaseTestCase):
         self.clock.now += 1.1
         self.assertTrue(spent.is_over())
 
+    def test_the_second_tier_has_as_long_again(self):
+        spent = budget.RequestBudget(5.0, self.clock)
+        spent.resume()
+        self.clock.now += 6
+        self.assertTrue(spent.is_over())
+        with spent.for_second_tier():
+            self.assertFalse(spent.is_over())
+            self.clock.now += 5
+            self.assertTrue(spent.is_over())
+        self.assertTrue(spent.is_over())
+
     def test_no_limit(self):
         spent = budget.RequestBudget(0, self.clock)
         self.clock.now += 10 ** 9

@@ -26,6 +26,18 @@ def _states(*pinned):
         for number, count in enumerate(pinned)]
 
 
+def _searched():
+    """A host and a guest for which sets of cells are searched."""
+    return oracle_cases.case(
+        [oracle_cases.host_cell(cell, [cell]) for cell in range(2)],
+        oracle_cases.guest((1, 256)), pci={
+            'pools': [{'vendor_id': '8086', 'product_id': '1520',
+                       'count': 1, 'numa_node': 1, 'dev_type': 'type-PCI'}],
+            'requests': [{'count': 1, 'spec': [{'vendor_id': '8086'}],
+                          'alias': 'nic', 'policy': 'required'}],
+            'mapping': None})
+
+
 def _spec():
     return builders.spec(builders.guest_topology((2, 1)))
 
@@ -82,15 +94,7 @@ class TestTold(unit_base.TestCase, oracle_cases.TestCase):
         self.assertEqual((_FILTER, 0, {Reason.ERROR: 2}), told.args[:3])
 
     def test_the_budget_once_for_all_hosts(self):
-        case = oracle_cases.case(
-            [oracle_cases.host_cell(cell, [cell]) for cell in range(2)],
-            oracle_cases.guest((1, 256)), pci={
-                'pools': [{'vendor_id': '8086', 'product_id': '1520',
-                           'count': 1, 'numa_node': 1,
-                           'dev_type': 'type-PCI'}],
-                'requests': [{'count': 1, 'spec': [{'vendor_id': '8086'}],
-                              'alias': 'nic', 'policy': 'required'}],
-                'mapping': None})
+        case = _searched()
         for seconds, expected in ((0.0, 0), (1e-9, 1)):
             self.set_option('request_budget_seconds', seconds)
             state, spec = builders.scheduled(case)
@@ -101,3 +105,10 @@ class TestTold(unit_base.TestCase, oracle_cases.TestCase):
                 expected, self.recorder.budget_exceeded.call_count)
         told = self.recorder.filtered.call_args_list[-1]
         self.assertEqual((_FILTER, 0, {Reason.BUDGET: 4}), told.args[:3])
+
+    def test_the_budget_where_nothing_is_refused(self):
+        self.set_option('mode', 'observe')
+        self.set_option('request_budget_seconds', 1e-9)
+        state, spec = builders.scheduled(_searched())
+        self.assertEqual([state], self._filtered([state], spec))
+        self.recorder.budget_exceeded.assert_called_once_with()

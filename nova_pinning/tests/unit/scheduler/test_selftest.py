@@ -116,9 +116,17 @@ class TestThisNova(TestCase):
                 ('31.0.0', True), ('28.0.0', False), ('3.4', False),
                 ('340.0', False), ('', False), ('v34', False), ('0', False)):
             with mock.patch.object(
-                    selftest.metadata, 'version', return_value=version):
+                    metrics.metadata, 'version', return_value=version):
                 self.assertEqual(
                     (version, is_tested), selftest.nova_version())
+
+    def test_nova_that_is_no_package(self):
+        with mock.patch.object(
+                metrics.metadata, 'version',
+                side_effect=metrics.metadata.PackageNotFoundError('nova')):
+            _chosen, said = self._start()
+        self.assertIn('nova unknown, which it is not tested with',
+                      said.getMessage())
 
 
 @ddt.ddt

@@ -33,6 +33,8 @@ class TestTally(oslotest.BaseTestCase):
         counts.discard('host2')
         self.assertEqual([], counts.causes)
         self.assertFalse(counts)
+        counts.add('host4', model.Refusal(Reason.NOVA_SLOW))
+        self.assertEqual('host4', counts.causes[0].example)
 
     def test_counts_by_reason_the_most_frequent_first(self):
         counts = tally.RefusalTally()

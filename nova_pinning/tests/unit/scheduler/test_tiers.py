@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+from unittest import mock
 import uuid
 
+import ddt
 import nova.conf
 from nova import objects
 from nova.scheduler import filters as nova_filters
+from nova.scheduler.filters import affinity_filter
 from oslo_config import fixture as config_fixture
 
 from nova_pinning import model
@@ -57,6 +61,11 @@ def _spec_of_four(**values):
     for cell in topology.cells:
         cell.cpuset, cell.pcpuset = cell.pcpuset, set()
     return builders.spec(topology, **values)
+
+
+def _apart():
+    return objects.InstanceGroup(
+        policy='anti-affinity', hosts=[], rules={}, uuid=str(uuid.uuid4()))
 
 
 class _Recorder(metrics.MetricsRecorder):
@@ -157,6 +166,41 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
         self.assertIn(model.summarise(Reason.NOVA_WRONG),
                       records[-1].getMessage())
 
+    def test_no_more_long_looks_than_hosts_may_be_tried(self):
+        self.set_option('nova_claim_max_seconds', 1e-9)
+        self.nova_options.config(max_attempts=3, group='scheduler')
+        states = [_second(f'host{number}') for number in range(9)]
+        with mock.patch.object(
+                fitting, '_place', wraps=fitting._place) as placed:
+            self.assertEqual(['host0', 'host1', 'host2'],
+                             self._left(states, _spec()))
+        self.assertEqual(
+            [False] * 9 + [True] * 3, [call.args[3] for call
+                                       in placed.call_args_list])
+
+    def test_another_look_for_want_of_time(self):
+        """Hosts that the request had no time for get some in the end."""
+        self.set_option('request_budget_seconds', 10)
+        now = iter([0.0, 15.0])
+        clock = mock.Mock(side_effect=lambda: next(now, 15.0))
+        self.enterContext(mock.patch.object(
+            requests.budget, 'RequestBudget',
+            functools.partial(requests.budget.RequestBudget, clock=clock)))
+        state, spec = builders.scheduled(oracle_cases.case(
+            [oracle_cases.host_cell(cell, [cell]) for cell in range(2)],
+            oracle_cases.guest((1, 256)), pci={
+                'pools': [{'vendor_id': '8086', 'product_id': '1520',
+                           'count': 1, 'numa_node': 1,
+                           'dev_type': 'type-PCI'}],
+                'requests': [{'count': 1, 'spec': [{'vendor_id': '8086'}],
+                              'alias': 'nic', 'policy': 'required'}],
+                'mapping': None}))
+        with unit_base.log_records() as records:
+            self.assertEqual([state.host], self._left([state], spec))
+        # It is as good as any.
+        self.assertEqual([], [record.getMessage() for record in records
+                              if record.levelname == 'INFO'])
+
     def test_the_packing_of_the_compute_host(self):
         """By its aggregate, whatever nova-scheduler is configured to."""
         key = 'pinning__packing_host_numa_cells_allocation_strategy'
@@ -174,29 +218,36 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
                 self.assertEqual(int(packs), placement.cells[0].id)
 
 
+@ddt.ddt
 class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
 
     def setUp(self):
         super().setUp()
         self.filter = filters.PinnedTopologyFilter()
 
-    def _take(self, states, spec, count):
+    def _take(self, states, spec, count, first=()):
         """Schedule as nova.scheduler.manager.SchedulerManager._schedule.
 
+        :param first: filters that come before PinnedTopologyFilter
         :returns: names of the hosts taken, and those of the alternates
         """
         handler = nova_filters.HostFilterHandler()
+        enabled = [*first, self.filter]
+        instances = [str(uuid.uuid4()) for _ in range(count)]
+        if first:
+            spec.instance_group.members = instances
         taken, left = [], states
-        for number in range(count):
-            spec.instance_uuid = str(uuid.uuid4())
-            left = handler.get_filtered_objects(
-                [self.filter], left, spec, number)
+        for number, instance in enumerate(instances):
+            spec.instance_uuid = instance
+            left = handler.get_filtered_objects(enabled, left, spec, number)
             if not left:
                 return taken, None
-            left[0].consume_from_request(spec)
-            taken.append(left[0].host)
-        left = handler.get_filtered_objects([self.filter], left, spec, number)
-        return taken, [state.host for state in left]
+            host, *_others = left
+            host.consume_from_request(spec)
+            host.instances[instance] = None
+            taken.append(host.host)
+        left = handler.get_filtered_objects(enabled, left, spec, number)
+        return taken, [state.host for state in left if state.host not in taken]
 
     def test_hosts_left_aside_come_back(self):
         with unit_base.log_records() as records:
@@ -210,6 +261,41 @@ class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
             'No host', ' '.join(record.getMessage()
                                 for record in records
                                 if record.levelname == 'INFO'))
+
+    def test_what_could_be_accepted_wrongly_comes_together(self):
+        """Alternates of several instances are looked for apart."""
+        spec = _spec_of_four(num_instances=2)
+        self.assertEqual(
+            (['a', 'b'], []),
+            self._take([_wrong('a'), _wrong('b'), _wrong('c')], spec, 2))
+
+    @ddt.data(
+        (['good', 'a'], ['good', 'a', 'b'], 2),
+        (['good', 'a', 'b'], ['good', 'a', 'b'], 3),
+        # There are enough of the first tier.
+        (['good', 'other'], ['good', 'a', 'other'], 2),
+        (['good', 'other', 'a'], ['good', 'a', 'other'], 3))
+    @ddt.unpack
+    def test_each_on_a_host_of_its_own(self, expected, hosts, count):
+        """A filter before ours may leave none for the next instance.
+
+        Nova does not ask ours then.
+        """
+        spec = _spec(num_instances=count, instance_group=_apart())
+        states = [_second(name) if len(name) == 1 else _good(name)
+                  for name in hosts]
+        taken, alternates = self._take(
+            states, spec, count,
+            [affinity_filter.ServerGroupAntiAffinityFilter()])
+        self.assertEqual((expected, []), (taken, alternates))
+
+    def test_several_once_and_moved_now(self):
+        """How many a move is of, nova knows from when they were created."""
+        request = requests.read(_spec(
+            num_instances=3, instance_group=_apart(),
+            requested_destination=objects.Destination(
+                cell=objects.CellMapping(uuid=str(uuid.uuid4())))))
+        self.assertFalse(request.is_several)
 
     def test_not_as_alternates(self):
         taken, alternates = self._take(

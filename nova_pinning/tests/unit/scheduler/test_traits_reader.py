@@ -221,6 +221,23 @@ class TestRefresh(unit_base.TestCase):
                 '[pinning] traits_max_age_seconds is 3600', False),
             reader.view())
 
+    def test_a_read_that_ends_while_it_is_looked_at(self):
+        """Nothing known and yet not stale would be the worst of both."""
+        reader = self._reader()
+
+        class Settings:
+            first_wait_seconds = 0
+
+            @property
+            def max_age_seconds(self):
+                reader.refresh()
+                return 100
+
+        with mock.patch.object(reader, '_settings', Settings()):
+            view = reader.view()
+        self.assertEqual(bool(view.stale), not view.were_read)
+        self.assertEqual(bool(view.marks), view.were_read)
+
     def test_traits_that_nobody_uses(self):
         """They do not get too old, whatever becomes of Placement."""
         self.placement.traits = {'uuid': {placement_traits.l3_trait(8)}}

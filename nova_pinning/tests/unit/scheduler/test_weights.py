@@ -6,6 +6,7 @@ import pathlib
 from unittest import mock
 import uuid
 
+from nova import objects
 from nova.scheduler import weights as nova_weights
 
 from nova_pinning.fit import score
@@ -287,6 +288,18 @@ class TestRecentMix(WithoutFreeCpus):
         self.assertEqual(
             {16: 50 * 16 / (50 * 16 + 2), 2: 2 / (50 * 16 + 2)},
             {size.vcpus: share for size, share in mix.recent().mix()})
+
+    def test_moves_ask_for_nothing_new(self):
+        move = objects.Destination(cell=objects.CellMapping(
+            uuid=str(uuid.uuid4())))
+        new = _spec((6, 1))
+        moved = _spec((2, 1))
+        moved.requested_destination = move
+        for spec in (new, moved):
+            requests.note_instance(spec, requests.read(spec))
+        self.assertEqual([6], [
+            size.vcpus for size, _share in mix.recent().mix()])
+        self.assertEqual(mix.recent().mix(), requests.read(moved).recent_mix)
 
     def test_forgets(self):
         self.set_option('fragmentation_recent_requests', 2)
