@@ -13,10 +13,12 @@ class RequestBudget:
     :param seconds: 0 for no limit
     :param clock: seconds since any moment, never going back
     :ivar is_exceeded: whether anything was told that the time is up
+    :ivar longest_seconds: that it was counted at a stretch, so for one host;
+        0 if no host took a search
     """
 
     __slots__ = ('_clock', '_limit', '_seconds', '_spent', '_started',
-                 'is_exceeded')
+                 'is_exceeded', 'longest_seconds')
 
     def __init__(self, seconds: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,6 +28,7 @@ class RequestBudget:
         self._started: float | None = None
         self._limit = seconds
         self.is_exceeded = False
+        self.longest_seconds = 0.0
 
     @contextlib.contextmanager
     def for_second_tier(self) -> Iterator[None]:
@@ -44,14 +47,16 @@ class RequestBudget:
     def pause(self) -> None:
         """Count it no longer; most hosts never come to where it is."""
         if self._started is not None:
-            self._spent += self._clock() - self._started
+            seconds = self._clock() - self._started
+            self._spent += seconds
+            self.longest_seconds = max(self.longest_seconds, seconds)
             self._started = None
 
     def is_over(self) -> bool:
         """Whether the time is up; whoever asks is at a search."""
+        self.resume()
         if not self._seconds:
             return False
-        self.resume()
         assert self._started is not None
         if self._spent + self._clock() - self._started <= self._limit:
             return False

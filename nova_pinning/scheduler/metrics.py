@@ -100,6 +100,10 @@ METRICS: Mapping[str, Metric] = {
     'errors_total': Metric(
         'counter', 'Unexpected errors, by the class of the exception',
         ('component', 'kind')),
+    'search_host_duration_seconds': Metric(
+        'histogram', 'Time of the longest search on one host, for each '
+        'instance for which there was one: for sets of cells near devices, or '
+        "by nova's own fit", buckets=_REQUEST_SECONDS),
     'budget_exceeded_total': Metric(
         'counter', 'Requests that ran into [pinning] '
         'request_budget_seconds'),
@@ -157,8 +161,12 @@ class MetricsRecorder:
         :param kind: the name of the exception's class
         """
 
-    def budget_exceeded(self) -> None:
-        """A request took up all the time that it may."""
+    def searched(self, longest_seconds: float, is_exceeded: bool) -> None:
+        """Hosts took a search, for one instance.
+
+        :param longest_seconds: what the host took that took longest
+        :param is_exceeded: whether the request took up all its time
+        """
 
     def self_test(self, passed: bool) -> None:
         """What the self-test at start-up found."""
@@ -212,6 +220,7 @@ class WritingRecorder(MetricsRecorder):
             for name, metric in METRICS.items() if metric.kind in kinds}
         self._no_host = made['no_host_total']
         self._over_budget = made['budget_exceeded_total']
+        self._search_seconds = made['search_host_duration_seconds']
 
         # To find a child takes as long as to count with it.
         def children(name: str) -> Any:
@@ -283,8 +292,10 @@ class WritingRecorder(MetricsRecorder):
         self._errors(component, kind).inc()
 
     @_harmless
-    def budget_exceeded(self) -> None:
-        self._over_budget.inc()
+    def searched(self, longest_seconds: float, is_exceeded: bool) -> None:
+        self._search_seconds.observe(longest_seconds)
+        if is_exceeded:
+            self._over_budget.inc()
 
     def self_test(self, passed: bool) -> None:
         self.self_test_passed = passed

@@ -284,9 +284,10 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         recorder = metrics.recorder()
         recorder.filtered(
             self._name, round_.passed, round_.refused.counts, seconds)
-        if request is not None and request.budget.is_exceeded:
-            recorder.budget_exceeded()
-            request.budget.is_exceeded = False
+        if request is not None and request.budget.longest_seconds:
+            budget = request.budget
+            recorder.searched(budget.longest_seconds, budget.is_exceeded)
+            budget.longest_seconds, budget.is_exceeded = 0.0, False
 
     def _conclude(
         self,

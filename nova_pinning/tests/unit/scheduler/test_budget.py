@@ -24,6 +24,7 @@ class TestBudget(base.BaseTestCase):
         self.clock.now += 1.5
         self.assertTrue(spent.is_over())
         self.assertTrue(spent.is_exceeded)
+        self.assertEqual(1.0, spent.longest_seconds)
 
     def test_asking_counts(self):
         spent = budget.RequestBudget(5.0, self.clock)

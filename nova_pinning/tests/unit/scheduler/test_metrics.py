@@ -39,7 +39,7 @@ def tell_all(recorder):
     recorder.held_back(model.Reason.NOVA_SLOW, 5, True)
     recorder.differed(FILTER, 'ours', model.Reason.NOVA_WRONG, 6)
     recorder.error(FILTER, 'KeyError')
-    recorder.budget_exceeded()
+    recorder.searched(0.3, True)
     recorder.self_test(True)
     recorder.no_host(test_record.no_host())
 
@@ -155,6 +155,8 @@ class TestOn(TestCase):
                  ('refused_by', 'ours')): 12,
                 ('errors_total', ('component', FILTER),
                  ('kind', 'KeyError')): 2,
+                ('search_host_duration_seconds_sum',): 0.6,
+                ('search_host_duration_seconds_count',): 2,
                 ('budget_exceeded_total',): 2,
                 ('self_test_passed',): 1,
                 ('no_host_total',): 2,
@@ -296,7 +298,7 @@ class TestOn(TestCase):
         before = os.stat(self._path('prom')).st_ino
         recorder.write()
         self.assertEqual(before, os.stat(self._path('prom')).st_ino)
-        recorder.budget_exceeded()
+        recorder.searched(0.3, False)
         recorder.write()
         self.assertNotEqual(before, os.stat(self._path('prom')).st_ino)
 
