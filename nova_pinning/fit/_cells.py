@@ -350,18 +350,30 @@ def set_check(
 ) -> SetCheck | None:
     """What a set of host cells must meet, or None if any set will do."""
     wants_pci = pci is not None and pci.is_requested
-    wants_network = _wants_network(host, guest)
+    wants_network = ((guest.tunneled or bool(guest.physnets))
+                     and _wants_network(host, guest))
     if not wants_pci and not wants_network:
         return None
+    # Not a closure: to set one up takes time for hosts that need none.
+    return functools.partial(
+        _unmet, host, guest if wants_network else None,
+        pci if wants_pci else None)
 
-    def check(cell_ids: tuple[int, ...]) -> Reason | None:
-        if wants_pci and pci is not None and not pci.supports(cell_ids):
-            return Reason.PCI
-        if wants_network and not _near_networks(host, guest, cell_ids):
-            return Reason.NETWORK
-        return None
 
-    return check
+def _unmet(
+    host: model.Host, guest: model.Guest | None, pci: PciCheck | None,
+    cell_ids: tuple[int, ...],
+) -> Reason | None:
+    """What a set of host cells does not meet.
+
+    :param guest: None if it asks for no network that is near some cells
+    :param pci: None if it asks for no devices
+    """
+    if pci is not None and not pci.supports(cell_ids):
+        return Reason.PCI
+    if guest is not None and not _near_networks(host, guest, cell_ids):
+        return Reason.NETWORK
+    return None
 
 
 def _wants_network(host: model.Host, guest: model.Guest) -> bool:
