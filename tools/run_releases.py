@@ -65,6 +65,20 @@ def cell(counts):
         counts.items()) if count) or '-'
 
 
+def dated(row, today):
+    """A row whose cells that are not of today say of when they are.
+
+    :param row: of the table, {} for a new one
+    :param today: ISO date
+    """
+    old = row.get('date', today)
+    suites = set(COLUMNS) - {'release', 'Python', 'date'}
+    return {name: f'{value} ({old})'
+            if name in suites and old != today and value[-1] not in '-)'
+            else value
+            for name, value in row.items()}
+
+
 def run(name, python, suites):
     """Run suites in one environment.
 
@@ -95,10 +109,11 @@ def record(release, python, counts, suites):
             with TABLE.open(newline='') as file:
                 rows = {(row['release'], row['Python']): row
                         for row in csv.DictReader(file)}
+        today = datetime.date.today().isoformat()
         rows[release, python] = {
-            **dict.fromkeys(COLUMNS, '-'), **rows.get((release, python), {}),
-            'release': release, 'Python': python,
-            'date': datetime.date.today().isoformat(),
+            **dict.fromkeys(COLUMNS, '-'),
+            **dated(rows.get((release, python), {}), today),
+            'release': release, 'Python': python, 'date': today,
             **{suite: cell(counts.get(suite, {})) for suite in suites}}
         scratch = TABLE.with_suffix('.new')
         with scratch.open('w', newline='') as file:

@@ -99,6 +99,20 @@ class RunReleasesTest(base.BaseTestCase):
             [(row['Python'], row['unit'], row['bench'])
              for row in self.rows()])
 
+    def test_what_is_of_another_day_says_so(self):
+        self.main('2026.2-py312', counts={
+            'unit': {'passed': 5}, 'fuzz': {'passed': 1}})
+        text = self.table.read_text()
+        *_rest, today = text.splitlines()[1].rpartition(',')
+        self.table.write_text(text.replace(today, '2026-01-31'))
+        for _run in range(2):
+            self.main('2026.2-py312', '--suite', 'fuzz',
+                      counts={'fuzz': {'passed': 2}})
+        [row] = self.rows()
+        self.assertEqual(
+            ('5 passed (2026-01-31)', '-', '2 passed', today),
+            (row['unit'], row['bench'], row['fuzz'], row['date']))
+
     def test_two_at_once(self):
         """What another run adds meanwhile stays."""
         def other():
