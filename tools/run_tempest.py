@@ -76,22 +76,29 @@ class Cloud:
         self.release = release
         self.command = [str(MINICLOUD), '--state', str(state)]
 
-    def up(self, hosts, virtual, base_port, nova_conf):
+    def up(self, hosts, topology, base_port, nova_conf,
+           huge_pages=HUGE_PAGES, filters=()):
         """Bring it up.
 
+        :param hosts: CPUs by host, as minicloud takes them
+        :param topology: of each host, sockets x cores x threads, '' for
+            hosts that are this machine
+        :param base_port: None for what minicloud takes
         :param nova_conf: pathlib.Path, more options for each nova-compute
+        :param huge_pages: to reserve on this machine
+        :param filters: names, none for those that minicloud enables
         """
-        options = ['--release', self.release,
-                   '--huge-pages', str(HUGE_PAGES)]
+        options = ['--release', self.release, '--huge-pages', str(huge_pages)]
         if base_port:
             options += ['--base-port', str(base_port)]
+        if filters:
+            options += ['--filters', ','.join(filters)]
         for name, cpus in hosts.items():
             options += ['--host-cpus', f'{name}={cpus}',
                         '--host-conf', f'{name}={nova_conf}']
         options += (
-            ['--hosts', '0', *len(hosts) * ['--virtual-host',
-                                            VIRTUAL_TOPOLOGY]]
-            if virtual else ['--hosts', str(len(hosts))])
+            ['--hosts', '0', *len(hosts) * ['--virtual-host', topology]]
+            if topology else ['--hosts', str(len(hosts))])
         subprocess.run([*self.command, 'up', *options], check=True)
 
     def down(self):
@@ -104,6 +111,25 @@ class Cloud:
 
     def scheduler_log(self):
         return settings.State(self.state).log / 'nova-scheduler.log'
+
+
+def add_cloud_options(parser):
+    """Add what is said of the cloud, its directory and its ports."""
+    parser.add_argument('--keep', action='store_true',
+                        help='leave the cloud up in the end')
+    parser.add_argument('--release', default=nova_release.NEWEST.name,
+                        metavar='NAME',
+                        help='of the OpenStack that is tested, such as 2025.1 '
+                             '(default: %(default)s)')
+    parser.add_argument('--state', type=pathlib.Path,
+                        default=os.environ.get('MINICLOUD_STATE',
+                                               ROOT / '.minicloud'),
+                        help='where minicloud keeps everything (default: '
+                             '$MINICLOUD_STATE or .minicloud)')
+    parser.add_argument('--base-port', type=int,
+                        help='the first of the ports to use (default: what '
+                             'minicloud takes, $MINICLOUD_BASE_PORT or its '
+                             'own)')
 
 
 def cpu_sets(hosts):
@@ -208,19 +234,7 @@ def main():
     parser.add_argument('--virtual', action='store_true',
                         help='on a host in its own QEMU, with NUMA '
                              'nodes and hardware threads; slow')
-    parser.add_argument('--keep', action='store_true',
-                        help='leave the cloud up in the end')
-    parser.add_argument('--release', default=nova_release.NEWEST.name,
-                        metavar='NAME',
-                        help='of the OpenStack that is tested, such as 2025.1 '
-                             '(default: %(default)s)')
-    parser.add_argument('--state', type=pathlib.Path,
-                        default=os.environ.get('MINICLOUD_STATE',
-                                               ROOT / '.minicloud'),
-                        help='where minicloud keeps everything')
-    parser.add_argument('--base-port', type=int,
-                        help='the first of the ports to use (default: what '
-                             'minicloud takes)')
+    add_cloud_options(parser)
     options = parser.parse_args()
     hosts = VIRTUAL_HOSTS if options.virtual else HOSTS
     regex = options.regex or (VIRTUAL_TESTS if options.virtual else TESTS)
@@ -231,7 +245,8 @@ def main():
         files.write(nova_conf, files.ini(COMPUTE))
         try:
             # If it fails, it has cleaned up; or it is somebody else's cloud.
-            cloud.up(hosts, options.virtual, options.base_port, nova_conf)
+            cloud.up(hosts, VIRTUAL_TOPOLOGY if options.virtual else '',
+                     options.base_port, nova_conf)
         except subprocess.CalledProcessError as error:
             return error.returncode
         try:

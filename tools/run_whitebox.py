@@ -32,7 +32,6 @@ from minicloud import files  # noqa: E402
 from minicloud import nova  # noqa: E402
 from minicloud import settings  # noqa: E402
 from nova_pinning import cpuset  # noqa: E402
-from nova_pinning.model import nova_release  # noqa: E402
 
 PLUGIN = 'whitebox_tempest_plugin'
 #: Below PLUGIN.api.compute: what has to do with CPUs, memory and PCI devices.
@@ -153,33 +152,6 @@ def cpus_of(text):
         words[kind].append(numbers)
     return {kind: cpuset.CpuSet.parse(','.join(numbers))
             for kind, numbers in words.items()}
-
-
-class Cloud(run_tempest.Cloud):
-    """A minicloud with one of LAYOUTS."""
-
-    def up(self, layout, base_port, nova_conf, filters):
-        """Bring it up.
-
-        :param nova_conf: pathlib.Path, more options for each nova-compute
-        :param filters: names
-        """
-        options = ['--release', self.release, '--base-port', str(base_port),
-                   '--huge-pages', str(layout.huge_pages),
-                   '--filters', ','.join(filters)]
-        for name, cpus in layout.hosts.items():
-            options += ['--host-cpus', f'{name}={cpus}',
-                        '--host-conf', f'{name}={nova_conf}']
-        if layout.topology:
-            options += ['--hosts', '0']
-            for _host in layout.hosts:
-                options += ['--virtual-host', layout.topology]
-        else:
-            options += ['--hosts', str(len(layout.hosts))]
-        subprocess.run([*self.command, 'up', *options], check=True)
-
-    def settings(self):
-        return settings.State(self.state).load()
 
 
 def nodes(cloud, layout):
@@ -348,27 +320,19 @@ def main():
     parser.add_argument('--write', action='store_true',
                         help='replace the table in the documentation, or the '
                              'rows of those tests that were named')
-    parser.add_argument('--keep', action='store_true',
-                        help='leave the cloud up in the end')
-    parser.add_argument('--release', default=nova_release.NEWEST.name,
-                        metavar='NAME', help='of OpenStack (default: '
-                                             '%(default)s)')
-    parser.add_argument('--state', type=pathlib.Path,
-                        default=ROOT / '.minicloud',
-                        help='where minicloud keeps everything')
-    parser.add_argument('--base-port', type=int, default=17800,
-                        help='the first of the ports to use')
+    run_tempest.add_cloud_options(parser)
     options = parser.parse_args()
     layout = LAYOUTS[options.layout]
     filters = options.filters.split(',')
-    cloud = Cloud(options.state.resolve(), options.release)
+    cloud = run_tempest.Cloud(options.state.resolve(), options.release)
     with tempfile.TemporaryDirectory(prefix='whitebox-') as directory:
         scratch = pathlib.Path(directory)
         nova_conf = scratch / 'nova-compute.conf'
         files.write(nova_conf, files.ini(run_tempest.COMPUTE))
         try:
             # If it fails, it has cleaned up; or it is somebody else's cloud.
-            cloud.up(layout, options.base_port, nova_conf, filters)
+            cloud.up(layout.hosts, layout.topology, options.base_port,
+                     nova_conf, layout.huge_pages, filters)
         except subprocess.CalledProcessError as error:
             return error.returncode
         try:

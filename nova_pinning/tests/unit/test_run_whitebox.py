@@ -3,7 +3,9 @@
 
 import importlib
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 from unittest import mock
@@ -34,6 +36,63 @@ def tool(name):
         return importlib.import_module(name)
 
 
+class CloudOptionsTest(base.BaseTestCase):
+    """What tools/minicloud is told of its directory and ports."""
+
+    def up(self, name, *arguments, **variables):
+        """Return the command that brings the cloud up.
+
+        :param name: of the tool
+        :param variables: the environment's that have to do with minicloud
+        """
+        others = {variable: value for variable, value in os.environ.items()
+                  if not variable.startswith('MINICLOUD_')}
+        refused = subprocess.CalledProcessError(2, 'minicloud')
+        with (mock.patch.dict(os.environ, others | variables, clear=True),
+              mock.patch.object(sys, 'argv', [name, *arguments]),
+              mock.patch('subprocess.run', side_effect=refused) as run):
+            self.assertEqual(2, tool(name).main())
+        command, = run.call_args.args
+        return command
+
+    def test_without_options(self):
+        for name in ('run_tempest', 'run_whitebox'):
+            command = self.up(name)
+            self.assertEqual(['--state', str(TOOLS.parent / '.minicloud')],
+                             command[1:3], name)
+            self.assertNotIn('--base-port', command, name)
+
+    def test_the_environment(self):
+        """The port that it names is for minicloud itself to read."""
+        for name in ('run_tempest', 'run_whitebox'):
+            command = self.up(name, MINICLOUD_STATE='/var/tmp/second',
+                              MINICLOUD_BASE_PORT='18800')
+            self.assertEqual(['--state', '/var/tmp/second'], command[1:3],
+                             name)
+            self.assertNotIn('--base-port', command, name)
+
+    def test_options_outweigh_it(self):
+        for name in ('run_tempest', 'run_whitebox'):
+            command = self.up(name, '--state', '/var/tmp/third',
+                              '--base-port', '19800',
+                              MINICLOUD_STATE='/var/tmp/second',
+                              MINICLOUD_BASE_PORT='18800')
+            self.assertEqual(['--state', '/var/tmp/third'], command[1:3],
+                             name)
+            index = command.index('--base-port')
+            self.assertEqual('19800', command[index + 1], name)
+
+    def test_hosts(self):
+        command = ' '.join(self.up('run_whitebox', '--layout', 'virtual'))
+        self.assertIn('--hosts 0 --virtual-host 2x4x2 --virtual-host 2x4x2',
+                      command)
+        self.assertIn('--huge-pages 0', command)
+        self.assertRegex(command, r'--filters \S+,PinnedTopologyFilter\b')
+        command = ' '.join(self.up('run_tempest'))
+        self.assertIn('--hosts 4', command)
+        self.assertNotIn('--filters', command)
+
+
 class RunWhiteboxTest(base.BaseTestCase):
 
     def setUp(self):
@@ -41,7 +100,7 @@ class RunWhiteboxTest(base.BaseTestCase):
         self.tool = tool('run_whitebox')
         self.state = pathlib.Path(
             self.enterContext(tempfile.TemporaryDirectory()))
-        self.cloud = self.tool.Cloud(self.state, '2026.2')
+        self.cloud = self.tool.run_tempest.Cloud(self.state, '2026.2')
 
     def test_cpus_of_a_host(self):
         self.assertEqual(
