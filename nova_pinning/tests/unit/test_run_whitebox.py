@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/run_whitebox.py and tools/whitebox_adapter.py."""
 
+import csv
 import importlib
 import json
 import os
@@ -156,7 +157,7 @@ class RunWhiteboxTest(base.BaseTestCase):
             failed={f'{package}.test_b.B.test_2[id-1]':
                     f'No valid host. Request ID: {REQUEST}.'},
             skipped={f'setUpClass ({package}.test_c.C)': 'too\n small'})
-        causes = ((('virtual',), r'\.test_2', 'broken'),)
+        causes = ((('virtual',), r'\.test_2', r'Too small$', 'broken'),)
         with mock.patch.object(self.tool, 'CAUSES', causes):
             self.assertEqual(
                 [['Test', 'Result', 'Why', 'Seen'],
@@ -166,7 +167,57 @@ class RunWhiteboxTest(base.BaseTestCase):
                  ['test_c.C', 'skipped', 'too small', '']],
                 list(self.tool.rows('virtual', results, [
                     f'{package}.test_a.A.test_1[id-2]'], LOG)))
-            self.assertEqual('', self.tool.cause('machine', '.test_2'))
+            self.assertEqual('', self.tool.cause('machine', '.test_2',
+                                                 'Too small'))
+            self.assertEqual('', self.tool.cause('virtual', '.test_2',
+                                                 'No valid host was found'))
+
+    def _failures(self):
+        """Yield those of the tables: layout, test, cause and what was seen."""
+        for layout in self.tool.LAYOUTS:
+            path = self.tool.TABLES / f'whitebox-{layout}.csv'
+            with path.open(newline='') as file:
+                for row in csv.DictReader(file):
+                    if row['Result'] == 'failed':
+                        yield layout, row['Test'], row['Why'], row['Seen']
+
+    def test_the_causes_are_those_of_the_tables(self):
+        found = set()
+        for layout, test, why, seen in self._failures():
+            self.assertEqual(why, self.tool.cause(layout, f'.{test}', seen))
+            found.add((layout, why))
+        self.assertEqual(
+            {(layout, why) for layouts, *_, why in self.tool.CAUSES
+             for layout in layouts}, found)
+
+    def test_what_fails_through_another_fault_has_no_cause(self):
+        others = {seen for *_, seen in self._failures()} | {
+            'No host for instance. PinnedTopologyFilter refused 2 hosts: too '
+            'few free CPUs', 'Details: Fault: {}', 'KeyError: 5', ''}
+        for layout, test, why, seen in self._failures():
+            for other in others - {seen}:
+                self.assertEqual('', self.tool.cause(layout, f'.{test}',
+                                                     other), why)
+
+    def _status(self, seen):
+        """Return main's exit status if a test of 'machine' fails."""
+        results = self.tool.run_tests.Results(
+            failed={'p.test_cpu_pinning.C.test_threads_isolate': seen})
+        results.counts['passed'] = 1
+        log = self.state / 'nova-scheduler.log'
+        log.write_text(LOG)
+        with (mock.patch.object(self.tool.run_tempest, 'Cloud') as cloud,
+              mock.patch.object(self.tool, 'run', return_value=(results, [])),
+              mock.patch('importlib.metadata.version', return_value='0.1.0'),
+              mock.patch.object(sys, 'argv', ['run_whitebox.py', '--layout',
+                                              'machine'])):
+            cloud.return_value.scheduler_log.return_value = log
+            return self.tool.main()
+
+    def test_the_status_tells_whether_all_causes_are_known(self):
+        self.assertEqual(0, self._status(
+            'Got no allocation candidates from the Placement API.'))
+        self.assertEqual(1, self._status('tempest.lib.exceptions.NotFound'))
 
     def test_rows_of_tests_that_were_not_run_are_kept(self):
         path = self.state / 'table.csv'
