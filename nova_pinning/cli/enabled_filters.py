@@ -7,10 +7,9 @@ import os
 from oslo_config import cfg
 
 from nova_pinning import errors
+from nova_pinning.fleet import filter_names
 
 _OPTION = '--filters'
-_CLASS_FILTER = 'HostClassFilter'
-_TOPOLOGY_FILTERS = ('PinnedTopologyFilter', 'NUMATopologyFilter')
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -26,21 +25,30 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 def keeps_classes(parsed_args: argparse.Namespace) -> bool:
     """Whether HostClassFilter keeps classes of guests and hosts apart.
 
-    :raises errors.InputError: for a file that cannot be read, or filters that
-        do not look at NUMA topologies
+    :raises errors.InputError: for a file that cannot be read, filters that do
+        not look at NUMA topologies, or names that are misspelt
     """
     text = parsed_args.filters
     if text is None:
         return True
-    names = (_of_file(text) if os.sep in text or os.path.isfile(text)
-             else [name.strip() for name in text.split(',')])
-    if not set(names) & set(_TOPOLOGY_FILTERS):
+    if _is_path(text):
+        names = _of_file(text)
+        filter_names.check(names, errors.Location(text))
+    else:
+        names = [name.strip() for name in text.split(',')]
+        filter_names.check(names, errors.Location(_OPTION))
+    if not set(names) & set(filter_names.TOPOLOGY_FILTERS):
         raise errors.InputError(
-            f'has neither {" nor ".join(_TOPOLOGY_FILTERS)}, so that nova '
-            'would choose hosts whatever CPUs are free',
+            f'has neither {" nor ".join(filter_names.TOPOLOGY_FILTERS)}, so '
+            'that nova would choose hosts whatever CPUs are free',
             errors.Location(_OPTION),
             f'there {"is" if len(names) == 1 else "are"} {", ".join(names)}')
-    return _CLASS_FILTER in names
+    return filter_names.keep_classes(names)
+
+
+def _is_path(text: str) -> bool:
+    """Whether it is meant as one; a file that is not there may be."""
+    return os.sep in text or text.endswith('.conf') or os.path.isfile(text)
 
 
 def _of_file(path: str) -> list[str]:

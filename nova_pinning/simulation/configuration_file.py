@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from nova_pinning.conf import pinning
 from nova_pinning import errors
+from nova_pinning.fleet import filter_names
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
 
@@ -83,6 +84,8 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
             raise errors.InputError(
                 f'the multiplier of {name} is {value}: a number is needed',
                 where)
+    if enabled is not None:
+        filter_names.check(enabled, where)
     loaded = _loaded(classes, where)
     multipliers = {name: value if name in loaded else 0.0
                    for name, value in multipliers.items()}
@@ -94,8 +97,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     return scheduler_configuration.SchedulerConfiguration(
         name=os.path.basename(path), multipliers=multipliers,
         packs_cells=packs,
-        keeps_classes=enabled is None or 'HostClassFilter' in [
-            name.strip() for name in enabled],
+        keeps_classes=enabled is None or filter_names.keep_classes(enabled),
         pinning={opt.dest: conf.pinning[opt.dest]
                  for opt in pinning.list_opts()[pinning.pinning_group]
                  if conf.pinning[opt.dest] != opt.default})

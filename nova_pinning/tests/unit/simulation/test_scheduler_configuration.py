@@ -77,6 +77,9 @@ class TestConfigurationFile(testtools.TestCase):
          'the multiplier of RAMWeigher is inf'),
         ('[filter_scheduler]\nweight_classes = my.own.Weigher\n',
          "'my.own.Weigher' is a weigher that cannot be simulated"),
+        ('[filter_scheduler]\n'
+         'enabled_filters = PinnedTopologyFilter, HostClasFilter\n',
+         'write HostClassFilter'),
         # As nova itself refuses it.
         ('[filter_scheduler]\npci_weight_multiplier = -1\n',
          'pci_weight_multiplier'),
