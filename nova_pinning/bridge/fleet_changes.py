@@ -252,6 +252,7 @@ class ChangedFleetReader:
             server_groups=self._groups, pci_aliases=aliases,
             packs_cells=(database.conf.compute
                          .packing_host_numa_cells_allocation_strategy),
+            enabled_filters=fleet_import.enabled_filters(database.conf),
             taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
 
     def _update(self, database: nova_database.NovaDatabases,

@@ -121,6 +121,7 @@ def read(
         server_groups=server_groups, pci_aliases=aliases,
         packs_cells=(database.conf.compute
                      .packing_host_numa_cells_allocation_strategy),
+        enabled_filters=enabled_filters(database.conf),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
     return Imported(fleet, tuple(notes))
 
@@ -326,6 +327,18 @@ def fleet_aggregate(row: Any) -> snapshot.FleetAggregate:
 
 
 # nova.conf.
+
+def enabled_filters(conf: cfg.ConfigOpts) -> tuple[str, ...]:
+    """[filter_scheduler] enabled_filters.
+
+    :returns: () if it is not there: the file may be another service's than
+        nova-scheduler's, so what nova enables by default tells nothing
+    """
+    found = conf.get_location('enabled_filters', 'filter_scheduler')
+    if found is None or not found.location.is_user_controlled:
+        return ()
+    return tuple(filter(None, conf.filter_scheduler.enabled_filters))
+
 
 def pci_aliases(
     conf: cfg.ConfigOpts,

@@ -75,9 +75,9 @@ class CapacityAnswer(fleets.FleetAnswer):
             return self._run(parsed_args)
 
     def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
-        scope = placement.PlacementScope(
-            keeps_classes=enabled_filters.keeps_classes(parsed_args))
         fleet = self.load_fleet(parsed_args)
+        scope = placement.PlacementScope(
+            keeps_classes=enabled_filters.keeps_classes(parsed_args, fleet))
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
         with fleets.progress('asking nova what the flavors are'):

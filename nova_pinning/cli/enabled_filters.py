@@ -2,12 +2,14 @@
 """Which filters nova-scheduler has enabled, as a command is told."""
 
 import argparse
+from collections.abc import Sequence
 import os
 
 from oslo_config import cfg
 
 from nova_pinning import errors
 from nova_pinning.fleet import filter_names
+from nova_pinning.fleet import snapshot
 
 _OPTION = '--filters'
 
@@ -18,31 +20,41 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         _OPTION, metavar='FILTERS',
         help="the filters that nova-scheduler has enabled, by the names of "
              "their classes with commas between them, or the path of its "
-             "nova.conf; to be given where HostClassFilter is not enabled, "
-             'since otherwise guests are kept off hosts of the other class')
+             "nova.conf; to be given where HostClassFilter is not enabled and "
+             'the snapshot does not say so, since otherwise guests are kept '
+             'off hosts of the other class')
 
 
-def keeps_classes(parsed_args: argparse.Namespace) -> bool:
+def keeps_classes(parsed_args: argparse.Namespace,
+                  fleet: snapshot.Fleet) -> bool:
     """Whether HostClassFilter keeps classes of guests and hosts apart.
 
+    :param fleet: whose filters count where the option is not given
     :raises errors.InputError: for a file that cannot be read, filters that do
         not look at NUMA topologies, or names that are misspelt
     """
     text = parsed_args.filters
+    names: Sequence[str]
+    advice = ''
     if text is None:
-        return True
-    if _is_path(text):
+        names = fleet.enabled_filters
+        if not names:
+            return True
+        where = errors.Location(fleet.where.source, key='enabled_filters')
+        advice = f'; say with {_OPTION} which ones are meant'
+    elif _is_path(text):
         names = _of_file(text)
-        filter_names.check(names, errors.Location(text))
+        where = errors.Location(text)
     else:
         names = [name.strip() for name in text.split(',')]
-        filter_names.check(names, errors.Location(_OPTION))
+        where = errors.Location(_OPTION)
+    filter_names.check(names, where)
     if not set(names) & set(filter_names.TOPOLOGY_FILTERS):
         raise errors.InputError(
             f'has neither {" nor ".join(filter_names.TOPOLOGY_FILTERS)}, so '
-            'that nova would choose hosts whatever CPUs are free',
-            errors.Location(_OPTION),
-            f'there {"is" if len(names) == 1 else "are"} {", ".join(names)}')
+            'that nova would choose hosts whatever CPUs are free', where,
+            f'there {"is" if len(names) == 1 else "are"} {", ".join(names)}'
+            f'{advice}')
     return filter_names.keep_classes(names)
 
 

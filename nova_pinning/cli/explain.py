@@ -95,8 +95,8 @@ class ExplanationAnswer(fleets.FleetAnswer):
         known = known_hits.KnownDefects(
             defects.version(parsed_args.release, '--release')
             if parsed_args.release else None, defects)
-        keeps_classes = enabled_filters.keeps_classes(parsed_args)
         fleet = self.load_fleet(parsed_args)
+        keeps_classes = enabled_filters.keeps_classes(parsed_args, fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)

@@ -216,11 +216,6 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         if names.count(name) > 1:
             raise errors.InputError(
                 f'{name} appears twice', errors.Location('--configuration'))
-    if parsed_args.filters is not None:
-        keeps_classes = enabled_filters.keeps_classes(parsed_args)
-        chosen = [dataclasses.replace(
-            configuration, keeps_classes=keeps_classes)
-            for configuration in chosen]
     if parsed_args.rebalance is not None:
         policy = rebalance_policy.parse(parsed_args.rebalance)
         chosen = [either for configuration in chosen for either in (
@@ -237,6 +232,12 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     fleet = fleets.load(parsed_args)
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
+    keeps_classes = enabled_filters.keeps_classes(parsed_args, fleet)
+    chosen = [
+        dataclasses.replace(configuration, keeps_classes=keeps_classes)
+        if parsed_args.filters is not None or
+        configuration.keeps_classes is None else configuration
+        for configuration in chosen]
     source: compare.ArrivalSource
     if summary is not None:
         source = trace.ArrivalTrace(

@@ -75,6 +75,7 @@ class _Decoder:
                     alias.get('policy', 'legacy'))
                 for name, alias in value.get('pci_aliases', {}).items()},
             packs_cells=value.get('packs_cells', False),
+            enabled_filters=tuple(value.get('enabled_filters', ())),
             taken_at=value.get('taken_at', ''),
             source=value.get('source', ''),
             where=errors.Location(self._document.source))

@@ -56,6 +56,7 @@ def encode_fleet(fleet: snapshot.Fleet) -> dict[str, Any]:
             'taken_at': fleet.taken_at,
             'source': _printable(fleet.source, '\n'),
             'packs_cells': fleet.packs_cells,
+            'enabled_filters': list(fleet.enabled_filters),
             'aggregates': list(map(_aggregate, fleet.aggregates)),
             'server_groups': list(map(_server_group, fleet.server_groups)),
             'pci_aliases': {name: _alias(alias) for name, alias

@@ -288,6 +288,7 @@ class Fleet:
     :param server_groups: as far as they are known
     :param pci_aliases: by name
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param enabled_filters: of nova-scheduler, () if not known
     :param taken_at: ISO 8601, UTC; '' if not known
     :param source: where it is from, for people
     :param where: the file it was read from
@@ -301,6 +302,7 @@ class Fleet:
     pci_aliases: Mapping[str, PciAlias] = dataclasses.field(
         default_factory=dict)
     packs_cells: bool = False
+    enabled_filters: tuple[str, ...] = ()
     taken_at: str = ''
     source: str = ''
     where: errors.Location = dataclasses.field(

@@ -17,8 +17,8 @@ def of_fleet(fleet: snapshot.Fleet) -> str:
     That is all they tell of hosts and guests, wherever it stands in the
     file, without what no move depends on: the names of guests and server
     groups, the age of guests, why a host is disabled, flavors, aggregates and
-    groups that nothing is in, and of the snapshot itself from where and when
-    it is.
+    groups that nothing is in, which filters nova-scheduler has, and of the
+    snapshot itself from where and when it is.
 
     :returns: ``sha256:`` and 64 hexadecimal digits
     :raises ValueError: if it is a fleet of which a snapshot cannot tell
@@ -56,7 +56,7 @@ def _canonical(fleet: snapshot.Fleet) -> snapshot.Fleet:
             aggregate for aggregate in sorted(
                 fleet.aggregates, key=lambda aggregate: aggregate.name)
             if aggregate.name in aggregates),
-        taken_at='', source='')
+        enabled_filters=(), taken_at='', source='')
 
 
 def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:

@@ -123,7 +123,7 @@ class FastScheduler:
         self.ledger = ledger
         self._settings = settings.read(configuration, _ask_nova)
         self._packs_cells = configuration.packs_cells
-        self._keeps_classes = configuration.keeps_classes
+        self._keeps_classes = configuration.keeps_classes is not False
         self._looks_at_l3 = looks_at_l3
         self._recent = mix.RecentMix(self._settings.recent_requests)
         #: Sizes that stranded CPUs were ever calculated for, numbered.

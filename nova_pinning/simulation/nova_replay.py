@@ -58,7 +58,7 @@ class NovaReplay:
                 *((scheduler_configuration.BEST_FIT, ) if configuration.
                   multipliers.get(scheduler_configuration.BEST_FIT) else ())
             ], [ledger.engine(index) for index in range(len(ledger.hosts))],
-            keeps_classes=configuration.keeps_classes)
+            keeps_classes=configuration.keeps_classes is not False)
         self._placement = offers.PlacementCounts(ledger)
         self._kinds: dict[int, _GuestKind] = {}
         aggregates = {aggregate.name: aggregate

@@ -51,7 +51,8 @@ class SchedulerConfiguration:
         unless they are here, others are not loaded unless they are here
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
     :param pinning: options of group [pinning] that are not the defaults
-    :param keeps_classes: whether HostClassFilter is enabled
+    :param keeps_classes: whether HostClassFilter is enabled; None if that is
+        not said, and then it is
     :param rebalance: the moves that are made beside the scheduler, None for
         none
     """
@@ -60,7 +61,7 @@ class SchedulerConfiguration:
     multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict)
     packs_cells: bool = False
     pinning: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    keeps_classes: bool = True
+    keeps_classes: bool | None = None
     rebalance: rebalance_policy.RebalancePolicy | None = None
 
     def with_moves(

@@ -387,6 +387,17 @@ class CloudTestCase(TestCase):
                           'what asks for it cannot be judged',),
                          imported.notes)
 
+    def test_enabled_filters(self):
+        """Those that nova enables if nothing is said have no place there."""
+        self.nova.add_host('cmp-1')
+        self.assertEqual((), self.import_().fleet.enabled_filters)
+        self.nova.write_conf(
+            '[filter_scheduler]\nenabled_filters = ComputeFilter, '
+            'HostClassFilter,PinnedTopologyFilter,\n')
+        self.assertEqual(
+            ('ComputeFilter', 'HostClassFilter', 'PinnedTopologyFilter'),
+            self.import_().fleet.enabled_filters)
+
     def test_bad_alias(self):
         self.nova.write_conf('[pci]\nalias = {"name": 7}\n')
         error = self.assertRaises(errors.InputError, self.import_)

@@ -111,12 +111,13 @@ class TestShowCapacity(cli_case.TestCase):
 
     def test_filters(self):
         """Classes are kept apart only where the filter is enabled."""
-        def fits(*argv):
-            found, = self._json('--flavor', 'dedicated-4', *argv, fleet=(
-                dataclasses.replace(self.fleet, hosts=tuple(
-                    dataclasses.replace(
-                        host, host_class=hostclass.HostClass.SHARED)
-                    for host in self.fleet.hosts))))['flavors']
+        shared = dataclasses.replace(self.fleet, hosts=tuple(
+            dataclasses.replace(host, host_class=hostclass.HostClass.SHARED)
+            for host in self.fleet.hosts))
+
+        def fits(*argv, fleet=shared):
+            found, = self._json('--flavor', 'dedicated-4', *argv,
+                                fleet=fleet)['flavors']
             return found['fits']
 
         conf = self.dir / 'nova.conf'
@@ -126,6 +127,8 @@ class TestShowCapacity(cli_case.TestCase):
         self.assertEqual(0, fits())
         self.assertEqual(0, fits('--filters', str(conf)))
         self.assertTrue(fits('--filters', 'ComputeFilter,NUMATopologyFilter'))
+        self.assertTrue(fits(fleet=dataclasses.replace(
+            shared, enabled_filters=('NUMATopologyFilter',))))
         for text, message in (
                 ('Nonsense', 'neither PinnedTopologyFilter nor'),
                 (str(self.dir / 'none.conf'), 'none.conf')):

@@ -4,6 +4,7 @@ import argparse
 
 from nova_pinning.cli import enabled_filters
 from nova_pinning import errors
+from nova_pinning.fleet import snapshot
 from nova_pinning.tests.unit.cli import cli_case
 
 _TYPO = 'ComputeFilter,PinnedTopologyFilter,HostClasFilter'
@@ -11,10 +12,17 @@ _TYPO = 'ComputeFilter,PinnedTopologyFilter,HostClasFilter'
 
 class TestEnabledFilters(cli_case.TestCase):
 
-    def _keeps_classes(self, *argv):
+    def _keeps_classes(self, *argv, snapshot_has=()):
+        """What is said of a fleet.
+
+        :param snapshot_has: its enabled_filters
+        """
         parser = argparse.ArgumentParser()
         enabled_filters.add_option(parser)
-        return enabled_filters.keeps_classes(parser.parse_args(argv))
+        return enabled_filters.keeps_classes(
+            parser.parse_args(argv), snapshot.Fleet(
+                hosts=(), enabled_filters=snapshot_has,
+                where=errors.Location('fleet.json')))
 
     def _refused(self, text):
         return self.assertRaises(
@@ -30,6 +38,23 @@ class TestEnabledFilters(cli_case.TestCase):
             '--filters', 'HostClassFilter, PinnedTopologyFilter'))
         self.assertFalse(self._keeps_classes(
             '--filters', 'ComputeFilter,NUMATopologyFilter'))
+
+    def test_those_of_the_snapshot(self):
+        self.assertTrue(self._keeps_classes(
+            snapshot_has=('HostClassFilter', 'PinnedTopologyFilter')))
+        self.assertFalse(self._keeps_classes(
+            snapshot_has=('NUMATopologyFilter',)))
+        self.assertTrue(self._keeps_classes(
+            '--filters', 'HostClassFilter,PinnedTopologyFilter',
+            snapshot_has=('NUMATopologyFilter',)))
+
+    def test_a_snapshot_of_a_cloud_that_looks_at_no_topology(self):
+        error = self.assertRaises(
+            errors.InputError, self._keeps_classes,
+            snapshot_has=('ComputeFilter',))
+        self.assertEqual('fleet.json: enabled_filters', str(error.where))
+        self.assertIn('neither PinnedTopologyFilter nor', error.message)
+        self.assertIn('--filters', error.advice)
 
     def test_a_name_that_is_misspelt(self):
         """Guests would not be kept off hosts of the other class."""

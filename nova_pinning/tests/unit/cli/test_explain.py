@@ -76,6 +76,13 @@ class TestExplain(cli_case.TestCase):
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), 80)
 
+    def test_filters_of_the_snapshot(self):
+        """Where classes are not kept apart, no host is of the wrong one."""
+        _status, found = self._explain_json(
+            '--flavor', 'dedicated-32', fleet=dataclasses.replace(
+                self.fleet, enabled_filters=('NUMATopologyFilter',)))
+        self.assertNotIn('class', [one['layer'] for one in found['hosts']])
+
     def test_json(self):
         status, found = self._explain_json('--flavor', 'dedicated-32')
         self.assertEqual(1, status)

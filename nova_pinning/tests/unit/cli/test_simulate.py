@@ -62,6 +62,25 @@ class TestSimulate(_TestCase):
                          (run['arrivals'], run['refused'], run['departures']))
         self.assertEqual(3, run['first_refusal']['arrivals'])
 
+    def _kept_apart(self, *argv, **changes):
+        """Whether each configuration keeps classes apart."""
+        parser = simulate.Simulate(mock.Mock(), None).get_parser('simulate')
+        study = simulate._study(parser.parse_args([
+            self.fleet(**changes), '--arrivals', ARRIVALS, '--configuration',
+            'pinning', '--configuration', self.write(
+                'nova.conf', '[filter_scheduler]\nenabled_filters = '
+                'HostClassFilter,NUMATopologyFilter\n'), *argv]))
+        return [one.keeps_classes for one in study.configurations]
+
+    def test_filters(self):
+        """What a nova.conf has of it outweighs the snapshot."""
+        without = ('NUMATopologyFilter',)
+        self.assertEqual([True, True], self._kept_apart())
+        self.assertEqual([False, True], self._kept_apart(
+            enabled_filters=without))
+        self.assertEqual([False, False], self._kept_apart(
+            '--filters', *without))
+
     def test_table(self):
         done = self.simulate(
             '--fast', '--arrivals', ARRIVALS, '--seeds', '3',

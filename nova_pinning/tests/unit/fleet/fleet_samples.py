@@ -155,7 +155,7 @@ ANY_FLEET = strategies.builds(
         unique_by=lambda group: group.id),
     pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
         snapshot.PciAlias, _tuples(_KINDS), _POLICIES), max_size=2),
-    packs_cells=strategies.booleans(),
+    packs_cells=strategies.booleans(), enabled_filters=_tuples(_WORDS),
     taken_at=strategies.sampled_from(
         ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
     source=strategies.just('') | _WORDS)

@@ -94,6 +94,7 @@ class TestOfFleet(base.BaseTestCase):
         fleet = _fleet()
         other = dataclasses.replace(
             fleet, taken_at='2030-01-01T00:00:00Z', source='elsewhere',
+            enabled_filters=('NUMATopologyFilter',),
             hosts=_first(fleet.hosts, disabled_reason='lunch',
                          l3_domains=()),
             guests=_first(fleet.guests, name='renamed',
