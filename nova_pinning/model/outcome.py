@@ -118,7 +118,7 @@ _HOST_SENTENCES = {
     Reason.NO_TOPOLOGY: 'the host reports no NUMA topology',
     Reason.BROKEN_TOPOLOGY: 'a NUMA topology is broken',
     Reason.CPUS_BEING_FREED: 'Placement counts CPUs as free that nova-compute '
-                             'has not freed yet',
+                             'counts as taken',
     Reason.TOO_FEW_CELLS: 'the host has fewer NUMA cells than the guest',
     Reason.CELLS_CONTENDED: 'the cells of the guest fit one by one but not '
                             'together',

@@ -284,7 +284,8 @@ def _being_freed(
     Placement offers a host only if it has as many PCPUs left as are asked
     for. Where the topology has fewer free CPUs in all, guests have left it
     whose CPUs nova-compute will free only when it updates its resources, as
-    after a live migration.
+    after a live migration; or another request has come first, whose guest was
+    claimed after Placement had been asked for this one.
 
     :param host: the host as its topology has it
     :returns: None if the two do not disagree, or that cannot be told
@@ -300,10 +301,11 @@ def _being_freed(
     if offered <= free:
         return None
     freeing = offered - free
+    are, have = ('CPU is', 'has') if freeing == 1 else ('CPUs are', 'have')
     return Refusal(
         Reason.CPUS_BEING_FREED,
-        detail=f'{freeing} {"CPU is" if freeing == 1 else "CPUs are"} being '
-               f'freed, {free} {"is" if free == 1 else "are"} free, {offered} '
+        detail=f'{freeing} {are} being freed or {have} just been '
+               f'taken, {free} {"is" if free == 1 else "are"} free, {offered} '
                'needed')
 
 

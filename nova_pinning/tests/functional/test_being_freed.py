@@ -29,9 +29,9 @@ class TestBeingFreed(functional_base.TestCase):
         refused = self.nova.boot('refused', self.large, 'target')
         if freeing:
             self.assert_refused(
-                refused, 'Placement counts CPUs as free that nova-compute has '
-                f'not freed yet (target: {freeing} CPUs are being freed, '
-                f'{8 - freeing} are free, 8 needed)')
+                refused, 'Placement counts CPUs as free that nova-compute '
+                f'counts as taken (target: {freeing} CPUs are being freed or '
+                f'have just been taken, {8 - freeing} are free, 8 needed)')
         else:
             self.assert_active([refused])
             self.nova.delete(refused)

@@ -110,10 +110,11 @@ class TestAgainstNova(unit_base.TestCase, oracle_cases.TestCase):
         found = refusal(2, 3)
         self.assertEqual(Reason.CPUS_BEING_FREED, found.reason)
         self.assertEqual(
-            'Placement counts CPUs as free that nova-compute has not freed '
-            'yet: 1 CPU is being freed, 1 is free, 2 needed', str(found))
-        self.assertIn('2 CPUs are being freed, 0 are free',
-                      str(refusal(2, 4)))
+            'Placement counts CPUs as free that nova-compute counts as '
+            'taken: 1 CPU is being freed or has just been taken, 1 is free, '
+            '2 needed', str(found))
+        self.assertIn('2 CPUs are being freed or have just been taken, 0 are '
+                      'free, 2 needed', str(refusal(2, 4)))
         # The guests before it in a request are in no allocation yet.
         self.assertEqual(Reason.FREE_CPUS,
                          refusal(2, 3, num_instances=2).reason)
