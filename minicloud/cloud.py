@@ -64,14 +64,16 @@ class Cloud:
                     part.given_up.set()
                 raise
 
-    def stop_writers(self) -> None:
+    def stop_writers(self, shown: progress.Progress) -> None:
         """Take down what writes to databases, for these to be migrated.
 
         Compute hosts write through nova-conductor, and wait for the next.
         """
         for part in self.parts.values():
             if set(part.requires) & set(web.DATABASE):
+                shown.started(part)
                 part.down()
+                shown.ended(part)
 
     def down(self, shown: progress.Progress) -> None:
         """Take everything down that is or may be there.

@@ -82,7 +82,8 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
         try:
             whole = cloud.Cloud(state, settings)
             if schemas.release(state) not in (None, settings.release):
-                whole.stop_writers()
+                with progress.Progress('down') as shown:
+                    whole.stop_writers(shown)
             with progress.Progress('ready') as shown:
                 whole.up(shown)
         except BaseException:
@@ -199,8 +200,9 @@ def down(state: settings.State, args: argparse.Namespace) -> int:
         with cloud.lock(state):
             with progress.Progress('down') as shown:
                 cloud.remove(state, shown)
-        if args.all:
-            shutil.rmtree(state.root)
+                if args.all:
+                    with shown.doing(f'removing {state.root}'):
+                        shutil.rmtree(state.root)
     return 0
 
 

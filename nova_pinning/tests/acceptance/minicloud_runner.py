@@ -13,6 +13,7 @@ import fixtures
 
 from minicloud import api
 from minicloud import options
+from minicloud import progress
 from minicloud import settings
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -140,7 +141,7 @@ def why_not_moved(get, log, server_id):
 
 def _show(command, statuses):
     """Run a command that tells itself how far it is."""
-    _tell(command)
+    print(_told(command), file=sys.__stderr__, flush=True)
     lines = []
     with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -156,17 +157,17 @@ def _show(command, statuses):
     return said
 
 
-def _tell(command):
-    """Say what is done, since a test's own output comes when it has ended."""
+def _told(command):
+    """What is said to be done: a test's own output comes when it has ended."""
     words = ' '.join(shlex.join(command).split())
-    print(f'[{time.monotonic() - _BEGAN:4.0f} s] {words[:200]}',
-          file=sys.__stderr__, flush=True)
+    return f'[{time.monotonic() - _BEGAN:4.0f} s] {words[:200]}'
 
 
 def _run(command, statuses, **options):
-    _tell(command)
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
-                          capture_output=True, timeout=900, **options)
+    with (progress.Progress('done', sys.__stderr__) as shown,
+          shown.doing(_told(command))):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, timeout=900, **options)
     if done.returncode not in statuses:
         raise AssertionError(
             f'{shlex.join(command)} ended with status {done.returncode}, not '

@@ -2,11 +2,13 @@
 """The fixture of the acceptance tests."""
 
 import io
+import os
 import sys
 from unittest import mock
 
 from oslotest import base
 
+from minicloud import progress
 from nova_pinning.tests.acceptance import minicloud_runner
 
 
@@ -52,6 +54,27 @@ class TestMiniCloud(base.BaseTestCase):
         self.assertEqual(['    a', '    b'], shown)
         for line in (first, last):
             self.assertRegex(line, r'^\[ *\d+ s\] .*print')
+
+    def test_what_takes_long_is_told_again(self):
+        """The command ends when the second line about it was written."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        said = mock.Mock(**{'isatty.return_value': False})
+
+        def write(text):
+            if text.startswith('waiting for'):
+                os.write(writing, b'x')
+
+        said.write.side_effect = write
+        self.addCleanup(os.close, writing)
+        with (mock.patch.object(sys, '__stderr__', said),
+              mock.patch.object(progress, 'SILENCE_SECONDS', 0),
+              mock.patch.object(progress, 'TERMINAL_SECONDS', 0.01)):
+            self.assertEqual('told\n', minicloud_runner._run(
+                [sys.executable, '-c', 'import os, select, sys\n'
+                 'fd = int(sys.argv[1])\n'
+                 'if select.select([fd], [], [], 30)[0]: print("told")',
+                 str(reading)], (0,), pass_fds=[reading]))
 
     def test_one_that_was_there_before(self):
         # What fails to come up cleans up itself, or is not ours.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import dataclasses
+import io
 import os
 import re
 import signal
@@ -118,13 +120,17 @@ class TestCloud(minicloud_case.StateTestCase):
         made = self.cloud(
             Part('schemas', ('databases',)), Part('nova', ('schemas',)),
             Part('nova-compute-1', ('nova',)), Part('rabbitmq'))
-        made.stop_writers()
+        shown = mock.Mock()
+        made.stop_writers(shown)
         self.assertEqual(['-nova'], self.events)
+        nova = made.parts['nova']
+        self.assertEqual([mock.call.started(nova), mock.call.ended(nova)],
+                         shown.method_calls)
 
     def test_all_that_write_to_databases(self):
         with mock.patch.object(service.Service, 'down', autospec=True) as down:
             cloud.Cloud(self.state, settings.Settings(
-                hosts=HOSTS)).stop_writers()
+                hosts=HOSTS)).stop_writers(mock.Mock())
         self.assertEqual(
             {'keystone', 'placement', 'glance', 'nova', 'nova-conductor',
              'nova-scheduler'}, {call.args[0].name for call in
@@ -284,6 +290,21 @@ class TestUp(minicloud_case.DirectoryTestCase):
         self.assertEqual(0, self.run_main('down'))
         self.assertFalse((self.root / 'cloud').exists())
 
+    def test_all_that_takes_long_is_told(self):
+        self.run_main('up')
+
+        def rmtree(path, **options):
+            removed.append(path)
+            self.assertIn('removing', said.getvalue())
+            said.seek(0)
+            said.truncate()
+
+        removed = []
+        with (contextlib.redirect_stdout(io.StringIO()) as said,
+              mock.patch('shutil.rmtree', rmtree)):
+            self.assertEqual(0, self.run_main('down', '--all'))
+        self.assertEqual([self.root / 'cloud', self.root], removed)
+
     def test_failed(self):
         self.up.side_effect = errors.MiniCloudError('no luck')
         self.assertEqual(2, self.run_main('up'))
@@ -357,7 +378,7 @@ class TestUp(minicloud_case.DirectoryTestCase):
     def test_upgrade(self):
         self.assertEqual(0, self.upgrade(
             '--release', '2026.1', '--host-release', 'pinning-2=2025.1'))
-        self.stop_writers.assert_called_once_with()
+        self.stop_writers.assert_called_once_with(mock.ANY)
         self.assertEqual(['2025.1', '2026.1'], self.state.load().releases)
 
     def test_upgrade_to_the_default(self):

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of ./run."""
+
+import contextlib
+import io
+import pathlib
+import shutil
+import tempfile
+import types
+from unittest import mock
+
+from oslotest import base
+
+import nova_pinning
+
+_ROOT = pathlib.Path(nova_pinning.__file__).resolve().parent.parent
+_INSTALLS = 'Installing what the task needs'
+
+
+class RunTest(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+        shutil.copy(_ROOT / 'tox.ini', self.root)
+        # It has no .py in its name.
+        path = _ROOT / 'run'
+        self.tool = types.ModuleType('run')
+        self.tool.__file__ = str(path)
+        exec(compile(path.read_text(), path, 'exec'), vars(self.tool))
+        for name, value in (
+                ('ROOT', self.root), ('make_tools', mock.Mock()),
+                ('has_version', mock.Mock(return_value=True)),
+                ('wait_for', mock.Mock(return_value=0))):
+            self.enterContext(mock.patch.object(self.tool, name, value))
+        self.enterContext(mock.patch('subprocess.Popen'))
+
+    def _install(self, *names):
+        for name in names:
+            directory = self.root / '.tox' / name
+            directory.mkdir(parents=True)
+            (directory / '.tox-info.json').write_text('{}')
+
+    def _says(self, *arguments):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(0, self.tool.main(arguments))
+        return said.getvalue()
+
+    def test_what_is_there_is_not_installed(self):
+        self.assertIn(_INSTALLS, self._says('docs'))
+        self._install('shared')
+        for task in ('docs', 'tests', 'py3', 'bench,functional'):
+            self.assertEqual('', self._says(task), task)
+
+    def test_environments_of_their_own(self):
+        self._install('shared')
+        for task in ('whitebox', 'pep8', 'py312', 'release-2025.1-py311',
+                     'release-2026.2', 'release-2024.1'):
+            self.assertIn(_INSTALLS, self._says(task), task)
+            self._install(task)
+            self.assertEqual('', self._says(task), task)
+
+    def test_each_of_several(self):
+        self._install('shared', 'pep8')
+        self.assertEqual('', self._says('pep8,docs'))
+        self.assertIn(_INSTALLS, self._says('docs,pep8,whitebox'))
