@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import foreign
 from nova_pinning.host.check import gathering
+from nova_pinning.host.check import hidden_work
 from nova_pinning.host import domain_xml
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
@@ -30,6 +32,8 @@ from nova_pinning.tests.unit.host.check import fact_samples
 
 DEDICATED, HOST = test_host_check.DEDICATED, test_host_check.HOST
 FIRST = test_host_check.FIRST
+#: Ends all that is in it when it is ended.
+NAMESPACE = ('unshare', '--pid', '--fork', '--mount-proc', '--kill-child')
 #: Runs all the time, but for what it takes to notice the end of its input.
 BUSY = """
 import os, sys, threading
@@ -43,6 +47,12 @@ print('ready', flush=True)
 sys.stdin.read()
 ended.set()
 """
+
+
+def _can_have_namespace():
+    return os.geteuid() == 0 and shutil.which('unshare') and not (
+        subprocess.run([*NAMESPACE, 'true'],
+                       stderr=subprocess.DEVNULL).returncode)
 
 
 class _Busy:
@@ -62,6 +72,42 @@ class _Busy:
         until = self.clock() + seconds
         while self.clock() < until:
             os.sched_yield()
+
+
+def tell_unseen(has_loop):
+    """Watch the dedicated CPU, and print what ran there unseen, as JSON.
+
+    :param has_loop: whether to run all the time on it; if not, somebody else
+        does
+    """
+    tree = machine_files.Tree()
+    [cpu] = DEDICATED
+
+    def busy_seconds():
+        return hidden_work.busy_seconds(tree, DEDICATED)[cpu]
+
+    with contextlib.ExitStack() as ended:
+        clock = busy_seconds
+        if has_loop:
+            # It ends with its input, before it is waited for.
+            process = ended.enter_context(subprocess.Popen(
+                [sys.executable, '-c', BUSY, str(cpu)], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE))
+            process.stdout.readline()
+            clock = _Busy(process).clock
+
+        def sleep(seconds):
+            until = clock() + seconds
+            while clock() < until:
+                os.sched_yield()
+
+        ended.enter_context(cpu_watch.keeping_to(HOST))
+        began, before = clock(), busy_seconds()
+        watched = cpu_watch.watch(tree, DEDICATED, 0.5, clock=clock,
+                                  sleep=sleep)
+        print(json.dumps({
+            'unseen': watched.unseen_seconds[cpu],
+            'all': busy_seconds() - before, 'clock': clock() - began}))
 
 
 class WatchTestCase(test_host_check.HostCheckTestCase):
@@ -195,6 +241,31 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
                 if one['code'] == 'H701' for evidence in one['evidence']}
         self.assertIn(busy.tid, seen)
         self.assertNotIn(process.pid, seen)
+
+    def inside(self, has_loop):
+        """What tell_unseen tells in a PID namespace of its own."""
+        if not _can_have_namespace():
+            self.skipTest('needs root, and leave to make a PID namespace')
+        done = subprocess.run(
+            [*NAMESPACE, sys.executable, '-W', 'ignore', '-c',
+             'from nova_pinning.tests.functional import test_host_watch\n'
+             f'test_host_watch.tell_unseen({has_loop})'],
+            check=True, stdout=subprocess.PIPE, timeout=120)
+        return json.loads(done.stdout)
+
+    def test_what_runs_outside_of_the_namespace(self):
+        """All that runs on the CPU is unseen (H704)."""
+        self.busy(DEDICATED)
+        told = self.inside(has_loop=False)
+        self.assertLessEqual(0.5, told['all'])
+        self.assertLess(0.8 * told['all'], told['unseen'])
+
+    def test_what_runs_inside_of_the_namespace(self):
+        """The loop's time is seen, whatever else runs on the CPU."""
+        told = self.inside(has_loop=True)
+        self.assertLessEqual(0.5, told['clock'])
+        self.assertLessEqual(
+            told['unseen'], max(0, told['all'] - told['clock'] / 2))
 
     def read_until(self, descriptor, word):
         """What comes from a terminal, until it has said this."""

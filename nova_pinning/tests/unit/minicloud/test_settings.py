@@ -209,6 +209,22 @@ class TestOptions(oslo_base.BaseTestCase):
             file.flush()
             self.assertEqual(('MyFilter',), parse(*arguments).filters)
 
+    def test_state_before_the_command_or_after_it(self):
+        with fixtures.EnvironmentVariable('MINICLOUD_STATE', '/third'):
+            parser = options.parser()
+            for command in (['up'], ['down'], ['status'], ['env'], ['deps'],
+                            ['exec', 'pinning-1', 'true']):
+                for arguments, state in (
+                        (command, '/third'),
+                        (['--state', '/first', *command], '/first'),
+                        ([command[0], '--state', '/second', *command[1:]],
+                         '/second'),
+                        (['--state', '/first', command[0], '--state',
+                          '/second', *command[1:]], '/second')):
+                    self.assertEqual(
+                        state, str(parser.parse_args(arguments).state),
+                        arguments)
+
     def test_base_port_from_the_environment(self):
         with fixtures.EnvironmentVariable('MINICLOUD_BASE_PORT', '23000'):
             self.assertEqual(23000, parse().base_port)
