@@ -81,6 +81,18 @@ def aggregate(
         yield
 
 
+@contextlib.contextmanager
+def disabled(clients: Any, host: hosts.ComputeHost) -> Iterator[None]:
+    """Have nova choose a host for nothing for a while."""
+    client = clients.services_client
+    service, = client.list_services(
+        binary='nova-compute', host=host.name)['services']
+    with contextlib.ExitStack() as undo:
+        undo.callback(client.update_service, service['id'], status='enabled')
+        client.update_service(service['id'], status='disabled')
+        yield
+
+
 def _read(
     clients: Any, name: str, provider: str, sets: hosts.CpuSets,
 ) -> hosts.ComputeHost:

@@ -64,9 +64,9 @@ through to guests. Without it, tests with PCI devices are skipped.
         'may_mark_hosts',
         default=False,
         help="""
-Whether tests may change the traits and aggregates of compute hosts while they
-run. They put everything back, but guests that others boot meanwhile may be
-refused.
+Whether tests may change the traits and aggregates of compute hosts, and
+disable one, while they run. They put everything back, but guests that others
+boot meanwhile may be refused.
 """),
     cfg.IntOpt(
         'traits_seconds',

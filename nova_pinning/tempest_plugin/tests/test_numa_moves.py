@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from tempest import config
 
 from nova_pinning.tempest_plugin import checks
+from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
 from nova_pinning.tempest_plugin import machine
 from nova_pinning.tempest_plugin import pinning_test
@@ -16,6 +17,7 @@ _PAGE_KIB = 2048
 
 _TWO_CELLS = {**pinning_test.DEDICATED, 'hw:numa_nodes': '2',
               'hw:mem_page_size': str(_PAGE_KIB)}
+_SIBLINGS = {**pinning_test.DEDICATED, 'hw:cpu_thread_policy': 'require'}
 
 
 class NumaMoveTest(pinning_test.PinningTest):
@@ -103,8 +105,7 @@ class NumaMoveTest(pinning_test.PinningTest):
         self._assert_pages(after)
 
     def test_live_migration_of_siblings(self) -> None:
-        seen = self._boot({
-            **pinning_test.DEDICATED, 'hw:cpu_thread_policy': 'require'})
+        seen = self._boot(_SIBLINGS)
         after = self._move_live(seen)
         self.assert_clean(checks.siblings(
             after.kept, self.machine_of(self.target)))
@@ -142,6 +143,21 @@ class NumaMoveTest(pinning_test.PinningTest):
         self.assert_not_on(self.source, seen.server_id)
         self._assert_pages(after)
 
+    def test_resize_of_siblings(self) -> None:
+        """It keeps its size, and gets another core on another host."""
+        seen = self._boot(_SIBLINGS)
+        self.servers.resize_server(
+            seen.server_id,
+            self.flavor(2, self.specs_for(self.target, _SIBLINGS)))
+        self.wait(seen.server_id, 'VERIFY_RESIZE')
+        self._assert_moved(seen)
+        self.servers.confirm_resize_server(seen.server_id)
+        self.wait(seen.server_id, 'ACTIVE')
+        after = self._assert_moved(seen)
+        self.assert_not_on(self.source, seen.server_id)
+        self.assert_clean(checks.siblings(
+            after.kept, self.machine_of(self.target)))
+
     def test_cold_migration_reverted(self) -> None:
         seen = self._boot()
         self.servers.migrate_server(seen.server_id, host=self.target.name)
@@ -154,10 +170,8 @@ class NumaMoveTest(pinning_test.PinningTest):
         self.assert_not_on(self.target, seen.server_id)
         self._assert_pages(after)
 
-    def test_shelve_and_unshelve(self) -> None:
-        """It gets CPUs and pages of two cells again, wherever that is."""
-        seen = self._boot()
-        server_id = seen.server_id
+    def _shelve(self, server_id: str) -> None:
+        """Shelve a server, and see that its host has nothing of it left."""
         self.servers.shelve_server(server_id)
         if CONF.compute.shelved_offload_time != 0:
             self.wait(server_id, 'SHELVED')
@@ -165,8 +179,27 @@ class NumaMoveTest(pinning_test.PinningTest):
         self.wait(server_id, 'SHELVED_OFFLOADED')
         self.assert_not_on(self.source, server_id)
         self._assert_pages()
+
+    def test_shelve_and_unshelve(self) -> None:
+        """It gets CPUs and pages of two cells again, wherever that is."""
+        seen = self._boot()
+        server_id = seen.server_id
+        self._shelve(server_id)
         self.servers.unshelve_server(server_id)
         self.wait(server_id, 'ACTIVE')
         after = self.check(server_id)
         self.assertEqual(2, len(after.kept.nodes))
         self._assert_pages(after)
+
+    def test_shelve_and_unshelve_siblings(self) -> None:
+        """It gets another core, on a host that it was not on."""
+        if not CONF.pinning.may_mark_hosts:
+            raise self.skipException('[pinning] may_mark_hosts is not set')
+        seen = self._boot(_SIBLINGS)
+        self._shelve(seen.server_id)
+        with cloud.disabled(self.os_admin, self.source):
+            self.servers.unshelve_server(seen.server_id)
+            self.wait(seen.server_id, 'ACTIVE')
+        after = self._assert_moved(seen)
+        self.assert_clean(checks.siblings(
+            after.kept, self.machine_of(self.target)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of nova_pinning.tempest_plugin.cloud."""
 
+import contextlib
 from unittest import mock
 
 from tempest.lib import exceptions
@@ -89,6 +90,23 @@ class AggregateTest(unit_base.TestCase):
         self.assertRaises(exceptions.Conflict, change.__enter__)
         client.delete_aggregate.assert_called_once_with(7)
         client.remove_host.assert_not_called()
+
+
+class DisabledTest(unit_base.TestCase):
+
+    def test_enabled_again(self):
+        client = mock.Mock()
+        client.list_services.return_value = {'services': [{'id': 'uuid-s'}]}
+        host = hosts.ComputeHost('a', 'uuid-a', guest_samples.SETS,
+                                 frozenset(), {})
+        with (contextlib.suppress(ZeroDivisionError),
+              cloud.disabled(mock.Mock(services_client=client), host)):
+            client.update_service.assert_called_once_with(
+                'uuid-s', status='disabled')
+            raise ZeroDivisionError
+        client.list_services.assert_called_once_with(
+            binary='nova-compute', host='a')
+        client.update_service.assert_called_with('uuid-s', status='enabled')
 
 
 class HostsTest(unit_base.TestCase):
