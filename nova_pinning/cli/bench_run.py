@@ -232,9 +232,9 @@ def _run(prepared: experiment_file.Prepared, units: tuple[schedule.CaseRound,
          writer: results_file.ResultsWriter,
          parsed_args: argparse.Namespace) -> run.RunTotals:
     settings = bench_options.read_settings(parsed_args)
-    is_here = any(unit.platforms - {bench_model.PlatformName.NOVA}
-                  for unit in units)
-    with (exclusive_run.measuring() if is_here else contextlib.nullcontext(),
+    # Servers of a cloud too: those of two runs may share a host, which may
+    # be this one.
+    with (exclusive_run.measuring(),
           bench_progress.watcher(units) as watcher):
         runner = run.ExperimentRunner(
             make=lambda name: select.make(name, settings),

@@ -4,35 +4,37 @@
 Who measures has a lock on a file, flock(2), which ends with its process,
 however that ends, and holds between containers of one file system, whatever
 network they have. The file says who that is, and stays.
+
+It is where all users can write to and what is set apart on one machine still
+shares: not below /run, of which a host of the minicloud, like most containers,
+has one of its own.
 """
 
 from collections.abc import Iterator
 import contextlib
 import fcntl
 import os
-import stat
+import pathlib
 
 from nova_pinning import errors
+from nova_pinning.instance_bench import workspace
 
 NAME = 'nova-pinning-bench.lock'
-#: The first that all users can write to, so that all take the same.
-_DIRECTORIES = ('/run/lock', '/tmp')
 _MOST_SAID = 20
 
 
 @contextlib.contextmanager
 def measuring() -> Iterator[None]:
-    """Be the only one, on this host, that measures on it.
+    """Be the only one, on this host, that measures on it or from it.
 
     :raises errors.InputError: if another does
     """
-    path = os.path.join(next(filter(_is_for_all, _DIRECTORIES),
-                             _DIRECTORIES[-1]), NAME)
+    path = workspace.PARENT / NAME
     try:
         lock = _opened(path)
     except OSError as error:
         raise errors.InputError(
-            f'cannot be opened: {error.strerror}', errors.Location(path),
+            f'cannot be opened: {error.strerror}', errors.Location(str(path)),
             'it is the lock of bench runs; see what it is, and remove it',
         ) from None
     try:
@@ -42,7 +44,7 @@ def measuring() -> Iterator[None]:
             raise errors.InputError(
                 f'another bench run is measuring on this host'
                 f'{_holder(lock)}, and each would disturb the other',
-                errors.Location(path), 'wait until it ends, or stop it',
+                errors.Location(str(path)), 'wait until it ends, or stop it',
             ) from None
         # It may be another user's that we may only read.
         with contextlib.suppress(OSError):
@@ -53,14 +55,7 @@ def measuring() -> Iterator[None]:
         os.close(lock)
 
 
-def _is_for_all(directory: str) -> bool:
-    try:
-        return bool(os.stat(directory).st_mode & stat.S_IWOTH)
-    except OSError:
-        return False
-
-
-def _opened(path: str) -> int:
+def _opened(path: pathlib.Path) -> int:
     """The file, made if it is not there, for all users.
 
     Where links and files of others are protected (fs.protected_regular) one

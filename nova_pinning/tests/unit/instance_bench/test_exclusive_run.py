@@ -9,6 +9,7 @@ import fixtures
 
 from nova_pinning import errors
 from nova_pinning.instance_bench import exclusive_run
+from nova_pinning.instance_bench import workspace
 from nova_pinning.tests.unit import unit_base
 
 _HOLDER = '''
@@ -20,6 +21,11 @@ with exclusive_run.measuring():
     sys.stdin.read()
 '''
 
+_OWN_RUN = '''
+mount -t tmpfs -o mode=755 none /run && mkdir -m 755 /run/lock &&
+exec "$0" "$@"
+'''
+
 
 class ExclusiveRunTestCase(unit_base.TestCase):
 
@@ -27,7 +33,7 @@ class ExclusiveRunTestCase(unit_base.TestCase):
         super().setUp()
         directory = self.useFixture(fixtures.TempDir()).path
         self.path = os.path.join(directory, 'lock')
-        # The last of these is as /tmp is, the first is the test's own.
+        # The last of these is as /var/tmp is, the first is the test's own.
         os.chmod(directory, 0o1777)
         os.chmod(os.path.dirname(directory), 0o711)
         self.useFixture(fixtures.MockPatchObject(
@@ -67,6 +73,19 @@ class ExclusiveRunTestCase(unit_base.TestCase):
         if os.geteuid():
             self.skipTest('needs root, to make a namespace')
         self.hold('unshare', '--net')
+        self.refused()
+
+    def test_whatever_is_mounted(self):
+        """A host of the minicloud has a /run of its own."""
+        if os.geteuid():
+            self.skipTest('needs root, to make a namespace')
+        # Where it is is what matters here.
+        name = f'nova-pinning-bench-test-{os.getpid()}.lock'
+        self.useFixture(fixtures.MockPatchObject(
+            exclusive_run, 'NAME', name))
+        self.addCleanup((workspace.PARENT / name).unlink)
+        self.path = name
+        self.hold('unshare', '--mount', '/bin/sh', '-c', _OWN_RUN)
         self.refused()
 
     def test_another_user(self):
