@@ -127,7 +127,7 @@ class WorkloadFigure:
     :param unit: '1/s', 's', 'MB/s', 'us', ...
     :param pattern: a regular expression with one group, searched for in the
         standard output; the last match counts. None: the figure is the time
-        that the command took, measured from outside
+        that the command took, by the controller's clock
     :param scale: what the number read is multiplied by
     """
 
@@ -351,9 +351,14 @@ class ClockReading:
     after: float
 
     @property
+    def middle(self) -> float:
+        """When it was read, as near as can be told."""
+        return (self.before + self.after) / 2
+
+    @property
     def offset(self) -> float:
         """What the instance's clock is ahead by, at the middle."""
-        return self.inside - (self.before + self.after) / 2
+        return self.inside - self.middle
 
     @property
     def uncertainty(self) -> float:
@@ -389,8 +394,7 @@ class ClockCheck:
 
     @property
     def _seconds(self) -> float:
-        return ((self.last.before + self.last.after)
-                - (self.first.before + self.first.after)) / 2
+        return self.last.middle - self.first.middle
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +421,7 @@ class Measurement:
         those that it has
     :param utilisation: of the host's CPUs, in order of time
     :param flags: what makes it doubtful, in words: an affinity that was not
-        in force, an instance that could not be seen
+        in force, an instance that could not be seen, a clock that went wrong
     """
 
     factors: Mapping[str, str]

@@ -34,6 +34,8 @@ _MOST_REST_SECONDS = 2.0
 #: before it.
 _FIRST_AFFINITY_SECONDS = 0.1
 _UTILISATION_SECONDS = 0.5
+#: What part of the time clocks may gain or lose without a word.
+_MOST_GAINED = 0.01
 # What starting a command takes beside what the way there and back does.
 _LEAD_SECONDS = 0.02
 _MOST_SAID = 500
@@ -81,7 +83,6 @@ class _Member:
     instance: platform_interface.Instance
     tenant: bench_model.Tenant
     workload: bench_model.Workload
-    clock: bench_model.ClockReading
 
     def fill(self, text: str) -> str:
         return command.fill(
@@ -175,22 +176,24 @@ class CaseSession:
                 _check_loops(loops)
 
             check()
+            first = clocks = _clocks(measured)
             for number in range(1, self._experiment.warm_ups + 1):
                 self._step(f'warm-up {number}')
                 self._run_all([_Command(member, member.fill(
                     member.workload.command)) for member in measured])
                 check()
+                clocks = _clocks(measured)
             for repetition in self._unit.repetitions:
                 self._step(f'repetition {repetition}')
-                measurement = self._repetition(repetition, measured, members)
+                measurement, clocks = self._repetition(
+                    repetition, measured, members, clocks)
                 # One without its neighbours is not what was asked for.
                 check()
                 add(measurement)
-            for member in measured:
+            for member, before, after in zip(measured, first, clocks):
                 add(bench_model.ClockCheck(
                     factors=self._unit.case.factors, round=self._unit.round,
-                    instance=member.instance.name, first=member.clock,
-                    last=member.instance.clock()))
+                    instance=member.instance.name, first=before, last=after))
         if self._troubles:
             raise bench_errors.InstanceError(
                 f'instances could not be ended cleanly: {self._troubles[0]}',
@@ -208,8 +211,7 @@ class CaseSession:
             for instance in instances:
                 stack.callback(self._ending, instance.close)
             members += [
-                _Member(instance, request.tenant, request.workload,
-                        instance.clock())
+                _Member(instance, request.tenant, request.workload)
                 for instance, request in zip(instances, own)]
         return members
 
@@ -251,22 +253,34 @@ class CaseSession:
             loops.append((neighbour.instance.name, job))
         return loops
 
-    def _repetition(self, number: int, measured: Sequence[_Member],
-                    members: Sequence[_Member]) -> bench_model.Measurement:
+    def _repetition(
+        self, number: int, measured: Sequence[_Member],
+        members: Sequence[_Member],
+        clocks: Sequence[bench_model.ClockReading],
+    ) -> tuple[bench_model.Measurement, list[bench_model.ClockReading]]:
+        """A measurement, and handshakes after it.
+
+        :param clocks: handshakes before it
+        """
         started, load = self._edges.now(), self._edges.load()
         before = [member.instance.counters() for member in measured]
         with self._edges.observe(self._cpus()) as host_counters:
-            outcomes, watch = self._run_all(self._timed(measured), members)
+            outcomes, watch = self._run_all(
+                self._timed(measured, clocks), members)
         after = [member.instance.counters() for member in measured]
-        readings = self._readings(measured, outcomes, [
+        clocks_after = _clocks(measured)
+        lines = [timed_runs.ClockLine(*pair)
+                 for pair in zip(clocks, clocks_after)]
+        readings = self._readings(measured, outcomes, lines, [
             _difference(*pair) for pair in zip(before, after)])
+        names = [member.instance.name for member in members]
         return bench_model.Measurement(
             factors=self._unit.case.factors, round=self._unit.round,
             repetition=number, started=started, load=load, readings=readings,
             affinities=watch.affinities, counters=dict(host_counters),
-            utilisation=tuple(watch.utilisation), flags=tuple(_flags(
-                watch.affinities, [member.instance.name
-                                   for member in members])))
+            utilisation=tuple(watch.utilisation), flags=(
+                *_flags(watch.affinities, names),
+                *_clock_flags(measured, lines))), clocks_after
 
     def _cpus(self) -> cpuset.CpuSet:
         """Those of the host that instances run on."""
@@ -274,32 +288,35 @@ class CaseSession:
             request.instance_cpus.cpus for request in self._requests
             if request.instance_cpus is not None)
 
-    def _timed(self, measured: Sequence[_Member]) -> list[_Command]:
+    def _timed(
+        self, measured: Sequence[_Member],
+        clocks: Sequence[bench_model.ClockReading],
+    ) -> list[_Command]:
         """What each instance is to run; several begin at the same time."""
         seconds = start = 0.0
         if len(measured) > 1:
             start = self._edges.now() + sum(
-                _LEAD_SECONDS + 4 * member.clock.uncertainty
-                for member in measured)
+                _LEAD_SECONDS + 4 * clock.uncertainty for clock in clocks)
             if not self._experiment.is_race:
                 seconds = self._experiment.window_seconds
         return [_Command(member, text, timed_runs.script(
-            text, seconds=seconds, start=start + member.clock.offset))
-            for member in measured
+            text, seconds=seconds, start=start + clock.offset))
+            for member, clock in zip(measured, clocks)
             if (text := member.fill(member.workload.command))]
 
     def _readings(
         self, measured: Sequence[_Member],
         outcomes: Sequence[platform_interface.CommandOutcome],
+        clocks: Sequence[timed_runs.ClockLine],
         counters: Sequence[Mapping[str, float]],
     ) -> tuple[bench_model.Reading, ...]:
         """:raises errors.WorkloadError: if a figure or a time is missing"""
         instances = []
-        for member, outcome in zip(measured, outcomes):
+        for member, outcome, clock in zip(measured, outcomes, clocks):
             with _naming(member):
                 instances.append(timed_runs.InstanceRuns(
-                    name=member.instance.name, offset=member.clock.offset,
-                    runs=timed_runs.parse(outcome.stdout)))
+                    name=member.instance.name, runs=timed_runs.by_controller(
+                        timed_runs.parse(outcome.stdout), clock)))
         counted = timed_runs.counted(instances, self._experiment.is_race)
         readings = []
         for member, instance, runs, own in zip(
@@ -425,6 +442,20 @@ def _flags(affinities: Sequence[bench_model.Affinity],
     for name in instances:
         if name not in known:
             yield f'{name}: where it ran could not be seen'
+
+
+def _clocks(members: Sequence[_Member]) -> list[bench_model.ClockReading]:
+    return [member.instance.clock() for member in members]
+
+
+def _clock_flags(measured: Sequence[_Member],
+                 lines: Sequence[timed_runs.ClockLine]) -> Iterator[str]:
+    """Clocks that went so wrong that how they did it matters."""
+    for member, line in zip(measured, lines):
+        if abs(line.gained_seconds) > _MOST_GAINED * line.seconds:
+            yield (f'{member.instance.name}: its clock gained '
+                   f'{line.gained_seconds:.1f} s in {line.seconds:.1f} s; its '
+                   'times are right if it did so evenly')
 
 
 def _difference(before: Mapping[str, float],

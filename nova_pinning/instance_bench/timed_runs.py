@@ -2,10 +2,11 @@
 """Runs of a command in instances, timed, and which of them count.
 
 Pure. Each instance writes when a run of its command began and ended, by its
-own clock; what its clock is ahead by is known. Where several instances are
-measured at the same time each runs its command over and over, and a run
-counts if all instances were at work for as long as it took: what one gets
-while others have not begun, or are done, says nothing of how they share.
+own clock, and handshakes before and after say what the controller's clock
+showed then: all times are by that one. Where several instances are measured
+at the same time each runs its command over and over, and a run counts if all
+instances were at work for as long as it took: what one gets while others have
+not begun, or are done, says nothing of how they share.
 """
 
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ MARK = '\x1e'
 #: The part of a run that may be outside the time in which all instances run,
 #: since no two clocks are read at once.
 MOST_OUTSIDE = 0.01
+_CLOCK_ADVICE = 'let nothing set clocks while it is measured'
 
 _SCRIPT = r"""mark() {{ printf '\036%s\n' "$(date +%s%N)"; }}
 wait=$(({start} - $(date +%s%N)))
@@ -41,7 +43,7 @@ done"""
 class TimedRun:
     """One run of a command.
 
-    :param started: seconds since the epoch, by the instance's clock
+    :param started: seconds since the epoch
     """
 
     started: float
@@ -53,32 +55,76 @@ class TimedRun:
         return self.ended - self.started
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClockLine:
+    """An instance's clock between two handshakes, by the controller's.
+
+    A straight line. Of those that the handshakes leave open it is the one
+    whose rate is nearest to that of the controller's clock, so that what they
+    cannot tell is not taken for a clock that goes wrong.
+    """
+
+    first: bench_model.ClockReading
+    last: bench_model.ClockReading
+
+    @property
+    def gained_seconds(self) -> float:
+        """By how much it went ahead of the controller's clock meanwhile."""
+        first, last = self._offsets
+        return last - first
+
+    @property
+    def seconds(self) -> float:
+        """From one handshake to the other, by the controller's clock."""
+        return self.last.middle - self.first.middle
+
+    def outside(self, inside: float) -> float:
+        """What the controller's clock showed.
+
+        :param inside: what the instance's did
+        :raises errors.WorkloadError: if that went backwards
+        """
+        passed = self.seconds + self.gained_seconds
+        if passed <= 0:
+            raise bench_errors.WorkloadError(
+                f'its clock was set back by {-self.gained_seconds:.1f} s',
+                _CLOCK_ADVICE)
+        first, _last = self._offsets
+        since = inside - self.first.middle - first
+        return inside - first - self.gained_seconds * since / passed
+
+    @property
+    def _offsets(self) -> tuple[float, float]:
+        """As near to each other as the handshakes allow."""
+        bounds = [(reading.offset - reading.uncertainty,
+                   reading.offset + reading.uncertainty)
+                  for reading in (self.first, self.last)]
+        between = (max(low for low, _high in bounds)
+                   + min(high for _low, high in bounds)) / 2
+        first, last = (min(max(between, low), high) for low, high in bounds)
+        return first, last
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRuns:
-    """All runs in one instance, in order; at least one.
-
-    :param offset: what its clock is ahead of the controller's by, in seconds
-    """
+    """All runs in one instance, in order; at least one."""
 
     name: str
     runs: tuple[TimedRun, ...]
-    offset: float
 
     @property
     def started(self) -> float:
-        """By the controller's clock, as what follows."""
-        return self.runs[0].started - self.offset
+        return self.runs[0].started
 
     @property
     def ended(self) -> float:
-        return self.runs[-1].ended - self.offset
+        return self.runs[-1].ended
 
     def within(self, begin: float, end: float) -> tuple[TimedRun, ...]:
-        """Runs that lie in a time by the controller's clock."""
+        """Runs that lie in a time."""
         return tuple(
             run for run in self.runs
-            if max(begin - run.started + self.offset, 0.0)
-            + max(run.ended - self.offset - end, 0.0)
+            if max(begin - run.started, 0.0) + max(run.ended - end, 0.0)
             <= MOST_OUTSIDE * run.seconds)
 
 
@@ -97,7 +143,7 @@ def script(command: str, *, seconds: float = 0.0, start: float = 0.0) -> str:
 
 
 def parse(stdout: str) -> tuple[TimedRun, ...]:
-    """What a script's output says.
+    """What a script's output says, by the instance's clock.
 
     :raises errors.WorkloadError: if times are missing, or go backwards
     """
@@ -115,9 +161,19 @@ def parse(stdout: str) -> tuple[TimedRun, ...]:
         if run.seconds <= 0:
             raise bench_errors.WorkloadError(
                 f'a run took {run.seconds:.6f} s by the clock of the '
-                'instance, which was set back meanwhile',
-                'let nothing set clocks while it is measured')
+                'instance, which was set back meanwhile', _CLOCK_ADVICE)
     return tuple(runs)
+
+
+def by_controller(runs: Sequence[TimedRun],
+                  clock: ClockLine) -> tuple[TimedRun, ...]:
+    """Runs with their times by the controller's clock.
+
+    :raises errors.WorkloadError: if the instance's went backwards
+    """
+    return tuple(dataclasses.replace(
+        run, started=clock.outside(run.started),
+        ended=clock.outside(run.ended)) for run in runs)
 
 
 def without_times(stdout: str) -> str:

@@ -12,13 +12,13 @@ _SHOWN_LINES = 5
 
 
 def read(workload: bench_model.Workload, stdout: str,
-         outside_seconds: float) -> Mapping[str, float]:
+         seconds: float) -> Mapping[str, float]:
     """All figures of a workload, by name.
 
-    :param outside_seconds: what the command took, measured from outside
+    :param seconds: what the command took
     :raises errors.WorkloadError: if one is missing, or is not a finite number
     """
-    return {figure.name: _read(workload, figure, stdout, outside_seconds)
+    return {figure.name: _read(workload, figure, stdout, seconds)
             for figure in workload.figures}
 
 
@@ -38,9 +38,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _read(workload: bench_model.Workload, figure: bench_model.WorkloadFigure,
-          stdout: str, outside_seconds: float) -> float:
+          stdout: str, seconds: float) -> float:
     if figure.pattern is None:
-        return outside_seconds * figure.scale
+        return seconds * figure.scale
     text = None
     for match in compiled(figure.pattern).finditer(stdout):
         text = match[1]

@@ -104,8 +104,10 @@ class World:
         self.look_takes = 0
         self.outcome = {}
         self.printed = 'turns: 12.5\n'
-        # By the names of instances: what their clocks are ahead by.
+        # By the names of instances: what their clocks are ahead by, and what
+        # they gain each second.
         self.offsets = {}
+        self.gains = {}
         self.counted = 0
         self.seen = None
         self.dies = ''
@@ -146,6 +148,11 @@ class World:
 
     def now(self):
         return EPOCH + self.time
+
+    def inside(self, name, time):
+        """What the clock of an instance shows at a time."""
+        return (EPOCH + time + self.offsets.get(name, 0)
+                + self.gains.get(name, 0) * (time - 1000.0))
 
     @contextlib.contextmanager
     def observe(self, cpus):
@@ -188,9 +195,8 @@ class Job:
             'stderr': '', **self.world.outcome})
 
     def told(self, run):
-        began, ended = (round(1e9 * (
-            EPOCH + time + self.world.offsets.get(self.instance.name, 0)))
-            for time in run)
+        began, ended = (round(1e9 * self.world.inside(
+            self.instance.name, time)) for time in run)
         return f'\x1e{began}\n{self.world.printed}\x1e{ended}\n'
 
     def stop(self):
@@ -228,7 +234,7 @@ class Instance:
         now = self.world.now()
         return bench_model.ClockReading(
             before=now - 0.001, after=now + 0.001,
-            inside=now + self.world.offsets.get(self.name, 0))
+            inside=self.world.inside(self.name, self.world.time))
 
     def counters(self):
         self.world.step('counters')

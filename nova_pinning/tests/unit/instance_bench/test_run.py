@@ -16,6 +16,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import run
 from nova_pinning.instance_bench import schedule
+from nova_pinning.instance_bench import session
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
@@ -147,18 +148,53 @@ class TestRun(TestCase):
 
     def test_clocks_are_checked(self):
         world = bench_fakes.World()
-
-        def drift(_watched, _measurement):
-            world.offsets['enterprise-0'] = 0.5
-
-        with fixtures.MonkeyPatch(f'{__name__}.Watcher.measured', drift):
-            self.run_it(trial(case('one'), repetitions=1), world)
+        world.gains = {'enterprise-0': 0.02}
+        self.run_it(trial(case('one'), repetitions=1), world)
         found, = self.results().clocks
         self.assertEqual(({'scenario': 'one'}, 1, 'enterprise-0'),
                          (found.factors, found.round, found.instance))
-        # Half a second in a warm-up and a repetition of ten.
-        self.assertTrue(1.01 < found.rate < 1.03, found.rate)
+        self.assertAlmostEqual(1.02, found.rate, 3)
+        # Over a warm-up and a repetition of ten seconds.
+        self.assertGreater(found.last.before - found.first.before, 20)
         self.assertLess(found.uncertainty, 0.001)
+
+    def test_a_clock_that_jumped_before(self):
+        """A repetition goes by the handshakes around it."""
+        world = bench_fakes.World()
+        run_all = session.CaseSession._run_all
+
+        def jump(measured, *arguments):
+            world.offsets['enterprise-0'] = 3600 if world.commands else 0
+            return run_all(measured, *arguments)
+
+        with mock.patch.object(session.CaseSession, '_run_all', jump):
+            found = self.measure(world)
+        reading, = found.readings
+        self.assertLess(abs(reading.started - found.started), 1)
+        self.assertEqual((), found.flags)
+
+    def test_times_of_instances_are_by_one_clock(self):
+        """Of those whose clocks go wrong too."""
+        world = bench_fakes.World()
+        world.gains = {'enterprise-0': 0.2, 'enterprise-1': -0.1}
+        found = self.measure(world, tenant(count=3), is_race=True)
+        for reading in found.readings:
+            self.assertAlmostEqual(10, reading.figures['seconds'], 2)
+            self.assertAlmostEqual(10, reading.ended - reading.started, 2)
+            self.assertLess(abs(reading.started - found.started), 1)
+        self.assertEqual(2, len(found.flags), found.flags)
+        self.assertIn('enterprise-0: its clock gained 2.', found.flags[0])
+        self.assertIn('enterprise-1: its clock gained -1.', found.flags[1])
+
+    def test_a_clock_that_was_set_back(self):
+        world = bench_fakes.World()
+        world.gains = {'enterprise-0': -1.5}
+        with mock.patch.object(
+                bench_fakes.Job, 'told', lambda job, run: '\x1e5\n\x1e6\n'):
+            self.assertIn('enterprise-0: its clock was set back',
+                          self.failure_of(world, workloads={
+                              'spin': dataclasses.replace(
+                                  bench_fakes.WORKLOAD, figures=())}))
 
     @ddt.data((False, 5), (True, 1))
     @ddt.unpack
