@@ -239,17 +239,16 @@ def _run(prepared: experiment_file.Prepared, units: tuple[schedule.CaseRound,
         runner = run.ExperimentRunner(
             make=lambda name: select.make(name, settings),
             conditions=functools.partial(conditions.gather, prepared.layout),
-            edges=_edges(prepared.layout), watcher=watcher,
+            edges=_edges(), watcher=watcher,
             deadline_seconds=parsed_args.deadline)
         return runner.run(prepared, units, writer)
 
 
-def _edges(layout: cpu_layout.CpuLayout) -> session.Edges:
+def _edges() -> session.Edges:
     tree = machine_files.Tree()
     return session.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
-        load=conditions.load,
-        peer=lambda command: peer.running(command, layout.host),
+        load=conditions.load, peer=peer.running,
         observe=functools.partial(kernel_counters.observed, tree),
         busy=lambda: kernel_counters.busy(tree.text('/proc/stat') or ''))
 

@@ -13,6 +13,7 @@ one L3 domain where they fit into one, else in one NUMA node. Instances that
 float get all CPUs of their class, however many those are.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -169,6 +170,20 @@ def instance_cpus(
     return {tenant.name: tuple(
         _with_network(layout, tenant, _place(layout, free, tenant))
         for _number in range(tenant.count)) for tenant in tenants}
+
+
+def spare(layout: CpuLayout,
+          places: Iterable[platform_interface.InstanceCpus]) -> cpuset.CpuSet:
+    """Where what is not measured may run without disturbing instances.
+
+    Of the host's own CPUs those that the instances of a case leave, so that
+    it is the same for all cases of a divided host, else of all CPUs; empty if
+    they leave none.
+
+    :param places: of all instances of the case
+    """
+    used = cpuset.union(place.all_cpus for place in places)
+    return layout.host - used or layout.cpus - used
 
 
 def network_cpus(layout: CpuLayout,

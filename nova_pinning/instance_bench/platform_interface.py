@@ -41,6 +41,11 @@ class InstanceCpus:
         """All CPUs that vCPUs may use."""
         return cpuset.union(self.vcpus)
 
+    @property
+    def all_cpus(self) -> cpuset.CpuSet:
+        """And those that what serves them may."""
+        return self.cpus | self.emulator | (self.network or cpuset.CpuSet())
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRequest:

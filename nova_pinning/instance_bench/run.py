@@ -134,8 +134,9 @@ class ExperimentRunner:
             started, begun = self.edges.now(), self.edges.monotonic()
             try:
                 session.CaseSession(
-                    unit, prepared.experiment, own, platforms, self.edges,
-                    self.deadline_seconds, self.watcher.step).measure(add)
+                    unit, prepared.experiment, prepared.layout, own,
+                    platforms, self.edges, self.deadline_seconds,
+                    self.watcher.step).measure(add)
             except results_file.WriteError:
                 raise
             except (bench_errors.BenchError, errors.InputError,

@@ -59,7 +59,7 @@ class Edges:
     :param monotonic: a clock in seconds, as ``time.monotonic``
     :param now: seconds since the epoch
     :param load: of the host, one minute's
-    :param peer: runs a command of the shell on the host
+    :param peer: runs a command of the shell on CPUs of the host
     :param observe: watches CPUs of the host; what it gives is, when it is
         left, what they counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
@@ -70,7 +70,8 @@ class Edges:
     now: Callable[[], float]
     sleep: Callable[[float], None]
     load: Callable[[], float]
-    peer: Callable[[str], contextlib.AbstractContextManager[CheckedPeer]]
+    peer: Callable[[str, cpuset.CpuSet],
+                   contextlib.AbstractContextManager[CheckedPeer]]
     observe: Callable[[cpuset.CpuSet],
                       contextlib.AbstractContextManager[Mapping[str, float]]]
     busy: Callable[[], Mapping[int, float]]
@@ -134,6 +135,7 @@ class CaseSession:
 
     def __init__(
         self, unit: schedule.CaseRound, experiment: bench_model.Experiment,
+        layout: cpu_layout.CpuLayout,
         requests: Sequence[platform_interface.InstanceRequest],
         platforms: Mapping[bench_model.PlatformName,
                            platform_interface.Platform],
@@ -141,7 +143,11 @@ class CaseSession:
     ) -> None:
         self._unit = unit
         self._experiment = experiment
+        self._layout = layout
         self._requests = requests
+        self._spare = cpu_layout.spare(layout, [
+            request.instance_cpus for request in requests
+            if request.instance_cpus is not None])
         self._platforms = platforms
         self._edges = edges
         self._deadline_seconds = deadline_seconds
@@ -235,8 +241,8 @@ class CaseSession:
         commands = dict.fromkeys(
             member.fill(member.workload.peer) for member in members
             if member.workload.peer)
-        return [stack.enter_context(self._edges.peer(text))
-                for text in commands]
+        return [stack.enter_context(self._edges.peer(
+            text, self._spare or self._layout.cpus)) for text in commands]
 
     def _start_neighbours(
         self, neighbours: Sequence[_Member], stack: contextlib.ExitStack,
@@ -280,7 +286,13 @@ class CaseSession:
             affinities=watch.affinities, counters=dict(host_counters),
             utilisation=tuple(watch.utilisation), flags=(
                 *_flags(watch.affinities, names),
+                *self._peer_flags(members),
                 *_clock_flags(measured, lines))), clocks_after
+
+    def _peer_flags(self, members: Sequence[_Member]) -> Iterator[str]:
+        if not self._spare and any(member.workload.peer for member in members):
+            yield (f'the peer on the host may have run on CPUs '
+                   f'{self._layout.cpus}, which are those of instances')
 
     def _cpus(self) -> cpuset.CpuSet:
         """Those of the host that instances run on."""

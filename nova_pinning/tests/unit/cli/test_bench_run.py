@@ -48,7 +48,7 @@ class TestCase(cli_case.TestCase):
                  lambda paths: {
                      **bench_fakes.WORKLOADS,
                      **workload_catalogue.shipped()}),
-                ('cli.bench_run._edges', lambda layout: self.world.edges)):
+                ('cli.bench_run._edges', lambda: self.world.edges)):
             self.useFixture(
                 fixtures.MonkeyPatch(f'nova_pinning.{name}', fake))
         # Others may measure, or test, at the same time.

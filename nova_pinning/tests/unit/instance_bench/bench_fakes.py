@@ -128,7 +128,7 @@ class World:
         return 0.5
 
     @contextlib.contextmanager
-    def peer(self, command):
+    def peer(self, command, cpus):
         self.step('peer')
         self.alive.add(('peer', command))
         try:

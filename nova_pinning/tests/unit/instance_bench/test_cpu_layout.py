@@ -116,6 +116,7 @@ class DefaultTestCase(unit_base.TestCase):
             found, cpu_layout.load(root=str(machine.root)).memory_mib)
 
 
+@ddt.ddt
 class PlanTestCase(unit_base.TestCase):
 
     def setUp(self):
@@ -156,6 +157,29 @@ class PlanTestCase(unit_base.TestCase):
         here = cpu_layout.instance_cpus(found, [
             tenant('a', 4), tenant('b', 4, guest_class=SHARED)])
         self.assertTrue(here['a'][0].cpus.isdisjoint(here['b'][0].cpus))
+
+    @ddt.data(
+        # The host's own, if no instance may run there.
+        ({}, {}, '0-1'),
+        # Of all that is the host's what instances leave.
+        ({'host': '0-3', 'shared': '2-3'}, {'guest_class': SHARED,
+                                            'provisioning': VANILLA}, '0-1'),
+        ({'host': '0-7', 'dedicated': '0-7'}, {}, '1-7'),
+        ({'host': '0-7', 'dedicated': '0-7'}, {
+            'emulator_threads': bench_model.EmulatorThreads.ISOLATE}, '2-7'),
+        # Or of others.
+        ({'host': '2-3'}, {'guest_class': SHARED, 'provisioning': VANILLA},
+         '0-1,4-7'),
+        # There is none.
+        ({'host': '0-7', 'shared': '0-7'}, {'guest_class': SHARED,
+                                            'provisioning': VANILLA}, ''))
+    @ddt.unpack
+    def test_what_instances_leave(self, layout, values, expected):
+        layout = dataclasses.replace(bench_fakes.LAYOUT, **{
+            name: cpus(text) for name, text in layout.items()})
+        places, = cpu_layout.instance_cpus(
+            layout, [tenant(**values)]).values()
+        self.assertEqual(expected, str(cpu_layout.spare(layout, places)))
 
 
 @ddt.ddt

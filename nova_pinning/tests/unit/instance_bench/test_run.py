@@ -314,15 +314,30 @@ class TestRun(TestCase):
         peers = []
         start = world.peer
 
-        def watched(command):
-            peers.append(command)
-            return start(command)
+        def watched(command, cpus):
+            peers.append((command, str(cpus)))
+            return start(command, cpus)
 
         world.peer = watched
-        self.run_it(trial(case('one', tenant(workload='peered', count=2))),
-                    world)
-        self.assertEqual(['serve 127.0.0.1'], peers)
+        found = self.measure(world, tenant(workload='peered', count=2))
+        self.assertEqual([('serve 127.0.0.1', '0-1')], peers)
         self.assertIn('check peer', world.steps)
+        self.assertEqual((), found.flags)
+
+    def test_peers_where_no_cpu_is_left(self):
+        everywhere = tenant(
+            workload='peered', provisioning=bench_model.Provisioning.VANILLA)
+        with mock.patch.object(
+                bench_fakes, 'LAYOUT', bench_fakes.LAYOUT.undivided()):
+            found = self.measure(bench_fakes.World(), everywhere)
+            self.assertIn('the peer on the host may have run on CPUs 0-7, '
+                          'which are those of instances', found.flags)
+            # Without one there is nothing to tell.
+            self.path.unlink()
+            found = self.measure(
+                bench_fakes.World(), dataclasses.replace(
+                    everywhere, workload='spin'))
+        self.assertEqual((), found.flags)
 
     def test_checks_come_first_and_all_are_told(self):
         def check(requests):
