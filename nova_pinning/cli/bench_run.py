@@ -30,6 +30,7 @@ from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import exclusive_run
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import kernel_counters
+from nova_pinning.instance_bench import own_threads
 from nova_pinning.instance_bench import peer
 from nova_pinning.instance_bench.platforms import select
 from nova_pinning.instance_bench import results_file
@@ -248,7 +249,7 @@ def _edges() -> session.Edges:
     tree = machine_files.Tree()
     return session.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
-        load=conditions.load, peer=peer.running,
+        load=conditions.load, peer=peer.running, bind=own_threads.bound,
         observe=functools.partial(kernel_counters.observed, tree),
         busy=lambda: kernel_counters.busy(tree.text('/proc/stat') or ''))
 

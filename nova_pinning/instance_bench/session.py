@@ -60,6 +60,8 @@ class Edges:
     :param now: seconds since the epoch
     :param load: of the host, one minute's
     :param peer: runs a command of the shell on CPUs of the host
+    :param bind: has the controller, which looks at instances, run on CPUs of
+        the host and on no others
     :param observe: watches CPUs of the host; what it gives is, when it is
         left, what they counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
@@ -72,6 +74,7 @@ class Edges:
     load: Callable[[], float]
     peer: Callable[[str, cpuset.CpuSet],
                    contextlib.AbstractContextManager[CheckedPeer]]
+    bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
     observe: Callable[[cpuset.CpuSet],
                       contextlib.AbstractContextManager[Mapping[str, float]]]
     busy: Callable[[], Mapping[int, float]]
@@ -355,6 +358,9 @@ class CaseSession:
                 job = one.member.instance.start(one.script or one.text)
                 stack.callback(self._ending, job.stop)
                 jobs.append(job)
+            # What it has started by now is as it was without this.
+            if self._spare:
+                stack.enter_context(self._edges.bind(self._spare))
             watch = _Watch(self._edges, watched)
             return self._wait(commands, jobs, watch), watch
 

@@ -97,6 +97,7 @@ class World:
         self.alive = set()
         self.commands = []
         self.slept = []
+        self.bound = []
         self._fault = fault
         self._at = at
         # What tests set to have odd things happen.
@@ -139,11 +140,19 @@ class World:
     def check(self):
         self.step('check peer')
 
+    @contextlib.contextmanager
+    def bind(self, cpus):
+        self.step('bind')
+        self.bound.append(cpus)
+        yield
+        self.step('unbind')
+
     @property
     def edges(self):
         return session.Edges(
             monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
-            load=self.load, peer=self.peer, observe=self.observe,
+            load=self.load, peer=self.peer, bind=self.bind,
+            observe=self.observe,
             busy=lambda: {0: self.time / 2, 1: 0.0})
 
     def now(self):

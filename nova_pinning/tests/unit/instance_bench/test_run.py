@@ -482,6 +482,28 @@ class TestRun(TestCase):
         self.assertEqual(1, len(found.flags))
         self.assertGreater(len(looks), 3)
 
+    def test_looks_are_not_taken_on_the_cpus_of_instances(self):
+        """Nor does what runs in them inherit where they are taken."""
+        world = bench_fakes.World()
+        self.measure(world, tenant(), NEIGHBOURS)
+        self.assertEqual({'0-1'}, set(map(str, world.bound)))
+        inside = False
+        for step in world.steps:
+            inside = {'bind': True, 'unbind': False}.get(step, inside)
+            if step.startswith(('start', 'launch', 'peer')):
+                self.assertFalse(inside)
+            if step == 'affinities':
+                self.assertTrue(inside)
+        self.assertFalse(inside)
+
+    def test_looks_are_taken_anywhere_where_no_cpu_is_left(self):
+        world = bench_fakes.World()
+        with mock.patch.object(
+                bench_fakes, 'LAYOUT', bench_fakes.LAYOUT.undivided()):
+            self.measure(world, tenant(
+                provisioning=bench_model.Provisioning.VANILLA))
+        self.assertEqual([], world.bound)
+
     def test_looks_that_are_dear_are_rare(self):
         world = bench_fakes.World()
         begun = world.time
