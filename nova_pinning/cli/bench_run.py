@@ -251,6 +251,7 @@ def _edges() -> session.Edges:
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
         load=conditions.load, peer=peer.running, bind=own_threads.bound,
         observe=functools.partial(kernel_counters.observed, tree),
+        mhz=functools.partial(kernel_counters.mhz, tree),
         busy=lambda: kernel_counters.busy(tree.text('/proc/stat') or ''))
 
 

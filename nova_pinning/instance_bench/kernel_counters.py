@@ -165,20 +165,13 @@ def steal(stat: str, cpus: cpuset.CpuSet | None = None) -> dict[str, float]:
     return {'steal_seconds': sum(ticks) / _TICKS_PER_SECOND} if ticks else {}
 
 
-def host_counters(tree: machine_files.Tree,
-                  cpus: cpuset.CpuSet) -> dict[str, float]:
-    """What is known of a host's CPUs, by bench_model.HOST_COUNTERS.
-
-    :param cpus: those that are measured
-    :returns: steal_seconds so far; mhz is that of now, where the kernel has
-        a driver that tells it
-    """
-    counted = steal(tree.text('/proc/stat') or '', cpus)
+def mhz(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> float | None:
+    """The mean frequency of CPUs, now; None without a driver that tells it."""
     frequencies = [khz for cpu in cpus if (khz := tree.number(
         f'/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq'))]
-    if frequencies:
-        counted['mhz'] = sum(frequencies) / len(frequencies) / 1000
-    return counted
+    if not frequencies:
+        return None
+    return sum(frequencies) / len(frequencies) / 1000
 
 
 def busy(stat: str) -> dict[int, float]:
@@ -202,17 +195,15 @@ def observed(tree: machine_files.Tree,
              cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
     """What CPUs of the host count while the context lasts.
 
-    :returns: filled when it is left, by bench_model.HOST_COUNTERS
+    :returns: filled when it is left, by bench_model.HOST_COUNTERS; what they
+        do not count, such as mhz, is not in it
     """
-    before = host_counters(tree, cpus)
+    before = steal(tree.text('/proc/stat') or '', cpus)
     with perf(cpus) as found:
         yield found
-    after = host_counters(tree, cpus)
-    if 'steal_seconds' in before and 'steal_seconds' in after:
-        found['steal_seconds'] = (
-            after['steal_seconds'] - before['steal_seconds'])
-    if 'mhz' in before and 'mhz' in after:
-        found['mhz'] = (before['mhz'] + after['mhz']) / 2
+    after = steal(tree.text('/proc/stat') or '', cpus)
+    for name in before.keys() & after:
+        found[name] = after[name] - before[name]
 
 
 @contextlib.contextmanager

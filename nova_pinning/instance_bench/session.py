@@ -65,6 +65,7 @@ class Edges:
     :param observe: watches CPUs of the host; what it gives is, when it is
         left, what they counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
+    :param mhz: the mean frequency of CPUs of the host, None if nobody tells
     :param busy: for how many seconds each CPU has been busy, by its number
     """
 
@@ -77,6 +78,7 @@ class Edges:
     bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
     observe: Callable[[cpuset.CpuSet],
                       contextlib.AbstractContextManager[Mapping[str, float]]]
+    mhz: Callable[[cpuset.CpuSet], float | None]
     busy: Callable[[], Mapping[int, float]]
 
 
@@ -286,7 +288,8 @@ class CaseSession:
         return bench_model.Measurement(
             factors=self._unit.case.factors, round=self._unit.round,
             repetition=number, started=started, load=load, readings=readings,
-            affinities=watch.affinities, counters=dict(host_counters),
+            affinities=watch.affinities,
+            counters={**host_counters, **watch.counters},
             utilisation=tuple(watch.utilisation), flags=(
                 *_flags(watch.affinities, names),
                 *self._peer_flags(members),
@@ -361,7 +364,7 @@ class CaseSession:
             # What it has started by now is as it was without this.
             if self._spare:
                 stack.enter_context(self._edges.bind(self._spare))
-            watch = _Watch(self._edges, watched)
+            watch = _Watch(self._edges, watched, self._cpus())
             return self._wait(commands, jobs, watch), watch
 
     def _wait(
@@ -401,13 +404,17 @@ class _Watch:
     """What is seen of instances, and of the host's CPUs, while commands run.
 
     :param members: the instances; without any nothing is looked at
+    :param cpus: those that they run on
     :ivar utilisation: what part of the time each CPU was busy
     """
 
-    def __init__(self, edges: Edges, members: Sequence[_Member]) -> None:
+    def __init__(self, edges: Edges, members: Sequence[_Member],
+                 cpus: cpuset.CpuSet) -> None:
         self.utilisation: list[bench_model.UtilisationSample] = []
         self._edges = edges
         self._members = members
+        self._cpus = cpus
+        self._frequencies: list[float] = []
         self._affinities: dict[str, bench_model.Affinity] = {}
         self._next_seconds = _FIRST_AFFINITY_SECONDS
         self._begun = self._then = edges.monotonic()
@@ -417,6 +424,15 @@ class _Watch:
     def affinities(self) -> tuple[bench_model.Affinity, ...]:
         """As several looks have found them: the widest of each."""
         return tuple(self._affinities.values())
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """By bench_model.HOST_COUNTERS, those that are not counted.
+
+        Before and after the run CPUs may be idle, and slow.
+        """
+        return {'mhz': sum(self._frequencies) / len(self._frequencies)
+                } if self._frequencies else {}
 
     def look(self) -> None:
         """Look at whatever it is time for."""
@@ -439,6 +455,9 @@ class _Watch:
                     (spent - self._busy.get(cpu, spent)) / seconds, 0.0),
                     1.0), 3) for cpu, spent in after.items()}))
         self._then, self._busy = now, after
+        mhz = self._edges.mhz(self._cpus)
+        if mhz is not None:
+            self._frequencies.append(mhz)
 
     def _add(self, name: str, affinity: bench_model.Affinity) -> None:
         # What has ended meanwhile is nowhere.

@@ -110,6 +110,7 @@ class World:
         self.offsets = {}
         self.gains = {}
         self.counted = 0
+        self.frequency = None
         self.seen = None
         self.dies = ''
 
@@ -152,8 +153,14 @@ class World:
         return session.Edges(
             monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
             load=self.load, peer=self.peer, bind=self.bind,
-            observe=self.observe,
+            observe=self.observe, mhz=self.mhz,
             busy=lambda: {0: self.time / 2, 1: 0.0})
+
+    def mhz(self, cpus):
+        self.step('mhz')
+        # They are slow while nothing runs.
+        return self.frequency if any(
+            key[1] == 'job' for key in self.alive) else 800.0
 
     def now(self):
         return EPOCH + self.time

@@ -157,20 +157,33 @@ class CgroupTestCase(TestCase):
         self.assertEqual({}, self.counted())
 
 
+@ddt.ddt
 class HostTestCase(TestCase):
 
-    def test_steal_and_frequency(self):
-        self.write('proc/stat', _STAT.format(500, 200, 300))
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatchObject(
+            kernel_counters, 'has_cpu_counters', return_value=False))
+
+    @ddt.data(('0', 2.0), ('0-1', 5.0))
+    @ddt.unpack
+    def test_steal(self, cpus, expected):
+        texts = _STAT.format(500, 200, 300), _STAT.format(1000, 400, 600)
+        self.write('proc/stat', texts[0])
+        with kernel_counters.observed(
+                self.tree, cpuset.CpuSet.parse(cpus)) as found:
+            self.write('proc/stat', texts[1])
+        self.assertEqual({'steal_seconds': expected}, found)
+        self.assertLessEqual(set(found), set(bench_model.HOST_COUNTERS))
+
+    @ddt.data(('0', 1000.0), ('0-1', 2000.0), ('2', None))
+    @ddt.unpack
+    def test_frequency(self, cpus, expected):
         for cpu, khz in (0, 1_000_000), (1, 3_000_000):
             self.write(f'sys/devices/system/cpu/cpu{cpu}/cpufreq/'
                        'scaling_cur_freq', f'{khz}\n')
-        for cpus, expected in (
-                ('0', {'steal_seconds': 2.0, 'mhz': 1000.0}),
-                ('0-1', {'steal_seconds': 5.0, 'mhz': 2000.0})):
-            found = kernel_counters.host_counters(
-                self.tree, cpuset.CpuSet.parse(cpus))
-            self.assertEqual(expected, found)
-            self.assertLessEqual(set(found), set(bench_model.HOST_COUNTERS))
+        self.assertEqual(expected, kernel_counters.mhz(
+            self.tree, cpuset.CpuSet.parse(cpus)))
 
     def test_all_cpus(self):
         self.assertEqual({'steal_seconds': 5.0}, kernel_counters.steal(
@@ -179,8 +192,10 @@ class HostTestCase(TestCase):
     def test_nothing_is_told(self):
         for text in '', 'cpu 1 2\n', 'intr 5\n':
             self.write('proc/stat', text)
-            self.assertEqual({}, kernel_counters.host_counters(
-                self.tree, cpuset.CpuSet([0])))
+            with kernel_counters.observed(
+                    self.tree, cpuset.CpuSet([0])) as found:
+                pass
+            self.assertEqual({}, found)
 
 
 @ddt.ddt

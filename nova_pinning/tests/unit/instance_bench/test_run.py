@@ -146,6 +146,16 @@ class TestRun(TestCase):
             utilisation=found.utilisation), found)
         self.assertEqual({'0': 0.5, '1': 0.0}, found.utilisation[0].busy)
 
+    def test_the_frequency_is_that_while_it_runs(self):
+        world = bench_fakes.World()
+        world.frequency = 3000.0
+        self.assertEqual({'steal_seconds': 0.25, 'mhz': 3000.0},
+                         self.measure(world).counters)
+        self.path.unlink()
+        world.frequency = None
+        self.assertEqual({'steal_seconds': 0.25},
+                         self.measure(world).counters)
+
     def test_clocks_are_checked(self):
         world = bench_fakes.World()
         world.gains = {'enterprise-0': 0.02}
