@@ -34,6 +34,9 @@ _MOST_REST_SECONDS = 2.0
 #: before it.
 _FIRST_AFFINITY_SECONDS = 0.1
 _UTILISATION_SECONDS = 0.5
+#: How much longer than it takes threads are not looked at: with many
+#: instances it takes a tenth of a second and more.
+_COUNT_REST = 50
 #: What part of the time clocks may gain or lose without a word.
 _MOST_GAINED = 0.01
 # What starting a command takes beside what the way there and back does.
@@ -417,7 +420,7 @@ class _Watch:
         self._frequencies: list[float] = []
         self._affinities: dict[str, bench_model.Affinity] = {}
         self._next_seconds = _FIRST_AFFINITY_SECONDS
-        self._begun = self._then = edges.monotonic()
+        self._begun = self._then = self._next_count = edges.monotonic()
         self._busy = edges.busy() if members else {}
 
     @property
@@ -441,6 +444,7 @@ class _Watch:
         now = self._edges.monotonic()
         if now - self._then >= _UTILISATION_SECONDS:
             self._sample(now)
+            self._count()
         if now - self._begun >= self._next_seconds:
             self._next_seconds = 2 * (now - self._begun)
             for instance in (member.instance for member in self._members):
@@ -458,6 +462,16 @@ class _Watch:
         mhz = self._edges.mhz(self._cpus)
         if mhz is not None:
             self._frequencies.append(mhz)
+
+    def _count(self) -> None:
+        begun = self._edges.monotonic()
+        if begun < self._next_count:
+            return
+        for member in self._members:
+            if member.tenant.role is bench_model.Role.MEASURED:
+                member.instance.look()
+        now = self._edges.monotonic()
+        self._next_count = now + _COUNT_REST * (now - begun)
 
     def _add(self, name: str, affinity: bench_model.Affinity) -> None:
         # What has ended meanwhile is nowhere.
@@ -497,7 +511,7 @@ def _clock_flags(measured: Sequence[_Member],
 
 def _difference(before: Mapping[str, float],
                 after: Mapping[str, float]) -> dict[str, float]:
-    """How much counters went up; those of what ended meanwhile are lost."""
+    """How much counters went up; what ended unseen is not in them."""
     return {name: max(value - before[name], 0.0)
             for name, value in after.items() if name in before}
 

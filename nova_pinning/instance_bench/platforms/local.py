@@ -95,6 +95,9 @@ class LocalInstance:
         now = time.time()
         return bench_model.ClockReading(before=now, inside=now, after=now)
 
+    def look(self) -> None:
+        self._counters.read(self._tree, self._members())
+
     def counters(self) -> dict[str, float]:
         return self._counters.read(self._tree, self._members())
 

@@ -107,6 +107,9 @@ class RemoteInstance:
     def clock(self) -> bench_model.ClockReading:
         return self._channel.clock()
 
+    def look(self) -> None:
+        """Threads of vCPUs last as long as it does."""
+
     def counters(self) -> dict[str, float]:
         """What the kernel inside tells; empty if it cannot be asked."""
         try:
