@@ -31,9 +31,8 @@ class BuildImage(base_command.FileCommand):
     kernel and initial file system to boot directly, and manifest.json. It is
     there as a whole or not at all; an image that is there is replaced.
 
-    Root can log in on the serial console without a password, and over SSH
-    with the key that --authorized-key names, if any. Do not put such a guest
-    where others reach its console.
+    Root can log in on the serial console without a password. Do not put such
+    a guest where others reach its console.
     """
 
     epilog = """
@@ -69,9 +68,6 @@ class BuildImage(base_command.FileCommand):
                             help='where packages come from, as apt has it in '
                             'sources.list.d; unless given, what this host '
                             'has for the suite')
-        parser.add_argument('--authorized-key', metavar='FILE', default='',
-                            help='public key that lets root log in over SSH '
-                            '; needed with --channel ssh only')
         parser.add_argument('--cache', metavar='DIR', default='',
                             help='keep packages there, so that the next '
                             'image takes less time')
@@ -81,7 +77,6 @@ class BuildImage(base_command.FileCommand):
         wish = build.ImageSpec(
             workloads=_workloads(parsed_args), suite=parsed_args.suite,
             size_gib=parsed_args.size, sources=parsed_args.sources,
-            authorized_key=_key(parsed_args.authorized_key),
             cache=parsed_args.cache)
         output = pathlib.Path(parsed_args.output).absolute()
         build.check(wish, output)
@@ -112,21 +107,6 @@ def _workloads(
                                     common_options.known(sorted(known)))
     return tuple(known[name] for name in dict.fromkeys(
         parsed_args.workload or known))
-
-
-def _key(path: str) -> str:
-    """A public key from a file, '' if none is named."""
-    if not path:
-        return ''
-    where = errors.Location(f'--authorized-key {path}')
-    try:
-        text = pathlib.Path(path).read_text('utf-8').strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InputError(f'cannot be read: {error}', where) from None
-    if 'PRIVATE KEY' in text or '\n' in text or len(text.split()) < 2:
-        raise errors.InputError('is not one public key', where,
-                                'name the file that ends in .pub')
-    return text
 
 
 def _summary(output: pathlib.Path, made: image_manifest.Manifest) -> str:

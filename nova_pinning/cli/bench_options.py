@@ -27,20 +27,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     cloud.add_argument('--server-image', metavar='IMAGE',
                        default=usual.server_image,
                        help='that servers boot (default: %(default)s)')
-    cloud.add_argument('--server-network', metavar='NETWORK', default='',
-                       help='if not given, servers have none')
     cloud.add_argument('--hypervisor', metavar='COMMAND', default='',
                        help="put before virsh to reach a compute host's "
                        "libvirt, {host} being the host's name: 'ssh {host}'")
     inside = parser.add_argument_group('guests and servers')
-    inside.add_argument('--channel',
-                        choices=list(map(str, settings.ChannelKind)),
-                        default=str(usual.channel),
-                        help='how commands get into them: the QEMU guest '
-                        'agent or SSH (default: %(default)s)')
-    inside.add_argument('--ssh-user', metavar='NAME', default=usual.ssh_user,
-                        help='(default: %(default)s)')
-    inside.add_argument('--ssh-key', metavar='FILE', default='')
     inside.add_argument('--boot-seconds', metavar='SECONDS',
                         type=common_options.number(1, _MAX_SECONDS),
                         default=int(usual.boot_seconds),
@@ -56,5 +46,4 @@ def read_settings(
     return dataclasses.replace(
         settings.PlatformSettings(**{
             name: getattr(parsed_args, name) for name in names}),
-        channel=settings.ChannelKind(parsed_args.channel),
         boot_seconds=float(parsed_args.boot_seconds))

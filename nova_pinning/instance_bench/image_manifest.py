@@ -18,8 +18,7 @@ INITRD = 'initrd'
 LABEL = 'pinning-bench'
 #: For the kernel, by whatever it is booted.
 KERNEL_ARGUMENTS = 'console=ttyS0 panic=-1 quiet'
-#: What a guest takes as its address, with the length of the prefix; without,
-#: it asks by DHCP.
+#: What a guest takes as its address, with the length of the prefix.
 ADDRESS_ARGUMENT = 'pinning_bench.address'
 
 _ADVICE = 'make one with: nova-pinning bench image build -o {}'
@@ -32,14 +31,12 @@ class Manifest:
     :param workloads: names of those that can run
     :param packages: versions by name
     :param programs: SHA-256 of each file of our own, by name
-    :param ssh: whether a key was let in
     """
 
     suite: str
     architecture: str
     kernel: str
     size_gib: int
-    ssh: bool
     workloads: tuple[str, ...]
     packages: Mapping[str, str]
     programs: Mapping[str, str]
@@ -69,6 +66,8 @@ def read(directory: str | os.PathLike[str]) -> Manifest:
     if version != VERSION:
         raise errors.InputError(
             f'is of version {version}, not {VERSION}', where, advice)
+    # Once an image could let keys in.
+    values.pop('ssh', None)
     try:
         return Manifest(**{**values, 'workloads': tuple(values['workloads'])})
     except (TypeError, KeyError):

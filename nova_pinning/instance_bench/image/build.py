@@ -44,7 +44,6 @@ class ImageSpec:
 
     :param sources: a file of apt's sources, '' for those of this host that
         have the suite
-    :param authorized_key: line of OpenSSH's authorized_keys, '' for none
     :param cache: directory that keeps packages for the next time, '' for none
     """
 
@@ -52,7 +51,6 @@ class ImageSpec:
     suite: str = 'bookworm'
     size_gib: int = 8
     sources: str = ''
-    authorized_key: str = ''
     cache: str = ''
 
 
@@ -206,7 +204,7 @@ def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:
         _check_libraries(root, path)
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
                for path in sorted(home.iterdir())}
-    image_root.place_own(root, spec.authorized_key)
+    image_root.place_own(root)
     listed = subprocess.run(
         ['dpkg-query', f'--admindir={root}/var/lib/dpkg', '--show',
          '--showformat', '${Package} ${Version} ${Architecture}\n'],
@@ -216,7 +214,7 @@ def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:
     kernel, = (path.name for path in (root / 'lib/modules').iterdir())
     return image_manifest.Manifest(
         suite=spec.suite, architecture=packages['dpkg'][1], kernel=kernel,
-        size_gib=spec.size_gib, ssh=bool(spec.authorized_key),
+        size_gib=spec.size_gib,
         workloads=tuple(sorted(workload.name for workload in spec.workloads)),
         packages={name: version for name, (version, _architecture)
                   in sorted(packages.items())}, programs=digests)

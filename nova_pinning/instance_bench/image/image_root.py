@@ -16,10 +16,10 @@ from nova_pinning.instance_bench import bench_model
 #: guests; procps, coreutils and the like are what commands expect.
 PACKAGES = (
     'busybox-static', 'iproute2', 'kmod', 'linux-image-cloud-amd64',
-    'openssh-server', 'procps', 'qemu-guest-agent', 'runc')
+    'procps', 'qemu-guest-agent', 'runc')
 #: Where our own files are inside.
 HOME = 'usr/local/lib/nova-pinning-bench'
-_EXECUTABLE = ('boot', 'agent', 'dhcp', 'initrd-init', 'make-initrd')
+_EXECUTABLE = ('boot', 'agent', 'initrd-init', 'make-initrd')
 #: Where a root gets what it is made from, which it is not to show.
 _LEFT = ('etc/apt/apt.conf.d/99mmdebstrap', 'etc/apt/sources.list',
          'etc/apt/sources.list.d', 'var/lib/apt/lists', 'var/cache/apt',
@@ -92,11 +92,8 @@ def _caching(cache: str) -> Iterator[str]:
            f'-exec cp -nt {cache} {{}} +')
 
 
-def place_own(root: pathlib.Path, authorized_key: str) -> None:
-    """Put our own files into a root.
-
-    :param authorized_key: a line of OpenSSH's authorized_keys, or ''
-    """
+def place_own(root: pathlib.Path) -> None:
+    """Put our own files into a root."""
     home = root / HOME
     home.mkdir(parents=True, exist_ok=True)
     own = resources.files('nova_pinning.instance_bench.image') / 'guest'
@@ -108,10 +105,6 @@ def place_own(root: pathlib.Path, authorized_key: str) -> None:
     init = root / 'sbin/init'
     init.unlink(missing_ok=True)
     init.symlink_to('/bin/busybox')
-    if authorized_key:
-        keys = root / 'root/.ssh'
-        keys.mkdir(mode=0o700, exist_ok=True)
-        _write(keys / 'authorized_keys', authorized_key.rstrip() + '\n', 0o600)
 
 
 def left_overs(root: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -122,7 +115,6 @@ def left_overs(root: pathlib.Path) -> Iterator[pathlib.Path]:
             yield from left.iterdir()
         else:
             yield left
-    yield from (root / 'etc/ssh').glob('ssh_host_*')
     yield from (root / 'boot').glob('initrd.img-*')
     yield from (path for path in (root / 'var/log').rglob('*')
                 if path.is_file())

@@ -31,14 +31,13 @@ from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import running_agent
 from nova_pinning.instance_bench.platforms import settings
-from nova_pinning.instance_bench.platforms import ssh
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning import kvm
 
 #: A kernel that has less does not come up.
 LEAST_MEMORY_MIB = 256
 _TOOLS = {'virsh': 'libvirt-clients', 'qemu-img': 'qemu-utils',
-          'ip': 'iproute2', 'ssh': 'openssh-client'}
+          'ip': 'iproute2'}
 _CONSOLE_LINES = 5
 
 
@@ -133,7 +132,7 @@ class GuestInstance(remote.RemoteInstance):
 class GuestPlatform(holder.Holder):
     """A libvirt on this host.
 
-    :param how: connect, image, accelerator, channel, ssh_key, boot_seconds
+    :param how: connect, image, accelerator, boot_seconds
     :param libvirt: what it is reached by; by ``connect`` alone unless given
     """
 
@@ -243,7 +242,7 @@ class GuestPlatform(holder.Holder):
                 f'{request.name}')
         stem = self._directory / name
         chosen = (link.choose(os.listdir('/sys/class/net'))
-                  if _needs_link(request, self._how) else None)
+                  if request.workload.peer else None)
         arguments = image_manifest.KERNEL_ARGUMENTS
         if chosen:
             arguments += (f' {image_manifest.ADDRESS_ARGUMENT}='
@@ -261,16 +260,7 @@ class GuestPlatform(holder.Holder):
 
     def _channel(self, request: platform_interface.InstanceRequest,
                  spec: domain.DomainSpec) -> remote.Channel:
-        if self._how.channel is settings.ChannelKind.AGENT:
-            return agent.Agent(self._libvirt.virsh, spec.name)
-        assert spec.link is not None
-        return ssh.Ssh(self._how, spec.link.guest, request.name)
-
-
-def _needs_link(request: platform_interface.InstanceRequest,
-                how: settings.PlatformSettings) -> bool:
-    return bool(request.workload.peer) or (
-        how.channel is settings.ChannelKind.SSH)
+        return agent.Agent(self._libvirt.virsh, spec.name)
 
 
 def _cache(directory: pathlib.Path) -> str:
@@ -302,7 +292,7 @@ def _check_requests(
             raise errors.InputError(
                 f'tenant {request.tenant.name!r} has {memory_mib} MiB, and '
                 f'guests need at least {LEAST_MEMORY_MIB}')
-        if _needs_link(request, how) and os.geteuid():
+        if request.workload.peer and os.geteuid():
             raise errors.InputError(
                 f'{request.name} needs a link to this host, which only root '
                 'can make', advice='run it with sudo')
@@ -315,11 +305,6 @@ def _check_requests(
             errors.Location(f'--image {how.image}'),
             'make another with: nova-pinning bench image build '
             + ' '.join(f'--workload {name}' for name in every))
-    if how.channel is settings.ChannelKind.SSH and not image.ssh:
-        raise errors.InputError(
-            'the image allows no login by SSH',
-            errors.Location(f'--image {how.image}'),
-            'make another with --authorized-key, or use the guest agent')
 
 
 def _has(image: image_manifest.Manifest,

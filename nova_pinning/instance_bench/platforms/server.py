@@ -27,7 +27,6 @@ from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
-from nova_pinning.instance_bench.platforms import ssh
 from nova_pinning.segregation import segregation_cloud
 
 LOG = logging.getLogger(__name__)
@@ -48,41 +47,27 @@ def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
                                     or 'of the environment')
 
 
-def open_channel(
-    how: settings.PlatformSettings, server: server_cloud.BootedServer,
-    host: hypervisor.ComputeHypervisor | None,
-) -> remote.Channel:
-    """The way into a server that is active.
-
-    :param host: None if it is not known
-    :raises bench_errors.InstanceError: if there is none
-    """
-    hint = f'openstack console log show {server.id}'
-    if how.channel is settings.ChannelKind.AGENT:
-        if host is None:
-            raise bench_errors.InstanceError(
-                f'nova does not say which host server {server.name} is on')
-        # Of its name in libvirt there may be another on the host that is
-        # reached, be that of another cloud or cell.
-        return agent.Agent(host.virsh, server.id, hint=hint, word=host.word)
-    if not server.addresses:
-        raise bench_errors.InstanceError(
-            f'server {server.name} has no address',
-            'give the servers a network')
-    return ssh.Ssh(how, server.addresses[0], server.name)
+def open_channel(server: server_cloud.BootedServer,
+                 host: hypervisor.ComputeHypervisor) -> remote.Channel:
+    """The way into a server that is active."""
+    # Of its name in libvirt there may be another on the host that is
+    # reached, be that of another cloud or cell.
+    return agent.Agent(
+        host.virsh, server.id, word=host.word,
+        hint=f'openstack console log show {server.id}')
 
 
 class ServerInstance(remote.RemoteInstance):
     """A server that runs.
 
-    :param host: where it runs; None if the user may not know
+    :param host: where it runs
     :param delete: deletes the server
     """
 
     def __init__(
         self, request: platform_interface.InstanceRequest,
-        channel: remote.Channel, host: hypervisor.ComputeHypervisor | None,
-        definition: domain_xml.DomainXml | None, delete: Callable[[], None],
+        channel: remote.Channel, host: hypervisor.ComputeHypervisor,
+        definition: domain_xml.DomainXml, delete: Callable[[], None],
     ) -> None:
         super().__init__(request, channel)
         self._host = host
@@ -90,8 +75,6 @@ class ServerInstance(remote.RemoteInstance):
         self._delete = delete
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
-        if self._host is None or self._definition is None:
-            return ()
         return self._host.affinities(self._definition)
 
     def close(self) -> None:
@@ -103,8 +86,7 @@ class ServerInstance(remote.RemoteInstance):
 class ServerPlatform:
     """A cloud.
 
-    :param how: cloud, server_image, server_network, hypervisor, connect,
-        channel and what goes with it, boot_seconds
+    :param how: cloud, server_image, hypervisor, connect, boot_seconds
     """
 
     def __init__(self, how: settings.PlatformSettings) -> None:
@@ -165,8 +147,7 @@ class ServerPlatform:
                        f'--property hw_qemu_guest_agent=yes {name}')
         elif not image.is_active:
             yield errors.InputError(f'image {name!r} is not active')
-        elif (self._how.channel is settings.ChannelKind.AGENT
-                and not image.has_agent):
+        elif not image.has_agent:
             yield errors.InputError(
                 f'image {name!r} does not say that it has a QEMU guest agent',
                 advice='if it has one: openstack image set --property '
@@ -176,20 +157,11 @@ class ServerPlatform:
         self, cloud: server_cloud.ServerCloud,
     ) -> Iterator[errors.InputError]:
         """What is missing for commands to get into servers."""
-        network = self._how.server_network
-        if network and cloud.network(network) is None:
-            yield errors.InputError(f'the cloud has no network {network!r}')
-        if self._how.channel is settings.ChannelKind.SSH:
-            if not network:
-                yield errors.InputError(
-                    'SSH needs a network that the servers are on',
-                    advice='name one, or use the guest agent')
-            return
         if not cloud.sees_hosts():
             yield errors.InputError(
                 'nova does not tell this user which hosts servers are on, '
                 'and their guest agents are reached through these',
-                advice='be an administrator, or use SSH')
+                advice='be an administrator')
         command = hypervisor.of_host(self._how, 'HOST').virsh[0]
         if shutil.which(command) is None:
             yield errors.InputError(
@@ -228,19 +200,16 @@ class ServerPlatform:
         """
         weights_differ = _weights_differ(requests)
         image = cloud.image(self._how.server_image)
-        network = (cloud.network(self._how.server_network)
-                   if self._how.server_network else '')
-        if image is None or network is None:
+        if image is None:
             raise bench_errors.InstanceError(
-                'the image or the network of the servers is gone')
+                'the image of the servers is gone')
         flavors = cloud.flavors()
         booted: list[server_cloud.BootedServer] = []
         stack.callback(cloud.delete, booted)
         for request in requests:
             flavor = flavor_choice.choose(
                 request.tenant, flavors, weights_differ)
-            booted.append(cloud.boot(
-                request.name, flavor.id, image.id, network))
+            booted.append(cloud.boot(request.name, flavor.id, image.id))
         return booted
 
     def _instance(
@@ -248,13 +217,14 @@ class ServerPlatform:
         request: platform_interface.InstanceRequest,
         server: server_cloud.BootedServer, stack: contextlib.ExitStack,
     ) -> ServerInstance:
-        host = definition = None
-        if server.host:
-            host = hypervisor.of_host(self._how, server.host)
-            definition = host.definition(server.id)
-            _check_pins(request, server, definition)
-            self._versions.setdefault('qemu', host.version())
-        channel = open_channel(self._how, server, host)
+        if not server.host:
+            raise bench_errors.InstanceError(
+                f'nova does not say which host server {server.name} is on')
+        host = hypervisor.of_host(self._how, server.host)
+        definition = host.definition(server.id)
+        _check_pins(request, server, definition)
+        self._versions.setdefault('qemu', host.version())
+        channel = open_channel(server, host)
         stack.callback(channel.close)
 
         def delete() -> None:

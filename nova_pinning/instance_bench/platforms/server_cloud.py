@@ -119,7 +119,6 @@ class BootedServer:
     name: str
     status: str
     host: str
-    addresses: tuple[str, ...]
     fault: str
     owner: Owner | None
 
@@ -162,13 +161,6 @@ class ServerCloud:
             image.id, image.name or '', image.status == 'active',
             str(image.hw_qemu_guest_agent).lower() in _YES)
 
-    def network(self, name: str) -> str | None:
-        """The ID of a network, None if there is none of that name."""
-        with segregation_cloud.translated():
-            network = self._connection.network.find_network(
-                name, ignore_missing=True)
-        return None if network is None else str(network.id)
-
     def sees_hosts(self) -> bool:
         """Whether the user may know where servers are."""
         try:
@@ -199,18 +191,17 @@ class ServerCloud:
 
     # What is done.
 
-    def boot(self, instance: str, flavor_id: str, image_id: str,
-             network_id: str) -> BootedServer:
+    def boot(self, instance: str, flavor_id: str,
+             image_id: str) -> BootedServer:
         """Have a server made. It takes a while until it is active.
 
         :param instance: the rest of its name
-        :param network_id: '' for none
         """
         with segregation_cloud.translated():
             return _server(self._connection.compute.create_server(
                 name=f'{self.run}-{instance}', flavor_id=flavor_id,
                 image_id=image_id, metadata={OWNER_KEY: str(self.owner)},
-                networks=[{'uuid': network_id}] if network_id else 'none'))
+                networks='none'))
 
     def await_active(self, server: BootedServer,
                      seconds: float) -> BootedServer:
@@ -283,8 +274,5 @@ def _server(shown: Any) -> BootedServer:
     return BootedServer(
         id=shown.id, name=shown.name or '', status=shown.status or '',
         host=shown.compute_host or '',
-        addresses=tuple(
-            port['addr'] for ports in (shown.addresses or {}).values()
-            for port in ports),
         fault=(shown.fault or {}).get('message', ''),
         owner=Owner.parse((shown.metadata or {}).get(OWNER_KEY, '')))

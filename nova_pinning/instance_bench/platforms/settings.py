@@ -2,14 +2,6 @@
 """How platforms are reached; what the command line says of them."""
 
 import dataclasses
-import enum
-
-
-class ChannelKind(enum.StrEnum):
-    """How commands get into guests."""
-
-    AGENT = 'agent'
-    SSH = 'ssh'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +12,8 @@ class PlatformSettings:
     :param plan: of this host, which nova-pinning agent goes by; '' for none
     :param image: directory that 'bench image build' made, for guests
     :param accelerator: 'kvm' or 'tcg'; '' finds out by booting
-    :param channel: how commands get into guests and servers
-    :param ssh_user: and the two after it, for SSH
     :param cloud: name in clouds.yaml; '' for the environment's
     :param server_image: name or ID of the image that servers boot
-    :param server_network: name or ID of their network, '' for none
     :param hypervisor: command that is put before virsh to reach the libvirt
         of a compute host, {host} being its name; '' connects by ``connect``
     :param boot_seconds: after which an instance that does not answer has
@@ -35,11 +24,7 @@ class PlatformSettings:
     plan: str = ''
     image: str = ''
     accelerator: str = ''
-    channel: ChannelKind = ChannelKind.AGENT
-    ssh_user: str = 'root'
-    ssh_key: str = ''
     cloud: str = ''
     server_image: str = 'nova-pinning-bench'
-    server_network: str = ''
     hypervisor: str = ''
     boot_seconds: float = 300.0

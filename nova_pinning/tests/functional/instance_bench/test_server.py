@@ -34,15 +34,15 @@ class CloudTest(marked_cloud.SegregationTestCase):
         self.flavor = chosen.id
 
     def boot(self, name='a-0', by=None):
-        return (by or self.bench).boot(name, self.flavor, IMAGE, '')
+        return (by or self.bench).boot(name, self.flavor, IMAGE)
 
     def test_life(self):
         self.assertTrue(self.bench.sees_hosts())
         asked = self.boot()
         found = self.bench.await_active(asked, 60)
         self.assertEqual(
-            (f'{self.bench.run}-a-0', 'd1', self.bench.owner, ()),
-            (found.name, found.host, found.owner, found.addresses))
+            (f'{self.bench.run}-a-0', 'd1', self.bench.owner),
+            (found.name, found.host, found.owner))
         self.bench.delete([found])
         self.assertEqual([], self.bench.servers())
         # Once more is no matter.

@@ -343,13 +343,12 @@ class TestRun(TestCase):
 
     def test_settings(self):
         self.run_bench('--connect', 'test:///default', '--accelerator', 'tcg',
-                       '--channel', 'ssh', '--boot-seconds', '9',
-                       '--hypervisor', 'ssh {host}')
+                       '--boot-seconds', '9', '--hypervisor', 'ssh {host}')
         found = self.settings[0]
         self.assertEqual(
-            ('test:///default', 'tcg', 'ssh', 9.0, 'ssh {host}', 'root'),
-            (found.connect, found.accelerator, found.channel,
-             found.boot_seconds, found.hypervisor, found.ssh_user))
+            ('test:///default', 'tcg', 9.0, 'ssh {host}'),
+            (found.connect, found.accelerator, found.boot_seconds,
+             found.hypervisor))
 
     def test_short_and_platform(self):
         done = self.run_bench('--short', '--platform', 'vm', '--platform',

@@ -20,7 +20,7 @@ from nova_pinning.instance_bench import workspace
 
 MADE = image_manifest.Manifest(
     suite='bookworm', architecture='amd64', kernel='6.1', size_gib=4,
-    ssh=False, workloads=('stream',), packages={'dpkg': '1'},
+    workloads=('stream',), packages={'dpkg': '1'},
     programs={'stream': 'ab'})
 
 
@@ -33,6 +33,12 @@ class ManifestTestCase(testtools.TestCase):
 
     def test_read(self):
         (self.home / 'manifest.json').write_text(image_manifest.as_text(MADE))
+        self.assertEqual(MADE, image_manifest.read(self.home))
+
+    def test_of_one_that_let_keys_in(self):
+        text = image_manifest.as_text(MADE).replace(
+            '"suite"', '"ssh": true, "suite"')
+        (self.home / 'manifest.json').write_text(text)
         self.assertEqual(MADE, image_manifest.read(self.home))
 
     @ddt.data('', '[]', '{}', '{"version": 2}', '{"version": 1}',
@@ -86,28 +92,23 @@ class RootTestCase(testtools.TestCase):
 
     def test_left_overs(self):
         home = self.home
-        for name in ('etc/apt/sources.list.d/a.sources', 'etc/ssh/ssh_host_a',
-                     'etc/ssh/sshd_config', 'var/log/apt/term.log',
-                     'boot/initrd.img-6.1', 'boot/vmlinuz'):
+        for name in ('etc/apt/sources.list.d/a.sources',
+                     'var/log/apt/term.log', 'boot/initrd.img-6.1',
+                     'boot/vmlinuz'):
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).touch()
         for path in image_root.left_overs(home):
             path.unlink(missing_ok=True)
         self.assertEqual(
-            ['boot/vmlinuz', 'etc/ssh/sshd_config'],
+            ['boot/vmlinuz'],
             sorted(str(path.relative_to(home))
                    for path in home.rglob('*') if path.is_file()))
 
-    @ddt.data('', 'ssh-ed25519 AAAA me')
-    def test_place_own(self, key):
+    def test_place_own(self):
         home = self.home
-        image_root.place_own(home, key)
+        image_root.place_own(home)
         self.assertTrue(os.access(home / image_root.HOME / 'boot', os.X_OK))
         self.assertEqual('/bin/busybox', os.readlink(home / 'sbin/init'))
-        keys = home / 'root/.ssh/authorized_keys'
-        self.assertEqual(bool(key), keys.exists())
-        if key:
-            self.assertEqual(0o600, keys.stat().st_mode & 0o777)
 
     def test_links_do_not_lead_out_of_the_root(self):
         home = self.home
@@ -117,7 +118,7 @@ class RootTestCase(testtools.TestCase):
             target = outside / pathlib.Path(name).name
             target.write_text('of the host')
             (home / name).symlink_to(target)
-        image_root.place_own(home, '')
+        image_root.place_own(home)
         for path in outside.iterdir():
             self.assertEqual('of the host', path.read_text())
         self.assertFalse((home / 'sbin/shutdown').is_symlink())
@@ -283,6 +284,6 @@ class RunTestCase(testtools.TestCase):
 
     def test_make_initrd_is_sh(self):
         own = pathlib.Path(build.__file__).parent / 'guest'
-        for name in ('boot', 'agent', 'dhcp', 'initrd-init', 'make-initrd',
+        for name in ('boot', 'agent', 'initrd-init', 'make-initrd',
                      'shutdown'):
             subprocess.run(['sh', '-n', own / name], check=True)

@@ -15,23 +15,20 @@ def image(**more):
 def server(name, status='ACTIVE', **more):
     return types.SimpleNamespace(**{
         'id': f'id-{name}', 'name': name, 'status': status,
-        'compute_host': None, 'addresses': None, 'fault': None,
-        'metadata': {}, **more})
+        'compute_host': None, 'fault': None, 'metadata': {}, **more})
 
 
 class Connection:
-    """Its compute, images and networks in one, as far as they are used.
+    """Its compute and images in one, as far as they are used.
 
-    :param networks: their IDs, by name
     :param fails: names of methods that raise, and IDs of servers that cannot
         be deleted
     :ivar answers: to the first questions about a server
     :ivar stays: at how many looks servers are there that were deleted
     """
 
-    def __init__(self, *servers, image=image(), networks=None,
-                 sees_hosts=True, fails=()):
-        self.compute = self.image = self.network = self
+    def __init__(self, *servers, image=image(), sees_hosts=True, fails=()):
+        self.compute = self.image = self
         self.there = {server.id: server for server in servers}
         self.answers = []
         self.asked = []
@@ -39,7 +36,6 @@ class Connection:
         self.stays = 0
         self.is_closed = False
         self._image = image
-        self._networks = networks or {}
         self._sees_hosts = sees_hosts
         self._fails = fails
 
@@ -88,10 +84,6 @@ class Connection:
     def find_image(self, name, ignore_missing):
         self._try('find_image')
         return self._image
-
-    def find_network(self, name, ignore_missing):
-        found = self._networks.get(name)
-        return found and types.SimpleNamespace(id=found)
 
     def close(self):
         self.is_closed = True

@@ -35,7 +35,7 @@ WISH = domain.DomainSpec(
     console=pathlib.Path('/w/one.console'))
 IMAGE = image_manifest.Manifest(
     suite='bookworm', architecture='amd64', kernel='6.1', size_gib=4,
-    ssh=False, workloads=('stream',), packages={'sysbench': '1'},
+    workloads=('stream',), packages={'sysbench': '1'},
     programs={})
 #: A virsh that knows create and destroy, and echoes as the real one.
 VIRSH = """#!/bin/sh
@@ -131,13 +131,6 @@ class CheckTestCase(testtools.TestCase):
     def test_memory(self):
         self.assertRaises(errors.InputError, self.check,
                           request(memory_mib=64))
-
-    def test_ssh(self):
-        self.useFixture(fixtures.MockPatch('os.geteuid', lambda: 0))
-        self.assertRaises(errors.InputError, self.check, request(),
-                          channel=settings.ChannelKind.SSH)
-        self.check(request(), channel=settings.ChannelKind.SSH,
-                   image=dataclasses.replace(IMAGE, ssh=True))
 
     def test_versions_of_what_is_measured(self):
         """Those of the image, of the packages that figures depend on."""

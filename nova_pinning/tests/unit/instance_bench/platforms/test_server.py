@@ -16,7 +16,6 @@ from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import server
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
-from nova_pinning.instance_bench.platforms import ssh
 from nova_pinning.tests.unit.instance_bench.platforms import cloud_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 from nova_pinning.tests.unit.instance_bench.platforms import virsh_fakes
@@ -51,7 +50,7 @@ class ServerTestCase(testtools.TestCase):
             self.asked.append(command[-1])
         return host(command)
 
-    def open_channel(self, how, active, host):
+    def open_channel(self, active, host):
         self.channels.append(platform_fakes.Channel(
             is_silent=active.name.endswith(self.silent)))
         return self.channels[-1]
@@ -89,14 +88,6 @@ class TestCheck(ServerTestCase):
                 [platform_fakes.request(0), platform_fakes.request(1)])
         self.sweep.assert_called_once_with()
         self.assertTrue(self.cloud.is_closed)
-
-    def test_good_over_ssh(self):
-        self.cloud = cloud_fakes.Connection(
-            image=cloud_fakes.image(hw_qemu_guest_agent=None),
-            networks={'net': 'n1'}, sees_hosts=False)
-        with self.platform(channel=settings.ChannelKind.SSH,
-                           server_network='net') as platform:
-            platform.check([platform_fakes.request()])
 
     def test_nothing_says_which_cloud(self):
         for name in list(os.environ):
@@ -138,19 +129,14 @@ class TestCheck(ServerTestCase):
         found = self.problems(
             platform_fakes.request(0, weight=7),
             platform_fakes.request(1, weight=7),
-            platform_fakes.request(network_cpus=bench_model.NetworkCpus.VCPUS),
-            server_network='net')
-        self.assertEqual(6, len(found), found)
+            platform_fakes.request(network_cpus=bench_model.NetworkCpus.VCPUS))
+        self.assertEqual(5, len(found), found)
 
     def test_peer(self):
         workload = dataclasses.replace(platform_fakes.WORKLOAD,
                                        peer='iperf3 -s')
         problem, = self.problems(platform_fakes.request(workload=workload))
         self.assertIn("workload 'sleep' needs a peer", problem)
-
-    def test_ssh_without_network(self):
-        problem, = self.problems(channel=settings.ChannelKind.SSH)
-        self.assertIn('SSH needs a network', problem)
 
 
 class TestLaunch(ServerTestCase):
@@ -180,18 +166,6 @@ class TestLaunch(ServerTestCase):
             self.assertEqual(self.asked[1:], list(self.cloud.there))
         self.assertEqual({}, self.cloud.there)
 
-    def test_host_not_known(self):
-        self.cloud = cloud_fakes.Connection(sees_hosts=False)
-        with self.platform() as platform:
-            only, = platform.launch([platform_fakes.request()])
-            self.assertEqual((), only.affinities())
-
-    def test_network_of_servers(self):
-        self.cloud = cloud_fakes.Connection(networks={'net': 'n1'})
-        with self.platform(server_network='net') as platform:
-            platform.launch([platform_fakes.request()])
-        self.assertEqual([{'uuid': 'n1'}], self.cloud.asked[0]['networks'])
-
     def launch_fails(self, *requests):
         with self.platform() as platform:
             error = self.assertRaises(
@@ -218,6 +192,11 @@ class TestLaunch(ServerTestCase):
         self.silent = 'enterprise-1'
         self.assertEqual(('silent', []), self.launch_fails())
         self.assertEqual([1, 1], [channel.closed for channel in self.channels])
+
+    def test_host_not_known(self):
+        self.cloud = cloud_fakes.Connection(sees_hosts=False)
+        self.assertIn('nova does not say which host server',
+                      self.launch_fails()[0])
 
     def test_image_gone(self):
         self.cloud = cloud_fakes.Connection(image=None)
@@ -260,26 +239,11 @@ class TestLaunch(ServerTestCase):
 
 class TestChannel(testtools.TestCase):
 
-    def server(self, addresses=()):
-        return server_cloud.BootedServer(
-            id='i', name='s', status='ACTIVE', host='h', addresses=addresses,
-            fault='', owner=None)
-
     def test_agent(self):
-        how = settings.PlatformSettings()
-        host = server.hypervisor.of_host(how, 'h')
-        found = server.open_channel(how, self.server(), host)
+        found = server.open_channel(
+            server_cloud.BootedServer(
+                id='i', name='s', status='ACTIVE', host='h', fault='',
+                owner=None),
+            server.hypervisor.of_host(settings.PlatformSettings(), 'h'))
         self.assertIsInstance(found, agent.Agent)
         self.assertEqual('i', found.domain)
-        self.assertRaises(bench_errors.InstanceError, server.open_channel,
-                          how, self.server(), None)
-
-    def test_ssh(self):
-        how = settings.PlatformSettings(channel=settings.ChannelKind.SSH,
-                                        ssh_user='u')
-        found = server.open_channel(how, self.server(('10.0.0.5',)), None)
-        self.addCleanup(found.close)
-        self.assertIsInstance(found, ssh.Ssh)
-        self.assertEqual('u@10.0.0.5', found.target)
-        self.assertRaises(bench_errors.InstanceError, server.open_channel,
-                          how, self.server(), None)
