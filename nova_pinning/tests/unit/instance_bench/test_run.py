@@ -244,7 +244,7 @@ class TestRun(TestCase):
         def make(version):
             platform = bench_fakes.Platform(bench_fakes.World(), 'cn')
             platform.versions = lambda: (
-                {'crun': version} if platform.instances or not is_late else {})
+                {'runc': version} if platform.instances or not is_late else {})
             return platform
 
         prepared = trial(case('one'), case('two'), repetitions=1)
@@ -257,7 +257,7 @@ class TestRun(TestCase):
         error = self.assertRaises(
             results_file.WriteError, self.run_it, prepared, second.world,
             lambda name: second)
-        self.assertIn('crun: 1.8, now 1.9', str(error))
+        self.assertIn('runc: 1.8, now 1.9', str(error))
         self.assertEqual(is_late, bool(second.instances))
         self.assertEqual(before, self.path.read_bytes())
         self.assertEqual(set(), second.world.alive)

@@ -10,7 +10,7 @@ from nova_pinning.tests.unit import unit_base
 
 _BEFORE = dataclasses.replace(
     bench_fakes.CONDITIONS, layout={'shared': bench_fakes.cpus('0-1')},
-    mitigations={'meltdown': 'PTI'}, versions={'crun': '1.8', 'python': '3'})
+    mitigations={'meltdown': 'PTI'}, versions={'runc': '1.8', 'python': '3'})
 
 
 @ddt.ddt
@@ -29,7 +29,7 @@ class ChangesTest(unit_base.TestCase):
         ({'layout': {}}, 'shared CPUs: 0-1, now none'),
         ({'mitigations': {'meltdown': 'off'}},
          'mitigation of meltdown: PTI, now off'),
-        ({'versions': {'crun': '1.9', 'python': '3'}}, 'crun: 1.8, now 1.9'))
+        ({'versions': {'runc': '1.9', 'python': '3'}}, 'runc: 1.8, now 1.9'))
     @ddt.unpack
     def test_what_counts(self, now, said):
         self.assertEqual((said,), self.changes(**now))
