@@ -310,7 +310,9 @@ def _server(shown: Mapping[str, Any]) -> segregation_model.HostedServer:
         id=shown['id'], name=shown['name'], project=shown['tenant_id'],
         host=shown['OS-EXT-SRV-ATTR:host'] or '',
         flavor=flavor['original_name'], host_class=host_class,
-        is_certain=is_certain, status=shown['status'])
+        is_certain=is_certain, status=shown['status'],
+        has_cells=segregation_model.has_cells(
+            flavor['extra_specs'], image.get('properties')))
 
 
 def _aggregate(shown: Any) -> segregation_model.HostAggregate:

@@ -71,6 +71,8 @@ class HostedServer:
         asked for pinned CPUs, and nova does not show that of all servers.
         If not, it is shared by what is known.
     :param status: nova's word, such as ACTIVE
+    :param has_cells: whether it is known to have NUMA cells for another
+        reason than pinned CPUs
     """
 
     id: str
@@ -81,6 +83,23 @@ class HostedServer:
     host_class: hostclass.HostClass | None
     is_certain: bool = True
     status: str = ''
+    has_cells: bool = False
+
+
+def has_cells(extra_specs: Mapping[str, str],
+              image_properties: Mapping[str, str] | None) -> bool:
+    """Whether nova gives a server NUMA cells, pinned CPUs apart.
+
+    As nova.virt.hardware.numa_get_constraints does. Of an image that is not
+    known, nothing is taken for granted.
+
+    :param extra_specs: of its flavor, as it was when the server got it
+    :param image_properties: of its image; None if they are not known
+    """
+    image = image_properties or {}
+    return bool(extra_specs.get('hw:pmem') or any(
+        extra_specs.get(f'hw:{name}') or image.get(f'hw_{name}')
+        for name in ('numa_nodes', 'mem_page_size')))
 
 
 def server_class(

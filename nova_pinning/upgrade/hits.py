@@ -76,6 +76,18 @@ def pinned(subject: GuestOnHost) -> str:
 
 
 @_guests
+def with_cells(subject: GuestOnHost) -> str:
+    """Those whose vCPUs and emulator threads have places in the XML.
+
+    Nova writes these for each guest with a NUMA topology, be it for huge
+    pages, and whatever its CPU policy is (_get_guest_numa_config).
+    """
+    if subject.topology is None:
+        return ''
+    return pinned(subject) or 'it has NUMA cells'
+
+
+@_guests
 def floating(subject: GuestOnHost) -> str:
     return '' if subject.topology else 'its vCPUs float over the whole host'
 

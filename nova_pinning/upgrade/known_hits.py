@@ -114,20 +114,29 @@ def version_of(
     return defects.of_release(host.nova_release)
 
 
-def unknown_place(uuid: str, host: str,
-                  guest_class: hostclass.HostClass) -> hits.GuestOnHost:
-    """A guest of which nothing is known but its class.
+def unknown_place(
+    uuid: str, host: str, guest_class: hostclass.HostClass,
+    has_cells: bool = False,
+) -> hits.GuestOnHost:
+    """A guest of which next to nothing is known but its class.
 
     A dedicated one is taken to have a NUMA cell with a pinned CPU, on a host
     of whose cells nothing is known.
+
+    :param has_cells: whether a shared one has NUMA cells; it is taken to have
+        one with a floating vCPU then
     """
-    topology = model.Guest(
-        (model.GuestCell((0,), (), 0),), model.CpuPolicy.DEDICATED)
+    topology = None
+    if guest_class is hostclass.HostClass.DEDICATED:
+        topology = model.Guest(
+            (model.GuestCell((0,), (), 0),), model.CpuPolicy.DEDICATED)
+    elif has_cells:
+        topology = model.Guest(
+            (model.GuestCell((), (0,), 0),), model.CpuPolicy.SHARED)
     return hits.GuestOnHost(
         snapshot.FleetGuest(
             uuid=uuid, host=host, vcpus=1, memory_mib=0,
-            guest_class=guest_class, topology=topology
-            if guest_class is hostclass.HostClass.DEDICATED else None),
+            guest_class=guest_class, topology=topology),
         snapshot.FleetHost(name=host, cells=()))
 
 

@@ -84,6 +84,7 @@ def findings(
             kept = known_hits.told(known.hitting(
                 defect_model.Operation.LIVE_MIGRATION,
                 known_hits.unknown_place(
-                    server.id, server.host, server.host_class)))
+                    server.id, server.host, server.host_class,
+                    server.has_cells)))
             message += f'; not to be moved live: {kept}' if kept else ''
         yield rule.finding(audited.violation(server, message, remediation))

@@ -287,7 +287,7 @@ class TestMoves(unit_base.TestCase):
             self.assertEqual(
                 expected, [hit.defect.code for hit in move.defects])
             text = ' '.join(explanation_text._remediation(found.remediation))
-            self.assertEqual(bool(expected), 'not live: pinned guest' in text)
+            self.assertEqual(bool(expected), 'not live: guest with' in text)
 
     def test_stays(self):
         full, other = (explain_cases.host(_cell(), name=name)

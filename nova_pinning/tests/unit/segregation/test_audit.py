@@ -139,6 +139,16 @@ class TestAudit(unit_base.TestCase):
                 defects.of_release(release) if release else None)).findings
             self.assertEqual(expected, 'bug 2152697' in found.message)
 
+    def test_what_keeps_a_shared_server(self):
+        """One that floats over NUMA cells, as one with huge pages does."""
+        for has_cells in (True, False):
+            cloud = small_cloud()
+            cloud.all_servers += [audit_cloud.server(
+                'x', 'h0', SHARED, has_cells=has_cells)]
+            found, = audit(cloud, known=known_hits.KnownDefects(
+                register.shipped().of_release('2026.1'))).findings
+            self.assertEqual(has_cells, 'bug 2152697' in found.message)
+
     def test_some_hosts(self):
         cloud = small_cloud(flavors=[audit_cloud.flavor('bare')])
         cloud.all_servers += [audit_cloud.server('x', 'h0', SHARED),

@@ -181,6 +181,17 @@ class TestServers(CloudTestCase):
             'OS-EXT-SRV-ATTR:host'] or ''),
             (found.host_class, found.is_certain, found.host))
 
+    @ddt.data(
+        ({}, {}, False), ({'hw:mem_page_size': 'large'}, {}, True),
+        ({'hw:numa_nodes': '2'}, {}, True), ({'hw:pmem': '6GB'}, {}, True),
+        ({}, {'properties': {'hw_mem_page_size': '2MB'}}, True),
+        ({}, {'properties': {'os_distro': 'x'}}, False), ({}, '', False))
+    @ddt.unpack
+    def test_cells(self, extra_specs, image, expected):
+        [found] = self.list(self.page(server(
+            extra_specs=extra_specs, image=image)))
+        self.assertIs(expected, found.has_cells)
+
     def test_in_a_cell_that_is_down(self):
         [found] = self.list(self.page({
             'id': 'x', 'status': 'UNKNOWN', 'tenant_id': 'p', 'links': [],

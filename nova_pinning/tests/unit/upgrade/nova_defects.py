@@ -93,33 +93,69 @@ def options(group, **values):
 
 # Live migration.
 
-def moved_xml(iothreadpin):
-    """The XML of a pinned guest, as its source host adapts it."""
+def told_by_destination(guest, host):
+    """What the host that a guest is moved to tells its source of CPUs."""
+    own = driver.LibvirtDriver.__new__(driver.LibvirtDriver)
+    own._host = mock.Mock(**{'get_online_cpus.return_value': {7}})
+    with mock.patch.multiple(
+            own, _has_numa_support=mock.Mock(return_value=True),
+            _get_vcpu_available=mock.Mock(return_value={7}),
+            _get_host_numa_topology=mock.Mock(return_value=host)):
+        return own._get_live_migrate_numa_info(
+            guest, objects.Flavor(vcpus=1, extra_specs={}),
+            objects.ImageMeta(properties=objects.ImageMetaProps()))
+
+
+def moved_xml(iothreadpin, policy):
+    """The XML of a guest with a cell, as its source host adapts it.
+
+    :param policy: None for a guest whose vCPU floats over the cell
+    """
     document = etree.fromstring(
         '<domain><cputune><vcpupin vcpu="0" cpuset="2"/>'
         f'<emulatorpin cpuset="2"/>{iothreadpin}</cputune>'
         '<numatune><memory nodeset="0"/><memnode cellid="0" nodeset="0"/>'
         '</numatune></domain>')
+    if policy:
+        cell = guest_cell(1, pinned={0}, policy=policy)
+        cell.cpu_pinning = {0: 7}
+    else:
+        cell = guest_cell(1, floating={0}, policy=policy)
+    host = host_of(host_cell(1, **{
+        'dedicated' if policy else 'shared': {7}}))
     data = objects.LibvirtLiveMigrateData(
-        dst_numa_info=objects.LibvirtLiveMigrateNUMAInfo(
-            cpu_pins={'0': {7}}, cell_pins={'0': {1}}, emulator_pins={7}))
+        dst_numa_info=told_by_destination(guest_of(cell), host))
     return migration._update_numa_xml(document, data)
+
+
+def both(function):
+    """What is so of a pinned guest, and as much of a floating one."""
+    pinned, floating = map(function, (PINNED, None))
+    assert pinned == floating, (pinned, floating)
+    return pinned
 
 
 @shows
 def live_migration_without_iothread():
-    try:
-        document = moved_xml('')
-    except AttributeError as error:
-        return "'NoneType' object has no attribute 'set'" in str(error)
-    assert document.find('cputune/vcpupin').get('cpuset') == '7'
-    return False
+    def fails(policy):
+        try:
+            document = moved_xml('', policy)
+        except AttributeError as error:
+            return "'NoneType' object has no attribute 'set'" in str(error)
+        assert document.find('cputune/vcpupin').get('cpuset') == '7'
+        return False
+
+    return both(fails)
 
 
 @shows
 def live_migration_of_iothread():
-    document = moved_xml('<iothreadpin iothread="1" cpuset="2"/>')
-    return document.find('cputune/iothreadpin').get('cpuset') != '7'
+    def stays(policy):
+        document = moved_xml('<iothreadpin iothread="1" cpuset="2"/>', policy)
+        assert document.find('cputune/emulatorpin').get('cpuset') == '7'
+        return document.find('cputune/iothreadpin').get('cpuset') != '7'
+
+    return both(stays)
 
 
 @shows

@@ -9,6 +9,7 @@ import ddt
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
 from nova_pinning.tests.unit.upgrade import test_hits
@@ -20,6 +21,7 @@ from nova_pinning.upgrade import register
 from nova_pinning.upgrade import upgrade_check
 
 ERROR, WARNING, NOTE = check_rule.Severity
+SHARED = model.CpuPolicy.SHARED
 LIVE_MIGRATION = defect_model.Operation.LIVE_MIGRATION
 
 
@@ -64,6 +66,17 @@ class TestUpgradeCheck(unit_base.TestCase):
         self.assertIn('was started before 2026.1', finding.message)
         self.assertIn('drain a host while its nova-compute is still the old',
                       finding.advice)
+
+    def test_floating_without_iothread(self):
+        """Nova pins the emulator threads of floating cells as well."""
+        found = fleet(host('h', '2026.1'), guests=[
+            guest('a', 'h', 0, policy=SHARED, floating=2),
+            guest('b', 'h')])
+        for code, before, after in (('U101', '2026.1', '2026.2'),
+                                    ('U102', '2025.1', '2026.1')):
+            finding, = of_code(check(found, before, after), code)
+            self.assertEqual('guest a', finding.subject)
+            self.assertIn('it has NUMA cells', finding.message)
 
     def test_release_without_it(self):
         self.assertEqual([], self.one('2025.1', '2025.2'))
@@ -256,11 +269,17 @@ class TestKnownDefects(unit_base.TestCase):
             self.assertEqual(expected, self.told(known_hits.unknown_place(
                 'g', 'h', host_class), '2026.1'))
 
+    def test_unknown_place_with_cells(self):
+        """Which a shared guest has where its flavor asks for them."""
+        self.assertEqual({'U101': 1, 'U103': 1}, self.told(
+            known_hits.unknown_place(
+                'g', 'h', hostclass.HostClass.SHARED, True), '2026.1'))
+
     def test_sentence(self):
         place = hits.GuestOnHost(guest('g', 'h', 2), host('h', '2026.1'))
         hit, = known_hits.KnownDefects().hitting(LIVE_MIGRATION, place)
         self.assertEqual(
-            'pinned guest that has not been restarted cannot be '
+            'guest with NUMA cells that has not been restarted cannot be '
             'live-migrated (bug 2152697): it has pinned CPUs, unless it was '
             'restarted on 2026.1', known_hits.told([hit]))
         self.assertEqual(
