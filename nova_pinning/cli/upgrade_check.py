@@ -27,9 +27,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         required=True,
                         help='what is upgraded to, likewise')
     parser.add_argument('--upgraded-at', metavar='TIME', default='',
-                        help='when the hosts that run it were upgraded, such '
-                        'as 2026-05-01T08:00:00Z; guests that nova built '
-                        'later were started by it')
+                        help='when the last of the hosts that run it was '
+                        'upgraded, such as 2026-05-01T08:00:00Z; guests on '
+                        'these that nova built later are taken to have been '
+                        'started by it, so an earlier time hides guests that '
+                        'are hit')
     checking.add_options(parser)
 
 

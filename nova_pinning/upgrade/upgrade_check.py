@@ -42,9 +42,10 @@ class UpgradePhase(enum.StrEnum):
 class NovaUpgrade:
     """From which nova to which.
 
-    :param upgraded_at: when the hosts that run the new version were upgraded,
-        as launched_at of a guest; '' if not known. A guest that was launched
-        later was started by the new version
+    :param upgraded_at: when the last of the hosts that run the new version
+        was upgraded, as launched_at of a guest; '' if not known. A guest on
+        one of these that was launched later is taken to have been started by
+        the new version
     """
 
     before: nova_version.NovaVersion

@@ -73,6 +73,12 @@ class TestCheckUpgrade(cli_case.TestCase):
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(message, done.err)
 
+    def test_time_of_the_last_host(self):
+        """That of the first would hide guests of the hosts after it."""
+        done = self.run_command('upgrade', 'check', '--help')
+        self.assertIn('when the last of the hosts that run it was upgraded',
+                      ' '.join(done.out.split()))
+
     def test_options_before_the_file(self):
         done = self.run_check('missing.json', '--from', 'foo', '--to',
                               '2026.1')
