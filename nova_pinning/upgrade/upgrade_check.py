@@ -352,8 +352,7 @@ def _how_untested(version: nova_version.NovaVersion) -> str:
     newest = nova_release.TESTED[-1]
     if version.is_newer_than_known:
         return f'newer than {newest}, the newest that all this is tested with'
-    return f'older than {nova_release.TESTED[0]}, the oldest that all this ' \
-           'is tested with'
+    return 'not among the releases that all this is tested with'
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -187,6 +187,13 @@ class TestUpgradeCheck(unit_base.TestCase):
             remark, = check(found, '', after).head['remarks']
             self.assertIn(f'{after} is newer than 2026.2', remark)
 
+    def test_between_tested_ones(self):
+        remark, = check(fleet(host('a', '2024.2')), '', '2025.1').head[
+            'remarks']
+        self.assertTrue(remark.startswith(
+            '2024.2 (nova 30.3.0) is not among the releases that all this is '
+            'tested with: what is told of it is not tried'), remark)
+
     def test_undated_guests(self):
         found = fleet(host('a', '2025.1'), guests=[guest('g', 'a', 1)])
         remark, = check(found, '', '2026.1').head['remarks']
