@@ -7,6 +7,7 @@ known in which zone it was asked for stays in that of its host.
 """
 
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -49,6 +50,7 @@ class MigrationRules:
             aggregate.name: aggregate for aggregate in fleet.aggregates})
         self._crosses_zones = crosses_zones
         self._hosts = {host.name: host for host in fleet.hosts}
+        self._oldest = _oldest_releases(fleet.hosts)
         self._specs = {flavor.name: flavor.extra_specs
                        for flavor in fleet.flavors}
         self._groups = {group.id: group for group in fleet.server_groups}
@@ -89,13 +91,34 @@ class MigrationRules:
         if guest.devices:
             # LiveMigrationTask._check_can_migrate_pci
             return 'has PCI devices'
-        if has_vtpm(specs) and specs.get('hw:tpm_secret_security') != 'host':
-            # reject_legacy_vtpm_live_migration
-            return 'has a TPM whose secret does not move with it'
+        if has_vtpm(specs):
+            # reject_legacy_vtpm_live_migration; before it there was
+            # reject_vtpm_instances.
+            if specs.get('hw:tpm_secret_security') != 'host':
+                return 'has a TPM whose secret does not move with it'
+            oldest = self._oldest_beside(guest)
+            if oldest is not None and oldest < nova_release.MOVES_TPMS:
+                return ('has a TPM, which nova moves live from '
+                        f'{nova_release.MOVES_TPMS} on, and a host runs '
+                        f'{oldest}')
         if flag.parse(specs.get('hw:mem_encryption', '')):
             # reject_mem_enc_instances
             return 'has encrypted memory'
         return self._accelerator_refusal(specs)
+
+    def _oldest_beside(
+        self, guest: snapshot.FleetGuest,
+    ) -> nova_release.NovaRelease | None:
+        """The oldest release of a host that may be of the guest's nova cell.
+
+        None if none is known. Nova leaves those out that were forced down;
+        a snapshot does not tell these for sure.
+        """
+        source = self.source(guest)
+        cell = source.nova_cell if source else ''
+        return min(
+            (release for name, release in self._oldest.items()
+             if not cell or name in (cell, '')), default=None)
 
     def cold_refusal(self, guest: snapshot.FleetGuest) -> str:
         """Why nova does not migrate a guest cold at all."""
@@ -273,6 +296,19 @@ class MigrationRules:
                 host.is_enabled, host.disabled_reason, host.nova_cell,
                 host.cpu_model, host.nova_release, host.hypervisor_version,
                 placement.has_threads(host))
+
+
+def _oldest_releases(
+    hosts: Iterable[snapshot.FleetHost],
+) -> Mapping[str, nova_release.NovaRelease]:
+    """The oldest that is known of each of nova's cells, '' among them."""
+    oldest: dict[str, nova_release.NovaRelease] = {}
+    for host in hosts:
+        if host.nova_release:
+            release = nova_release.of_name(host.nova_release)
+            oldest[host.nova_cell] = min(
+                release, oldest.get(host.nova_cell, release))
+    return oldest
 
 
 def has_vtpm(extra_specs: Mapping[str, str]) -> bool:

@@ -57,6 +57,11 @@ TESTED = tuple(release for release in RELEASES
 
 NEWEST = RELEASES[-1]
 
+#: The first that live-migrates guests with a TPM, if hw:tpm_secret_security is
+#: host, and no nova-compute of their cell is older
+#: (nova.compute.api.MIN_COMPUTE_VTPM_LIVE_MIGRATION).
+MOVES_TPMS = next(release for release in RELEASES if release.major == 33)
+
 
 def of_name(name: str) -> NovaRelease:
     """The release called '2025.1' or 'epoxy'.

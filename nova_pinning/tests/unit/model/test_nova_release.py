@@ -5,6 +5,7 @@ from importlib import metadata
 import itertools
 
 import ddt
+from nova.compute import api
 from nova.objects import service
 from oslotest import base
 
@@ -23,6 +24,15 @@ class TestNovaRelease(base.BaseTestCase):
             if known.code_name in aliases:
                 self.assertEqual(
                     aliases[known.code_name], known.service_version)
+
+    def test_live_migration_of_tpms(self):
+        """Nova of 2025.2 and before has no such constant, nor the feature."""
+        least = getattr(api, 'MIN_COMPUTE_VTPM_LIVE_MIGRATION', None)
+        release = nova_release.of_nova_version(metadata.version('nova'))
+        self.assertEqual(release >= nova_release.MOVES_TPMS, bool(least))
+        if least:
+            self.assertEqual(nova_release.MOVES_TPMS,
+                             nova_release.of_service_version(least))
 
     def test_order(self):
         for older, newer in itertools.pairwise(nova_release.RELEASES):

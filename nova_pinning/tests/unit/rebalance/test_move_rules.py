@@ -36,11 +36,12 @@ def guest(uuid='g', **values):
 class TestCase(base.BaseTestCase):
 
     def rules(self, moved, target=None, source=None, others=(), specs=None,
-              aggregates=(), groups=(), settings=None, taken_at=''):
+              aggregates=(), groups=(), settings=None, taken_at='',
+              more_hosts=()):
         self.guest = moved
         self.target = host('h1', **target or {})
         fleet = snapshot.Fleet(
-            hosts=(host('h0', **source or {}), self.target),
+            hosts=(host('h0', **source or {}), self.target, *more_hosts),
             guests=(moved, *others), aggregates=tuple(aggregates),
             server_groups=tuple(groups), taken_at=taken_at,
             flavors=(flavor_model.Flavor(
@@ -109,6 +110,36 @@ class GuestTestCase(TestCase):
     def test_tpm_secret_of_host(self):
         self.moves(LIVE, guest(), specs={
             'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'})
+
+    @ddt.data(
+        ({'nova_release': '2025.1'}, {}, COLD),
+        ({'nova_release': '2026.1'}, {'nova_release': '2025.2'}, COLD),
+        ({'nova_release': '2026.1'}, {'nova_release': '2026.2'}, LIVE),
+        ({'nova_release': '2026.1'}, {}, LIVE),
+        # Nova asks for the oldest nova-compute of the cell.
+        ({'nova_cell': 'north', 'nova_release': '2026.2'},
+         {'nova_cell': 'north', 'nova_release': '2025.1'}, COLD),
+        ({'nova_cell': 'north', 'nova_release': '2026.2'},
+         {'nova_release': '2025.1'}, COLD))
+    @ddt.unpack
+    def test_tpm_secret_of_host_beside_old_ones(self, source, other, kind):
+        """Even where neither source nor target is the old one."""
+        rules = self.rules(guest(), source=source, specs={
+            'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'},
+            more_hosts=(host('h2', **other),))
+        self.assertIs(kind, rules.kind(self.guest, self.target))
+        text = rules.live_refusal(self.guest, self.target)
+        self.assertEqual(kind is COLD, 'which nova moves live from 2026.1 on'
+                         in text, text)
+
+    def test_tpm_secret_of_host_beside_another_cell(self):
+        rules = self.rules(
+            guest(), source={'nova_cell': 'north'},
+            target={'nova_cell': 'north'}, specs={
+                'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'},
+            more_hosts=(host('h2', nova_cell='south',
+                             nova_release='2025.1'),))
+        self.assertIs(LIVE, rules.kind(self.guest, self.target))
 
     def test_accelerators(self):
         self.stays('has accelerators', guest(), specs={
