@@ -181,15 +181,17 @@ class _Cells:
     def _part(self, tell: Callable[[int], None],
               cell: nova_database.CellDatabase) -> _CellPart:
         conf = self._database.conf
-        nodes = list(fleet_import_hosts.nodes(
-            cell, conf, fleet_import_hosts.compute_services(
-                cell, self._now, conf.service_down_time)))
+        services = fleet_import_hosts.compute_services(
+            cell, self._now, conf.service_down_time)
+        nodes = list(fleet_import_hosts.nodes(cell, conf, services))
         pools, devices = pci_devices(cell, nodes)
         nodes = [dataclasses.replace(node, host=dataclasses.replace(
             node.host, pci_pools=pools.get(node.id, ()))) for node in nodes]
         part = _CellPart(nodes, [], [
             f'host {node.host.name}: {node.problem}'
-            for node in nodes if node.problem], 0)
+            for node in nodes if node.problem] + [
+            f'{cell}: {note}'
+            for note in fleet_import_hosts.too_new(nodes, services)], 0)
         homeless = done = 0
         for page in fleet_import_guests.pages(
                 self._database, cell, devices, self._page_rows):

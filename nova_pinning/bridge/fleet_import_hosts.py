@@ -153,9 +153,31 @@ def compute_services(
     ).where(_SERVICE.deleted == 0, _SERVICE.binary == 'nova-compute')
     return {
         row.host: ComputeService(
-            _disabled_reason(row, now, down_seconds), row.version)
+            _disabled_reason(row, now, down_seconds), row.version or 0)
         for page in nova_database.pages(cell.context, query, _SERVICE.id)
         for row in page}
+
+
+def too_new(nodes: Iterable[ComputeNode],
+            services: Mapping[str, ComputeService]) -> Iterator[str]:
+    """What is to be said of hosts whose release is not known yet.
+
+    :param services: from :func:`compute_services`
+    """
+    newest = nova_release.NEWEST
+    versions = {
+        node.host.name: services[node.host.name].version for node in nodes
+        if node.host.name in services
+        and services[node.host.name].version > newest.service_version}
+    if not versions:
+        return
+    name, *others = versions
+    runs = (f'{len(versions):,} hosts, such as {name}, run' if others
+            else f'host {name} runs')
+    yield (f'{runs} a newer nova than {newest}, the newest that is known here '
+           f'(service version {max(versions.values())}, not '
+           f'{newest.service_version}), so the snapshot names no release for '
+           'it')
 
 
 def _disabled_reason(row: Any, now: datetime.datetime,
@@ -183,7 +205,7 @@ def with_service(
               else 'it has no compute service')
     if not cell.is_enabled:
         reason = reason or f'{cell} is disabled'
-    release = (nova_release.of_service_version(service.version or 0)
+    release = (nova_release.of_service_version(service.version)
                if service else None)
     name = release.name if release else None
     if (host.disabled_reason, host.nova_release) == (reason, name) and (

@@ -331,9 +331,8 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
                    'starts with our filters, and that decides')
     unknown = [host.name for host in fleet.hosts if host.nova_release is None]
     if unknown:
-        yield (f'the snapshot does not tell which nova {_listed(unknown)} '
-               f'{"runs" if len(unknown) == 1 else "run"}; taken for '
-               f'{upgrade.before}')
+        yield ('the snapshot names no release of nova that is known here for '
+               f'{_listed(unknown)}; taken for {upgrade.before}')
     for kind, number, example in gaps.counted(fleet.hosts):
         yield (f'{gaps.NAMES[kind]}, of {number:,} '
                f'{"host" if number == 1 else "hosts"} ({example}): what '

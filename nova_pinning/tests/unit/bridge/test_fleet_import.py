@@ -171,12 +171,25 @@ class HostTestCase(TestCase):
         self.assertFalse(host.is_enabled)
         self.assertEqual(reason, host.disabled_reason)
 
-    @ddt.data((68, '2025.1'), (69, '2025.2'), (74, '2026.2'), (0, None),
-              (1000, None))
+    @ddt.data((68, '2025.1'), (69, '2025.2'), (74, '2026.2'), (0, None))
     @ddt.unpack
     def test_release(self, version, release):
         self.nova.add_host('cmp-1', service={'version': version})
         self.assertEqual(release, self.host().nova_release)
+
+    @ddt.data((('cmp-1',), 'host cmp-1 runs'),
+              (('cmp-1', 'cmp-2'), '2 hosts, such as cmp-1, run'))
+    @ddt.unpack
+    def test_release_that_is_not_known_yet(self, names, told):
+        for name in names:
+            self.nova.add_host(name, service={'version': 1000})
+        imported = self.import_()
+        self.assertEqual({None}, {
+            host.nova_release for host in imported.fleet.hosts})
+        self.assertEqual((
+            f'cell north: {told} a newer nova than 2026.2, the newest that is '
+            'known here (service version 1000, not 74), so the snapshot names '
+            'no release for it',), imported.notes)
 
     def test_release_without_a_service(self):
         self.nova.add_host('cmp-1', service={'deleted': 1})

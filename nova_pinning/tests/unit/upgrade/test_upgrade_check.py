@@ -178,8 +178,9 @@ class TestUpgradeCheck(unit_base.TestCase):
                       '--from', str(error))
         report = check(found, '2025.1', '2026.1')
         self.assertEqual(
-            ['the snapshot does not tell which nova host a runs; taken for '
-             '2025.1 (nova 31.3.1)'], report.head['remarks'])
+            ['the snapshot names no release of nova that is known here for '
+             'host a; taken for 2025.1 (nova 31.3.1)'],
+            report.head['remarks'])
 
     def test_newer_than_tested(self):
         found = fleet(host('a', '2026.2'))
