@@ -18,6 +18,7 @@ from nova_pinning.cli import display
 from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import host_release
 from nova_pinning.cli import nova_conf_options
 from nova_pinning.cli import refusals
 from nova_pinning import errors
@@ -31,8 +32,6 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
 from nova_pinning.presentation import explanation_text
 from nova_pinning.presentation import printing
-from nova_pinning.upgrade import known_hits
-from nova_pinning.upgrade import register
 
 if typing.TYPE_CHECKING:
     from nova_pinning.bridge import request_specs
@@ -91,10 +90,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
                 errors.Location('--record'))
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
-        defects = register.shipped()
-        known = known_hits.KnownDefects(
-            defects.version(parsed_args.release, '--release')
-            if parsed_args.release else None, defects)
+        known = host_release.defects(parsed_args)
         fleet = self.load_fleet(parsed_args)
         keeps_classes = enabled_filters.keeps_classes(parsed_args, fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)

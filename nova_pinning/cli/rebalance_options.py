@@ -15,13 +15,12 @@ from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import host_release
 from nova_pinning.cli import select
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import spec
-from nova_pinning.upgrade import known_hits
-from nova_pinning.upgrade import register
 
 if typing.TYPE_CHECKING:
     from nova_pinning.rebalance import move_cost
@@ -283,10 +282,7 @@ def rule_settings(
     """
     from nova_pinning.rebalance import move_rules
 
-    defects = register.shipped()
-    known = known_hits.KnownDefects(
-        defects.version(parsed_args.release, '--release')
-        if parsed_args.release else None, defects)
+    known = host_release.defects(parsed_args)
     least = getattr(parsed_args, 'min_age', None)
     most = getattr(parsed_args, 'max_age', None)
     if least is not None and most is not None and least >= most:

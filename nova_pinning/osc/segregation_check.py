@@ -8,6 +8,7 @@ import sys
 from nova_pinning.checks import report
 from nova_pinning.cli import checking
 from nova_pinning.cli import common_options
+from nova_pinning.cli import host_release
 from nova_pinning.cli import nova_conf_options
 from nova_pinning.host import host_loader
 from nova_pinning.osc import applying
@@ -16,8 +17,6 @@ from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import packing
-from nova_pinning.upgrade import known_hits
-from nova_pinning.upgrade import register
 
 # requests keeps so many connections, and makes others anew each time.
 _MOST_JOBS = 10
@@ -83,7 +82,6 @@ class CheckSegregation(base.CloudCommand):
         return checking.run(parsed_args, lambda: self._check(parsed_args))
 
     def _check(self, parsed_args: argparse.Namespace) -> report.CheckReport:
-        defects = register.shipped()
         scheduler_arguments = nova_conf_options.arguments(parsed_args)
         settings = audit_run.AuditSettings(
             hosts=frozenset(parsed_args.names),
@@ -96,9 +94,7 @@ class CheckSegregation(base.CloudCommand):
             emulator_cpus=parsed_args.emulator_cpus, jobs=parsed_args.jobs,
             packs_cells=(packing.read_option(scheduler_arguments)
                          if scheduler_arguments else None),
-            known=known_hits.KnownDefects(
-                defects.version(parsed_args.release, '--release')
-                if parsed_args.release else None, defects))
+            known=host_release.defects(parsed_args))
         audit = audit_run.run_audit(
             self.host_cloud, settings,
             functools.partial(applying.with_progress, what='hosts'))

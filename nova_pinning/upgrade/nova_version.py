@@ -50,6 +50,20 @@ class NovaVersion:
     def is_newer_than_known(self) -> bool:
         return self.release is None
 
+    @property
+    def doubt(self) -> str:
+        """Why what is told of it may not be so; '' if it was tried.
+
+        A clause without a full stop.
+        """
+        if self.is_tested:
+            return ''
+        newest = nova_release.TESTED[-1]
+        how = (f'newer than {newest}, the newest' if self.is_newer_than_known
+               else 'not among the releases')
+        return (f'{self} is {how} that all this is tested with: what is told '
+                'of it is not tried')
+
     def is_older_than(self, other: 'NovaVersion') -> bool:
         """Whether one is of an earlier version; False if nobody can tell."""
         if self.numbers is not None and other.numbers is not None:

@@ -19,7 +19,6 @@ from nova_pinning.checks import report
 from nova_pinning import errors
 from nova_pinning.fleet import gaps
 from nova_pinning.fleet import snapshot
-from nova_pinning.model import nova_release
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits
@@ -326,8 +325,7 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
     upgrade, fleet = subject.upgrade, subject.fleet
     for version in (upgrade.before, upgrade.after):
         if not version.is_tested:
-            yield (f'{version} is {_how_untested(version)}: what is told of '
-                   'it is not tried; nova-scheduler tries itself when it '
+            yield (f'{version.doubt}; nova-scheduler tries itself when it '
                    'starts with our filters, and that decides')
     unknown = [host.name for host in fleet.hosts if host.nova_release is None]
     if unknown:
@@ -345,13 +343,6 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
         yield (f'the snapshot does not tell when {undated:,} '
                f'{"guest was" if undated == 1 else "guests were"} launched; '
                'taken for younger than Victoria (2020)')
-
-
-def _how_untested(version: nova_version.NovaVersion) -> str:
-    newest = nova_release.TESTED[-1]
-    if version.is_newer_than_known:
-        return f'newer than {newest}, the newest that all this is tested with'
-    return 'not among the releases that all this is tested with'
 
 
 def _listed(names: Sequence[str]) -> str:

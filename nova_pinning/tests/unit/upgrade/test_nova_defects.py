@@ -97,7 +97,8 @@ class TestIssue(unit_base.TestCase):
         ('2153425', '34.0.0', False), ('2144660', '31.3.1', True),
         ('2144660', '34.0.0', False), ('2154495', '33.0.2', True),
         ('2154495', '34.0.0', False), ('2103636', '31.0.0', True),
-        ('2103636', '31.0.1', False), ('2097359', '30.0.0', True),
+        ('2103636', '31.0.1', False), ('2103636', '30.3.0', False),
+        ('2097359', '30.0.0', True),
         ('2097359', '30.1.0', False))
     @ddt.unpack
     def test_affects(self, bug, version, expected):
