@@ -29,6 +29,8 @@ _PROGRAM = (sys.executable, '-m', 'nova_pinning.cli.shell')
 #: So many sizes of three shipped families, and the four of one that has its
 #: own, make a thousand flavors.
 _MANY_SIZES = 332
+#: Hosts of each snapshot, by the word that stands for it.
+_FLEETS = {'FLEET': 5000, 'SMALL_FLEET': 1000}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Command:
     :param limit_s: the bar, wall-clock time from start to end; None for a
         command that only shows what there is to compare with
     :param arguments: of the program; BIG stands for the big catalogue's file,
-        FLEET for a snapshot of 5,000 hosts with about 50,000 guests
+        FLEET for a snapshot of 5,000 hosts with about 50,000 guests,
+        SMALL_FLEET for one of 1,000 hosts with about 8,500
     :param statuses: exit statuses that do not mean failure
     :param is_long: left out of the quick form unless it is asked for
     """
@@ -94,6 +97,9 @@ COMMANDS = (
     Command('capacity', 'capacity, 5,000 hosts and 40 flavors', 10,
             (*_PROGRAM, 'capacity', 'FLEET', *forty_flavors()),
             is_long=True),
+    Command('upgrade-check', 'upgrade check, 1,000 hosts', 10,
+            (*_PROGRAM, 'upgrade', 'check', 'SMALL_FLEET', '--from', '2025.1',
+             '--to', '2026.1'), statuses=(1,)),
 )
 
 
@@ -150,9 +156,11 @@ def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
             path = pathlib.Path(directory, 'flavors.yaml')
             path.write_text(big_catalogue())
             paths['BIG'] = str(path)
-        if 'FLEET' in words:
-            paths['FLEET'] = str(pathlib.Path(directory, 'fleet.json.zst'))
-            document.write(paths['FLEET'], large_fleet(5000))
+        for word, hosts in _FLEETS.items():
+            if word in words:
+                paths[word] = str(pathlib.Path(
+                    directory, f'fleet-{hosts}.json.zst'))
+                document.write(paths[word], large_fleet(hosts))
         yield paths
 
 

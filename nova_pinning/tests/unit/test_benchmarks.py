@@ -448,6 +448,14 @@ class TestCommands(base.BaseTestCase):
         sold = catalogue.parse(commands.big_catalogue(), 'big.yaml')
         self.assertEqual(1000, len(sold.flavors))
 
+    def test_upgrade_check(self):
+        """It runs, through a fleet of which it finds something."""
+        command, = (command for command in commands.COMMANDS
+                    if command.name == 'upgrade-check')
+        self.assertEqual(('< 10 s', (1,)), (command.bar, command.statuses))
+        timing, = commands.measure([command], 1, lambda name: None)
+        self.assertEqual(1, len(timing.seconds))
+
     def test_measure(self):
         done = []
         timing, = commands.measure([self._command('')], 2, done.append)
