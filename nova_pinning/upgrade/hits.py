@@ -20,6 +20,10 @@ from nova_pinning import model
 # The days on which nova came out, as launched_at has them.
 _PIKE = '2017-08-30'
 _VICTORIA = '2020-10-14'
+# Of the largest small pages that a host can have, on ARM and POWER.
+_SMALL_PAGE_KIB = 64
+# What vm_state is while a guest has CPUs, or may have: it is not known then.
+_RUNNING = ('', 'active', 'paused', 'rescued')
 # A claim that goes through more orders takes a second or longer.
 _MANY_ORDERS = known_defects.PERMUTATIONS_PER_SECOND
 
@@ -144,6 +148,17 @@ def pinned_beside_huge_pages(subject: GuestOnHost) -> str:
             or not any(len(cell.pages) > 1 for cell in subject.host.cells)):
         return ''
     return 'it is pinned and asks for no page size, on a host with huge pages'
+
+
+@_guests
+def pinned_with_huge_pages(subject: GuestOnHost) -> str:
+    topology = subject.topology
+    if topology is None or not topology.is_pinned or not any(
+            cell.page_size_kib in (model.PAGES_LARGE, model.PAGES_ANY)
+            or (cell.page_size_kib or 0) > _SMALL_PAGE_KIB
+            for cell in topology.cells):
+        return ''
+    return 'it is pinned, and has huge pages or may have them'
 
 
 @_guests
@@ -298,6 +313,14 @@ def has_guests(subject: HostWithGuests) -> str:
 def sells_dedicated_cpus(subject: HostWithGuests) -> str:
     return ('it has dedicated CPUs, where it manages their power'
             if subject.host.dedicated_cpus else '')
+
+
+@_hosts
+def runs_pinned_guests(subject: HostWithGuests) -> str:
+    return ('it runs pinned guests, where it manages the power of CPUs'
+            if any(guest.topology is not None and guest.topology.is_pinned
+                   and guest.vm_state in _RUNNING
+                   for guest in subject.guests) else '')
 
 
 @_hosts

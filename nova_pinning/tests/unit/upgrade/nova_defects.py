@@ -24,6 +24,7 @@ from lxml import etree  # noqa: E402
 
 from nova.compute import claims  # noqa: E402
 from nova.compute import manager  # noqa: E402
+from nova.compute import power_state  # noqa: E402
 from nova.conductor.tasks import live_migrate  # noqa: E402
 import nova.conf  # noqa: E402
 from nova import context as nova_context  # noqa: E402
@@ -405,6 +406,16 @@ def fit_of_oversold_memory():
 
 
 @shows
+def fit_of_huge_pages():
+    # Floating guests have more memory than there is; the pages are free.
+    host = host_of(host_cell(
+        0, dedicated={0, 1}, memory_mib=4 * GIB, used_mib=4 * GIB,
+        pages=(page(4, 256 * GIB), page(1048576, 3))))
+    return fit(host, guest_of(
+        guest_cell(0, pinned={0}, size=1048576))) is None
+
+
+@shows
 def pools_of_a_provider():
     own = device_pools(host_of(host_cell(0)), {0: 1})
     key = {name: value for name, value in own.pools[0].items()
@@ -546,6 +557,54 @@ def governor_of_offline_cpu():
         except type(BUSY):
             return True
     return False
+
+
+@shows
+def start_with_pinned_guests():
+    states = {2: True, 3: True}
+
+    class SwitchedCore:
+        governor = 'performance'
+
+        def __init__(self, ident):
+            self.ident = ident
+
+        def __str__(self):
+            return str(self.ident)
+
+        @property
+        def online(self):
+            return states[self.ident]
+
+        @online.setter
+        def online(self, state):
+            states[self.ident] = state
+
+    guest = guest_of(guest_cell(0, pinned={0}))
+    guest.cells[0].cpu_pinning = {0: 2}
+    instance = objects.Instance(
+        uuid=UUID, host='host', vm_state='active', task_state=None,
+        power_state=power_state.RUNNING, deleted=False, info_cache=None,
+        numa_topology=guest)
+    compute = mock.MagicMock(host='host')
+    compute._get_power_state.return_value = power_state.RUNNING
+    compute._retry_reboot.return_value = False, None
+    own = compute.driver
+    own.cpu_api = cpu_api.API()
+    own.cpu_api.core = SwitchedCore
+    with options('libvirt', cpu_power_management=True), \
+            options('compute', cpu_dedicated_set='2-3'):
+        driver.LibvirtDriver.init_host(own, 'host')
+        if hasattr(driver.LibvirtDriver, 'process_instances_at_startup'):
+            driver.LibvirtDriver.process_instances_at_startup(
+                own, nova_context.get_admin_context(), [instance])
+        manager.ComputeManager._init_instance(
+            compute, nova_context.get_admin_context(), instance)
+        was_off = not states[2]
+        # What switches it on is a start of the guest.
+        own.cpu_api.power_up_for_instance(instance)
+    assert states == {2: True, 3: False}, states
+    return was_off
 
 
 # Guests that an old nova has made.

@@ -151,6 +151,17 @@ class TestGuestHits(unit_base.TestCase):
             self.assertEqual(expected, bool(hits.pinned_beside_huge_pages(
                 hits.GuestOnHost(subject, place))))
 
+    @ddt.data((guest(2, page_size=2048), True), (guest(2), False),
+              (guest(2, page_size=4), False),
+              (guest(2, page_size=model.PAGES_LARGE), True),
+              (guest(2, page_size=model.PAGES_SMALL), False),
+              (guest(0, policy=model.CpuPolicy.SHARED, floating=2,
+                     page_size=2048), False))
+    @ddt.unpack
+    def test_pinned_with_huge_pages(self, subject, expected):
+        self.assertEqual(expected, bool(hits.pinned_with_huge_pages(
+            hits.GuestOnHost(subject, host()))))
+
     def test_isolated_twice(self):
         both = dataclasses.replace(host(), cells=(cell(0, '0-3', '0-3'),))
         isolated = guest(1, emulator_isolated=True,
@@ -173,6 +184,10 @@ class TestHostHits(unit_base.TestCase):
         ('sells_no_dedicated_cpus', host(dedicated=False), [], True),
         ('sells_no_dedicated_cpus', host(), [], False),
         ('sells_no_dedicated_cpus', host(0), [], False),
+        ('runs_pinned_guests', host(), [guest(1)], True),
+        ('runs_pinned_guests', host(), [guest(1, vm_state='active')], True),
+        ('runs_pinned_guests', host(), [guest(1, vm_state='stopped')], False),
+        ('runs_pinned_guests', host(), [guest()], False),
         ('dedicates_cpu_0', host(), [], True),
         ('dedicates_cpu_0', host(dedicated=False), [], False),
         ('guests_without_cpus', host(), [guest(1)], False),
