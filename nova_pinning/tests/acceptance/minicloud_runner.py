@@ -29,11 +29,15 @@ class MiniCloud(fixtures.Fixture):
     """A cloud that is up while the test runs.
 
     :param options: of ``minicloud up``
+    :param state: directory for its files; None for the usual one
     """
 
-    def __init__(self, *options):
+    def __init__(self, *options, state=None):
         super().__init__()
         self.options = options
+        self._program = [sys.executable, PROGRAM]
+        if state is not None:
+            self._program += ['--state', str(state)]
 
     def _setUp(self):
         # If it fails, it has cleaned up; or it is somebody else's cloud.
@@ -69,8 +73,8 @@ class MiniCloud(fixtures.Fixture):
     @property
     def state(self):
         """Where its files are."""
-        return settings.State(
-            options.parser().parse_args(['env']).state.resolve())
+        return settings.State(options.parser().parse_args(
+            [*self._program[2:], 'env']).state.resolve())
 
     def log(self, service):
         """Return the log of a service."""
@@ -101,7 +105,7 @@ class MiniCloud(fixtures.Fixture):
         :returns: what it printed
         :raises: AssertionError if it ends with another status
         """
-        command = [sys.executable, PROGRAM, *arguments]
+        command = [*self._program, *arguments]
         if arguments[0] in ('up', 'down'):
             return _show(command, statuses)
         return _run(command, statuses)
