@@ -85,6 +85,17 @@ def uneven_cpus():
          host_cell(2, [6, 7])], guest((2, 256), (4, 256)))
 
 
+def near_a_device():
+    """The cell of a device has to be searched for."""
+    return case(
+        [host_cell(cell, [cell]) for cell in range(2)], guest((1, 256)),
+        pci={'pools': [{'vendor_id': '8086', 'product_id': '1520', 'count': 1,
+                        'numa_node': 1, 'dev_type': 'type-PCI'}],
+             'requests': [{'count': 1, 'spec': [{'vendor_id': '8086'}],
+                           'alias': 'nic', 'policy': 'required'}],
+             'mapping': None})
+
+
 def sticky_page_size():
     """The page size of the first host cell is not there on the second."""
     return case(

@@ -26,18 +26,6 @@ def _states(*pinned):
         for number, count in enumerate(pinned)]
 
 
-def _searched():
-    """A host and a guest for which sets of cells are searched."""
-    return oracle_cases.case(
-        [oracle_cases.host_cell(cell, [cell]) for cell in range(2)],
-        oracle_cases.guest((1, 256)), pci={
-            'pools': [{'vendor_id': '8086', 'product_id': '1520',
-                       'count': 1, 'numa_node': 1, 'dev_type': 'type-PCI'}],
-            'requests': [{'count': 1, 'spec': [{'vendor_id': '8086'}],
-                          'alias': 'nic', 'policy': 'required'}],
-            'mapping': None})
-
-
 def _spec():
     return builders.spec(builders.guest_topology((2, 1)))
 
@@ -94,7 +82,7 @@ class TestTold(unit_base.TestCase, oracle_cases.TestCase):
         self.assertEqual((_FILTER, 0, {Reason.ERROR: 2}), told.args[:3])
 
     def test_the_budget_once_for_all_hosts(self):
-        case = _searched()
+        case = oracle_cases.near_a_device()
         for seconds, expected in ((0.0, 0), (1e-9, 1)):
             self.set_option('request_budget_seconds', seconds)
             state, spec = builders.scheduled(case)
@@ -112,7 +100,7 @@ class TestTold(unit_base.TestCase, oracle_cases.TestCase):
     def test_the_budget_where_nothing_is_refused(self):
         self.set_option('mode', 'observe')
         self.set_option('request_budget_seconds', 1e-9)
-        state, spec = builders.scheduled(_searched())
+        state, spec = builders.scheduled(oracle_cases.near_a_device())
         self.assertEqual([state], self._filtered([state], spec))
         [told] = self.recorder.searched.call_args_list
         self.assertTrue(told.args[1])

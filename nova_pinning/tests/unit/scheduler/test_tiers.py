@@ -186,15 +186,7 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
         self.enterContext(mock.patch.object(
             requests.budget, 'RequestBudget',
             functools.partial(requests.budget.RequestBudget, clock=clock)))
-        state, spec = builders.scheduled(oracle_cases.case(
-            [oracle_cases.host_cell(cell, [cell]) for cell in range(2)],
-            oracle_cases.guest((1, 256)), pci={
-                'pools': [{'vendor_id': '8086', 'product_id': '1520',
-                           'count': 1, 'numa_node': 1,
-                           'dev_type': 'type-PCI'}],
-                'requests': [{'count': 1, 'spec': [{'vendor_id': '8086'}],
-                              'alias': 'nic', 'policy': 'required'}],
-                'mapping': None}))
+        state, spec = builders.scheduled(oracle_cases.near_a_device())
         with unit_base.log_records() as records:
             self.assertEqual([state.host], self._left([state], spec))
         # It is as good as any.
